@@ -1,0 +1,1 @@
+"""Adapters: our objectives and metrics inside XGBoost, LightGBM and CatBoost. Each library is imported when used."""

@@ -1,0 +1,163 @@
+r"""Gradient and Hessian of a weighted pairwise logistic loss; the kernel of all pairwise objectives.
+
+For each query, ``permutations`` times: add noise to the scores, sort, and for each pair of ranks d < e <= d + neighbors
+with d <= rows weigh the pair by ``delta = |change of the metric when d and e trade places|``. Then, at the scores
+without noise, with ``hi`` the document of the larger gain,
+
+    rho = 1 / (1 + exp(sigma (s_hi - s_lo)))
+    grad_hi -= sigma delta rho;  grad_lo += sigma delta rho;  hess_both += sigma^2 delta rho (1 - rho)
+
+averaged over the permutations. Memory O(n) a thread, no matrix: the gradient is linear in the weights.
+
+The inner loops run over arrays in rank order and write where they read, so that LLVM vectorises them. One exponential
+a document serves all its pairs: with E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e).
+Lists whose scores span more than the exponential can hold take one exponential a pair.
+"""
+
+import math
+
+import numpy as np
+
+from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels.rng import add_noise, stream
+from ltr_objectives.kernels.sorting import descending_order, scratch
+from ltr_objectives.kernels.swaps import restart, swap_terms
+
+WIDEST = 600.0  # exp(-600) is far from underflow, and so is the sum of two such
+
+
+@vector_kernel
+def _row(d, end, cap, g, E, U_d, A_d, V, lam, hes):
+    gd, Ed = g[d], E[d]
+    down, curve, total = 0.0, 0.0, 0.0
+    for e in range(d + 1, end):
+        m = min(max(gd - g[e], -cap), cap) * (U_d + A_d * V[e])
+        inverse = 1.0 / (Ed + E[e])
+        p, q = E[e] * inverse, Ed * inverse
+        x = m * (p if m > 0.0 else q)
+        h = abs(m) * p * q
+        lam[e] += x
+        hes[e] += h
+        down += x
+        curve += h
+        total += abs(x)
+    lam[d] -= down
+    hes[d] += curve
+    return total
+
+
+@vector_kernel
+def _row_score_norm(d, end, cap, g, E, U_d, A_d, V, s, lam, hes):
+    gd, Ed, sd = g[d], E[d], s[d]
+    down, curve, total = 0.0, 0.0, 0.0
+    for e in range(d + 1, end):
+        m = min(max(gd - g[e], -cap), cap) * (U_d + A_d * V[e]) / (0.01 + abs(sd - s[e]))
+        inverse = 1.0 / (Ed + E[e])
+        p, q = E[e] * inverse, Ed * inverse
+        x = m * (p if m > 0.0 else q)
+        h = abs(m) * p * q
+        lam[e] += x
+        hes[e] += h
+        down += x
+        curve += h
+        total += abs(x)
+    lam[d] -= down
+    hes[d] += curve
+    return total
+
+
+@kernel
+def _row_wide(d, end, cap, g, sigma, U_d, A_d, V, s, score_norm, lam, hes):
+    total = 0.0
+    for e in range(d + 1, end):
+        m = min(max(g[d] - g[e], -cap), cap) * (U_d + A_d * V[e])
+        if m == 0.0:
+            continue
+        gap = s[d] - s[e]
+        if score_norm:
+            m /= 0.01 + abs(gap)
+        p = 1.0 / (1.0 + math.exp(min(sigma * gap, 700.0)))
+        q = 1.0 / (1.0 + math.exp(min(-sigma * gap, 700.0)))
+        x = m * (p if m > 0.0 else q)
+        h = abs(m) * p * q
+        lam[d] -= x
+        hes[d] += h
+        lam[e] += x
+        hes[e] += h
+        total += abs(x)
+    return total
+
+
+@kernel
+def _list(n, rows, neighbors, cap, kind, w, scale, sigma, wide, score_norm, g, s, E, U, A, V, W, lam, hes):
+    """Add the pairs of one list in rank order to ``lam`` and ``hes``; return the sum of |lambda|."""
+    swap_terms(kind, g, w, scale, n, U, A, V)
+    total = 0.0
+    for d in range(min(rows, n - 1)):
+        if U[d] == 0.0 and A[d] == 0.0:
+            continue
+        end = n if neighbors >= n else min(n, d + 1 + neighbors)
+        if A[d] < 0.0:
+            restart(g, w, d, n, U, W)
+            a, v = 1.0, W
+        else:
+            a, v = A[d], V
+        if wide:
+            total += _row_wide(d, end, cap, g, sigma, U[d], a, v, s, score_norm, lam, hes)
+        elif score_norm:
+            total += _row_score_norm(d, end, cap, g, E, U[d], a, v, s, lam, hes)
+        else:
+            total += _row(d, end, cap, g, E, U[d], a, v, lam, hes)
+    return total
+
+
+@kernel
+def pair_gradients(first, last, ptr, scores, kind, gain, w, scale, cap, sigma, rows, neighbors, score_norm,
+                   lambda_norm, permutations, noise, noise_scale, seed, iteration, grad, hess):  # fmt: skip
+    """Write gradient and Hessian of the queries ``first <= q < last``."""
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, ptr[q + 1] - ptr[q])
+    key, order, key2, order2 = scratch(longest)
+    noisy, exp_, g, s, E = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
+    U, A, V, W = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
+    lam, hes = np.empty(longest), np.empty(longest)
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        n = b - a
+        if n < 2 or scale[q] == 0.0:
+            continue
+        x, y = scores[a:b], gain[a:b]
+        top, bottom = x[0], x[0]
+        for i in range(n):
+            top, bottom = max(top, x[i]), min(bottom, x[i])
+        wide = not sigma * (top - bottom) < WIDEST
+        for i in range(n):
+            exp_[i] = 0.0 if wide else math.exp(sigma * (x[i] - top))
+        stream_key = stream(seed, iteration, np.uint64(q))
+        counter = np.uint64(0)
+        total = 0.0
+        for _ in range(permutations):
+            if noise == 0:
+                descending_order(x, key, order, key2, order2)
+            else:
+                add_noise(x, noise, noise_scale, stream_key, counter, noisy[:n])
+                counter += np.uint64(2 * n)
+                descending_order(noisy[:n], key, order, key2, order2)
+            for d in range(n):
+                i = order[d]
+                g[d], s[d], E[d] = y[i], x[i], exp_[i]
+                lam[d], hes[d] = 0.0, 0.0
+            total += _list(n, rows, neighbors, cap, kind, w, scale[q], sigma, wide, score_norm and top > bottom,
+                           g, s, E, U, A, V, W, lam, hes)  # fmt: skip
+            for d in range(n):
+                grad[a + order[d]] += lam[d]
+                hess[a + order[d]] += hes[d]
+        factor = sigma / permutations
+        if lambda_norm:
+            total *= 2.0 * factor
+            if total > 0.0:
+                factor *= math.log2(1.0 + total) / total
+        for i in range(a, b):
+            grad[i] *= factor
+            hess[i] *= factor * sigma

@@ -1,0 +1,75 @@
+"""Random numbers that depend on a key and a counter alone, never on which thread asks first.
+
+SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): the state is a
+counter times an odd constant, the output a bijective mix of it.
+"""
+
+import math
+
+import numpy as np
+
+from ltr_objectives.kernels._jit import kernel
+
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX2 = np.uint64(0x94D049BB133111EB)
+S27, S30, S31, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
+
+NOISES = {None: 0, "logistic": 1, "gaussian": 2, "gumbel": 3}
+
+
+@kernel
+def mix(x):
+    x = (x ^ (x >> S30)) * MIX1
+    x = (x ^ (x >> S27)) * MIX2
+    return x ^ (x >> S31)
+
+
+@kernel
+def stream(seed, iteration, query):
+    """The key of one query's random numbers; all three arguments are unsigned 64-bit integers."""
+    return mix(mix(mix(seed + GAMMA) ^ iteration) + GAMMA * query)
+
+
+@kernel
+def uniform(key, counter):
+    """A number in the open interval (0, 1)."""
+    return (float(mix(key + GAMMA * counter) >> S11) + 0.5) * 1.1102230246251565e-16
+
+
+@kernel
+def add_noise(s, noise, scale, key, start, out):
+    """Write ``s`` plus independent noise; the random numbers used are those with counters ``start, start + 1, ...``."""
+    c = start
+    one = np.uint64(1)
+    for i in range(len(s)):
+        u = uniform(key, c)
+        c += one
+        if noise == 1:
+            x = math.log(u / (1.0 - u))
+        elif noise == 2:
+            x = math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * uniform(key, c))
+            c += one
+        elif noise == 3:
+            x = -math.log(-math.log(u))
+        else:
+            x = 0.0
+        out[i] = s[i] + scale * x
+
+
+def content_stream(scores: np.ndarray) -> int:
+    """A 64-bit number that is equal for equal scores and otherwise as good as random.
+
+    The adapters use it to select the random stream of an iteration. It needs no counter of iterations, so an objective
+    that was used before, copied, pickled or continued from a saved model draws the same noise for the same scores.
+    """
+    bits = np.ascontiguousarray(scores, np.float64).view(np.uint64)
+    return int(_content(bits))
+
+
+@kernel
+def _content(bits):
+    x = np.uint64(len(bits))
+    for b in bits:
+        x = mix(x ^ b) + GAMMA
+    return x

@@ -1,0 +1,150 @@
+r"""Exact change of a metric when the documents at ranks d < e trade places, in O(1) a pair.
+
+Every metric of the package is one of three families. With ``g`` the gain (the probability that a document satisfies,
+or 0/1 relevance) and ``w`` the discount by rank, non-increasing and zero beyond a cutoff,
+
+* linear:   M = scale sum_d w_d g_d                        (DCG, NDCG, precision, recall, AUC, ...)
+* cascade:  M = scale sum_d w_d g_d prod_{c<d} (1 - g_c)   (reciprocal rank, ERR, PFound)
+* average:  M = scale sum_d w_d g_d sum_{c<=d} g_c         (average precision; g is 0/1, w_d = 1/d)
+
+In all three the signed change under the swap is
+
+    (g_e - g_d) (U_d + A_d V_e)
+
+with per-rank arrays that one pass over the list fills: for the cascade, with T_d = prod_{c<d} (1 - g_c) and
+F_d = sum_{c<=d} w_c g_c T_c,
+
+    U_d = T_d w_d + F_d / (1 - g_d),  A_d = 1 / (1 - g_d),  V_e = -(F_{e-1} + w_e T_e),
+
+and for average precision, with N_d = sum_{c<=d} g_c and P_d = sum_{c<=d} w_c g_c,
+
+    U_d = (N_d + 1 - g_d) w_d - P_d,  A_d = 1,  V_e = P_{e-1} - N_e w_e.
+
+Where 1 - g_d is zero or too small to divide by, A_d is set to -1, and ``restart`` fills a row of V for that d alone,
+in O(n). A document that certainly satisfies hides all that follow, so there are few such rows.
+"""
+
+import numpy as np
+
+from ltr_objectives.kernels._jit import kernel
+
+LINEAR, CASCADE, AVERAGE, HEAD, CATBOOST_MRR, CATBOOST_MAP = range(6)
+
+SMALL = 2.0**-10  # below, 1 - g is not divided by
+NEGLIGIBLE = 1e-30  # a document that is reached with this probability changes nothing
+
+
+@kernel
+def _linear(g, w, scale, n, U, A, V):
+    for d in range(n):
+        U[d] = w[d] * scale
+        A[d] = 1.0
+        V[d] = -U[d]
+
+
+@kernel
+def _head(g, w, scale, n, U, A, V):
+    """The weight |g_d - g_e| w_d of classic YetiRank: the upper rank alone counts."""
+    for d in range(n):
+        U[d] = w[d] * scale
+        A[d] = 0.0
+        V[d] = 0.0
+
+
+@kernel
+def _cascade(g, w, scale, n, U, A, V):
+    t, f = scale, 0.0
+    for d in range(n):
+        V[d] = -(f + w[d] * t)
+        miss = 1.0 - g[d]
+        U[d] = t * w[d]
+        f += w[d] * g[d] * t
+        if t <= NEGLIGIBLE * scale:
+            U[d] = 0.0
+            A[d] = 0.0
+        elif miss < SMALL:
+            A[d] = -1.0
+        else:
+            U[d] += f / miss
+            A[d] = 1.0 / miss
+        t *= miss
+
+
+@kernel
+def _average(g, w, scale, n, U, A, V):
+    count, p = 0.0, 0.0
+    for d in range(n):
+        before = p
+        count += g[d]
+        p += g[d] * w[d]
+        U[d] = ((count + 1.0 - g[d]) * w[d] - p) * scale
+        A[d] = 1.0
+        V[d] = (before - count * w[d]) * scale
+
+
+@kernel
+def _catboost_mrr(g, w, scale, n, U, A, V):
+    """CatBoost's weight for its mode MRR: 1/d - 1/e down to the first relevant rank."""
+    open_ = 1.0
+    for d in range(n):
+        U[d] = open_ * w[d] * scale
+        A[d] = open_
+        V[d] = -w[d] * scale
+        if g[d] > 0.0:
+            open_ = 0.0
+
+
+@kernel
+def _catboost_map(g, w, scale, n, U, A, V):
+    """CatBoost's weight for its mode MAP: 1/d plus 1/c of the relevant ranks c between."""
+    p = 0.0
+    for d in range(n):
+        V[d] = p * scale
+        p += g[d] / (d + 1.0)
+        U[d] = (1.0 / (d + 1.0) - p) * scale
+        A[d] = 1.0
+
+
+@kernel
+def swap_terms(kind, g, w, scale, n, U, A, V):
+    """Fill ``U, A, V`` for one list in rank order."""
+    if kind == 0:
+        _linear(g, w, scale, n, U, A, V)
+    elif kind == 1:
+        _cascade(g, w, scale, n, U, A, V)
+    elif kind == 2:
+        _average(g, w, scale, n, U, A, V)
+    elif kind == 3:
+        _head(g, w, scale, n, U, A, V)
+    elif kind == 4:
+        _catboost_mrr(g, w, scale, n, U, A, V)
+    else:
+        _catboost_map(g, w, scale, n, U, A, V)
+
+
+@kernel
+def restart(g, w, d, n, U, W):
+    """Fill ``W[d+1:n]`` so that the change is (g_e - g_d) (U_d + W_e) for a document d with 1 - g_d near zero.
+
+    U_d is T_d w_d here; the sums start anew behind d, so that nothing is divided by 1 - g_d.
+    """
+    t = U[d] / w[d] if w[d] > 0.0 else 0.0
+    f = 0.0
+    for e in range(d + 1, n):
+        W[e] = -(f + w[e] * t)
+        f += w[e] * g[e] * t
+        t *= 1.0 - g[e]
+
+
+@kernel
+def swap_matrix(kind, g, w, scale, out):
+    """All signed changes of one list in rank order into ``out[d, e]``, d < e; the rest stays as it is."""
+    n = len(g)
+    U, A, V, W = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    swap_terms(kind, g, w, scale, n, U, A, V)
+    for d in range(n):
+        if A[d] < 0.0:
+            restart(g, w, d, n, U, W)
+        for e in range(d + 1, n):
+            x = U[d] + W[e] if A[d] < 0.0 else U[d] + A[d] * V[e]
+            out[d, e] = (g[e] - g[d]) * x

@@ -1,0 +1,66 @@
+"""Run a kernel over all queries on several threads.
+
+A kernel is a serial function ``kernel(first, last, *arrays)`` over the queries ``first <= q < last`` that writes only
+what belongs to those queries. Which thread takes which chunk therefore cannot change a bit of the result. Threads of
+our own, instead of numba's, survive ``fork``, may be entered from several Python threads at once, and compile faster.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+CHUNKS_PER_THREAD = 8
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _pools.clear()  # the threads stayed in the parent
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def available_threads() -> int:
+    """Processors that this process may use, bounded by ``NUMBA_NUM_THREADS`` or ``OMP_NUM_THREADS`` where set."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    count = len(affinity(0)) if affinity else os.cpu_count() or 1
+    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        value = os.environ.get(name, "")
+        if value.isdigit() and int(value) > 0:
+            count = min(count, int(value))
+    return count
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    with _lock:
+        if threads not in _pools:
+            _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="ltr-objectives")
+        return _pools[threads]
+
+
+def chunk_bounds(ptr: np.ndarray, chunks: int) -> np.ndarray:
+    """Query indices that cut the data into at most ``chunks`` parts with about equally many rows."""
+    goals = np.linspace(0, ptr[-1], chunks + 1)[1:-1]
+    return np.unique(np.concatenate(([0], np.searchsorted(ptr, goals), [len(ptr) - 1])))
+
+
+def run(kernel: Callable[..., Any], ptr: np.ndarray, arguments: tuple[Any, ...], n_threads: int | None = None) -> None:
+    """Call ``kernel(first, last, *arguments)`` on chunks that together cover every query once."""
+    threads = min(n_threads or available_threads(), len(ptr) - 1)
+    if threads == 1:
+        kernel(0, len(ptr) - 1, *arguments)
+        return
+    bounds = chunk_bounds(ptr, threads * CHUNKS_PER_THREAD)
+    pool = _pool(threads)
+    futures = [pool.submit(kernel, int(a), int(b), *arguments) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    for future in futures:
+        future.result()

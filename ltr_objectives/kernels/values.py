@@ -1,0 +1,133 @@
+"""Values of metrics, query by query, with every way to order tied scores."""
+
+import numpy as np
+
+from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels.sorting import descending_order, scratch, sort_descending
+
+AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
+
+
+@kernel
+def _order_ties(key, g, ties, n, order, spare_key, spare_order, more):
+    """Reorder each run of equal keys by gain: ascending for the worst case, descending for the best."""
+    sign = -1.0 if ties == 2 else 1.0
+    a = 0
+    while a < n:
+        b = a + 1
+        while b < n and key[b] == key[a]:
+            b += 1
+        if b - a > 1:
+            for d in range(a, b):
+                more[d] = sign * g[d]
+            sort_descending(more[a:b], order[a:b], spare_key, spare_order, b - a)
+            for d in range(a, b):
+                g[d] = sign * more[d]
+        a = b
+
+
+@kernel
+def _linear(key, g, w, n, average):
+    total = 0.0
+    a = 0
+    while a < n and w[a] > 0.0:
+        b = a + 1
+        sum_g, sum_w = g[a], w[a]
+        while average and b < n and key[b] == key[a]:
+            sum_g += g[b]
+            sum_w += w[b]
+            b += 1
+        total += sum_g * sum_w / (b - a)
+        a = b
+    return total
+
+
+@kernel
+def _cascade(key, g, w, n, average, p):
+    """``p[j]`` becomes the mean over all j-subsets of a tie of the chance that none of them satisfies."""
+    total, open_ = 0.0, 1.0
+    a = 0
+    while a < n and w[a] > 0.0:
+        b = a + 1
+        while average and b < n and key[b] == key[a]:
+            b += 1
+        if b - a == 1:
+            total += w[a] * g[a] * open_
+            open_ *= 1.0 - g[a]
+        else:
+            m = b - a
+            p[0] = 1.0
+            for i in range(1, m + 1):
+                miss = 1.0 - g[a + i - 1]
+                p[i] = miss * p[i - 1]
+                for j in range(i - 1, 0, -1):
+                    share = j / i
+                    p[j] = (1.0 - share) * p[j] + share * miss * p[j - 1]
+            for j in range(m):
+                total += w[a + j] * open_ * (p[j] - p[j + 1])
+            open_ *= p[m]
+        a = b
+    return total
+
+
+@kernel
+def _average(key, g, w, n, average):
+    """Ties as in McSherry and Najork, "Computing information retrieval performance measures efficiently in the
+    presence of tied scores", ECIR 2008."""
+    total, count = 0.0, 0.0
+    a = 0
+    while a < n and w[a] > 0.0:
+        b = a + 1
+        r = g[a]
+        while average and b < n and key[b] == key[a]:
+            r += g[b]
+            b += 1
+        m = b - a
+        slope = (r - 1.0) / (m - 1.0) if m > 1 else 0.0
+        for j in range(m):
+            total += w[a + j] * (r / m) * (count + 1.0 + j * slope)
+        count += r
+        a = b
+    return total
+
+
+@kernel
+def metric_values(first, last, ptr, scores, kind, gain, w, scale, offset, ties, out):
+    """Write the value of each query ``first <= q < last``."""
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, ptr[q + 1] - ptr[q])
+    key, order, key2, order2 = scratch(longest)
+    g, more = np.empty(longest), np.empty(longest + 1)
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        n = b - a
+        if scale[q] == 0.0:
+            out[q] = offset[q]
+            continue
+        descending_order(scores[a:b], key, order, key2, order2)
+        for d in range(n):
+            g[d] = gain[a + order[d]]
+        if ties >= 2:
+            _order_ties(key, g, ties, n, order, key2, order2, more)
+        average = ties == 0
+        if kind == 0:
+            value = _linear(key, g, w, n, average)
+        elif kind == 1:
+            value = _cascade(key, g, w, n, average, more)
+        else:
+            value = _average(key, g, w, n, average)
+        out[q] = offset[q] + scale[q] * value
+
+
+@kernel
+def best_linear(first, last, ptr, gain, w, out):
+    """Write the largest possible ``sum_d w_d g_d`` of each query."""
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, ptr[q + 1] - ptr[q])
+    key, order, key2, order2 = scratch(longest)
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        descending_order(gain[a:b], key, order, key2, order2)
+        out[q] = _linear(key, key, w, b - a, False)

@@ -1,0 +1,1 @@
+"""Ranking metrics: value, and exact change when two documents trade places. One file a family."""

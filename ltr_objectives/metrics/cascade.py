@@ -1,0 +1,153 @@
+r"""Metrics of a user who reads down the list and stops when satisfied: ``M = sum_d w_d g_d prod_{c<d} (1 - g_c)``."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ltr_objectives.errors import choice, require
+from ltr_objectives.kernels.swaps import CASCADE
+from ltr_objectives.metrics import gains
+from ltr_objectives.metrics.base import Metric
+
+
+@dataclass(frozen=True)
+class MRR(Metric):
+    r"""Reciprocal rank of the first relevant document, 0 if it stands beyond the cutoff.
+
+    Parameters
+    ----------
+    k, ties, empty
+        As in every metric.
+    threshold : float
+        A document is relevant if its label is above this.
+
+    Examples
+    --------
+    >>> float(MRR().per_query([3.0, 2.0, 1.0], [0, 0, 2], group=[3])[0])
+    0.3333333333333333
+    """
+
+    threshold: float = 0.0
+
+    name: ClassVar[str] = "mrr"
+    kind: ClassVar[int] = CASCADE
+    conventions: ClassVar[dict[str, dict[str, Any]]] = {
+        "catboost": {"ties": "worst", "threshold": 0.5},
+        "trec_eval": {"ties": "input"},
+    }
+
+    @classmethod
+    def examples(cls) -> tuple[Metric, ...]:
+        return (*super().examples(), cls(k=4, threshold=1.0))
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        return gains.relevant(labels, self.threshold)
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return 1.0 / ranks
+
+    def reference(self, labels: np.ndarray) -> float:
+        found = np.flatnonzero(labels > self.threshold)
+        if len(found) == 0:
+            return float(self.empty)
+        return 1.0 / (found[0] + 1) if self.k is None or found[0] < self.k else 0.0
+
+
+@dataclass(frozen=True)
+class ERR(Metric):
+    r"""Expected reciprocal rank, :math:`\sum_{d \le k} \frac{R_d}{d} \prod_{c<d} (1 - R_c)`.
+
+    Chapelle et al., "Expected reciprocal rank for graded relevance", CIKM 2009.
+
+    Parameters
+    ----------
+    k, ties, empty
+        As in every metric.
+    grades : "exp", "linear" or "identity"
+        The chance :math:`R` that a document of label :math:`y` satisfies: :math:`(2^y - 1) / 2^{y_{max}}`,
+        :math:`y / y_{max}`, or the label itself.
+    max_label : float
+        :math:`y_{max}`, the largest label there can be; the same for every data set that is compared.
+
+    Examples
+    --------
+    >>> float(ERR(grades="linear").per_query([2.0, 1.0], [2, 4], group=[2])[0])
+    0.75
+    """
+
+    grades: str = "exp"
+    max_label: float = 4.0
+
+    name: ClassVar[str] = "err"
+    kind: ClassVar[int] = CASCADE
+    conventions: ClassVar[dict[str, dict[str, Any]]] = {"catboost": {"ties": "worst", "grades": "identity"}}
+    beyond_limit: ClassVar[str] = "set max_label, or grades='linear' or 'exp' for labels that are no probabilities"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("grades", self.grades, ("exp", "linear", "identity"))
+        require(0 < self.max_label <= gains.LARGEST_EXPONENT, f"max_label={self.max_label!r} must be above 0, at most 1000")
+
+    @classmethod
+    def examples(cls) -> tuple[Metric, ...]:
+        return (*super().examples(), cls(k=4, grades="linear"), cls(grades="exp", max_label=7), cls(k=3, grades="identity"))
+
+    @property
+    def label_limit(self) -> float | None:
+        return 1.0 if self.grades == "identity" else self.max_label
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        if self.grades == "identity":
+            return labels
+        if self.grades == "linear":
+            return labels / self.max_label
+        return (np.exp2(labels) - 1.0) / np.exp2(self.max_label)
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return 1.0 / ranks
+
+    def reference(self, labels: np.ndarray) -> float:
+        if not (labels > 0).any():
+            return float(self.empty)
+        total, open_ = 0.0, 1.0
+        for i, satisfied in enumerate(self.gain(labels)[: self.k]):
+            total += float(self.discount(np.array([i + 1.0]))[0]) * open_ * satisfied
+            open_ *= 1.0 - satisfied
+        return float(total)
+
+
+@dataclass(frozen=True)
+class PFound(ERR):
+    r"""Chance that the user finds an answer, :math:`\sum_{d \le k} p^{d-1} R_d \prod_{c<d} (1 - R_c)`.
+
+    CatBoost's documentation of PFound; :math:`p` is the chance to read on.
+
+    Parameters
+    ----------
+    k, ties, empty, grades, max_label
+        As in :class:`ERR`; by default the labels are the probabilities.
+    decay : float
+        :math:`p`, above 0 and at most 1.
+
+    Examples
+    --------
+    >>> float(PFound().per_query([2.0, 1.0], [0.5, 1.0], group=[2])[0])
+    0.925
+    """
+
+    grades: str = "identity"
+    decay: float = 0.85
+
+    name: ClassVar[str] = "pfound"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 < self.decay <= 1, f"decay={self.decay!r} must be above 0 and at most 1")
+
+    @classmethod
+    def examples(cls) -> tuple[Metric, ...]:
+        return (*super().examples(), cls(k=4, decay=0.5, grades="linear"))
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return np.power(self.decay, ranks - 1.0)

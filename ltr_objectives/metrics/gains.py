@@ -1,0 +1,63 @@
+"""Gains and discounts that metrics take by name, and relevance by threshold."""
+
+import numpy as np
+
+from ltr_objectives.errors import choice, require
+
+LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
+
+
+def check_gain(gain: object) -> None:
+    """A name, or a table of non-decreasing gains by label."""
+    if isinstance(gain, str):
+        choice("gain", gain, ("exp", "linear"))
+        return
+    table = np.asarray(gain, np.float64)
+    require(table.ndim == 1 and len(table) > 0, "gain must be 'exp', 'linear' or a table: one number per label 0, 1, 2, ...")
+    require(np.isfinite(table).all() and (table >= 0).all() and (np.diff(table) >= 0).all(),
+            "a gain table must be finite, not negative and not decrease with the label")  # fmt: skip
+
+
+def gain_limit(gain: str | tuple[float, ...]) -> float | None:
+    """The largest label that ``gain`` knows."""
+    if gain == "exp":
+        return LARGEST_EXPONENT
+    return None if gain == "linear" else float(len(gain) - 1)
+
+
+def apply_gain(gain: str | tuple[float, ...], labels: np.ndarray) -> np.ndarray:
+    """Gain of each label: ``2^y - 1``, ``y`` or the table's entry."""
+    if isinstance(gain, str):
+        return np.exp2(labels) - 1.0 if gain == "exp" else labels
+    index = labels.astype(np.int64)
+    require((index == labels).all(), "a gain table needs whole-numbered labels; use gain='exp' or 'linear' for fractions")
+    return np.asarray(gain, np.float64)[index]
+
+
+def check_discount(discount: object) -> None:
+    """A name, or a table of non-increasing discounts by rank."""
+    if isinstance(discount, str):
+        choice("discount", discount, ("log2", "reciprocal"))
+        return
+    table = np.asarray(discount, np.float64)
+    require(table.ndim == 1 and len(table) > 0, "discount must be 'log2', 'reciprocal' or a table: one number per rank 1, 2, ...")
+    require(np.isfinite(table).all() and (table >= 0).all() and (np.diff(table) <= 0).all(),
+            "a discount table must be finite, not negative and not increase with the rank")  # fmt: skip
+
+
+def apply_discount(discount: str | tuple[float, ...], ranks: np.ndarray) -> np.ndarray:
+    """Discount of each 1-based rank: ``1/log2(1+d)``, ``1/d`` or the table's entry, 0 beyond it."""
+    if isinstance(discount, str):
+        return 1.0 / np.log2(1.0 + ranks) if discount == "log2" else 1.0 / ranks
+    table = np.asarray(discount, np.float64)
+    return np.where(ranks <= len(table), table[np.minimum(ranks, len(table)) - 1], 0.0)
+
+
+def relevant(labels: np.ndarray, threshold: float) -> np.ndarray:
+    """1 where the label is above ``threshold``, else 0."""
+    return (labels > threshold).astype(np.float64)
+
+
+def as_table(value: object) -> object:
+    """Lists and arrays as tuples, so that a metric stays hashable."""
+    return value if isinstance(value, str) else tuple(float(x) for x in np.ravel(np.asarray(value, np.float64)))

@@ -1,0 +1,312 @@
+r"""Metrics that are linear in the gains: ``M = scale sum_d w_d g_d``."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ltr_objectives.errors import require
+from ltr_objectives.kernels.swaps import LINEAR
+from ltr_objectives.kernels.threads import run
+from ltr_objectives.kernels.values import best_linear
+from ltr_objectives.metrics import gains
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.queries import Queries
+
+
+@dataclass(frozen=True)
+class DCG(Metric):
+    r"""Discounted cumulative gain, :math:`\sum_{d \le k} G(y_d) / \log_2(1 + d)`.
+
+    Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", TOIS 2002; gains of Burges et al. 2005.
+
+    Parameters
+    ----------
+    k, ties, empty
+        As in every metric.
+    gain_type : "exp", "linear" or table
+        :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
+    discount_type : "log2", "reciprocal" or table
+        :math:`1 / \log_2(1 + d)`, :math:`1 / d`, or the discount of each rank, zero beyond the table.
+
+    Examples
+    --------
+    >>> float(DCG(k=2).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
+    1.0
+    """
+
+    gain_type: str | tuple[float, ...] = "exp"
+    discount_type: str | tuple[float, ...] = "log2"
+
+    name: ClassVar[str] = "dcg"
+    kind: ClassVar[int] = LINEAR
+    maximum: ClassVar[float | None] = None
+    conventions: ClassVar[dict[str, dict[str, Any]]] = {
+        "catboost": {"gain_type": "linear", "ties": "worst"},
+        "sklearn": {"gain_type": "linear", "ties": "average"},
+        "trec_eval": {"gain_type": "linear", "ties": "input"},
+    }
+    beyond_limit: ClassVar[str] = "the gain of a larger one is not defined; pass gain='linear' or a longer table"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field, check in (("gain_type", gains.check_gain), ("discount_type", gains.check_discount)):
+            check(getattr(self, field))
+            object.__setattr__(self, field, gains.as_table(getattr(self, field)))
+
+    @classmethod
+    def examples(cls) -> tuple[Metric, ...]:
+        table = (0.0, 0.5, 2.0, 2.0, 9.0)
+        return (*super().examples(), cls(gain_type="linear", discount_type="reciprocal"),
+                cls(k=4, gain_type=table, discount_type=(3.0, 3.0, 1.0), ties="worst"))  # fmt: skip
+
+    @property
+    def label_limit(self) -> float | None:
+        return gains.gain_limit(self.gain_type)
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        return gains.apply_gain(self.gain_type, labels)
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return gains.apply_discount(self.discount_type, ranks)
+
+    def reference(self, labels: np.ndarray) -> float:
+        top = labels[: self.k]
+        return float(np.dot(self.gain(top), self.discount(np.arange(1, len(top) + 1))))
+
+
+@dataclass(frozen=True)
+class NDCG(DCG):
+    r"""DCG over the largest possible DCG of the query.
+
+    Parameters
+    ----------
+    k, ties, empty, gain_type, discount_type
+        As in :class:`DCG`.
+    ideal_k : int, optional
+        Cutoff of the ideal, where it differs from ``k``: LightGBM and XGBoost train with the ideal at their truncation
+        level but with discounts at all ranks.
+
+    Examples
+    --------
+    >>> round(float(NDCG(k=10).per_query([3.0, 2.0, 1.0], [0, 1, 2], group=[3])[0]), 4)
+    0.5869
+    """
+
+    ideal_k: int | None = None
+
+    name: ClassVar[str] = "ndcg"
+    maximum: ClassVar[float | None] = 1.0
+    conventions: ClassVar[dict[str, dict[str, Any]]] = {
+        "lightgbm": {"gain_type": "exp", "ties": "input", "empty": 1.0},
+        "xgboost": {"gain_type": "exp", "ties": "input", "empty": 1.0},
+        **{library: {**c, "empty": 1.0 if library == "catboost" else 0.0} for library, c in DCG.conventions.items()},
+    }
+
+    def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
+        if self.ideal_k is not None:
+            ranks = np.arange(1, queries.longest + 1)
+            discount = np.where(ranks <= self.ideal_k, self.discount(ranks), 0.0)
+        best = np.empty(len(queries))
+        run(best_linear, queries.ptr, (queries.ptr, gain, discount, best))
+        return np.divide(1.0, best, out=np.zeros(len(queries)), where=best > 0)
+
+    def reference(self, labels: np.ndarray) -> float:
+        k = self.ideal_k or self.k
+        top = np.sort(self.gain(labels))[::-1][:k]
+        best = float(np.dot(top, self.discount(np.arange(1, len(top) + 1))))
+        return super().reference(labels) / best if best > 0 else float(self.empty)
+
+
+@dataclass(frozen=True)
+class ExpDCG(Metric):
+    r"""DCG with exponential discount, :math:`\sum_d b^{d-1} y_d`: what classic YetiRank optimises.
+
+    Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", ICML 2023, eq. 13.
+
+    Parameters
+    ----------
+    k, ties, empty
+        As in every metric.
+    decay : float
+        :math:`b`, between 0 and 1.
+
+    Examples
+    --------
+    >>> float(ExpDCG(decay=0.5).per_query([2.0, 1.0], [1, 2], group=[2])[0])
+    2.0
+    """
+
+    decay: float = 0.85
+
+    name: ClassVar[str] = "expdcg"
+    kind: ClassVar[int] = LINEAR
+    maximum: ClassVar[float | None] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 < self.decay <= 1, f"decay={self.decay!r} must be above 0 and at most 1")
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        return labels
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return np.power(self.decay, ranks - 1.0)
+
+    def reference(self, labels: np.ndarray) -> float:
+        return float(sum(self.decay**i * y for i, y in enumerate(labels[: self.k])))
+
+
+@dataclass(frozen=True)
+class Precision(Metric):
+    r"""Share of relevant documents among the first :math:`k`.
+
+    Parameters
+    ----------
+    k, ties, empty
+        As in every metric; without a cutoff the whole list counts.
+    threshold : float
+        A document is relevant if its label is above this.
+    short_lists : "pad" or "shrink"
+        Divide by :math:`k` also where the list is shorter (trec_eval), or by :math:`\min(k, n)`.
+
+    Examples
+    --------
+    >>> float(Precision(k=2).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
+    0.5
+    """
+
+    threshold: float = 0.0
+    short_lists: str = "pad"
+
+    name: ClassVar[str] = "precision"
+    kind: ClassVar[int] = LINEAR
+    conventions: ClassVar[dict[str, dict[str, Any]]] = {
+        "xgboost": {"ties": "input", "short_lists": "shrink"},
+        "catboost": {"ties": "worst", "threshold": 0.5, "short_lists": "shrink"},
+        "trec_eval": {"ties": "input"},
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.short_lists in ("pad", "shrink"), f"short_lists={self.short_lists!r} must be 'pad' or 'shrink'")
+
+    @classmethod
+    def examples(cls) -> tuple[Metric, ...]:
+        return (*super().examples(), cls(k=4, threshold=1.0, short_lists="shrink"))
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        return gains.relevant(labels, self.threshold)
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return np.ones(len(ranks))
+
+    def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
+        n = np.diff(queries.ptr)
+        depth = n if self.k is None else np.minimum(self.k, n) if self.short_lists == "shrink" else self.k
+        return super().scale(queries, gain, discount) / depth
+
+    def reference(self, labels: np.ndarray) -> float:
+        if not (labels > self.threshold).any():
+            return float(self.empty)
+        depth = len(labels) if self.k is None else self.k
+        if self.short_lists == "shrink":
+            depth = min(depth, len(labels))
+        return float((labels[: self.k] > self.threshold).sum() / depth)
+
+
+@dataclass(frozen=True)
+class Recall(Metric):
+    r"""Share of the relevant documents that stand among the first :math:`k`.
+
+    Parameters
+    ----------
+    k, ties, empty
+        As in every metric.
+    threshold : float
+        A document is relevant if its label is above this.
+
+    Examples
+    --------
+    >>> float(Recall(k=1).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
+    0.5
+    """
+
+    threshold: float = 0.0
+
+    name: ClassVar[str] = "recall"
+    kind: ClassVar[int] = LINEAR
+    conventions: ClassVar[dict[str, dict[str, Any]]] = {
+        "catboost": {"ties": "worst", "threshold": 0.5, "empty": 1.0},
+        "trec_eval": {"ties": "input"},
+    }
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        return gains.relevant(labels, self.threshold)
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return np.ones(len(ranks))
+
+    def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
+        found = np.add.reduceat(gain, queries.ptr[:-1])
+        return np.divide(1.0, found, out=np.zeros(len(queries)), where=found > 0)
+
+    def reference(self, labels: np.ndarray) -> float:
+        found = labels > self.threshold
+        return float(found[: self.k].sum() / found.sum()) if found.any() else float(self.empty)
+
+
+@dataclass(frozen=True)
+class AUC(Metric):
+    r"""Share of (relevant, irrelevant) pairs of a query in the right order; a tied pair counts half by default.
+
+    Parameters
+    ----------
+    ties, empty
+        As in every metric; a query with only relevant or only irrelevant documents is empty.
+    threshold : float
+        A document is relevant if its label is above this.
+
+    Examples
+    --------
+    >>> float(AUC().per_query([3.0, 2.0, 1.0], [1, 0, 1], group=[3])[0])
+    0.5
+    """
+
+    threshold: float = 0.0
+
+    name: ClassVar[str] = "auc"
+    kind: ClassVar[int] = LINEAR
+    conventions: ClassVar[dict[str, dict[str, Any]]] = {
+        "xgboost": {"ties": "average", "empty": "skip"},
+        "sklearn": {"ties": "average", "empty": "skip"},
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.k is None, "auc has no cutoff; leave k out")
+
+    @classmethod
+    def examples(cls) -> tuple[Metric, ...]:
+        return (cls(), cls(ties="worst"), cls(ties="best"), cls(ties="input", threshold=1.0, empty=0.5))
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        return gains.relevant(labels, self.threshold)
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return len(ranks) + 1.0 - ranks
+
+    def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
+        found = np.add.reduceat(gain, queries.ptr[:-1])
+        pairs = found * (np.diff(queries.ptr) - found)
+        return np.divide(1.0, pairs, out=np.zeros(len(queries)), where=pairs > 0)
+
+    def offset(self, queries: Queries, gain: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        found = np.add.reduceat(gain, queries.ptr[:-1])
+        beyond = queries.longest + 1 - np.diff(queries.ptr)
+        return -(found * beyond + found * (found - 1) / 2) * scale
+
+    def reference(self, labels: np.ndarray) -> float:
+        found = labels > self.threshold
+        pairs = [(i, j) for i in np.flatnonzero(found) for j in np.flatnonzero(~found)]
+        return sum(i < j for i, j in pairs) / len(pairs) if pairs else float(self.empty)

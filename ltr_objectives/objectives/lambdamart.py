@@ -1,0 +1,116 @@
+r"""LambdaMART for any metric: RankNet's gradient, weighted by the exact change of the metric."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ltr_objectives.metrics.base import Metric, Terms
+from ltr_objectives.metrics.linear import NDCG
+from ltr_objectives.objectives.base import Objective, Parity, from_preset, resolve_metric
+from ltr_objectives.objectives.pairwise import PairwiseObjective, brute_force_changes, metric_examples
+from ltr_objectives.queries import Queries
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "lightgbm": {"metric": "ndcg", "truncation": 30, "score_norm": True, "lambda_norm": True, "hessian": "exact"},
+    "xgboost": {"metric": "ndcg", "truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
+}
+DEFAULTS: dict[str, Any] = {"metric": "ndcg@10", "score_norm": False, "lambda_norm": False, "hessian": "exact"}
+
+
+@dataclass(frozen=True)
+class LambdaMART(PairwiseObjective):
+    r"""LambdaMART (Burges, "From RankNet to LambdaRank to LambdaMART", 2010) for any metric.
+
+    For each pair with :math:`y_{hi} > y_{lo}`, at least one of the two within the truncation level, and
+    :math:`\delta` the exact absolute change of the metric when they trade places,
+
+    .. math::
+        \rho = \frac{1}{1 + e^{\sigma (s_{hi} - s_{lo})}}, \quad
+        g_{hi} \mathrel{-}= \sigma \delta \rho, \quad g_{lo} \mathrel{+}= \sigma \delta \rho, \quad
+        h \mathrel{+}= \sigma^2 \delta \rho (1 - \rho) \text{ for both.}
+
+    Parameters
+    ----------
+    metric : str or Metric
+        What to optimise; "ndcg@10" by default.
+    sigma : float
+        Steepness of the logistic function, above 0.
+    truncation : int, optional
+        Only pairs with a document among the first this many of the ranking count; by default all pairs. Pairs wholly
+        beyond the metric's own cutoff have no weight in any case.
+    score_norm : bool
+        Divide each weight by ``0.01 + |s_hi - s_lo|``, unless all scores of the query are equal.
+    lambda_norm : bool
+        Multiply the gradients of a query by ``log2(1 + S) / S`` with S the sum of its absolute gradients.
+    hessian : "exact", "double" or "ones"
+        The formula's, twice that (XGBoost's choice: half the step), or 1 for each row.
+    preset : "lightgbm" or "xgboost", optional
+        Set everything that is not given as in LightGBM's lambdarank or XGBoost's rank:ndcg (``metric="map"``:
+        rank:map). Both weigh NDCG by discounts at all ranks over the ideal at the truncation level, which is the
+        change of no metric. XGBoost also divides query weights by their mean.
+    seed : int
+        Unused, since nothing is random; here so that all objectives take it.
+
+    Examples
+    --------
+    >>> grad, hess = LambdaMART("mrr").gradient_hessian([0.0, 0.0], [0, 1], group=[2])
+    >>> grad, hess
+    (array([ 0.25, -0.25]), array([0.125, 0.125]))
+    """
+
+    metric: str | Metric = None  # type: ignore[assignment]
+    sigma: float = 1.0
+    truncation: int | None = None
+    score_norm: bool = None  # type: ignore[assignment]
+    lambda_norm: bool = None  # type: ignore[assignment]
+    hessian: str = None  # type: ignore[assignment]
+    preset: str | None = None
+    seed: int = 0
+
+    name: ClassVar[str] = "lambdamart"
+
+    def __post_init__(self) -> None:
+        from_preset(self, PRESETS, DEFAULTS)
+        super().__post_init__()
+        metric = resolve_metric(self.metric)
+        if self.preset and isinstance(metric, NDCG) and metric.k is None and metric.ideal_k is None:
+            metric = replace(metric, ideal_k=self.truncation)
+        object.__setattr__(self, "metric", metric)
+
+    @classmethod
+    def examples(cls) -> tuple[Objective, ...]:
+        return (
+            *metric_examples(cls),
+            cls(sigma=2.0, truncation=3),
+            cls("map", score_norm=True, hessian="double"),
+            cls("err", lambda_norm=True, hessian="ones"),
+            cls(preset="lightgbm"),
+            cls(preset="xgboost"),
+        )
+
+    @classmethod
+    def parities(cls) -> tuple[Parity, ...]:
+        lightgbm, xgboost = (cls(preset=p) for p in PRESETS)
+        return (
+            Parity("lightgbm", {"objective": "lambdarank"}, lightgbm, 1e-3),
+            Parity("lightgbm", {"objective": "lambdarank", "lambdarank_truncation_level": 5}, replace(lightgbm, metric="ndcg", truncation=5), 1e-3),
+            Parity("xgboost", {"objective": "rank:ndcg"}, xgboost, 1e-5),
+            Parity("xgboost", {"objective": "rank:map"}, cls("map", preset="xgboost"), 1e-5, binary=True),
+        )
+
+    def terms(self, queries: Queries) -> Terms:
+        return self.metric.terms(queries)  # type: ignore[union-attr]
+
+    def pair_weights(self, labels: np.ndarray) -> np.ndarray:
+        return brute_force_changes(self.metric, labels)  # type: ignore[arg-type]
+
+    @property
+    def label_limit(self) -> float | None:
+        return self.metric.label_limit  # type: ignore[union-attr]
+
+    def row_weight(self, queries: Queries) -> np.ndarray | None:
+        weight = queries.weight_by_query
+        if self.preset != "xgboost" or weight is None:
+            return queries.weight_by_row
+        return np.repeat(weight * (len(weight) / weight.sum()), np.diff(queries.ptr))

@@ -1,0 +1,125 @@
+r"""What the pairwise objectives share: weighted logistic losses over pairs of documents, with or without noise."""
+
+import abc
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ltr_objectives.errors import choice
+from ltr_objectives.kernels.pairs import pair_gradients
+from ltr_objectives.kernels.rng import NOISES
+from ltr_objectives.kernels.threads import run
+from ltr_objectives.metrics.base import Metric, Terms
+from ltr_objectives.objectives.base import Objective, check_seed, positive, whole
+from ltr_objectives.queries import Queries
+
+HESSIANS = ("exact", "double", "ones")
+MANY = 2**62
+
+
+class PairwiseObjective(Objective):
+    r"""Base of the objectives with gradient :math:`\sigma \delta \rho` for each pair; see :mod:`ltr_objectives.kernels.pairs`.
+
+    A subclass states the weights of the pairs by ``terms`` and overrides the settings below by fields of its own. This
+    class is no dataclass itself: the order of a subclass's parameters would start with these settings.
+    """
+
+    sigma: ClassVar[Any] = 1.0
+    truncation: ClassVar[Any] = None
+    neighbors: ClassVar[Any] = "all"
+    score_norm: ClassVar[Any] = False
+    lambda_norm: ClassVar[Any] = False
+    permutations: ClassVar[Any] = 1
+    noise: ClassVar[Any] = None
+    noise_scale: ClassVar[Any] = 1.0
+    hessian: ClassVar[Any] = "exact"
+    seed: ClassVar[Any] = 0
+
+    def __post_init__(self) -> None:
+        positive("sigma", self.sigma)
+        positive("noise_scale", self.noise_scale)
+        whole("permutations", self.permutations)
+        if self.truncation is not None:
+            whole("truncation", self.truncation)
+        if self.neighbors != "all":
+            whole("neighbors", self.neighbors)
+        choice("noise", self.noise, tuple(NOISES))
+        choice("hessian", self.hessian, HESSIANS)
+        for name in ("score_norm", "lambda_norm"):
+            choice(name, getattr(self, name), (True, False))
+        check_seed(self.seed)
+
+    @abc.abstractmethod
+    def terms(self, queries: Queries) -> Terms:
+        """Weights of the pairs, as the kernels take them."""
+
+    @abc.abstractmethod
+    def pair_weights(self, labels: np.ndarray) -> np.ndarray:
+        """The non-negative weight of each pair of ranks of one list in rank order, by definition: O(n^2) or slower."""
+
+    def check(self, queries: Queries) -> None:
+        self.terms(queries)
+
+    def fill(
+        self, queries: Queries, scores: np.ndarray, grad: np.ndarray, hess: np.ndarray, *, iteration: int, n_threads: int | None
+    ) -> None:
+        kind, gain, discount, scale, _, cap = terms = self.terms(queries)
+        rows = min(terms.ranks, self.truncation or MANY)
+        neighbors = MANY if self.neighbors == "all" else int(self.neighbors)
+        noisy = self.noise is not None
+        run(
+            pair_gradients,
+            queries.ptr,
+            (queries.ptr, scores, kind, gain, discount, scale, float(cap), float(self.sigma), rows, neighbors,
+             bool(self.score_norm), bool(self.lambda_norm), int(self.permutations) if noisy else 1, NOISES[self.noise],
+             float(self.noise_scale), np.uint64(self.seed), np.uint64(iteration), grad, hess),
+            n_threads,
+        )  # fmt: skip
+        if self.hessian == "double":
+            hess *= 2.0
+        elif self.hessian == "ones":
+            hess[:] = 1.0
+
+    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        n = len(scores)
+        order = np.argsort(-scores, kind="stable")
+        s, y = scores[order], labels[order]
+        d, e = np.triu_indices(n, 1)
+        near = (d < (self.truncation or n)) & (e - d <= (n if self.neighbors == "all" else self.neighbors)) & (y[d] != y[e])
+        d, e = d[near], e[near]
+        delta = self.pair_weights(y)[d, e]
+        if self.score_norm and s[0] != s[-1]:
+            delta = delta / (0.01 + np.abs(s[d] - s[e]))
+        hi, lo = np.where(y[d] > y[e], d, e), np.where(y[d] > y[e], e, d)
+        rho = np.exp(-np.logaddexp(0.0, self.sigma * (s[hi] - s[lo])))
+        grad, hess = np.zeros(n), np.zeros(n)
+        curve = self.sigma**2 * delta * rho * np.exp(-np.logaddexp(0.0, self.sigma * (s[lo] - s[hi])))
+        for sign, rank in ((-1.0, hi), (1.0, lo)):
+            np.add.at(grad, order[rank], sign * self.sigma * delta * rho)
+            np.add.at(hess, order[rank], curve)
+        total = float(np.sum(2.0 * self.sigma * delta * rho))
+        if self.lambda_norm and total > 0:
+            grad, hess = (x * np.log2(1.0 + total) / total for x in (grad, hess))
+        return grad, {"exact": hess, "double": 2.0 * hess, "ones": np.ones(n)}[self.hessian]
+
+
+def brute_force_changes(metric: Metric, labels: np.ndarray) -> np.ndarray:
+    """|change| of ``metric.reference`` for each pair of ranks that trades places."""
+    n = len(labels)
+    out = np.zeros((n, n))
+    before = metric.reference(labels)
+    for d in range(n):
+        for e in range(d + 1, n):
+            swapped = labels.copy()
+            swapped[[d, e]] = swapped[[e, d]]
+            out[d, e] = abs(metric.reference(swapped) - before)
+    return out
+
+
+def metric_examples(make: Any) -> tuple[Objective, ...]:
+    """``make(metric)`` for an instance of every metric."""
+    from ltr_objectives.registry import metric_class, metrics
+
+    return tuple(make(example) for name in metrics() for example in metric_class(name).examples()[:3:2])
+
+

@@ -1,0 +1,137 @@
+r"""YetiLoss: YetiRank for any metric, by the exact change of the metric in randomised rankings."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ltr_objectives.errors import choice
+from ltr_objectives.kernels.swaps import CATBOOST_MAP, CATBOOST_MRR
+from ltr_objectives.metrics.average_precision import MAP
+from ltr_objectives.metrics.base import Metric, Terms
+from ltr_objectives.metrics.cascade import ERR, MRR
+from ltr_objectives.metrics.linear import DCG, NDCG
+from ltr_objectives.objectives.base import Objective, Parity, from_preset, resolve_metric
+from ltr_objectives.objectives.pairwise import PairwiseObjective, brute_force_changes, metric_examples
+from ltr_objectives.queries import Queries
+
+CHANGES = ("exact", "catboost")
+PRESETS: dict[str, dict[str, Any]] = {"catboost": {"neighbors": 1, "permutations": 10, "change": "catboost"}}
+DEFAULTS: dict[str, Any] = {"neighbors": 1, "permutations": 10, "change": "exact"}
+
+
+@dataclass(frozen=True)
+class YetiLoss(PairwiseObjective):
+    r"""YetiLoss (Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", ICML 2023) for any metric.
+
+    For each of several rankings by noisy scores, every two documents at most ``neighbors`` ranks apart add the exact
+    absolute change of the metric when they trade places to the weight of their pair, divided by the number of rankings
+    (section 3.1). The loss is :math:`\sum w_{hi,lo} \log(1 + e^{-(s_{hi} - s_{lo})})` at the scores without noise.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        What to optimise.
+    permutations : int
+        Rankings per iteration.
+    noise : "logistic", "gaussian", "gumbel" or None
+        Distribution of the noise. CatBoost calls the logistic one Gumbel.
+    noise_scale : float
+        The noise is multiplied by this.
+    neighbors : int or "all"
+        Pairs count up to this many ranks apart.
+    change : "exact" or "catboost"
+        The change of the metric, or the weights that CatBoost uses in its modes MRR and MAP, which are not that change:
+        :math:`1/d - 1/e` for ranks down to the first relevant, and :math:`1/d + \sum 1/c` over the relevant ranks
+        :math:`c` between. The other metrics have only the exact one.
+    hessian : "exact", "double" or "ones"
+        The formula's, twice that, or 1 for each row.
+    preset : "catboost", optional
+        Set everything that is not given as in CatBoost's YetiRank with a mode.
+    seed : int
+        Of the noise.
+
+    Examples
+    --------
+    >>> grad, hess = YetiLoss("mrr", noise=None).gradient_hessian([0.0, 0.0], [0, 1], group=[2])
+    >>> grad, hess
+    (array([ 0.25, -0.25]), array([0.125, 0.125]))
+    """
+
+    metric: str | Metric = "ndcg@10"
+    permutations: int = None  # type: ignore[assignment]
+    noise: str | None = "logistic"
+    noise_scale: float = 1.0
+    neighbors: int | str = None  # type: ignore[assignment]
+    change: str = None  # type: ignore[assignment]
+    hessian: str = "exact"
+    preset: str | None = None
+    seed: int = 0
+
+    name: ClassVar[str] = "yetiloss"
+
+    def __post_init__(self) -> None:
+        from_preset(self, PRESETS, DEFAULTS)
+        super().__post_init__()
+        choice("change", self.change, CHANGES)
+        object.__setattr__(self, "metric", resolve_metric(self.metric))
+
+    @classmethod
+    def examples(cls) -> tuple[Objective, ...]:
+        return (
+            *metric_examples(lambda metric: cls(metric, noise=None, neighbors="all")),
+            cls(),
+            cls("map", neighbors=2, noise="gaussian", noise_scale=0.5, permutations=3),
+            cls("err@5", neighbors=3, noise="gumbel", hessian="double", seed=2**64 - 1),
+            cls("mrr", noise=None, neighbors=2, change="catboost"),
+            cls("map", noise=None, neighbors="all", preset="catboost", hessian="ones"),
+        )
+
+    @classmethod
+    def parities(cls) -> tuple[Parity, ...]:
+        modes: tuple[tuple[str, Metric, dict[str, bool]], ...] = (
+            ("NDCG", NDCG(gain_type="linear"), {}),
+            ("DCG", DCG(gain_type="linear"), {}),
+            ("ERR", ERR(grades="identity"), {"probability": True}),
+            ("MRR", MRR(), {}),
+            ("MAP", MAP(), {}),
+        )
+        return tuple(
+            Parity(
+                "catboost",
+                {"loss_function": f"YetiRank:mode={mode};noise=No;permutations=1;num_neighbors={-1 if near == 'all' else near}"},
+                cls(metric, noise=None, neighbors=near, preset="catboost"),
+                1e-5,
+                **kind,  # type: ignore[arg-type]
+            )
+            for mode, metric, kind in modes
+            for near in (1, 3, "all")
+        )
+
+    def terms(self, queries: Queries) -> Terms:
+        return queries.once(("yetiloss", self.metric, self.change), lambda: self._terms(queries))
+
+    def _terms(self, queries: Queries) -> Terms:
+        terms = self.metric.terms(queries)  # type: ignore[union-attr]
+        if self.change == "exact" or not isinstance(self.metric, (MRR, MAP)):
+            return terms
+        kind = CATBOOST_MRR if isinstance(self.metric, MRR) else CATBOOST_MAP
+        return terms._replace(kind=kind, scale=np.sign(terms.scale))
+
+    def pair_weights(self, labels: np.ndarray) -> np.ndarray:
+        if self.change == "exact" or not isinstance(self.metric, (MRR, MAP)):
+            return brute_force_changes(self.metric, labels)  # type: ignore[arg-type]
+        found = labels > self.metric.threshold
+        ranks = np.arange(1.0, len(labels) + 1)
+        out = np.zeros((len(labels), len(labels)))
+        for d, e in zip(*np.nonzero(found[:, None] != found), strict=True):
+            top = self.metric.k is None or d < self.metric.k
+            if isinstance(self.metric, MRR):
+                out[d, e] = (1 / ranks[d] - (1 / ranks[e] if self.metric.k is None or e < self.metric.k else 0)) * top * (not found[:d].any())
+            else:
+                out[d, e] = (1 / ranks[d] + np.sum(1 / ranks[d + 1 : e][found[d + 1 : e]])) * top
+        return out
+
+    @property
+    def label_limit(self) -> float | None:
+        return self.metric.label_limit  # type: ignore[union-attr]

@@ -1,0 +1,87 @@
+r"""YetiRank: neighbours in randomised rankings, weighted by label difference and decay."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ltr_objectives.errors import require
+from ltr_objectives.kernels.swaps import HEAD
+from ltr_objectives.metrics.base import Terms
+from ltr_objectives.objectives.base import Objective, Parity, from_preset
+from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.queries import Queries
+
+CATBOOST_FACTOR = 0.15  # its weights carry this constant
+PRESETS: dict[str, dict[str, Any]] = {"catboost": {}}
+
+
+@dataclass(frozen=True)
+class YetiRank(PairwiseObjective):
+    r"""YetiRank (Gulin, Kuralenok and Pavlov, "Winning the Transfer Learning Track of Yahoo!'s LTR Challenge", 2011).
+
+    For each of several rankings by noisy scores, every two neighbours at ranks :math:`d, d+1` add
+    :math:`|y_a - y_b| \, b^{d-1}` to the weight of their pair, divided by the number of rankings; the loss is
+    :math:`\sum w_{hi,lo} \log(1 + e^{-(s_{hi} - s_{lo})})` at the scores without noise. Up to a constant that is the
+    change of ExpDCG (Lyzhin et al., ICML 2023, eqs. 10, 11 and 13).
+
+    Parameters
+    ----------
+    decay : float
+        :math:`b`, above 0 and at most 1.
+    permutations : int
+        Rankings per iteration.
+    noise : "logistic", "gaussian", "gumbel" or None
+        Distribution of the noise. CatBoost calls the logistic one Gumbel.
+    noise_scale : float
+        The noise is multiplied by this.
+    hessian : "exact", "double" or "ones"
+        The formula's, twice that, or 1 for each row.
+    preset : "catboost", optional
+        Weigh every pair by a further 0.15, as CatBoost's YetiRank does.
+    seed : int
+        Of the noise.
+
+    Examples
+    --------
+    >>> grad, hess = YetiRank(noise=None).gradient_hessian([0.0, 0.0], [0, 1], group=[2])
+    >>> grad, hess
+    (array([ 0.5, -0.5]), array([0.25, 0.25]))
+    """
+
+    decay: float = 0.85
+    permutations: int = 10
+    noise: str | None = "logistic"
+    noise_scale: float = 1.0
+    hessian: str = "exact"
+    preset: str | None = None
+    seed: int = 0
+
+    name: ClassVar[str] = "yetirank"
+    neighbors: ClassVar[Any] = 1
+
+    def __post_init__(self) -> None:
+        from_preset(self, PRESETS, {})
+        super().__post_init__()
+        require(0 < self.decay <= 1, f"decay={self.decay!r} must be above 0 and at most 1")
+
+    @classmethod
+    def examples(cls) -> tuple[Objective, ...]:
+        return (cls(), cls(noise=None), cls(noise="gaussian", decay=0.5, noise_scale=2.0, permutations=3),
+                cls(noise="gumbel", hessian="double", seed=7), cls(noise=None, preset="catboost", hessian="ones"))  # fmt: skip
+
+    @classmethod
+    def parities(cls) -> tuple[Parity, ...]:
+        return (Parity("catboost", {"loss_function": "YetiRank:noise=No;permutations=1"}, cls(noise=None, preset="catboost"), 1e-5),)
+
+    def terms(self, queries: Queries) -> Terms:
+        return queries.once(("yetirank", self.decay, self.preset), lambda: self._terms(queries))
+
+    def _terms(self, queries: Queries) -> Terms:
+        discount = np.power(self.decay, np.arange(queries.longest))
+        scale = np.full(len(queries), CATBOOST_FACTOR if self.preset else 1.0)
+        return Terms(HEAD, queries.labels, discount, scale, np.zeros(len(queries)))
+
+    def pair_weights(self, labels: np.ndarray) -> np.ndarray:
+        decay = self.decay ** np.arange(len(labels))[:, None]
+        return np.abs(labels[:, None] - labels) * decay * (CATBOOST_FACTOR if self.preset else 1.0)

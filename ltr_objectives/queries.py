@@ -1,0 +1,165 @@
+"""One validated view of a data set's queries: labels, group boundaries, weights, and what is computed once from them."""
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_objectives.errors import LTRError, require
+
+T = TypeVar("T")
+
+
+def _vector(name: str, values: ArrayLike) -> np.ndarray:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise LTRError(f"{name} must be numbers: {error}") from None
+    require(array.ndim == 1, f"{name} must be one-dimensional, got shape {array.shape}")
+    return array
+
+
+def _finite(name: str, array: np.ndarray) -> None:
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise LTRError(f"{name} must be finite, but row {row} is {array[row]}; remove or repair {int(bad.sum())} such rows")
+
+
+def _sizes(group: ArrayLike) -> np.ndarray:
+    sizes = _vector("group", group)
+    _finite("group", sizes)
+    wrong = (sizes != np.floor(sizes)) | (sizes < 1)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise LTRError(f"group must hold sizes of at least one document, but query {at} has {sizes[at]:g}")
+    return sizes.astype(np.int64)
+
+
+def sizes_of(qid: ArrayLike) -> np.ndarray:
+    """Group sizes of sorted query ids: rows of one query must stand together.
+
+    >>> sizes_of([7, 7, 3, 3, 3])
+    array([2, 3])
+    """
+    ids = np.asarray(qid)
+    require(ids.ndim == 1, f"qid must be one-dimensional, got shape {ids.shape}")
+    require(len(ids) > 0, "qid is empty; pass one query id per row")
+    if ids.dtype.kind == "f":
+        _finite("qid", ids)
+    starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+    _, seen = np.unique(ids[starts], return_counts=True)
+    if (seen > 1).any():
+        values, first = np.unique(ids[starts], return_index=True)
+        again = values[np.argmax(seen > 1)]
+        raise LTRError(
+            f"qid is not sorted: query {again!r} occurs in several places; "
+            "sort the rows by qid, for example with order = np.argsort(qid, kind='stable')"
+        )
+    return np.diff(np.append(starts, len(ids)))
+
+
+class Queries:
+    """Labels, groups and weights of one data set, checked once; the key to everything that is computed once.
+
+    Parameters
+    ----------
+    labels : array of shape (rows,)
+        Relevance, finite.
+    group : array of shape (queries,), optional
+        Group sizes, in the order of the rows. Either this or ``qid``.
+    qid : array of shape (rows,), optional
+        Query id of each row; rows of one query stand together.
+    weight : array of shape (queries,) or (rows,), optional
+        Non-negative. A query's weight multiplies the gradients and Hessians of all its rows, a row's those of the row.
+        Where both lengths are equal every query has one row, and the two mean the same. A metric weighs each query by
+        the mean of its rows' weights.
+
+    Raises
+    ------
+    LTRError
+        For sizes that do not add up, unsorted ``qid``, values that are not finite, weights of a wrong length or sign.
+
+    Examples
+    --------
+    >>> queries = Queries([1, 0, 2], group=[1, 2])
+    >>> len(queries), queries.rows, queries.ptr
+    (2, 3, array([0, 1, 3]))
+    """
+
+    def __init__(
+        self,
+        labels: ArrayLike,
+        group: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+    ) -> None:
+        y = _vector("labels", labels)
+        require(len(y) > 0, "labels is empty; a data set needs at least one row")
+        _finite("labels", y)
+        require((group is None) != (qid is None), "pass either group= (sizes) or qid= (one id per row)")
+        if qid is not None:
+            sizes = sizes_of(qid)
+        else:
+            assert group is not None
+            sizes = _sizes(group)
+        require(
+            int(sizes.sum()) == len(y),
+            f"{'group adds up to' if qid is None else 'qid has'} {int(sizes.sum())} rows, but labels has {len(y)}"
+            + ("; group must hold the sizes of consecutive queries" if qid is None else ""),
+        )
+        self.labels = np.array(y, np.float64, order="C")
+        self.labels.flags.writeable = False
+        self.ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        self.rows = len(y)
+        self.longest = int(sizes.max())
+        self.weight_by_row = self._weights(weight, sizes)
+        self._computed: dict[Hashable, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.ptr) - 1
+
+    def __repr__(self) -> str:
+        return f"Queries({len(self)} queries, {self.rows} rows, longest {self.longest})"
+
+    def _weights(self, weight: ArrayLike | None, sizes: np.ndarray) -> np.ndarray | None:
+        if weight is None:
+            return None
+        w = _vector("weight", weight)
+        _finite("weight", w)
+        require((w >= 0).all(), "weight must not be negative")
+        require(w.any(), "weight is zero everywhere; nothing could be learned")
+        if len(w) == len(sizes):
+            return np.repeat(w, sizes)
+        require(
+            len(w) == self.rows,
+            f"weight has {len(w)} entries; pass one per query ({len(sizes)}) or one per row ({self.rows})",
+        )
+        return w.copy()
+
+    @property
+    def weight_by_query(self) -> np.ndarray | None:
+        """The mean of each query's row weights, or None."""
+        if self.weight_by_row is None:
+            return None
+        return np.add.reduceat(self.weight_by_row, self.ptr[:-1]) / np.diff(self.ptr)
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """``compute()``, kept under ``key`` for as long as this object lives."""
+        if key not in self._computed:
+            self._computed[key] = compute()
+        value: T = self._computed[key]
+        return value
+
+    def check_scores(self, scores: ArrayLike) -> np.ndarray:
+        """Scores as a contiguous float64 array, or a clear error."""
+        s = _vector("scores", scores)
+        require(len(s) == self.rows, f"scores has {len(s)} entries, but labels has {self.rows}")
+        from ltr_objectives.kernels.sorting import all_finite
+
+        s = np.require(s, np.float64, "CAW")
+        if not all_finite(s):
+            _finite("scores", s)
+        return s

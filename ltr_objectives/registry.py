@@ -1,0 +1,132 @@
+"""Everything there is, by name. To add an objective or a metric:
+
+1. Write its file in ``objectives/`` or ``metrics/`` (see CONTRIBUTING.md).
+2. Add its line below.
+
+It then has the three adapters, every common test, and its place in the benchmarks.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import TYPE_CHECKING, Any
+
+from ltr_objectives.errors import LTRError
+
+if TYPE_CHECKING:
+    from ltr_objectives.metrics.base import Metric
+    from ltr_objectives.objectives.base import Objective
+
+OBJECTIVES = {
+    "lambdamart": "lambdamart:LambdaMART",
+    "yetirank": "yetirank:YetiRank",
+    "yetiloss": "yetiloss:YetiLoss",
+    "queryrmse": "queryrmse:QueryRMSE",
+}
+METRICS = {
+    "ndcg": "linear:NDCG",
+    "dcg": "linear:DCG",
+    "expdcg": "linear:ExpDCG",
+    "precision": "linear:Precision",
+    "recall": "linear:Recall",
+    "auc": "linear:AUC",
+    "mrr": "cascade:MRR",
+    "err": "cascade:ERR",
+    "pfound": "cascade:PFound",
+    "map": "average_precision:MAP",
+}
+
+
+def _load(kind: str, entry: str) -> Any:
+    module, name = entry.split(":")
+    return getattr(importlib.import_module(f"ltr_objectives.{kind}.{module}"), name)
+
+
+def public_classes() -> dict[str, tuple[str, str]]:
+    """Class name -> (folder, entry) of every registered class."""
+    tables = (("objectives", OBJECTIVES), ("metrics", METRICS))
+    return {entry.split(":")[1]: (kind, entry) for kind, table in tables for entry in table.values()}
+
+
+def load_public(name: str) -> Any:
+    """The registered class of that name."""
+    return _load(*public_classes()[name])
+
+
+def objectives() -> tuple[str, ...]:
+    """Names of all objectives.
+
+    >>> "lambdamart" in objectives()
+    True
+    """
+    return tuple(OBJECTIVES)
+
+
+def metrics() -> tuple[str, ...]:
+    """Names of all metrics.
+
+    >>> "ndcg" in metrics()
+    True
+    """
+    return tuple(METRICS)
+
+
+def _unknown(what: str, name: str, table: dict[str, str]) -> LTRError:
+    return LTRError(f"unknown {what} {name!r}; there are {', '.join(table)}")
+
+
+def objective_class(name: str) -> type[Objective]:
+    """The class behind a registered objective name."""
+    if name not in OBJECTIVES:
+        raise _unknown("objective", name, OBJECTIVES)
+    found: type[Objective] = _load("objectives", OBJECTIVES[name])
+    return found
+
+
+def metric_class(name: str) -> type[Metric]:
+    """The class behind a registered metric name."""
+    if name not in METRICS:
+        raise _unknown("metric", name, METRICS)
+    found: type[Metric] = _load("metrics", METRICS[name])
+    return found
+
+
+def get_metric(metric: str | Metric) -> Metric:
+    """A metric from the field's notation: a name, then ``@k`` for a cutoff.
+
+    >>> get_metric("ndcg@10").k
+    10
+    """
+    if not isinstance(metric, str):
+        from ltr_objectives.metrics.base import Metric
+
+        if not isinstance(metric, Metric):
+            raise LTRError(f"metric must be a string such as 'ndcg@10' or a metric object, got {type(metric).__name__}")
+        return metric
+    match = re.fullmatch(r"([a-z]+)(?:@([0-9]+))?", metric.strip().lower())
+    if not match:
+        raise LTRError(f"metric {metric!r} is not of the form name or name@k, such as 'ndcg@10'")
+    name, k = match.groups()
+    return metric_class(name)() if k is None else metric_class(name)(k=int(k))
+
+
+def get_objective(objective: str | Objective) -> Objective:
+    """An objective from ``"name"`` or, where it optimises a metric, ``"name:metric"``.
+
+    >>> str(get_objective("yetiloss:map@5").metric)
+    'map@5'
+    """
+    if not isinstance(objective, str):
+        from ltr_objectives.objectives.base import Objective
+
+        if not isinstance(objective, Objective):
+            raise LTRError(f"objective must be a string such as 'yetiloss:map' or an objective, got {type(objective).__name__}")
+        return objective
+    name, _, metric = objective.strip().lower().partition(":")
+    found = objective_class(name)
+    if not metric:
+        return found()
+    if "metric" not in found.parameters():
+        raise LTRError(f"{name} takes no metric; write {name!r}")
+    return found(metric=metric)  # type: ignore[call-arg]
