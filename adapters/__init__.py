@@ -1,1 +1,21 @@
-"""Adapters: our objectives and metrics inside XGBoost, LightGBM and CatBoost. Each library is imported when used."""
+"""Adapters: our objectives and metrics inside XGBoost, LightGBM and CatBoost. Each library is loaded when it is used."""
+
+import importlib
+from typing import Any
+
+_MODULES = {
+    "xgboost_objective": "_xgboost",
+    "xgboost_metric": "_xgboost",
+    "lightgbm_objective": "_lightgbm",
+    "lightgbm_metric": "_lightgbm",
+    "catboost_objective": "_catboost",
+    "catboost_metric": "_catboost",
+}
+
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"ltr_objectives.adapters.{_MODULES[name]}"), name)
+    raise AttributeError(f"module 'ltr_objectives.adapters' has no attribute {name!r}")

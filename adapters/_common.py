@@ -1,0 +1,55 @@
+"""What the adapters share: plain arrays from whatever a library hands over, and one `Queries` per data set."""
+
+from typing import Any
+
+import numpy as np
+
+from ltr_objectives.kernels.rng import content_stream
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries
+
+KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
+
+
+def to_numpy(values: Any) -> np.ndarray:
+    """A host array of what may be a CuPy array."""
+    return np.asarray(values.get() if hasattr(values, "__cuda_array_interface__") else values)
+
+
+class QueriesMemo:
+    """The validated `Queries` of data sets seen lately, found again by content.
+
+    Comparing labels, groups and weights takes far less time than preparing them anew, and cannot mistake one data set
+    for another, whatever the user changes or frees between two calls. Nothing that matters is state: copies and pickles
+    start empty.
+    """
+
+    def __init__(self) -> None:
+        self._entries: tuple[tuple[tuple[np.ndarray | None, ...], Queries], ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._entries = ()
+
+    def find(self, labels: Any, group: Any, weight: Any) -> Queries:
+        """`Queries(labels, group, weight=weight)`, or the one made of equal arrays before."""
+        key = (np.asarray(labels), np.asarray(group), None if weight is None or len(weight) == 0 else np.asarray(weight))
+        for known, queries in self._entries:
+            if all(_equal(a, b) for a, b in zip(known, key, strict=True)):
+                return queries
+        queries = Queries(key[0], key[1], weight=key[2])
+        copies = tuple(None if a is None else a.copy() for a in key)
+        self._entries = ((copies, queries), *self._entries)[:KEPT]
+        return queries
+
+
+def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def gradients(objective: Objective, queries: Queries, scores: Any, n_threads: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Float64 gradient and Hessian; the noise is selected by the scores themselves."""
+    s = queries.check_scores(to_numpy(scores).reshape(-1))
+    return objective.compute(queries, s, iteration=content_stream(s), n_threads=n_threads)

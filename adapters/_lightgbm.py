@@ -1,0 +1,114 @@
+"""LightGBM: one callable for ``lgb.train``, ``Booster.update(fobj=)`` and ``LGBMRanker``."""
+
+from typing import Any
+
+import numpy as np
+
+from ltr_objectives.adapters._common import QueriesMemo, gradients, to_numpy
+from ltr_objectives.errors import require
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_metric, get_objective
+
+
+def _unpack(memo: QueriesMemo, first: Any, second: Any, weight: Any, group: Any) -> tuple[Queries, np.ndarray]:
+    """Queries and scores from ``(predictions, Dataset)`` or from ``(labels, predictions, weight, group)``."""
+    if hasattr(second, "get_group"):
+        labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
+    else:
+        labels, scores = first, second
+    require(group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes) or fit(X, y, group=sizes)")
+    return memo.find(labels, group, weight), to_numpy(scores).reshape(-1)
+
+
+class LightGBMObjective:
+    """Callable for LightGBM; made by :func:`lightgbm_objective`."""
+
+    def __init__(self, objective: Objective, n_threads: int | None) -> None:
+        self.objective = objective
+        self.n_threads = n_threads
+        self._memo = QueriesMemo()
+
+    def __repr__(self) -> str:
+        return f"lightgbm_objective({self.objective!r})"
+
+    # LGBMRanker counts the parameters and hands over the groups only where there are four; lgb.train passes two.
+    def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        queries, scores = _unpack(self._memo, first, second, weight, group)
+        grad, hess = gradients(self.objective, queries, scores, self.n_threads)
+        return grad.astype(np.float32), hess.astype(np.float32)
+
+
+def lightgbm_objective(objective: str | Objective, *, n_threads: int | None = None) -> LightGBMObjective:
+    """An objective for ``lgb.train({"objective": ...})``, ``Booster.update(fobj=...)`` and ``LGBMRanker(objective=...)``.
+
+    Parameters
+    ----------
+    objective : str or Objective
+        Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
+    n_threads : int, optional
+        Threads of the gradient computation; all processors by default. The model does not depend on it.
+
+    Returns
+    -------
+    callable
+        ``(predictions, Dataset)`` or ``(labels, predictions, weight, group)`` to ``(gradient, Hessian)``, float32 arrays
+        of shape (rows,). The data needs ``group``; weights, one per row, multiply gradient and Hessian.
+
+    Raises
+    ------
+    LTRError
+        At the first iteration, for data that cannot be right.
+
+    Examples
+    --------
+    >>> import lightgbm as lgb, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
+    >>> dtrain = lgb.Dataset(X, y, group=[20, 20, 20])
+    >>> params = {"objective": lightgbm_objective("yetiloss:map"), "min_data_in_leaf": 5, "verbose": -1}
+    >>> lgb.train(params, dtrain, 3).predict(X).shape
+    (60,)
+    """
+    return LightGBMObjective(get_objective(objective), n_threads)
+
+
+class LightGBMMetric:
+    """Callable for LightGBM; made by :func:`lightgbm_metric`."""
+
+    def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None) -> None:
+        self.metrics = metrics
+        self.n_threads = n_threads
+        self._memo = QueriesMemo()
+
+    def __repr__(self) -> str:
+        return f"lightgbm_metric({', '.join(map(repr, self.metrics))})"
+
+    def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
+        queries, scores = _unpack(self._memo, first, second, weight, group)
+        return [(str(m), m.mean(queries, scores, n_threads=self.n_threads), True) for m in self.metrics]
+
+
+def lightgbm_metric(*metrics: str | Metric, n_threads: int | None = None) -> LightGBMMetric:
+    """A metric, or several, for ``lgb.train(..., feval=...)`` and ``LGBMRanker.fit(..., eval_metric=...)``.
+
+    Parameters
+    ----------
+    *metrics : str or Metric
+        Such as ``"ndcg@10"``. Set ``"metric": "None"`` in the parameters to evaluate nothing else.
+    n_threads : int, optional
+        All processors by default.
+
+    Returns
+    -------
+    callable
+        To ``[(name, value, True), ...]``, means over queries; a query's weight is the mean of its rows'.
+
+    Examples
+    --------
+    >>> lightgbm_metric("map")  # doctest: +ELLIPSIS
+    lightgbm_metric(MAP(...))
+    """
+    require(len(metrics) > 0, "lightgbm_metric needs at least one metric, such as 'ndcg@10'")
+    return LightGBMMetric(tuple(get_metric(m) for m in metrics), n_threads)

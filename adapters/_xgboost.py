@@ -1,0 +1,147 @@
+"""XGBoost: a custom objective and a custom metric for ``xgb.train``."""
+
+import json
+import sys
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from ltr_objectives.adapters._common import QueriesMemo, gradients, to_numpy
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_metric, get_objective
+
+MAXIMISED = ("auc", "pre", "map", "ndcg")  # XGBoost's early stopping maximises what starts so, and minimises the rest
+
+
+def _queries(memo: QueriesMemo, data: Any) -> Queries:
+    ptr = data.get_uint_info("group_ptr")
+    require(len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, qid=qid) or call set_group(sizes)")
+    return memo.find(data.get_label(), np.diff(ptr.astype(np.int64)), data.get_weight())
+
+
+class XGBoostObjective:
+    """Callable ``(predictions, DMatrix) -> (gradient, Hessian)``; made by :func:`xgboost_objective`."""
+
+    def __init__(self, objective: Objective, n_threads: int | None) -> None:
+        self.objective = objective
+        self.n_threads = n_threads
+        self._memo = QueriesMemo()
+
+    def __repr__(self) -> str:
+        return f"xgboost_objective({self.objective!r})"
+
+    def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
+        queries = _queries(self._memo, data)
+        if queries.weight_by_row is not None:
+            _refuse_abort(sys._getframe(1))
+        grad, hess = gradients(self.objective, queries, predictions, self.n_threads)
+        return grad.astype(np.float32), hess.astype(np.float32)
+
+
+def _refuse_abort(frame: FrameType | None) -> None:
+    """Raise where XGBoost would abort the process.
+
+    With weights by group, its default metric for custom objectives (rmse) stops the process on any ``evals``. Neither
+    the predictions nor the DMatrix tell whether the user has switched that metric off, but the Booster that calls does.
+    """
+    while frame is not None:
+        booster = frame.f_locals.get("self")
+        if type(booster).__module__.startswith("xgboost") and hasattr(booster, "save_config"):
+            learner = json.loads(booster.save_config())["learner"]
+            off = learner["learner_train_param"].get("disable_default_eval_metric") in ("1", "true", 1, True)
+            if not off and not learner["learner_train_param"]["objective"].startswith("rank:"):
+                raise LTRError(
+                    "XGBoost cannot evaluate its default metric with weights by query, and would abort the process: "
+                    "add 'disable_default_eval_metric': 1 to the parameters"
+                )
+            return
+        frame = frame.f_back
+
+
+def xgboost_objective(objective: str | Objective, *, n_threads: int | None = None) -> XGBoostObjective:
+    """An objective for ``xgb.train(..., obj=...)``.
+
+    Parameters
+    ----------
+    objective : str or Objective
+        Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
+    n_threads : int, optional
+        Threads of the gradient computation; all processors by default. The model does not depend on it.
+
+    Returns
+    -------
+    callable
+        ``(predictions, DMatrix) -> (gradient, Hessian)``, float32 arrays of shape (rows,). The DMatrix needs ``qid`` or
+        groups; its weights are one per query. With weights, set ``disable_default_eval_metric`` to 1.
+
+    Raises
+    ------
+    LTRError
+        At the first iteration, for data that cannot be right.
+
+    Examples
+    --------
+    >>> import numpy as np, xgboost as xgb
+    >>> rng = np.random.default_rng(0)
+    >>> X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
+    >>> dtrain = xgb.DMatrix(X, y, qid=qid)
+    >>> booster = xgb.train({"max_depth": 2}, dtrain, 3, obj=xgboost_objective("yetiloss:map"))
+    >>> booster.predict(dtrain).shape
+    (60,)
+    """
+    return XGBoostObjective(get_objective(objective), n_threads)
+
+
+class XGBoostMetric:
+    """Callable ``(predictions, DMatrix) -> [(name, value), ...]``; made by :func:`xgboost_metric`."""
+
+    def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None) -> None:
+        self.metrics = metrics
+        self.n_threads = n_threads
+        self._memo = QueriesMemo()
+
+    def __repr__(self) -> str:
+        return f"xgboost_metric({', '.join(map(repr, self.metrics))})"
+
+    def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
+        queries = _queries(self._memo, data)
+        scores = to_numpy(predictions).reshape(-1)
+        return [_as_xgboost(m, m.mean(queries, scores, n_threads=self.n_threads)) for m in self.metrics]
+
+
+def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
+    name = str(metric)
+    if name.startswith(MAXIMISED):
+        return name, value
+    return (f"-{name}", -value) if metric.maximum is None else (f"1-{name}", 1.0 - value)
+
+
+def xgboost_metric(*metrics: str | Metric, n_threads: int | None = None) -> XGBoostMetric:
+    """A metric, or several, for ``xgb.train(..., custom_metric=...)``.
+
+    XGBoost's early stopping maximises only metrics whose name starts like one of its own. So that it never goes the wrong
+    way, the others are reported as a loss: ``mrr`` as ``1-mrr``, ``dcg`` as ``-dcg``. Nothing need be told to XGBoost.
+
+    Parameters
+    ----------
+    *metrics : str or Metric
+        Such as ``"ndcg@10"``; early stopping looks at the last one unless told otherwise.
+    n_threads : int, optional
+        All processors by default.
+
+    Returns
+    -------
+    callable
+        ``(predictions, DMatrix) -> [(name, value), ...]``, means over queries, weighted by the DMatrix's weights.
+
+    Examples
+    --------
+    >>> xgboost_metric("map", "mrr@10")  # doctest: +ELLIPSIS
+    xgboost_metric(MAP(...), MRR(k=10, ...))
+    """
+    require(len(metrics) > 0, "xgboost_metric needs at least one metric, such as 'ndcg@10'")
+    return XGBoostMetric(tuple(get_metric(m) for m in metrics), n_threads)
