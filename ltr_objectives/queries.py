@@ -54,7 +54,7 @@ def sizes_of(qid: ArrayLike) -> np.ndarray:
         values, first = np.unique(ids[starts], return_index=True)
         again = values[np.argmax(seen > 1)]
         raise LTRError(
-            f"qid is not sorted: query {again!r} occurs in several places; "
+            f"qid is not sorted: query {again} occurs in several places; "
             "sort the rows by qid, for example with order = np.argsort(qid, kind='stable')"
         )
     return np.diff(np.append(starts, len(ids)))

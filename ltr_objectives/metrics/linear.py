@@ -44,7 +44,6 @@ class DCG(Metric):
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "catboost": {"gain_type": "linear", "ties": "worst"},
         "sklearn": {"gain_type": "linear", "ties": "average"},
-        "trec_eval": {"gain_type": "linear", "ties": "input"},
     }
     beyond_limit: ClassVar[str] = "the gain of a larger one is not defined; pass gain='linear' or a longer table"
 
@@ -100,7 +99,9 @@ class NDCG(DCG):
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "lightgbm": {"gain_type": "exp", "ties": "input", "empty": 1.0},
         "xgboost": {"gain_type": "exp", "ties": "input", "empty": 1.0},
-        **{library: {**c, "empty": 1.0 if library == "catboost" else 0.0} for library, c in DCG.conventions.items()},
+        "catboost": {"gain_type": "linear", "ties": "worst", "empty": 1.0},
+        "sklearn": {"gain_type": "linear", "ties": "average"},
+        "trec_eval": {"gain_type": "linear", "ties": "input"},
     }
 
     def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
@@ -260,6 +261,8 @@ class Recall(Metric):
 class AUC(Metric):
     r"""Share of (relevant, irrelevant) pairs of a query in the right order; a tied pair counts half by default.
 
+    XGBoost's ``auc`` of ranking objectives also counts the pairs of equal labels, so that no preset of it is offered.
+
     Parameters
     ----------
     ties, empty
@@ -278,7 +281,6 @@ class AUC(Metric):
     name: ClassVar[str] = "auc"
     kind: ClassVar[int] = LINEAR
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
-        "xgboost": {"ties": "average", "empty": "skip"},
         "sklearn": {"ties": "average", "empty": "skip"},
     }
 

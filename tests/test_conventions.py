@@ -1,0 +1,140 @@
+"""Each convention preset gives the value that its library computes, ties and empty queries included."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from ltr_objectives import evaluate, get_metric, registry
+from ltr_objectives.errors import LTRError
+from ltr_objectives.metrics.average_precision import MAP
+from ltr_objectives.metrics.linear import NDCG
+
+
+def data(seed: int, *, binary: bool = False, ties: bool = True, probability: bool = False):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(1, 15, 60)
+    n = int(group.sum())
+    labels = rng.choice(5, n, p=[0.5, 0.2, 0.15, 0.1, 0.05]).astype(float)
+    if binary:
+        labels = (labels > 1).astype(float)
+    if probability:
+        labels = labels / 5
+    starts = np.concatenate(([0], np.cumsum(group)))[:-1]
+    labels[starts[3] : starts[3] + group[3]] = 0  # one query with nothing relevant
+    scores = rng.normal(size=n)
+    return (np.round(scores, 1) if ties else scores), labels, group
+
+
+def lightgbm_value(metric, scores, labels, group):
+    lgb = pytest.importorskip("lightgbm")
+    name, _, k = metric.partition("@")
+    X = np.zeros((len(labels), 1))
+    train = lgb.Dataset(X, labels, group=group, init_score=scores)
+    out = {}
+    params = {"objective": "lambdarank", "metric": name, "eval_at": [int(k or 100)], "verbose": -1, "num_threads": 1, "learning_rate": 1e-12}
+    lgb.train(params, train, 1, valid_sets=[train], callbacks=[lgb.record_evaluation(out)])
+    return next(iter(out["training"].values()))[0]
+
+
+def xgboost_value(metric, scores, labels, group):
+    xgb = pytest.importorskip("xgboost")
+    d = xgb.DMatrix(np.zeros((len(labels), 1)), labels, base_margin=scores)
+    d.set_group(group)
+    name = metric.replace("precision", "pre")
+    out = {}
+    params = {"objective": "rank:pairwise", "eval_metric": name, "learning_rate": 0, "nthread": 1}
+    xgb.train(params, d, 1, evals=[(d, "d")], evals_result=out, verbose_eval=False)
+    return out["d"][name][0]
+
+
+def catboost_value(metric, scores, labels, group):
+    utils = pytest.importorskip("catboost.utils")
+    name, _, k = metric.partition("@")
+    theirs = {"ndcg": "NDCG", "dcg": "DCG", "map": "MAP", "mrr": "MRR", "err": "ERR", "pfound": "PFound",
+              "precision": "PrecisionAt", "recall": "RecallAt"}[name]  # fmt: skip
+    qid = np.repeat(np.arange(len(group)), group)
+    return utils.eval_metric(labels, scores, f"{theirs}:top={k}" if k else theirs, group_id=qid)[0]
+
+
+def sklearn_value(metric, scores, labels, group):
+    sk = pytest.importorskip("sklearn.metrics")
+    name, _, k = metric.partition("@")
+    values = []
+    for y, s in zip(np.split(labels, np.cumsum(group)[:-1]), np.split(scores, np.cumsum(group)[:-1]), strict=True):
+        if name in ("ndcg", "dcg"):
+            score = sk.ndcg_score if name == "ndcg" else sk.dcg_score
+            # a list of one document is refused, so a second one that changes nothing is added
+            values.append(score([np.append(y, 0)], [np.append(s, -1e9)], k=int(k) if k else None))
+        elif name == "map":
+            values.append(sk.average_precision_score(y, s) if y.any() else 0.0)
+        elif 0 < y.sum() < len(y):
+            values.append(sk.roc_auc_score(y, s))
+    return np.mean(values)
+
+
+def trec_eval_value(metric, scores, labels, group):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    name, _, k = metric.partition("@")
+    theirs = {"ndcg": "ndcg", "map": "map", "mrr": "recip_rank", "precision": "P", "recall": "recall"}[name]
+    asked = f"{theirs}_cut.{k}" if k and name in ("ndcg", "map") else f"{theirs}.{k}" if k else theirs
+    qrels, run = {}, {}
+    row = 0
+    for q, n in enumerate(group):
+        # documents are named so that its order among equal scores, descending by name, is the order of the rows
+        names = [f"d{n - i:04d}" for i in range(n)]
+        qrels[str(q)] = {d: int(labels[row + i]) for i, d in enumerate(names)}
+        run[str(q)] = {d: float(scores[row + i]) for i, d in enumerate(names)}
+        row += n
+    results = pytrec_eval.RelevanceEvaluator(qrels, {asked}).evaluate(run)
+    return np.mean([results[str(q)][asked.replace(".", "_")] for q in range(len(group))])
+
+
+CASES = [
+    *itertools.product(["lightgbm"], [lightgbm_value], ["ndcg@3", "ndcg@10", "ndcg", "map@3", "map@10", "map"], [{}]),
+    *itertools.product(["xgboost"], [xgboost_value], ["ndcg", "ndcg@3"], [{}]),
+    *itertools.product(["xgboost"], [xgboost_value], ["map", "map@3", "precision@3", "precision@20"], [{"binary": True}]),
+    *itertools.product(
+        ["catboost"], [catboost_value],
+        ["ndcg", "ndcg@3", "dcg", "dcg@5", "map", "map@3", "mrr", "mrr@2", "precision@3", "precision@20", "recall@3", "recall@1"],
+        [{}],
+    ),
+    *itertools.product(["catboost"], [catboost_value], ["err", "err@3", "pfound", "pfound@3"], [{"probability": True}]),
+    *itertools.product(["sklearn"], [sklearn_value], ["ndcg", "ndcg@3", "dcg", "dcg@3"], [{}]),
+    *itertools.product(["sklearn"], [sklearn_value], ["auc"], [{"binary": True}]),
+    *itertools.product(["sklearn"], [sklearn_value], ["map"], [{"binary": True, "ties": False}]),
+    *itertools.product(
+        ["trec_eval"], [trec_eval_value],
+        ["ndcg", "ndcg@5", "map", "map@5", "mrr", "precision@5", "precision@20", "recall@5"], [{}],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("library", "native", "metric", "kind"), CASES, ids=[f"{c[0]}-{c[2]}" for c in CASES])
+def test_the_preset_gives_the_library_s_value(library, native, metric, kind):
+    for seed in range(3):
+        scores, labels, group = data(seed, **kind)
+        ours = evaluate(metric, scores, labels, group, convention=library)
+        assert ours == pytest.approx(native(metric, scores, labels, group), abs=2e-6)
+
+
+def test_every_convention_of_every_metric_is_compared():
+    compared = {(c[0], c[2].partition("@")[0]) for c in CASES}
+    stated = {(library, name) for name in registry.metrics() for library in registry.metric_class(name).conventions}
+    assert compared == stated
+
+
+def test_conventions_differ_where_it_is_said_that_they_do():
+    scores, labels, group = [1.0, 1.0, 1.0, 1.0], [0, 1, 2, 3], [4]
+    assert evaluate(NDCG(), scores, labels, group, convention="lightgbm") == pytest.approx(0.5478, abs=1e-4)
+    assert evaluate(NDCG(), scores, labels[::-1], group, convention="lightgbm") == 1.0
+    assert evaluate(NDCG(gain_type="exp"), scores, labels, group) == pytest.approx(0.75, abs=5e-3)
+    assert evaluate(MAP(), [2.0, 1.0], [0, 0], [2], convention="lightgbm") == 1.0
+    assert evaluate(MAP(), [2.0, 1.0], [0, 0], [2], convention="trec_eval") == 0.0
+
+
+def test_unknown_conventions_say_which_there_are():
+    with pytest.raises(LTRError, match="choose one of 'catboost'"):
+        evaluate("ndcg", [1.0], [1], [1], convention="ligthgbm")
+    with pytest.raises(LTRError, match="lightgbm has no mrr"):
+        get_metric("mrr").with_convention("lightgbm")

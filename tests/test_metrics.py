@@ -1,0 +1,153 @@
+"""Every metric: value and swap change against its textbook definition, ties by enumeration, ugly lists."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+from generated import labels_for
+
+from ltr_objectives import LTRError, Queries, evaluate, get_metric
+from ltr_objectives.metrics.base import TIES
+from ltr_objectives.objectives.pairwise import brute_force_changes
+
+
+def with_ties(metric, ties):
+    return dataclasses.replace(metric, ties=ties)
+
+
+def test_swap_changes_equal_brute_force(any_metric, rng):
+    for n in range(1, 9):
+        for _ in range(20):
+            labels = labels_for(any_metric.label_limit, rng, n)
+            for k in (None,) if any_metric.name == "auc" else (None, 1, 2, 3, 5, 8, 20):
+                metric = dataclasses.replace(any_metric, k=k)
+                np.testing.assert_allclose(
+                    np.abs(metric.swap_changes(labels)), brute_force_changes(metric, labels), rtol=0, atol=1e-12 * max(1, labels.max() ** 2)
+                )
+
+
+def test_swap_changes_have_the_sign_of_the_change(any_metric, rng):
+    labels = labels_for(any_metric.label_limit, rng, 7)
+    changes = any_metric.swap_changes(labels)
+    for d, e in itertools.combinations(range(7), 2):
+        swapped = labels.copy()
+        swapped[[d, e]] = swapped[[e, d]]
+        expected = any_metric.reference(swapped) - any_metric.reference(labels)
+        assert changes[d, e] == pytest.approx(expected, abs=1e-12 * max(1, labels.max() ** 2))
+
+
+def test_value_equals_the_definition(any_metric, rng):
+    for _ in range(50):
+        n = int(rng.integers(1, 30))
+        labels, scores = labels_for(any_metric.label_limit, rng, n), rng.permutation(n).astype(float)
+        expected = any_metric.reference(labels[np.argsort(-scores)])
+        assert any_metric.per_query(scores, labels, [n])[0] == pytest.approx(expected, rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_ties_equal_enumeration_of_all_orders(any_metric, ties, rng):
+    for n in (2, 4, 6):
+        labels, scores = labels_for(any_metric.label_limit, rng, n), rng.integers(0, 2, n).astype(float)
+        orders = [p for p in itertools.permutations(range(n)) if all(scores[a] >= scores[b] for a, b in itertools.pairwise(p))]
+        values = [any_metric.reference(labels[list(p)]) for p in orders]
+        first = any_metric.reference(labels[np.argsort(-scores, kind="stable")])
+        expected = {"average": np.mean(values), "worst": min(values), "best": max(values), "input": first}[ties]
+        value = with_ties(any_metric, ties).per_query(scores, labels, [n])[0]
+        assert value == pytest.approx(expected, rel=1e-12, abs=1e-13)
+
+
+def test_values_do_not_depend_on_row_order_threads_or_layout(any_metric, rng):
+    group = rng.integers(1, 40, 200)
+    labels = labels_for(any_metric.label_limit, rng, group.sum())
+    scores = np.round(rng.normal(size=group.sum()), 1)
+    one = any_metric.per_query(scores, labels, group, n_threads=1)
+    for threads in (2, 4):
+        assert np.array_equal(one, any_metric.per_query(scores, labels, group, n_threads=threads))
+    wide = np.repeat(scores, 2)[::2]
+    wide.flags.writeable = False
+    assert np.array_equal(one, any_metric.per_query(wide, labels.astype(np.float64)[::1], qid=np.repeat(np.arange(200), group)))
+    if any_metric.ties != "input":
+        shuffle = np.concatenate([a + rng.permutation(n) for a, n in zip(np.cumsum(group) - group, group, strict=True)])
+        np.testing.assert_allclose(any_metric.per_query(scores[shuffle], labels[shuffle], group), one, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("scores", [[1e30, -1e30, 1e30, 0.0], [0.0] * 4, [1e308, -1e308, 5e-324, -0.0]])
+def test_ugly_scores_give_finite_values(any_metric, scores):
+    for labels in ([0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 1], [1, 0, 0, 0]):
+        assert np.isfinite(any_metric.per_query(scores, labels, [4])).all()
+
+
+def test_long_lists(any_metric, rng):
+    labels = labels_for(any_metric.label_limit, rng, 20_000)
+    for scores in (rng.normal(size=20_000), np.zeros(20_000)):
+        value = any_metric.per_query(scores, labels, [20_000])[0]
+        assert np.isfinite(value)
+        if any_metric.maximum:
+            assert -1e-9 <= value <= any_metric.maximum + 1e-9
+
+
+def test_empty_queries_have_the_value_asked_for(any_metric):
+    for empty in (0.0, 1.0, 0.25):
+        metric = dataclasses.replace(any_metric, empty=empty)
+        assert metric.per_query([1.0, 2.0], [0, 0], [2])[0] == empty
+    skipping = dataclasses.replace(any_metric, empty="skip")
+    scores, labels = [3.0, 2.0, 1.0, 0.0, 1.0], [0, 0, 0, any_metric.label_limit or 4, 0]
+    if any_metric.label_limit:
+        labels[3] = min(labels[3], 1000)
+    kept = skipping.per_query(scores, labels, [3, 2])
+    assert math.isnan(kept[0])
+    assert evaluate(skipping, scores, labels, [3, 2]) == kept[1]
+    with pytest.raises(LTRError, match="every query is empty"):
+        evaluate(skipping, [1.0, 2.0], [0, 0], [2])
+
+
+def test_means_are_weighted_by_query():
+    scores, labels, group = [2.0, 1.0, 2.0, 1.0], [1, 0, 0, 1], [2, 2]
+    assert evaluate("mrr", scores, labels, group) == 0.75
+    assert evaluate("mrr", scores, labels, group, weight=[3.0, 1.0]) == pytest.approx(0.875)
+    assert evaluate("mrr", scores, labels, group, weight=[2.0, 4.0, 1.0, 1.0]) == pytest.approx(0.875)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: get_metric("ndgc@10"), "unknown metric 'ndgc'; there are ndcg"),
+        (lambda: get_metric("ndcg@"), "not of the form name or name@k"),
+        (lambda: get_metric("ndcg@0"), "k=0 must be a whole number of at least 1"),
+        (lambda: get_metric(3), "must be a string such as"),
+        (lambda: get_metric("auc@3"), "auc has no cutoff"),
+        (lambda: evaluate("ndcg", [1.0], [-1], [1]), "ndcg needs labels of at least 0, got -1"),
+        (lambda: evaluate("err", [1.0], [5], [1]), "err takes labels up to 4, got 5; set max_label"),
+        (lambda: evaluate("pfound", [1.0], [2], [1]), "pfound takes labels up to 1, got 2"),
+        (lambda: evaluate("ndcg", [np.nan], [1], [1]), "scores must be finite, but row 0 is nan"),
+        (lambda: evaluate("ndcg", [1.0, 2.0], [1], [1]), "scores has 2 entries, but labels has 1"),
+    ],
+)
+def test_errors_say_what_to_do(call, message):
+    with pytest.raises(LTRError, match=message):
+        call()
+
+
+def test_gain_tables_are_checked():
+    from ltr_objectives import DCG, NDCG
+
+    table = NDCG(gain_type=[0, 1, 3])
+    assert hash(table) == hash(NDCG(gain_type=(0.0, 1.0, 3.0)))
+    with pytest.raises(LTRError, match="takes labels up to 2, got 3"):
+        table.per_query([1.0], [3], [1])
+    with pytest.raises(LTRError, match="whole-numbered labels"):
+        table.per_query([1.0], [0.5], [1])
+    with pytest.raises(LTRError, match="not decrease with the label"):
+        NDCG(gain_type=[1, 0])
+    with pytest.raises(LTRError, match="not increase with the rank"):
+        DCG(discount_type=[1, 2])
+    with pytest.raises(LTRError, match="'exp', 'linear'"):
+        NDCG(gain_type="expo")
+
+
+def test_terms_are_computed_once_per_data_set():
+    queries = Queries([1, 0], [2])
+    metric = get_metric("ndcg@3")
+    assert metric.terms(queries) is get_metric("ndcg@3").terms(queries)
