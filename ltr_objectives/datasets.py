@@ -1,0 +1,214 @@
+"""Ranking data: generated in the shape of MSLR-WEB, or read from LETOR files."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.queries import sizes_of
+
+MSLR_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
+
+
+@dataclass(frozen=True, eq=False)
+class RankingData:
+    """Rows of documents, those of one query together; unpacks as ``X, y, group, qid``.
+
+    Attributes
+    ----------
+    X : float32 array of shape (rows, features)
+    y : float32 array of shape (rows,)
+        Labels; higher is more relevant.
+    group : int64 array of shape (queries,)
+        Rows of each query.
+    qid : int64 array of shape (rows,)
+        Query id of each row.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    group: np.ndarray
+    qid: np.ndarray
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.X, self.y, self.group, self.qid))
+
+    def __repr__(self) -> str:
+        return f"RankingData({len(self.y):,} rows, {len(self.group):,} queries, {self.X.shape[1]} features)"
+
+    def select(self, queries: ArrayLike) -> "RankingData":
+        """The queries at these positions, in this order."""
+        chosen = np.asarray(queries, np.int64)
+        starts = np.cumsum(self.group) - self.group
+        rows = np.concatenate([np.arange(starts[q], starts[q] + self.group[q]) for q in chosen])
+        return RankingData(self.X[rows], self.y[rows], self.group[chosen], self.qid[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class RankingFold:
+    """The parts of one experiment; unpacks as ``train, vali, test``. ``vali`` is None where the source has none."""
+
+    train: RankingData
+    vali: RankingData | None
+    test: RankingData
+
+    def __iter__(self) -> Iterator[RankingData | None]:
+        return iter((self.train, self.vali, self.test))
+
+
+def make_ranking(
+    queries: int = 1000,
+    seed: int = 0,
+    *,
+    features: int = 136,
+    mean_length: float = 120.0,
+    shares: Sequence[float] = MSLR_SHARES,
+) -> RankingData:
+    """Generated data in the shape of MSLR-WEB: features in correlated fields, few very relevant documents.
+
+    Relevance depends on two fifths of the features by lines, thresholds and products, on the kind of query, and on
+    noise that no feature explains. The same arguments give the same bytes.
+
+    Parameters
+    ----------
+    queries : int
+        How many; their lengths are lognormal, at least 1.
+    seed : int
+        Of the relevance function and the rows.
+    features : int
+        At least 10. Every tenth describes the query and is constant within it.
+    mean_length : float
+        Mean rows of a query.
+    shares : sequence of float
+        Share of the rows with label 0, 1, ...; adds up to 1.
+
+    Raises
+    ------
+    LTRError
+        For arguments that cannot be right.
+
+    Examples
+    --------
+    >>> make_ranking(queries=3, mean_length=5, seed=1)
+    RankingData(17 rows, 3 queries, 136 features)
+    >>> X, y, group, qid = make_ranking(queries=3, mean_length=5, seed=1)
+    """
+    require(queries >= 1, f"queries={queries!r} must be at least 1")
+    require(features >= 10, f"features={features!r} must be at least 10")
+    require(mean_length >= 1, f"mean_length={mean_length!r} must be at least 1")
+    proper = len(shares) > 0 and min(shares) >= 0 and abs(sum(shares) - 1) < 1e-6
+    require(proper, f"shares={tuple(shares)} must not be negative and must add up to 1")
+    rng = np.random.default_rng(seed)
+    spread = 0.6
+    lengths = rng.lognormal(np.log(mean_length) - spread**2 / 2, spread, queries)
+    group = np.maximum(np.rint(lengths), 1).astype(np.int64)
+    X = _correlated_features(rng, group, features)
+    relevance = _relevance(rng, X, group)
+    thresholds = np.quantile(relevance, np.minimum(np.cumsum(shares)[:-1], 1.0))
+    y = np.searchsorted(thresholds, relevance, side="left").astype(np.float32)
+    _as_counts_and_ratios(X)
+    return RankingData(X, y, group, np.repeat(np.arange(1, queries + 1), group))
+
+
+def _correlated_features(rng: np.random.Generator, group: np.ndarray, features: int) -> np.ndarray:
+    """Standard normal columns; each run of five shares a part, as MSLR's five fields of one statistic do."""
+    rows = int(group.sum())
+    X = rng.standard_normal((rows, features), np.float32)
+    common = rng.standard_normal((rows, -(-features // 5)), np.float32)
+    for j in range(features):
+        X[:, j] = 0.8 * X[:, j] + 0.6 * common[:, j // 5]
+    X[:, 9::10] = np.repeat(rng.standard_normal((len(group), features // 10), np.float32), group, axis=0)
+    return X
+
+
+def _relevance(rng: np.random.Generator, X: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """A function of two fifths of the columns, plus noise; most of it differs between the rows of a query."""
+    features = X.shape[1]
+    of_query = rng.permutation(np.arange(9, features, 10))
+    of_document = rng.permutation(np.delete(np.arange(features), np.arange(9, features, 10)))
+    useful = X[:, of_document[: max(6, features * 2 // 5)]].T.copy()
+    kind = X[:, of_query[0]] > 0
+    weights = rng.exponential(1.0, len(useful)) * rng.choice([-1.0, 1.0, 1.0], len(useful))
+    relevance = np.zeros(len(X), np.float32)
+    for i, (weight, z) in enumerate(zip(weights.astype(np.float32), useful, strict=True)):
+        other = useful[(i + 1) % len(useful)]
+        both = (z > 0.3) & (other > 0.3)
+        shapes = (z, 1.5 * (z > 1.0), z * other, 2.0 * both, np.where(kind, z, 0.0), np.minimum(z, 0.5))
+        relevance += weight * shapes[i % len(shapes)]
+    relevance /= relevance.std()
+    of_all_rows = 0.6 * X[:, of_query[-1]] + np.repeat(0.6 * rng.standard_normal(len(group)), group)
+    return relevance + of_all_rows + 1.1 * rng.standard_normal(len(X))
+
+
+def _as_counts_and_ratios(X: np.ndarray) -> None:
+    """Give a fifth of the columns the marginals of counts and a fifth those of ratios, in place."""
+    X[:, 1::5] = np.floor(np.exp(X[:, 1::5] + 2.0))
+    X[:, 2::5] = np.clip(0.5 + 0.25 * X[:, 2::5], 0.0, 1.0)
+
+
+def make_ranking_fold(queries: tuple[int, int, int] = (600, 200, 200), seed: int = 0, **options: Any) -> RankingFold:
+    """Train, vali and test with one relevance function; ``options`` as in :func:`make_ranking`.
+
+    Examples
+    --------
+    >>> fold = make_ranking_fold((3, 1, 1), mean_length=5)
+    >>> len(fold.train.group), len(fold.vali.group), len(fold.test.group)
+    (3, 1, 1)
+    """
+    require(len(queries) == 3 and min(queries) >= 1, f"queries={queries!r} must be three numbers of at least 1")
+    data = make_ranking(sum(queries), seed, **options)
+    train, vali, test = np.split(np.arange(sum(queries)), np.cumsum(queries)[:2])
+    return RankingFold(data.select(train), data.select(vali), data.select(test))
+
+
+def load_letor(
+    path: str | os.PathLike[str], *, cache: str | os.PathLike[str] | None = "default"
+) -> RankingData | RankingFold:
+    """Read LETOR text, ``label qid:1 1:0.5 2:0 ... # comment``, plain, ``.gz`` or ``.bz2``.
+
+    Parameters
+    ----------
+    path : path
+        A file; or the folder of one fold with ``train.txt``, ``vali.txt`` (or ``valid``; may be missing) and
+        ``test.txt``, as in MSLR-WEB10K/30K and Istella; or a folder and the start of the names, such as
+        ``yahoo/set1`` for ``set1.train.txt``, which a folder with one such set does not need.
+    cache : path, optional
+        Where parsed files are kept, since parsing is slow; by default ``~/.cache/ltr_objectives`` or
+        ``$LTR_OBJECTIVES_CACHE``. None keeps nothing. A file that changes is parsed again.
+
+    Returns
+    -------
+    RankingData or RankingFold
+        For a file or for a fold, whose parts then have the same number of features.
+
+    Raises
+    ------
+    LTRError
+        For a missing path, and for rows that cannot be read or have no qid.
+    ImportError
+        Without scikit-learn and joblib: ``pip install ltr-objectives[letor]``.
+    """
+    from ltr_objectives._letor import find_parts, parse_cached
+
+    where = Path(path).expanduser()
+    if where.is_file():
+        return _ranking_data(where, parse_cached(where, cache))
+    parts = {part: (file, parse_cached(file, cache)) for part, file in find_parts(where).items()}
+    width = max(X.shape[1] for _, (X, _, _) in parts.values())
+    data = {part: _ranking_data(file, parsed, width) for part, (file, parsed) in parts.items()}
+    return RankingFold(data["train"], data.get("vali"), data["test"])
+
+
+def _ranking_data(file: Path, parsed: tuple[np.ndarray, np.ndarray, np.ndarray], width: int = 0) -> RankingData:
+    X, y, qid = parsed
+    missing = width - X.shape[1]
+    try:
+        group = sizes_of(qid).astype(np.int64)
+    except LTRError as error:
+        raise LTRError(f"{file}: {error}") from None
+    return RankingData(np.pad(X, ((0, 0), (0, missing))) if missing > 0 else X, y, group, qid)

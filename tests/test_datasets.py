@@ -1,0 +1,207 @@
+"""Generated data has MSLR's shape; LETOR files are read as they are, once, and refused clearly."""
+
+import builtins
+import gzip
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from ltr_objectives import LTRError
+from ltr_objectives.datasets import MSLR_SHARES, RankingData, RankingFold, load_letor, make_ranking, make_ranking_fold
+
+ROWS = "2 qid:7 1:0.5 3:1.25 # docid = GX-1 inc = 1\n0 qid:7 2:-3\n# a line of its own\n1 qid:3 1:1e-3\n"
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(queries=500, seed=3)
+
+
+def test_generated_data_has_the_shape_of_mslr(data):
+    X, y, group, qid = data
+    assert X.shape == (len(y), 136)
+    assert (X.dtype, y.dtype, group.dtype, qid.dtype) == (np.float32, np.float32, np.int64, np.int64)
+    assert np.isfinite(X).all()
+    np.testing.assert_allclose(np.bincount(y.astype(int)) / len(y), MSLR_SHARES, atol=1e-3)
+    assert 105 < group.mean() < 135
+    assert group.min() >= 1
+    assert np.array_equal(qid, np.repeat(np.arange(1, 501), group))
+    assert np.isclose(np.log(group).std(), 0.6, atol=0.08)
+
+
+def test_a_good_model_is_realistic_and_some_features_are_useless(data):
+    lightgbm = pytest.importorskip("lightgbm")
+    from ltr_objectives import evaluate
+
+    train, test = data.select(np.arange(300)), data.select(np.arange(300, 500))
+    params = {"objective": "lambdarank", "verbose": -1, "num_threads": 1, "learning_rate": 0.2}
+    booster = lightgbm.train(params, lightgbm.Dataset(train.X, train.y, group=train.group), 30)
+    assert 0.4 < evaluate("ndcg@10", booster.predict(test.X), test.y, test.group) < 0.7
+    by_gain = np.sort(booster.feature_importance("gain"))
+    assert by_gain[:40].sum() < 0.1 * by_gain.sum()
+
+
+def test_the_seed_decides_every_byte():
+    a, b, c = (make_ranking(queries=20, seed=seed) for seed in (1, 1, 2))
+    assert all(x.tobytes() == y.tobytes() for x, y in zip(a, b, strict=True))
+    assert a.X.tobytes() != c.X.tobytes()
+
+
+def test_folds_are_the_queries_of_one_data_set():
+    train, vali, test = fold = make_ranking_fold((5, 2, 3), seed=4, features=20, mean_length=8)
+    whole = make_ranking(10, 4, features=20, mean_length=8)
+    assert np.array_equal(np.concatenate([train.X, vali.X, test.X]), whole.X)
+    assert [len(part.group) for part in fold] == [5, 2, 3]
+    assert all(part.group.sum() == len(part.y) == len(part.X) == len(part.qid) for part in fold)
+
+
+def test_select_takes_whole_queries_in_the_order_asked_for():
+    data = make_ranking(4, features=10, mean_length=4)
+    chosen = data.select([2, 0])
+    assert list(dict.fromkeys(chosen.qid)) == [3, 1]
+    assert np.array_equal(chosen.X, np.concatenate([data.X[data.qid == 3], data.X[data.qid == 1]]))
+
+
+def test_data_pickles_and_stays_small_in_print():
+    data = pickle.loads(pickle.dumps(make_ranking(2, mean_length=3)))
+    assert repr(data) == f"RankingData({len(data.y)} rows, 2 queries, 136 features)"
+    with pytest.raises(AttributeError):
+        data.y = None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"queries": 0}, "queries"),
+        ({"features": 3}, "features"),
+        ({"mean_length": 0}, "mean_length"),
+        ({"shares": (0.5, 0.6)}, "shares"),
+    ],
+)
+def test_arguments_that_cannot_be_right_are_named(arguments, word):
+    with pytest.raises(LTRError, match=word):
+        make_ranking(**arguments)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_a_file_is_read_with_comments_plain_or_compressed(tmp_path, name):
+    path = write(tmp_path / name, ROWS)
+    X, y, group, qid = load_letor(path, cache=None)
+    assert np.array_equal(X, np.array([[0.5, 0, 1.25], [0, -3, 0], [1e-3, 0, 0]], np.float32))
+    assert (X.dtype, y.dtype, group.dtype) == (np.float32, np.float32, np.int64)
+    assert (y.tolist(), group.tolist(), qid.tolist()) == ([2, 0, 1], [2, 1], [7, 7, 3])
+
+
+def test_generated_data_survives_the_round_trip(tmp_path):
+    data = make_ranking(5, features=12, mean_length=6)
+    lines = (
+        f"{y:g} qid:{q} " + " ".join(f"{j}:{float(x)!r}" for j, x in enumerate(row, 1))
+        for row, y, q in zip(data.X, data.y, data.qid, strict=True)
+    )
+    again = load_letor(write(tmp_path / "x.txt.gz", "\n".join(lines)), cache=None)
+    assert all(np.array_equal(a, b) for a, b in zip(data, again, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("names", "below"),
+    [
+        (("train.txt", "vali.txt", "test.txt"), ""),
+        (("train.txt.gz", "valid.txt.gz", "test.txt.gz"), ""),
+        (("set1.train.txt", "set1.valid.txt", "set1.test.txt"), ""),
+        (("set1.train.txt", "set1.valid.txt", "set1.test.txt", "set2.train.txt", "set2.test.txt"), "set1"),
+    ],
+)
+def test_the_parts_of_a_fold_are_found_and_have_equally_many_features(tmp_path, names, below):
+    for name in names:
+        write(tmp_path / name, ROWS if "test" in name else "1 qid:1 5:1\n")
+    fold = load_letor(tmp_path / below, cache=None)
+    assert [part.X.shape for part in fold] == [(1, 5), (1, 5), (3, 5)]
+
+
+def test_vali_may_be_missing(tmp_path):
+    write(tmp_path / "train.txt", ROWS)
+    write(tmp_path / "test.txt", ROWS)
+    fold = load_letor(tmp_path, cache=None)
+    assert isinstance(fold, RankingFold)
+    assert fold.vali is None
+
+
+def test_a_file_is_parsed_once_and_again_when_it_changes(tmp_path, monkeypatch):
+    import sklearn.datasets
+
+    calls, read = [], sklearn.datasets.load_svmlight_file
+    monkeypatch.setattr(sklearn.datasets, "load_svmlight_file", lambda *a, **k: calls.append(a) or read(*a, **k))
+    path, cache = write(tmp_path / "a.txt", ROWS), tmp_path / "cache"
+    first, second = load_letor(path, cache=cache), load_letor(path, cache=cache)
+    assert len(calls) == 1
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    write(path, ROWS.replace("2 qid", "4 qid"))
+    os.utime(path, ns=(1, 1))  # same size, other time
+    assert load_letor(path, cache=cache).y[0] == 4
+    assert len(calls) == 2
+    load_letor(path, cache=None)
+    assert len(calls) == 3
+
+
+def test_the_cache_goes_where_the_environment_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "here"))
+    load_letor(write(tmp_path / "a.txt", ROWS))
+    assert list((tmp_path / "here").rglob("output.pkl"))
+
+
+def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path):
+    path = write(tmp_path / "a.txt", ROWS)
+    for cache in (path / "below-a-file", "/proc/nowhere"):
+        assert isinstance(load_letor(path, cache=cache), RankingData)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 1:1\n0 1:2\n", "2 of 2 rows have no qid"),
+        ("1 qid:1 1:1\n0 1:2\n", "1 of 2 rows have no qid"),
+        ("", "no rows"),
+        ("good 1:1\n", "not LETOR text"),
+        ("1 qid:1 0:1\n", "not LETOR text"),
+        ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n", "not sorted"),
+    ],
+)
+def test_bad_text_is_refused_with_the_name_of_the_file(tmp_path, text, message):
+    with pytest.raises(LTRError, match=f"bad.txt.*{message}"):
+        load_letor(write(tmp_path / "bad.txt", text), cache=None)
+
+
+def test_missing_files_are_refused_with_a_hint(tmp_path):
+    with pytest.raises(LTRError, match="nowhere does not exist"):
+        load_letor(tmp_path / "nowhere")
+    (tmp_path / "Fold1").mkdir()
+    write(tmp_path / "Fold1" / "train.txt", ROWS)
+    with pytest.raises(LTRError, match=r"pass one fold, such as .*Fold1"):
+        load_letor(tmp_path)
+    with pytest.raises(LTRError, match=r"no test file, only train\.txt"):
+        load_letor(tmp_path / "Fold1")
+    write(tmp_path / "set1.train.txt", ROWS)
+    write(tmp_path / "set2.train.txt", ROWS)
+    with pytest.raises(LTRError, match=r"several data sets; pass one of .*set1, .*set2"):
+        load_letor(tmp_path)
+
+
+def test_without_scikit_learn_the_error_says_what_to_install(tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def no_sklearn(name, *rest):
+        if name.startswith("sklearn"):
+            raise ImportError(f"No module named {name!r}")
+        return real(name, *rest)
+
+    path = write(tmp_path / "a.txt", ROWS)
+    monkeypatch.setattr(builtins, "__import__", no_sklearn)
+    with pytest.raises(ImportError, match=r"pip install ltr-objectives\[letor\].*sklearn"):
+        load_letor(path)
+
+
+def write(path, text):
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
