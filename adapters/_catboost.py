@@ -1,0 +1,128 @@
+"""CatBoost: a custom objective and a custom metric that see whole queries."""
+
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from ltr_objectives.adapters._catboost_fit import rows_of
+from ltr_objectives.adapters._catboost_metric import CatBoostMetric
+from ltr_objectives.adapters._catboost_objective import CatBoostObjective, predictions
+from ltr_objectives.errors import require
+from ltr_objectives.registry import get_metric, get_objective
+
+if TYPE_CHECKING:
+    from ltr_objectives.metrics.base import Metric
+    from ltr_objectives.objectives.base import Objective
+
+
+def catboost_objective(
+    objective: "str | Objective",
+    pool: Any,
+    *,
+    group_weight: ArrayLike | None = None,
+    init_model: Any = None,
+    n_threads: int | None = None,
+) -> CatBoostObjective:
+    """An objective for CatBoost's ``loss_function``.
+
+    CatBoost shows user-defined objectives blocks of rows without queries. This object knows the queries from the pool,
+    and puts the blocks together again; it computes the gradients of each pass once, over all queries, and checks
+    everything that it is shown. Whatever does not fit ends in an error.
+
+    Parameters
+    ----------
+    objective : str or Objective
+        Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
+    pool : catboost.Pool
+        The pool that ``fit`` will get, or one with the same labels, queries, weights and baseline; with ``group_id``.
+    group_weight : array of shape (queries,) or (rows,), optional
+        What the pool was made with as ``group_weight``: CatBoost does not give it back. Weights by row are read from
+        the pool.
+    init_model : CatBoost model or file name, optional
+        The model whose predictions training starts from, where CatBoost does not say so: when it resumes a snapshot.
+        That model is what ``fit`` gives with ``iterations=1`` and the same ``snapshot_file``. For ``fit(init_model=)``
+        it need not be given.
+    n_threads : int, optional
+        Threads of the gradient computation; all processors by default. The model does not depend on it.
+
+    Returns
+    -------
+    CatBoostObjective
+        For ``CatBoost({"loss_function": ..., "eval_metric": ...}).fit(pool)``. CatBoost needs some ``eval_metric``: a
+        name such as ``"NDCG"``, or a :func:`catboost_metric`. The object can be pickled, used again, and used for
+        trainings at the same time.
+
+    Raises
+    ------
+    LTRError
+        Here, for a pool or labels that cannot be right. From ``fit``, for another pool, for categorical features
+        without ``has_time=True``, and for ``boosting_type="Ordered"``, ``task_type="GPU"``, ``eval_fraction``,
+        ``leaf_estimation_backtracking`` and ``dev_leafwise_approxes``. What is seen only during training, as in ``cv``
+        and ``grid_search``, comes as a ``CatBoostError`` with the message in it.
+    ImportError
+        If CatBoost is not installed.
+
+    Notes
+    -----
+    CatBoost's default bootstrap, MVS, stops with "Too few sampling units" when (nearly) all gradients are zero, as with
+    an objective that has nothing left to order. Set ``bootstrap_type="Bernoulli"`` or ``"No"`` then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from catboost import CatBoost, Pool
+    >>> rng = np.random.default_rng(0)
+    >>> X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
+    >>> pool = Pool(X, y, group_id=qid)
+    >>> parameters = {"iterations": 3, "verbose": False, "allow_writing_files": False}
+    >>> loss = catboost_objective("yetiloss:map", pool)
+    >>> model = CatBoost({"loss_function": loss, "eval_metric": "NDCG", **parameters}).fit(pool)
+    >>> model.predict(pool).shape
+    (60,)
+    """
+    rows = rows_of(pool)
+    start = None if init_model is None else predictions(init_model, pool)
+    return CatBoostObjective(get_objective(objective), rows, start, group_weight, n_threads)
+
+
+def catboost_metric(metric: "str | Metric", *pools: Any, n_threads: int | None = None) -> CatBoostMetric:
+    """A metric for CatBoost's ``eval_metric``; early stopping and ``use_best_model`` maximise it.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        Such as ``"ndcg@10"``.
+    *pools : catboost.Pool
+        The training pool, then each pool of ``eval_set`` in order; each with ``group_id``.
+    n_threads : int, optional
+        All processors by default. The value does not depend on it.
+
+    Returns
+    -------
+    CatBoostMetric
+        Its values are means over queries, weighted by the pools' weights, as of :func:`ltr_objectives.evaluate`. It
+        also works beside CatBoost's own losses.
+
+    Raises
+    ------
+    LTRError
+        Here or from ``fit``, for pools that are not those of the training, and for the parameters that
+        :func:`catboost_objective` refuses.
+    ImportError
+        If CatBoost is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from catboost import CatBoost, Pool
+    >>> rng = np.random.default_rng(0)
+    >>> X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
+    >>> train, valid = Pool(X, y, group_id=qid), Pool(X[::-1], y[::-1], group_id=qid)
+    >>> parameters = {"loss_function": "QueryRMSE", "eval_metric": catboost_metric("ndcg@10", train, valid)}
+    >>> model = CatBoost({"iterations": 3, "verbose": False, "allow_writing_files": False, **parameters})
+    >>> sorted(model.fit(train, eval_set=valid).evals_result_)
+    ['learn', 'validation']
+    """
+    require(len(pools) > 0, "catboost_metric needs the training pool, then the pools of eval_set in order")
+    rows = tuple(rows_of(pool, f"pool {i}") for i, pool in enumerate(pools))
+    return CatBoostMetric(get_metric(metric), rows, n_threads)

@@ -1,0 +1,119 @@
+"""CatBoost: what a pool holds, and which training a copy of our objects is made for."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.queries import sizes_of
+
+
+def import_catboost() -> Any:
+    """The library, or what to install."""
+    try:
+        import catboost  # type: ignore[import-untyped]
+    except ImportError:
+        raise ImportError("catboost is not installed: pip install ltr-objectives[catboost]") from None
+    return catboost
+
+
+class Rows(NamedTuple):
+    """The rows of a pool, as CatBoost hands them out: in float32."""
+
+    labels: np.ndarray
+    group: np.ndarray  # sizes
+    weight: np.ndarray | None  # by row; None stands for ones
+    baseline: np.ndarray | None
+
+    def check_same(self, other: "Rows", given: str, found: str) -> None:
+        """Raise unless ``other``, the pool ``found``, holds the same rows as this, the pool ``given``."""
+        for name, ours, theirs in zip(self._fields, self, other, strict=True):
+            same = ours is theirs if ours is None or theirs is None else np.array_equal(ours, theirs)
+            require(same, f"{found} is not {given}: they differ in {name}; make the object from the pool it is used on")
+
+
+def rows_of(pool: Any, name: str = "pool") -> Rows:
+    """Read a ``catboost.Pool``."""
+    catboost = import_catboost()
+    found = type(pool).__name__
+    require(isinstance(pool, catboost.Pool), f"{name} must be a catboost.Pool(X, y, group_id=...), got {found}")
+    require(pool.num_row() > 0 and pool.has_label(), f"{name} has no labels; make it with Pool(X, y, group_id=...)")
+    ids = pool.get_group_id_hash()
+    require(ids is not None and len(ids) > 0, f"{name} has no queries; make it with Pool(X, y, group_id=...)")
+    try:
+        labels = np.asarray(pool.get_label()).astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise LTRError(f"the labels of {name} must be numbers: {error}") from None
+    require(labels.ndim == 1, f"{name} must have one label a row, got shape {labels.shape}")
+    weight = np.asarray(pool.get_weight(), np.float32)
+    baseline = np.asarray(pool.get_baseline(), np.float32)
+    require(baseline.size in (0, len(labels)), f"{name} must have one baseline a row, got shape {baseline.shape}")
+    return Rows(
+        labels,
+        sizes_of(np.asarray(ids)),
+        None if (weight == 1).all() else weight,
+        baseline.reshape(-1) if baseline.size else None,
+    )
+
+
+class Fit(NamedTuple):
+    """One call of ``fit``: its parameters, and the data it was given."""
+
+    params: Mapping[str, Any]
+    pool: Any
+    eval_sets: tuple[Any, ...]
+    init_model: Any
+
+    def require_cpu(self) -> None:
+        """Raise for ``task_type="GPU"``, which evaluates user-defined objects in other ways."""
+        task = self.params.get("task_type") or "CPU"
+        require(task == "CPU", f"task_type={task!r} is not supported by this adapter; leave it out, or set 'CPU'")
+
+    def require_pool_order(self) -> None:
+        """Raise for what makes CatBoost split or shuffle the rows: nothing tells where they went."""
+        fraction = self.params.get("eval_fraction") or 0
+        require(fraction == 0, f"eval_fraction={fraction!r} splits the pool; make two pools, and pass one as eval_set=")
+        require(
+            len(self.pool.get_cat_feature_indices()) == 0 or self.params.get("has_time") in (True, "true", "True"),
+            "with categorical features CatBoost shuffles the rows; add has_time=True to CatBoost's parameters, which "
+            "keeps the order of the pool",
+        )
+        boosting = self.params.get("boosting_type") or "Plain"
+        require(boosting == "Plain", f"boosting_type={boosting!r} shuffles the rows; leave it out, or set 'Plain'")
+
+    def require_plain_leaves(self) -> None:
+        """Raise for leaf estimation with steps of its own, whose data are not those of the training."""
+        backtracking = self.params.get("leaf_estimation_backtracking") or "No"
+        require(
+            backtracking == "No",
+            f"leaf_estimation_backtracking={backtracking!r} is not supported by this adapter; leave it out or set 'No'",
+        )
+        leafwise = self.params.get("dev_leafwise_approxes") or False
+        require(leafwise in (False, "false", "False"), "dev_leafwise_approxes is not supported; leave it out")
+
+
+def fit_under_way() -> Fit | None:
+    """The ``fit`` that is copying its parameters right now, if that is who asks for a copy.
+
+    CatBoost tells a user-defined object nothing about the training, but each ``fit`` starts by a deep copy of its
+    parameters. Nobody but that call knows which pool is trained on: another pool may have equal labels.
+    """
+    frame = sys._getframe(2)
+    while frame.f_globals.get("__name__") == "copy" and frame.f_back is not None:
+        frame = frame.f_back
+    caller = frame.f_back
+    names = frame.f_code.co_name, caller.f_code.co_name if caller is not None else ""
+    if frame.f_globals.get("__name__") != "catboost.core" or names != ("_prepare_train_params", "_fit"):
+        return None
+    call = frame.f_locals
+    eval_sets = call["eval_set"] if isinstance(call["eval_set"], list) else [call["eval_set"]]
+    known = tuple(s for s in eval_sets if s is not None)
+    return Fit(call["self"]._init_params or {}, call["X"], known, call["init_model"])
+
+
+NOT_A_FIT = (
+    "only a training started by fit(pool) is supported; cv, grid_search, randomized_search and others cut the pool "
+    "into parts: make a pool for each part, and an object from that pool, and call fit"
+)

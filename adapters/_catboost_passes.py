@@ -1,0 +1,196 @@
+"""CatBoost: whole data sets out of derivative calls for blocks of rows.
+
+CatBoost asks for derivatives by ``calc_ders_range``, from several threads, on blocks of rows that know nothing of
+queries, and says neither which rows a block holds nor when the scores have changed. Yet each block is a view of one of
+two contiguous vectors, which stand still in memory for a whole training:
+
+* *structure*: the labels and scores that a tree is grown on;
+* *leaves*: those that its leaf values are estimated on. These scores are a copy made for each tree.
+
+A *pass* asks for every row of one of them exactly once; passes go structure, leaves, (leaves ...), structure and so on.
+A block is known by the address of its labels. Everything else that CatBoost does is checked and not trusted: it ends in
+an error, never in gradients that belong to other rows.
+"""
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from ltr_objectives.errors import LTRError, require
+
+WAIT_SECONDS = 60.0
+TOLERANCE = 1e-9  # of the scores at the start: sums of float64 in another order
+
+UNEXPECTED = (
+    "CatBoost {}, so which rows these are is not certain: some training parameter is not supported by this adapter. "
+    "Use fit(pool) on the CPU, boosting_type='Plain', and has_time=True wherever there are categorical features"
+)
+
+
+def address_of(view: np.ndarray) -> int:
+    """Where in memory an array begins."""
+    address: int = view.__array_interface__["data"][0]
+    return address
+
+
+def expect(condition: object, otherwise: str) -> None:
+    """Raise unless CatBoost behaves as known."""
+    if not condition:
+        raise LTRError(UNEXPECTED.format(otherwise))
+
+
+class Vector:
+    """One of the two vectors: where it lies, and the blocks that CatBoost cuts it into."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self.labels: int | None = None  # address of row 0
+        self.scores: int | None = None
+        self.blocks: dict[int, tuple[int, int]] = {}  # address of a block's labels -> first and last row
+        self.views: dict[int, np.ndarray] = {}  # first row -> scores, as handed over
+
+    def add(self, address: int, length: int) -> None:
+        """Learn a block, in the vector's first pass."""
+        assert self.labels is not None
+        first, odd = divmod(address - self.labels, 4)
+        expect(odd == 0 and first >= 0 and first + length <= self.rows, "asks for rows outside of the pool")
+        self.blocks[address] = (first, first + length)
+
+    def tiled(self) -> bool:
+        """Whether the blocks cover each row once."""
+        bounds = sorted(self.blocks.values())
+        return [0, *(last for _, last in bounds)] == [*(first for first, _ in bounds), self.rows]
+
+    def take(self, first: int, view: np.ndarray) -> None:
+        """Keep a block's scores; all blocks must lie in one vector."""
+        start = address_of(view) - 8 * first
+        if self.scores is None:
+            self.scores = start
+        expect(start == self.scores, "has moved the scores during a pass")
+        self.views[first] = view
+
+    def read(self) -> bytes:
+        """All scores as they are now, through the views that were handed over."""
+        return b"".join(self.views[first].tobytes() for first in sorted(self.views))
+
+
+class Passes:
+    """Follows one training and answers every derivative call of it.
+
+    Parameters
+    ----------
+    labels, weight : float32 arrays of shape (rows,)
+        What CatBoost must show for each row; ``weight`` may be None.
+    start : float64 array of shape (rows,)
+        The scores that training starts from.
+    derivatives : callable
+        From scores to a float64 array of shape (rows, 2), as CatBoost wants them.
+    """
+
+    def __init__(self, labels: np.ndarray, weight: np.ndarray | None, start: np.ndarray, derivatives: Any) -> None:
+        self._labels = labels
+        self._weight = weight
+        self._start = start
+        self._derivatives = derivatives
+        self._owner = threading.get_ident()  # in each first pass this thread, which called fit, asks first for row 0
+        self._turn = threading.Condition()
+        self._failure: Exception | None = None
+        self._structure = Vector(len(labels))
+        self._leaves = Vector(len(labels))
+        self._now: Vector | None = None
+        self._seen: set[int] = set()  # blocks answered in this pass
+        self._left = 0  # rows not yet answered in this pass
+        self._scores: bytes | None = None  # this pass's; None: the start
+        self._answers = np.empty((0, 2))
+
+    def answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Derivatives of one block; from any thread. The first failure is the answer to all later calls."""
+        with self._turn:
+            if self._failure is not None:
+                raise self._failure.with_traceback(None) from None
+            try:
+                return self._answer(scores, labels, weight)
+            except Exception as error:
+                self._failure = self._failure or error
+                self._turn.notify_all()
+                raise self._failure from None
+
+    def _answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        address = address_of(labels)
+        if address in self._structure.blocks:
+            vector = self._structure
+        elif address in self._leaves.blocks:
+            vector = self._leaves
+        else:
+            vector = self._learn(address, labels, weight)
+        first, last = vector.blocks[address]
+        expect(len(scores) == len(labels) == last - first, "cuts the rows into other blocks than before")
+        if vector is not self._now or address in self._seen:
+            self._begin(vector, address_of(scores) - 8 * first)
+        vector.take(first, scores)
+        self._check_scores(first, last, scores)
+        self._seen.add(address)
+        self._left -= last - first
+        if self._left == 0:
+            expect(vector.tiled(), "asks for a row twice")
+        return self._answers[first:last]
+
+    def _learn(self, address: int, labels: np.ndarray, weight: np.ndarray | None) -> Vector:
+        """The vector of a block never seen before, and the block's place in it."""
+        if self._now is None:
+            vector = self._structure
+        elif self._now is self._structure and self._left == 0:
+            vector = self._leaves
+        else:
+            vector = self._now
+        if vector.labels is None:
+            if threading.get_ident() != self._owner:
+                self._turn.wait_for(lambda: vector.labels is not None or self._failure is not None, WAIT_SECONDS)
+                if self._failure is not None:
+                    raise self._failure
+                expect(vector.labels is not None, "does not begin in the thread that called fit")
+            else:
+                vector.labels = address
+                self._turn.notify_all()
+        vector.add(address, len(labels))
+        first, last = vector.blocks[address]
+        expect(np.array_equal(labels, self._labels[first:last]), "shows other labels, or another order, than the pool")
+        self._check_weight(weight, first, last)
+        return vector
+
+    def _check_weight(self, shown: np.ndarray | None, first: int, last: int) -> None:
+        known = np.ones(1, np.float32) if self._weight is None else self._weight[first:last]
+        require(
+            np.all((1.0 if shown is None else shown) == known),
+            "CatBoost uses other weights than are known; a pool does not show its group_weight: pass the same values "
+            "to catboost_objective(..., group_weight=...)",
+        )
+
+    def _begin(self, vector: Vector, scores: int) -> None:
+        """Start a pass whose first call is for ``vector``, with row 0 of its scores at ``scores``."""
+        before = self._now
+        expect(self._left == 0, "begins a pass before the last one is complete")
+        if before is None:
+            self._answers = self._derivatives(self._start)
+        elif vector is self._leaves and before is self._structure:
+            vector.scores, vector.views = None, {}  # a new tree has new leaves, which start from the structure's scores
+        else:
+            expect(vector is self._leaves or before is self._leaves, "grows a tree without estimating leaves")
+            # Reading is safe: the whole vector lay here before, and is in use here now.
+            expect(scores == vector.scores, "has moved the scores")
+            self._scores = vector.read()
+            self._answers = self._derivatives(np.frombuffer(self._scores))
+        self._now, self._seen, self._left = vector, set(), vector.rows
+
+    def _check_scores(self, first: int, last: int, scores: np.ndarray) -> None:
+        if self._scores is not None:
+            expect(scores.tobytes() == self._scores[8 * first : 8 * last], "changes scores during a pass")
+            return
+        start = self._start[first:last]
+        require(
+            np.all(np.abs(scores - start) <= TOLERANCE * np.maximum(1.0, np.abs(start))),
+            "training starts from other scores than those of the pool's baseline or of fit(init_model=...); to resume "
+            "a snapshot, pass catboost_objective(..., init_model=) the model of the snapshot, which fit gives with "
+            "iterations=1 and the same snapshot_file",
+        )
