@@ -44,7 +44,6 @@ class CatBoostObjective:
         )
         weight = rows.weight if self._group_weight is None else self._group_weight
         self._queries = Queries(rows.labels, rows.group, weight=weight)
-        objective.check(self._queries)
         self._passes: Passes | None = None
 
     def __repr__(self) -> str:

@@ -13,11 +13,13 @@ an error, never in gradients that belong to other rows.
 """
 
 import threading
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from ltr_objectives.errors import LTRError, require
+
+Derivatives = Callable[[np.ndarray], np.ndarray]
 
 WAIT_SECONDS = 60.0
 TOLERANCE = 1e-9  # of the scores at the start: sums of float64 in another order
@@ -88,7 +90,9 @@ class Passes:
         From scores to a float64 array of shape (rows, 2), as CatBoost wants them.
     """
 
-    def __init__(self, labels: np.ndarray, weight: np.ndarray | None, start: np.ndarray, derivatives: Any) -> None:
+    def __init__(
+        self, labels: np.ndarray, weight: np.ndarray | None, start: np.ndarray, derivatives: Derivatives
+    ) -> None:
         self._labels = labels
         self._weight = weight
         self._start = start
@@ -102,7 +106,7 @@ class Passes:
         self._seen: set[int] = set()  # blocks answered in this pass
         self._left = 0  # rows not yet answered in this pass
         self._scores: bytes | None = None  # this pass's; None: the start
-        self._answers = np.empty((0, 2))
+        self._answers = derivatives(start)
 
     def answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Derivatives of one block; from any thread. The first failure is the answer to all later calls."""
@@ -132,8 +136,8 @@ class Passes:
         self._check_scores(first, last, scores)
         self._seen.add(address)
         self._left -= last - first
-        if self._left == 0:
-            expect(vector.tiled(), "asks for a row twice")
+        if self._left <= 0:
+            expect(self._left == 0 and vector.tiled(), "asks for a row twice")
         return self._answers[first:last]
 
     def _learn(self, address: int, labels: np.ndarray, weight: np.ndarray | None) -> Vector:
@@ -171,11 +175,9 @@ class Passes:
         """Start a pass whose first call is for ``vector``, with row 0 of its scores at ``scores``."""
         before = self._now
         expect(self._left == 0, "begins a pass before the last one is complete")
-        if before is None:
-            self._answers = self._derivatives(self._start)
-        elif vector is self._leaves and before is self._structure:
+        if vector is self._leaves and before is self._structure:
             vector.scores, vector.views = None, {}  # a new tree has new leaves, which start from the structure's scores
-        else:
+        elif before is not None:
             expect(vector is self._leaves or before is self._leaves, "grows a tree without estimating leaves")
             # Reading is safe: the whole vector lay here before, and is in use here now.
             expect(scores == vector.scores, "has moved the scores")

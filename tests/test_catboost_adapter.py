@@ -1,0 +1,307 @@
+"""The CatBoost objective: CatBoost's own QueryRMSE to the last digits, for everything that is supported."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import catboost
+import numpy as np
+import pandas as pd
+import pytest
+from catboost import CatBoost, CatBoostRegressor, Pool
+
+from ltr_objectives import registry
+from ltr_objectives.adapters import _catboost_objective, _common
+from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
+
+TREES = 50
+NEWTON = {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
+GRADIENT = {"leaf_estimation_method": "Gradient", "leaf_estimation_iterations": 1}
+DEFAULTS = {
+    "iterations": TREES,
+    "depth": 4,
+    "learning_rate": 0.1,
+    "eval_metric": "NDCG",
+    "verbose": 0,
+    "thread_count": 2,
+}
+
+queryrmse = registry.objective_class("queryrmse")()
+
+
+def arrays(rows, seed=0):
+    """Features, labels that depend on them, and query ids; queries of 1 to 40 rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 6))
+    y = np.clip(np.round(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=rows)), 0, 4)
+    return X, y, np.repeat(np.arange(rows), rng.integers(1, 41, rows))[:rows]
+
+
+def make_pool(rows=1500, seed=0, **arguments):
+    X, y, qid = arrays(rows, seed)
+    return Pool(X, y, group_id=qid, **arguments)
+
+
+def fit(loss, pool, *, params=None, **arguments):
+    return CatBoost({**DEFAULTS, **GRADIENT, "loss_function": loss, **(params or {})}).fit(pool, **arguments)
+
+
+def raw(model, pool):
+    return model.predict(pool, prediction_type="RawFormulaVal")
+
+
+def assert_native(pool, *, params=None, group_weight=None, other=None, **arguments):
+    """Training with our QueryRMSE and with CatBoost's gives the same model; returns both."""
+    native = fit("QueryRMSE", pool, params=params, **arguments)
+    ours = fit(catboost_objective(queryrmse, pool, group_weight=group_weight), pool, params=params, **arguments)
+    assert ours.tree_count_ == native.tree_count_ > 0
+    for data in (pool, other or pool):
+        assert np.ptp(raw(native, data)) > 0.1
+        np.testing.assert_allclose(raw(ours, data), raw(native, data), rtol=0, atol=1e-10)
+    return native, ours
+
+
+SIZES = [(2, 1), (499, 2), (500, 1), (501, 4), (999, 1), (1000, 2), (1001, 4), (3000, 1), (3001, 4)]
+
+
+@pytest.mark.parametrize("leaves", [NEWTON, GRADIENT], ids=["newton", "gradient"])
+@pytest.mark.parametrize(("rows", "threads"), [*SIZES, (20000, 1), (20000, 2), (20000, 4)])
+def test_rows_and_threads(rows, threads, leaves):
+    params = {**leaves, "thread_count": threads}
+    if rows == 2:
+        pool = Pool([[0.0], [1.0]], [0, 1], group_id=[0, 0])
+        params |= {"bootstrap_type": "No"}
+    else:
+        pool = make_pool(rows)
+    assert_native(pool, params=params)
+
+
+OPTIONS = {
+    "newton 5 leaf iterations": {**NEWTON, "leaf_estimation_iterations": 5},
+    "gradient 3 leaf iterations": {**GRADIENT, "leaf_estimation_iterations": 3},
+    "bernoulli": {"bootstrap_type": "Bernoulli", "subsample": 0.5},
+    "bayesian": {"bootstrap_type": "Bayesian", "bagging_temperature": 2.0},
+    "mvs": {"bootstrap_type": "MVS", "subsample": 0.6},
+    "no bootstrap": {"bootstrap_type": "No"},
+    "sampling per level": {"sampling_frequency": "PerTreeLevel"},
+    "depthwise": {"grow_policy": "Depthwise", "min_data_in_leaf": 3, **NEWTON},
+    "lossguide": {"grow_policy": "Lossguide", "max_leaves": 12},
+    "rsm": {"rsm": 0.5},
+    "langevin": {"langevin": True, "diffusion_temperature": 100.0},
+    "model shrinkage": {"model_shrink_rate": 0.05},
+    "posterior sampling": {"posterior_sampling": True},
+    "monotone": {"monotone_constraints": [1, 0, 0, -1, 0, 0]},
+    "score function": {"score_function": "L2"},
+    "has time": {"has_time": True},
+    "penalties": {"first_feature_use_penalties": [0, 1, 0, 0, 2, 0]},
+    "random strength": {"random_strength": 5.0, "random_seed": 7},
+    "builtin metrics": {
+        "eval_metric": "QueryRMSE",
+        "custom_metric": ["DCG:top=3", "FilteredDCG", "QueryAUC"],
+        "metric_period": 7,
+    },
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("rows", [1300, 10500])
+def test_training_options(option, rows):
+    if rows > 10000 and option not in ("newton 5 leaf iterations", "mvs", "model shrinkage", "depthwise"):
+        rows = 700
+    assert_native(make_pool(rows), params=OPTIONS[option])
+
+
+@pytest.mark.parametrize("leaves", [{**NEWTON, "leaf_estimation_iterations": 4}, GRADIENT], ids=["newton", "gradient"])
+@pytest.mark.parametrize("what", ["weight", "group_weight", "baseline", "small weights", "weights of one"])
+def test_pools_with_weights_and_baselines(what, leaves):
+    rng = np.random.default_rng(5)
+    _, _, qid = arrays(1500)
+    by_query = rng.uniform(0.1, 3.0, qid[-1] + 1)
+    given = {
+        "weight": {"weight": rng.uniform(0.1, 3.0, 1500)},
+        "group_weight": {"group_weight": by_query[qid]},
+        "baseline": {"baseline": rng.normal(size=1500)},
+        "small weights": {"weight": rng.choice([0.0, 1e-3], 1500), "baseline": rng.normal(size=1500)},
+        "weights of one": {"weight": np.ones(1500)},
+    }[what]
+    pool = make_pool(1500, **given)
+    params = {**leaves, "bootstrap_type": "No", "l2_leaf_reg": 0.01}
+    assert_native(pool, params=params, group_weight=by_query if what == "group_weight" else None)
+    if what == "group_weight":
+        assert_native(pool, params=params, group_weight=by_query[qid])
+
+
+def test_eval_sets_early_stopping_and_the_best_model():
+    pool, valid, second = make_pool(1500), make_pool(600, seed=1), make_pool(400, seed=2)
+    params = {"iterations": 400, "learning_rate": 0.3, "eval_metric": "QueryRMSE"}
+    native, ours = assert_native(
+        pool, params=params, other=valid, eval_set=[second, valid], early_stopping_rounds=10, use_best_model=True
+    )
+    assert ours.tree_count_ < 390
+    assert ours.get_best_iteration() == native.get_best_iteration()
+    assert ours.evals_result_["validation_1"]["QueryRMSE"] == pytest.approx(
+        native.evals_result_["validation_1"]["QueryRMSE"]
+    )
+
+
+def with_category(rows=1500, seed=0):
+    X, y, qid = arrays(rows, seed)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame["kind"] = np.where(frame["a"] > 0, "x", "y") + (np.arange(rows) % 7).astype(str)
+    return frame, y, qid
+
+
+@pytest.mark.parametrize("params", [{}, {"one_hot_max_size": 50}, {"leaf_estimation_iterations": 3}], ids=str)
+def test_categorical_features_in_the_order_of_the_pool(params):
+    frame, y, qid = with_category()
+    pool = Pool(frame, y, group_id=qid, cat_features=["kind"])
+    assert_native(pool, params={"has_time": True, **params})
+
+
+def test_text_and_embedding_features():
+    rng = np.random.default_rng(1)
+    frame, y, qid = with_category()
+    frame["text"] = [" ".join(rng.choice(["red", "green", "blue", "old", "new"], 4)) for _ in y]
+    frame["vector"] = list(rng.normal(size=(len(y), 4)) + y[:, None])
+    pool = Pool(frame.drop(columns="kind"), y, group_id=qid, text_features=["text"], embedding_features=["vector"])
+    assert_native(pool)
+
+
+def test_quantized_pool():
+    pool = make_pool(1500)
+    pool.quantize(border_count=32)
+    assert_native(pool)
+
+
+def test_part_of_a_pool():
+    pool = make_pool(1500)
+    _, _, qid = arrays(1500)
+    part = pool.slice(np.flatnonzero(qid < 30))
+    assert_native(part)
+
+
+def test_estimator_classes_of_catboost():
+    pool = make_pool(900)
+    params = {**DEFAULTS, **GRADIENT, "loss_function": catboost_objective("queryrmse", pool)}
+    ours = CatBoostRegressor(**params).fit(pool)
+    np.testing.assert_allclose(ours.predict(pool), raw(fit("QueryRMSE", pool), pool), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("first", ["RMSE", "QueryRMSE"])
+def test_training_continues_from_a_model_file(first, tmp_path):
+    pool = make_pool(1500)
+    fit(first, pool, params={"eval_metric": "RMSE"}).save_model(tmp_path / "model.cbm")
+    for model in (str(tmp_path / "model.cbm"), CatBoost().load_model(tmp_path / "model.cbm")):
+        assert_native(pool, init_model=model, params={"leaf_estimation_iterations": 2})
+
+
+def test_training_continues_from_a_model_just_trained():
+    """CatBoost's first continuation takes more from such a model than its trees, so each library has its own."""
+    pool = make_pool(1500)
+    native, ours = assert_native(pool)
+    for _ in range(2):
+        native = fit("QueryRMSE", pool, init_model=native)
+        ours = fit(catboost_objective("queryrmse", pool), pool, init_model=ours)
+        np.testing.assert_allclose(raw(ours, pool), raw(native, pool), rtol=0, atol=1e-10)
+    assert ours.tree_count_ == 3 * TREES
+
+
+def test_training_resumes_a_snapshot(tmp_path):
+    pool = make_pool(1500)
+    loss = catboost_objective("queryrmse", pool)
+    whole = fit(loss, pool, params={"iterations": 30})
+    files = {
+        "allow_writing_files": True,
+        "train_dir": str(tmp_path),
+        "save_snapshot": True,
+        "snapshot_file": "snapshot",
+    }
+    files["snapshot_interval"] = 0
+    fit(loss, pool, params={**files, "iterations": 12})
+    done = fit(loss, pool, params={**files, "iterations": 1})
+    assert done.tree_count_ == 12
+    resumed = fit(catboost_objective("queryrmse", pool, init_model=done), pool, params={**files, "iterations": 30})
+    assert resumed.tree_count_ == 30
+    np.testing.assert_allclose(raw(resumed, pool), raw(whole, pool), rtol=0, atol=1e-10)
+
+
+def test_several_trainings_in_parallel():
+    pools = [make_pool(1200 + 700 * i, seed=i) for i in range(4)]
+    losses = [catboost_objective("queryrmse", pool) for pool in pools]
+    alone = [raw(fit("QueryRMSE", pool), pool) for pool in pools]
+
+    def train(i):
+        return raw(fit(losses[i], pools[i]), pools[i])
+
+    with ThreadPoolExecutor(8) as threads:
+        together = list(threads.map(train, [*range(4), *range(4)]))  # each object twice, at the same time
+    for i in range(8):
+        np.testing.assert_allclose(together[i], alone[i % 4], rtol=0, atol=1e-10)
+
+
+def noisy():
+    """The registered objective that is most sensitive to how scores are rounded and how often it is called."""
+    return next(
+        o for n in registry.objectives() for o in registry.objective_class(n).examples() if "noise" in o.parameters()
+    )
+
+
+def test_same_bytes_for_any_number_of_threads_again_and_after_pickle():
+    pool = make_pool(5000)
+    loss = catboost_objective(noisy(), pool)
+    params = {"iterations": 15, "thread_count": 1}
+    expected = raw(fit(loss, pool, params=params), pool).tobytes()
+    for threads in (1, 2, 4):
+        again = fit(loss, pool, params={**params, "thread_count": threads})
+        assert raw(again, pool).tobytes() == expected
+        limited = catboost_objective(noisy(), pool, n_threads=threads)
+        assert raw(fit(limited, pool, params=params), pool).tobytes() == expected
+    loaded = pickle.loads(pickle.dumps(loss))
+    assert raw(fit(loaded, pool, params=params), pool).tobytes() == expected
+
+
+def test_an_object_that_fits_is_not_changed():
+    pool = make_pool(700)
+    loss = catboost_objective("queryrmse", pool)
+    before = pickle.dumps(loss)
+    model = fit(loss, pool)
+    assert pickle.dumps(loss) == before
+    first = raw(model, pool)
+    np.testing.assert_array_equal(raw(model.fit(pool), pool), first)
+    assert isinstance(model.get_params()["loss_function"], type(loss))
+
+
+def test_every_objective_trains(any_objective):
+    rows = 800
+    rng = np.random.default_rng(0)
+    X, y, qid = arrays(rows)
+    limit = any_objective.label_limit
+    y = y if limit is None or limit >= 4 else rng.choice([0.0, limit], rows)
+    pool = Pool(X, y, group_id=qid)
+    loss = catboost_objective(any_objective, pool)
+    model = fit(loss, pool, params={"iterations": 5, "bootstrap_type": "Bernoulli", **NEWTON})
+    assert np.isfinite(raw(model, pool)).all()
+    assert np.ptp(raw(model, pool)) > 0
+
+
+def test_objectives_compute_once_a_pass(monkeypatch):
+    scores = []
+
+    def counted(objective, queries, given, n_threads):
+        scores.append(given.copy())
+        return _common.gradients(objective, queries, given, n_threads)
+
+    monkeypatch.setattr(_catboost_objective, "gradients", counted)
+    pool = make_pool(3000)
+    fit(catboost_objective("queryrmse", pool), pool, params={"iterations": 10, "leaf_estimation_iterations": 3})
+    assert len(scores) == 10 * 3, "the first pass over the leaves uses the gradients of the structure"
+    assert len({s.tobytes() for s in scores}) == len(scores)
+
+
+def test_objective_beside_our_metric():
+    pool, valid = make_pool(1500), make_pool(600, seed=1)
+    params = {"eval_metric": catboost_metric("ndcg@10", pool, valid)}
+    assert_native(pool, params=params, eval_set=valid, use_best_model=True)
+
+
+def test_supported_version():
+    assert catboost.__version__.startswith("1.2"), "verify the passes of this CatBoost before it is allowed"
