@@ -1,4 +1,4 @@
-"""Adapters: our objectives and metrics inside XGBoost, LightGBM and CatBoost. Each library is loaded when it is used."""
+"""Adapters: our objectives and metrics inside XGBoost, LightGBM and CatBoost. A library is loaded when it is used."""
 
 import importlib
 from typing import Any

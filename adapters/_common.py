@@ -35,7 +35,11 @@ class QueriesMemo:
 
     def find(self, labels: Any, group: Any, weight: Any) -> Queries:
         """`Queries(labels, group, weight=weight)`, or the one made of equal arrays before."""
-        key = (np.asarray(labels), np.asarray(group), None if weight is None or len(weight) == 0 else np.asarray(weight))
+        key = (
+            np.asarray(labels),
+            np.asarray(group),
+            None if weight is None or len(weight) == 0 else np.asarray(weight),
+        )
         for known, queries in self._entries:
             if all(_equal(a, b) for a, b in zip(known, key, strict=True)):
                 return queries
@@ -49,7 +53,9 @@ def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
-def gradients(objective: Objective, queries: Queries, scores: Any, n_threads: int | None) -> tuple[np.ndarray, np.ndarray]:
+def gradients(
+    objective: Objective, queries: Queries, scores: Any, n_threads: int | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Float64 gradient and Hessian; the noise is selected by the scores themselves."""
     s = queries.check_scores(to_numpy(scores).reshape(-1))
     return objective.compute(queries, s, iteration=content_stream(s), n_threads=n_threads)

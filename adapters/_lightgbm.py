@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-
 from ltr_objectives.adapters._common import QueriesMemo, gradients, to_numpy
+
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -18,7 +18,9 @@ def _unpack(memo: QueriesMemo, first: Any, second: Any, weight: Any, group: Any)
         labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
     else:
         labels, scores = first, second
-    require(group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes) or fit(X, y, group=sizes)")
+    require(
+        group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes) or fit(X, y, group=sizes)"
+    )
     return memo.find(labels, group, weight), to_numpy(scores).reshape(-1)
 
 
@@ -41,7 +43,7 @@ class LightGBMObjective:
 
 
 def lightgbm_objective(objective: str | Objective, *, n_threads: int | None = None) -> LightGBMObjective:
-    """An objective for ``lgb.train({"objective": ...})``, ``Booster.update(fobj=...)`` and ``LGBMRanker(objective=...)``.
+    """An objective for ``lgb.train({"objective": ...})``, ``Booster.update(fobj=...)`` and ``LGBMRanker``.
 
     Parameters
     ----------
@@ -53,8 +55,8 @@ def lightgbm_objective(objective: str | Objective, *, n_threads: int | None = No
     Returns
     -------
     callable
-        ``(predictions, Dataset)`` or ``(labels, predictions, weight, group)`` to ``(gradient, Hessian)``, float32 arrays
-        of shape (rows,). The data needs ``group``; weights, one per row, multiply gradient and Hessian.
+        ``(predictions, Dataset)`` or ``(labels, predictions, weight, group)`` to ``(gradient, Hessian)``, float32
+        arrays of shape (rows,). The data needs ``group``; weights, one per row, multiply gradient and Hessian.
 
     Raises
     ------

@@ -6,8 +6,8 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-
 from ltr_objectives.adapters._common import QueriesMemo, gradients, to_numpy
+
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -49,7 +49,7 @@ def _refuse_abort(frame: FrameType | None) -> None:
     the predictions nor the DMatrix tell whether the user has switched that metric off, but the Booster that calls does.
     """
     while frame is not None:
-        booster = frame.f_locals.get("self")
+        booster: Any = frame.f_locals.get("self")
         if type(booster).__module__.startswith("xgboost") and hasattr(booster, "save_config"):
             learner = json.loads(booster.save_config())["learner"]
             off = learner["learner_train_param"].get("disable_default_eval_metric") in ("1", "true", 1, True)
@@ -123,8 +123,9 @@ def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
 def xgboost_metric(*metrics: str | Metric, n_threads: int | None = None) -> XGBoostMetric:
     """A metric, or several, for ``xgb.train(..., custom_metric=...)``.
 
-    XGBoost's early stopping maximises only metrics whose name starts like one of its own. So that it never goes the wrong
-    way, the others are reported as a loss: ``mrr`` as ``1-mrr``, ``dcg`` as ``-dcg``. Nothing need be told to XGBoost.
+    XGBoost's early stopping maximises only metrics whose name starts like one of its own. So that it never goes the
+    wrong way, the others are reported as a loss: ``mrr`` as ``1-mrr``, ``dcg`` as ``-dcg``. Nothing need be told to
+    XGBoost.
 
     Parameters
     ----------

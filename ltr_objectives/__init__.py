@@ -7,7 +7,7 @@ import importlib
 from typing import Any
 
 import ltr_objectives.metrics
-import ltr_objectives.objectives  # both first, so that the functions of the same names below stay bound
+import ltr_objectives.objectives  # noqa: F401 - both first, so that the functions of these names below stay bound
 from ltr_objectives import registry
 from ltr_objectives.errors import LTRError
 from ltr_objectives.registry import get_metric, get_objective, metrics, objectives

@@ -1,5 +1,8 @@
 """The one exception type that bad input and bad parameters raise."""
 
+import math
+import numbers
+
 
 class LTRError(ValueError):
     """Input or a parameter that cannot be right; the message names the argument and says what to do."""
@@ -14,3 +17,23 @@ def require(condition: object, message: str) -> None:
 def choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:
     """Raise unless ``value`` is one of ``allowed``."""
     require(value in allowed, f"{argument}={value!r} is not known; choose one of {', '.join(map(repr, allowed))}")
+
+
+def positive(name: str, value: object) -> None:
+    """Raise unless ``value`` is a finite number above zero."""
+    require(_is_number(value) and 0 < value < float("inf"), f"{name}={value!r} must be a number above 0")  # type: ignore[operator]
+
+
+def share(name: str, value: object) -> None:
+    """Raise unless ``value`` is a number above 0 and at most 1."""
+    require(_is_number(value) and 0 < value <= 1, f"{name}={value!r} must be above 0 and at most 1")  # type: ignore[operator]
+
+
+def whole(name: str, value: object, least: int = 1, most: int = 2**64 - 1) -> None:
+    """Raise unless ``value`` is a whole number of at least ``least``."""
+    good = _is_number(value) and value == int(value) and least <= value <= most  # type: ignore[operator, call-overload]
+    require(good, f"{name}={value!r} must be a whole number of at least {least}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,4 +1,4 @@
-"""One validated view of a data set's queries: labels, group boundaries, weights, and what is computed once from them."""
+"""One validated view of a data set's queries: labels, groups, weights, and what is computed once from them."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
@@ -24,7 +24,9 @@ def _finite(name: str, array: np.ndarray) -> None:
     bad = ~np.isfinite(array)
     if bad.any():
         row = int(np.argmax(bad))
-        raise LTRError(f"{name} must be finite, but row {row} is {array[row]}; remove or repair {int(bad.sum())} such rows")
+        raise LTRError(
+            f"{name} must be finite, but row {row} is {array[row]}; remove or repair {int(bad.sum())} such rows"
+        )
 
 
 def _sizes(group: ArrayLike) -> np.ndarray:
@@ -51,8 +53,7 @@ def sizes_of(qid: ArrayLike) -> np.ndarray:
     starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
     _, seen = np.unique(ids[starts], return_counts=True)
     if (seen > 1).any():
-        values, first = np.unique(ids[starts], return_index=True)
-        again = values[np.argmax(seen > 1)]
+        again = np.unique(ids[starts])[np.argmax(seen > 1)]
         raise LTRError(
             f"qid is not sorted: query {again} occurs in several places; "
             "sort the rows by qid, for example with order = np.argsort(qid, kind='stable')"
@@ -159,7 +160,7 @@ class Queries:
         require(len(s) == self.rows, f"scores has {len(s)} entries, but labels has {self.rows}")
         from ltr_objectives.kernels.sorting import all_finite
 
-        s = np.require(s, np.float64, "CAW")
+        s = np.require(s, np.float64, ["C", "A", "W"])
         if not all_finite(s):
             _finite("scores", s)
         return s

@@ -28,9 +28,9 @@ METRICS = {
     "ndcg": "linear:NDCG",
     "dcg": "linear:DCG",
     "expdcg": "linear:ExpDCG",
-    "precision": "linear:Precision",
-    "recall": "linear:Recall",
-    "auc": "linear:AUC",
+    "precision": "binary:Precision",
+    "recall": "binary:Recall",
+    "auc": "binary:AUC",
     "mrr": "cascade:MRR",
     "err": "cascade:ERR",
     "pfound": "cascade:PFound",
@@ -92,7 +92,7 @@ def metric_class(name: str) -> type[Metric]:
     return found
 
 
-def get_metric(metric: str | Metric) -> Metric:
+def get_metric(metric: str | Metric | None) -> Metric:
     """A metric from the field's notation: a name, then ``@k`` for a cutoff.
 
     >>> get_metric("ndcg@10").k
@@ -121,7 +121,9 @@ def get_objective(objective: str | Objective) -> Objective:
         from ltr_objectives.objectives.base import Objective
 
         if not isinstance(objective, Objective):
-            raise LTRError(f"objective must be a string such as 'yetiloss:map' or an objective, got {type(objective).__name__}")
+            raise LTRError(
+                f"objective must be a string such as 'yetiloss:map' or an objective, got {type(objective).__name__}"
+            )
         return objective
     name, _, metric = objective.strip().lower().partition(":")
     found = objective_class(name)

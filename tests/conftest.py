@@ -5,7 +5,6 @@ import pytest
 
 from ltr_objectives import registry
 
-
 OBJECTIVES = [example for name in registry.objectives() for example in registry.objective_class(name).examples()]
 METRICS = [example for name in registry.metrics() for example in registry.metric_class(name).examples()]
 

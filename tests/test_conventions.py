@@ -32,7 +32,14 @@ def lightgbm_value(metric, scores, labels, group):
     X = np.zeros((len(labels), 1))
     train = lgb.Dataset(X, labels, group=group, init_score=scores)
     out = {}
-    params = {"objective": "lambdarank", "metric": name, "eval_at": [int(k or 100)], "verbose": -1, "num_threads": 1, "learning_rate": 1e-12}
+    params = {
+        "objective": "lambdarank",
+        "metric": name,
+        "eval_at": [int(k or 100)],
+        "verbose": -1,
+        "num_threads": 1,
+        "learning_rate": 1e-12,
+    }
     lgb.train(params, train, 1, valid_sets=[train], callbacks=[lgb.record_evaluation(out)])
     return next(iter(out["training"].values()))[0]
 
@@ -93,10 +100,13 @@ def trec_eval_value(metric, scores, labels, group):
 CASES = [
     *itertools.product(["lightgbm"], [lightgbm_value], ["ndcg@3", "ndcg@10", "ndcg", "map@3", "map@10", "map"], [{}]),
     *itertools.product(["xgboost"], [xgboost_value], ["ndcg", "ndcg@3"], [{}]),
-    *itertools.product(["xgboost"], [xgboost_value], ["map", "map@3", "precision@3", "precision@20"], [{"binary": True}]),
+    *itertools.product(
+        ["xgboost"], [xgboost_value], ["map", "map@3", "precision@3", "precision@20"], [{"binary": True}]
+    ),
     *itertools.product(
         ["catboost"], [catboost_value],
-        ["ndcg", "ndcg@3", "dcg", "dcg@5", "map", "map@3", "mrr", "mrr@2", "precision@3", "precision@20", "recall@3", "recall@1"],
+        ["ndcg", "ndcg@3", "dcg", "dcg@5", "map", "map@3", "mrr", "mrr@2", "precision@3",
+         "precision@20", "recall@3", "recall@1"],
         [{}],
     ),
     *itertools.product(["catboost"], [catboost_value], ["err", "err@3", "pfound", "pfound@3"], [{"probability": True}]),

@@ -12,6 +12,8 @@ from ltr_objectives import LTRError, Queries, evaluate, get_metric
 from ltr_objectives.metrics.base import TIES
 from ltr_objectives.objectives.pairwise import brute_force_changes
 
+CUTOFFS = (1, 2, 3, 5, 8, 20)
+
 
 def with_ties(metric, ties):
     return dataclasses.replace(metric, ties=ties)
@@ -21,10 +23,13 @@ def test_swap_changes_equal_brute_force(any_metric, rng):
     for n in range(1, 9):
         for _ in range(20):
             labels = labels_for(any_metric.label_limit, rng, n)
-            for k in (None,) if any_metric.name == "auc" else (None, 1, 2, 3, 5, 8, 20):
+            for k in {"none": (None,), "required": CUTOFFS, "optional": (None, *CUTOFFS)}[any_metric.cutoff]:
                 metric = dataclasses.replace(any_metric, k=k)
                 np.testing.assert_allclose(
-                    np.abs(metric.swap_changes(labels)), brute_force_changes(metric, labels), rtol=0, atol=1e-12 * max(1, labels.max() ** 2)
+                    np.abs(metric.swap_changes(labels)),
+                    brute_force_changes(metric, labels),
+                    rtol=0,
+                    atol=1e-12 * max(1, labels.max() ** 2),
                 )
 
 
@@ -50,7 +55,9 @@ def test_value_equals_the_definition(any_metric, rng):
 def test_ties_equal_enumeration_of_all_orders(any_metric, ties, rng):
     for n in (2, 4, 6):
         labels, scores = labels_for(any_metric.label_limit, rng, n), rng.integers(0, 2, n).astype(float)
-        orders = [p for p in itertools.permutations(range(n)) if all(scores[a] >= scores[b] for a, b in itertools.pairwise(p))]
+        orders = [
+            p for p in itertools.permutations(range(n)) if all(scores[a] >= scores[b] for a, b in itertools.pairwise(p))
+        ]
         values = [any_metric.reference(labels[list(p)]) for p in orders]
         first = any_metric.reference(labels[np.argsort(-scores, kind="stable")])
         expected = {"average": np.mean(values), "worst": min(values), "best": max(values), "input": first}[ties]
@@ -67,10 +74,14 @@ def test_values_do_not_depend_on_row_order_threads_or_layout(any_metric, rng):
         assert np.array_equal(one, any_metric.per_query(scores, labels, group, n_threads=threads))
     wide = np.repeat(scores, 2)[::2]
     wide.flags.writeable = False
-    assert np.array_equal(one, any_metric.per_query(wide, labels.astype(np.float64)[::1], qid=np.repeat(np.arange(200), group)))
+    assert np.array_equal(
+        one, any_metric.per_query(wide, labels.astype(np.float64)[::1], qid=np.repeat(np.arange(200), group))
+    )
     if any_metric.ties != "input":
         shuffle = np.concatenate([a + rng.permutation(n) for a, n in zip(np.cumsum(group) - group, group, strict=True)])
-        np.testing.assert_allclose(any_metric.per_query(scores[shuffle], labels[shuffle], group), one, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(
+            any_metric.per_query(scores[shuffle], labels[shuffle], group), one, rtol=1e-11, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("scores", [[1e30, -1e30, 1e30, 0.0], [0.0] * 4, [1e308, -1e308, 5e-324, -0.0]])
@@ -118,6 +129,7 @@ def test_means_are_weighted_by_query():
         (lambda: get_metric("ndcg@0"), "k=0 must be a whole number of at least 1"),
         (lambda: get_metric(3), "must be a string such as"),
         (lambda: get_metric("auc@3"), "auc has no cutoff"),
+        (lambda: get_metric("recall"), "recall of the whole list is the same for every ranking; give a cutoff"),
         (lambda: evaluate("ndcg", [1.0], [-1], [1]), "ndcg needs labels of at least 0, got -1"),
         (lambda: evaluate("err", [1.0], [5], [1]), "err takes labels up to 4, got 5; set max_label"),
         (lambda: evaluate("pfound", [1.0], [2], [1]), "pfound takes labels up to 1, got 2"),

@@ -18,6 +18,7 @@ from typing import Any
 import numba
 
 PACKAGE = Path(__file__).resolve().parent.parent
+config: Any = numba.config
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
 
 
@@ -31,8 +32,8 @@ def source_hash(package: Path = PACKAGE) -> str:
 
 
 def _candidates() -> Iterator[Path]:
-    if numba.config.CACHE_DIR:
-        yield Path(numba.config.CACHE_DIR) / "ltr_objectives"
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR) / "ltr_objectives"
         return
     yield PACKAGE / "__pycache__"
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
@@ -55,15 +56,15 @@ CACHE = cache_folder()
 
 def _compile(fastmath: set[str] | bool) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
-        options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
         if CACHE is None:
             return numba.njit(**options)(function)
-        before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(CACHE)
+        before = config.CACHE_DIR
+        config.CACHE_DIR = str(CACHE)
         try:
             return numba.njit(cache=True, **options)(function)
         finally:
-            numba.config.CACHE_DIR = before
+            config.CACHE_DIR = before
 
     return decorate
 

@@ -13,7 +13,7 @@ from ltr_objectives.kernels._jit import kernel
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX2 = np.uint64(0x94D049BB133111EB)
-S27, S30, S31, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
+S12, S27, S30, S31 = np.uint64(12), np.uint64(27), np.uint64(30), np.uint64(31)
 
 NOISES = {None: 0, "logistic": 1, "gaussian": 2, "gumbel": 3}
 
@@ -33,8 +33,8 @@ def stream(seed, iteration, query):
 
 @kernel
 def uniform(key, counter):
-    """A number in the open interval (0, 1)."""
-    return (float(mix(key + GAMMA * counter) >> S11) + 0.5) * 1.1102230246251565e-16
+    """A number in the open interval (0, 1); 52 bits, since with 53 the largest would round to 1."""
+    return (float(mix(key + GAMMA * counter) >> S12) + 0.5) * 2.220446049250313e-16
 
 
 @kernel

@@ -5,6 +5,7 @@ what belongs to those queries. Which thread takes which chunk therefore cannot c
 our own, instead of numba's, survive ``fork``, may be entered from several Python threads at once, and compile faster.
 """
 
+import itertools
 import os
 import threading
 from collections.abc import Callable
@@ -61,6 +62,6 @@ def run(kernel: Callable[..., Any], ptr: np.ndarray, arguments: tuple[Any, ...],
         return
     bounds = chunk_bounds(ptr, threads * CHUNKS_PER_THREAD)
     pool = _pool(threads)
-    futures = [pool.submit(kernel, int(a), int(b), *arguments) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    futures = [pool.submit(kernel, int(a), int(b), *arguments) for a, b in itertools.pairwise(bounds)]
     for future in futures:
         future.result()

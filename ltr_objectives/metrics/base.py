@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import LTRError, choice, require
+from ltr_objectives.errors import LTRError, choice, require, whole
 from ltr_objectives.kernels.swaps import swap_matrix
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import metric_values
@@ -54,11 +54,17 @@ class Metric(abc.ABC):
     name: ClassVar[str]
     kind: ClassVar[int]
     maximum: ClassVar[float | None] = 1.0
+    cutoff: ClassVar[str] = "optional"  # or "required", or "none"
     conventions: ClassVar[dict[str, dict[str, Any]]] = {}
 
     def __post_init__(self) -> None:
+        require(self.cutoff != "none" or self.k is None, f"{self.name} has no cutoff; leave k out")
+        require(
+            self.cutoff != "required" or self.k is not None,
+            f"{self.name} of the whole list is the same for every ranking; give a cutoff, such as {self.name}@10",
+        )
         if self.k is not None:
-            require(not isinstance(self.k, bool) and self.k == int(self.k) and self.k >= 1, f"k={self.k!r} must be a whole number of at least 1")
+            whole("k", self.k)
             object.__setattr__(self, "k", int(self.k))
         choice("ties", self.ties, TIES)
         require(
@@ -73,7 +79,8 @@ class Metric(abc.ABC):
     @classmethod
     def examples(cls) -> "tuple[Metric, ...]":
         """Instances that between them use every option; the tests run over them."""
-        return (cls(), cls(k=1), cls(k=3), cls(k=5, ties="worst"), cls(k=2, ties="input"), cls(ties="best"))
+        some = (cls(k=3), cls(k=1), cls(k=10), cls(k=5, ties="worst"), cls(k=2, ties="input"), cls(k=8, ties="best"))
+        return some if cls.cutoff == "required" else (cls(), *some)
 
     @property
     def label_limit(self) -> float | None:
@@ -103,7 +110,9 @@ class Metric(abc.ABC):
     def check_labels(self, labels: np.ndarray) -> None:
         """Raise for labels that this metric has no gain for."""
         low, high = labels.min(), labels.max()
-        require(low >= 0, f"{self} needs labels of at least 0, got {low:g}; shift them, or map them to gains of your own")
+        require(
+            low >= 0, f"{self} needs labels of at least 0, got {low:g}; shift them, or map them to gains of your own"
+        )
         limit = self.label_limit
         if limit is not None:
             require(high <= limit, f"{self} takes labels up to {limit:g}, got {high:g}; {self.beyond_limit}")
@@ -116,7 +125,7 @@ class Metric(abc.ABC):
 
     def _terms(self, queries: Queries) -> Terms:
         self.check_labels(queries.labels)
-        gain = np.require(self.gain(queries.labels), np.float64, "CAW")
+        gain = np.require(self.gain(queries.labels), np.float64, ["C", "A", "W"])
         ranks = np.arange(1, queries.longest + 1)
         discount = np.array(self.discount(ranks), np.float64)
         if self.k is not None:
@@ -137,7 +146,12 @@ class Metric(abc.ABC):
         """As :meth:`per_query`, on a data set already validated."""
         s = queries.check_scores(scores)
         out = np.empty(len(queries))
-        run(metric_values, queries.ptr, (queries.ptr, s, *self.terms(queries)[:5], TIES.index(self.ties), out), n_threads)
+        run(
+            metric_values,
+            queries.ptr,
+            (queries.ptr, s, *self.terms(queries)[:5], TIES.index(self.ties), out),
+            n_threads,
+        )
         return out
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice, require
+from ltr_objectives.errors import choice, positive, share
 from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -87,15 +87,20 @@ class ERR(Metric):
     def __post_init__(self) -> None:
         super().__post_init__()
         choice("grades", self.grades, ("exp", "linear", "identity"))
-        require(0 < self.max_label <= gains.LARGEST_EXPONENT, f"max_label={self.max_label!r} must be above 0, at most 1000")
+        positive("max_label", self.max_label)
 
     @classmethod
     def examples(cls) -> tuple[Metric, ...]:
-        return (*super().examples(), cls(k=4, grades="linear"), cls(grades="exp", max_label=7), cls(k=3, grades="identity"))
+        return (
+            *super().examples(),
+            cls(k=4, grades="linear"),
+            cls(grades="exp", max_label=7),
+            cls(k=3, grades="identity"),
+        )
 
     @property
     def label_limit(self) -> float | None:
-        return 1.0 if self.grades == "identity" else self.max_label
+        return 1.0 if self.grades == "identity" else min(self.max_label, gains.LARGEST_EXPONENT)
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         if self.grades == "identity":
@@ -143,7 +148,7 @@ class PFound(ERR):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 < self.decay <= 1, f"decay={self.decay!r} must be above 0 and at most 1")
+        share("decay", self.decay)
 
     @classmethod
     def examples(cls) -> tuple[Metric, ...]:

@@ -13,7 +13,9 @@ def check_gain(gain: object) -> None:
         choice("gain", gain, ("exp", "linear"))
         return
     table = np.asarray(gain, np.float64)
-    require(table.ndim == 1 and len(table) > 0, "gain must be 'exp', 'linear' or a table: one number per label 0, 1, 2, ...")
+    require(
+        table.ndim == 1 and len(table) > 0, "gain must be 'exp', 'linear' or a table: one number per label 0, 1, 2, ..."
+    )
     require(np.isfinite(table).all() and (table >= 0).all() and (np.diff(table) >= 0).all(),
             "a gain table must be finite, not negative and not decrease with the label")  # fmt: skip
 
@@ -30,7 +32,9 @@ def apply_gain(gain: str | tuple[float, ...], labels: np.ndarray) -> np.ndarray:
     if isinstance(gain, str):
         return np.exp2(labels) - 1.0 if gain == "exp" else labels
     index = labels.astype(np.int64)
-    require((index == labels).all(), "a gain table needs whole-numbered labels; use gain='exp' or 'linear' for fractions")
+    require(
+        (index == labels).all(), "a gain table needs whole-numbered labels; use gain='exp' or 'linear' for fractions"
+    )
     return np.asarray(gain, np.float64)[index]
 
 
@@ -40,7 +44,10 @@ def check_discount(discount: object) -> None:
         choice("discount", discount, ("log2", "reciprocal"))
         return
     table = np.asarray(discount, np.float64)
-    require(table.ndim == 1 and len(table) > 0, "discount must be 'log2', 'reciprocal' or a table: one number per rank 1, 2, ...")
+    require(
+        table.ndim == 1 and len(table) > 0,
+        "discount must be 'log2', 'reciprocal' or a table: one number per rank 1, 2, ...",
+    )
     require(np.isfinite(table).all() and (table >= 0).all() and (np.diff(table) <= 0).all(),
             "a discount table must be finite, not negative and not increase with the rank")  # fmt: skip
 

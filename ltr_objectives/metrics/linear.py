@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import require
+from ltr_objectives.errors import share
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import best_linear
@@ -146,7 +146,7 @@ class ExpDCG(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 < self.decay <= 1, f"decay={self.decay!r} must be above 0 and at most 1")
+        share("decay", self.decay)
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return labels
@@ -156,159 +156,3 @@ class ExpDCG(Metric):
 
     def reference(self, labels: np.ndarray) -> float:
         return float(sum(self.decay**i * y for i, y in enumerate(labels[: self.k])))
-
-
-@dataclass(frozen=True)
-class Precision(Metric):
-    r"""Share of relevant documents among the first :math:`k`.
-
-    Parameters
-    ----------
-    k, ties, empty
-        As in every metric; without a cutoff the whole list counts.
-    threshold : float
-        A document is relevant if its label is above this.
-    short_lists : "pad" or "shrink"
-        Divide by :math:`k` also where the list is shorter (trec_eval), or by :math:`\min(k, n)`.
-
-    Examples
-    --------
-    >>> float(Precision(k=2).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
-    0.5
-    """
-
-    threshold: float = 0.0
-    short_lists: str = "pad"
-
-    name: ClassVar[str] = "precision"
-    kind: ClassVar[int] = LINEAR
-    conventions: ClassVar[dict[str, dict[str, Any]]] = {
-        "xgboost": {"ties": "input", "short_lists": "shrink"},
-        "catboost": {"ties": "worst", "threshold": 0.5, "short_lists": "shrink"},
-        "trec_eval": {"ties": "input"},
-    }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.short_lists in ("pad", "shrink"), f"short_lists={self.short_lists!r} must be 'pad' or 'shrink'")
-
-    @classmethod
-    def examples(cls) -> tuple[Metric, ...]:
-        return (*super().examples(), cls(k=4, threshold=1.0, short_lists="shrink"))
-
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        return gains.relevant(labels, self.threshold)
-
-    def discount(self, ranks: np.ndarray) -> np.ndarray:
-        return np.ones(len(ranks))
-
-    def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
-        n = np.diff(queries.ptr)
-        depth = n if self.k is None else np.minimum(self.k, n) if self.short_lists == "shrink" else self.k
-        return super().scale(queries, gain, discount) / depth
-
-    def reference(self, labels: np.ndarray) -> float:
-        if not (labels > self.threshold).any():
-            return float(self.empty)
-        depth = len(labels) if self.k is None else self.k
-        if self.short_lists == "shrink":
-            depth = min(depth, len(labels))
-        return float((labels[: self.k] > self.threshold).sum() / depth)
-
-
-@dataclass(frozen=True)
-class Recall(Metric):
-    r"""Share of the relevant documents that stand among the first :math:`k`.
-
-    Parameters
-    ----------
-    k, ties, empty
-        As in every metric.
-    threshold : float
-        A document is relevant if its label is above this.
-
-    Examples
-    --------
-    >>> float(Recall(k=1).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
-    0.5
-    """
-
-    threshold: float = 0.0
-
-    name: ClassVar[str] = "recall"
-    kind: ClassVar[int] = LINEAR
-    conventions: ClassVar[dict[str, dict[str, Any]]] = {
-        "catboost": {"ties": "worst", "threshold": 0.5, "empty": 1.0},
-        "trec_eval": {"ties": "input"},
-    }
-
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        return gains.relevant(labels, self.threshold)
-
-    def discount(self, ranks: np.ndarray) -> np.ndarray:
-        return np.ones(len(ranks))
-
-    def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
-        found = np.add.reduceat(gain, queries.ptr[:-1])
-        return np.divide(1.0, found, out=np.zeros(len(queries)), where=found > 0)
-
-    def reference(self, labels: np.ndarray) -> float:
-        found = labels > self.threshold
-        return float(found[: self.k].sum() / found.sum()) if found.any() else float(self.empty)
-
-
-@dataclass(frozen=True)
-class AUC(Metric):
-    r"""Share of (relevant, irrelevant) pairs of a query in the right order; a tied pair counts half by default.
-
-    XGBoost's ``auc`` of ranking objectives also counts the pairs of equal labels, so that no preset of it is offered.
-
-    Parameters
-    ----------
-    ties, empty
-        As in every metric; a query with only relevant or only irrelevant documents is empty.
-    threshold : float
-        A document is relevant if its label is above this.
-
-    Examples
-    --------
-    >>> float(AUC().per_query([3.0, 2.0, 1.0], [1, 0, 1], group=[3])[0])
-    0.5
-    """
-
-    threshold: float = 0.0
-
-    name: ClassVar[str] = "auc"
-    kind: ClassVar[int] = LINEAR
-    conventions: ClassVar[dict[str, dict[str, Any]]] = {
-        "sklearn": {"ties": "average", "empty": "skip"},
-    }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.k is None, "auc has no cutoff; leave k out")
-
-    @classmethod
-    def examples(cls) -> tuple[Metric, ...]:
-        return (cls(), cls(ties="worst"), cls(ties="best"), cls(ties="input", threshold=1.0, empty=0.5))
-
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        return gains.relevant(labels, self.threshold)
-
-    def discount(self, ranks: np.ndarray) -> np.ndarray:
-        return len(ranks) + 1.0 - ranks
-
-    def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
-        found = np.add.reduceat(gain, queries.ptr[:-1])
-        pairs = found * (np.diff(queries.ptr) - found)
-        return np.divide(1.0, pairs, out=np.zeros(len(queries)), where=pairs > 0)
-
-    def offset(self, queries: Queries, gain: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        found = np.add.reduceat(gain, queries.ptr[:-1])
-        beyond = queries.longest + 1 - np.diff(queries.ptr)
-        return -(found * beyond + found * (found - 1) / 2) * scale
-
-    def reference(self, labels: np.ndarray) -> float:
-        found = labels > self.threshold
-        pairs = [(i, j) for i in np.flatnonzero(found) for j in np.flatnonzero(~found)]
-        return sum(i < j for i, j in pairs) / len(pairs) if pairs else float(self.empty)

@@ -1,4 +1,4 @@
-"""What every objective is: a frozen set of parameters, and a gradient and Hessian for each data set and score vector."""
+"""What every objective is: frozen parameters, and a gradient and Hessian for each data set and score vector."""
 
 import abc
 from dataclasses import dataclass, fields
@@ -7,10 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import choice, require
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.errors import choice
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric
 
 
 class Parity(NamedTuple):
@@ -22,7 +20,7 @@ class Parity(NamedTuple):
     tolerance: float  # of the predictions, relative to their spread
     binary: bool = False  # the native objective takes labels 0 and 1 only
     probability: bool = False  # the native objective takes labels between 0 and 1
-    group_weights: bool = True
+    per_leaf: bool = False  # compare leaf values: the library draws other pairs for each step of a tree
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,17 @@ class Objective(abc.ABC):
     """
 
     name: ClassVar[str]
-    exact_gradient: ClassVar[bool] = True  # the gradient of a fixed function of the scores, which `reference_loss` gives
 
     @abc.abstractmethod
     def fill(
-        self, queries: Queries, scores: np.ndarray, grad: np.ndarray, hess: np.ndarray, *, iteration: int, n_threads: int | None
+        self,
+        queries: Queries,
+        scores: np.ndarray,
+        grad: np.ndarray,
+        hess: np.ndarray,
+        *,
+        iteration: int,
+        n_threads: int | None,
     ) -> None:
         """Write the gradient and Hessian of the loss into zeroed float64 arrays."""
 
@@ -70,15 +74,11 @@ class Objective(abc.ABC):
         """The largest label allowed, None where there is no limit."""
         return None
 
-    def check(self, queries: Queries) -> None:
-        """Raise for labels that this objective cannot use; called once per data set."""
-
     def compute(
         self, queries: Queries, scores: ArrayLike, *, iteration: int = 0, n_threads: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """As :meth:`gradient_hessian`, on a data set already validated."""
         s = queries.check_scores(scores)
-        queries.once(("checked", self), lambda: self.check(queries))
         grad, hess = np.zeros(queries.rows), np.zeros(queries.rows)
         self.fill(queries, s, grad, hess, iteration=iteration & 0xFFFFFFFFFFFFFFFF, n_threads=n_threads)
         weight = self.row_weight(queries)
@@ -129,28 +129,6 @@ class Objective(abc.ABC):
         """
         queries = Queries(labels, group, qid=qid, weight=weight)
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
-
-
-def resolve_metric(metric: str | Metric) -> Metric:
-    """The metric an objective optimises; strings as in :func:`ltr_objectives.get_metric`."""
-    return get_metric(metric)
-
-
-def positive(name: str, value: float) -> None:
-    """Raise unless ``value`` is a finite number above zero."""
-    require(isinstance(value, (int, float)) and np.isfinite(value) and value > 0, f"{name}={value!r} must be a number above 0")
-
-
-def whole(name: str, value: object, least: int = 1) -> None:
-    """Raise unless ``value`` is a whole number of at least ``least``."""
-    ok = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least
-    require(ok, f"{name}={value!r} must be a whole number of at least {least}")
-
-
-def check_seed(seed: object) -> None:
-    """Raise unless ``seed`` fits 64 unsigned bits."""
-    whole("seed", seed, 0)
-    require(int(seed) < 2**64, f"seed={seed!r} must be below 2**64")  # type: ignore[call-overload]
 
 
 def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> None:

@@ -7,9 +7,10 @@ import numpy as np
 
 from ltr_objectives.metrics.base import Metric, Terms
 from ltr_objectives.metrics.linear import NDCG
-from ltr_objectives.objectives.base import Objective, Parity, from_preset, resolve_metric
+from ltr_objectives.objectives.base import Objective, Parity, from_preset
 from ltr_objectives.objectives.pairwise import PairwiseObjective, brute_force_changes, metric_examples
 from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_metric
 
 PRESETS: dict[str, dict[str, Any]] = {
     "lightgbm": {"metric": "ndcg", "truncation": 30, "score_norm": True, "lambda_norm": True, "hessian": "exact"},
@@ -59,12 +60,12 @@ class LambdaMART(PairwiseObjective):
     (array([ 0.25, -0.25]), array([0.125, 0.125]))
     """
 
-    metric: str | Metric = None  # type: ignore[assignment]
+    metric: str | Metric | None = None
     sigma: float = 1.0
     truncation: int | None = None
-    score_norm: bool = None  # type: ignore[assignment]
-    lambda_norm: bool = None  # type: ignore[assignment]
-    hessian: str = None  # type: ignore[assignment]
+    score_norm: bool | None = None
+    lambda_norm: bool | None = None
+    hessian: str | None = None
     preset: str | None = None
     seed: int = 0
 
@@ -73,7 +74,7 @@ class LambdaMART(PairwiseObjective):
     def __post_init__(self) -> None:
         from_preset(self, PRESETS, DEFAULTS)
         super().__post_init__()
-        metric = resolve_metric(self.metric)
+        metric = get_metric(self.metric)
         if self.preset and isinstance(metric, NDCG) and metric.k is None and metric.ideal_k is None:
             metric = replace(metric, ideal_k=self.truncation)
         object.__setattr__(self, "metric", metric)
@@ -94,20 +95,25 @@ class LambdaMART(PairwiseObjective):
         lightgbm, xgboost = (cls(preset=p) for p in PRESETS)
         return (
             Parity("lightgbm", {"objective": "lambdarank"}, lightgbm, 1e-3),
-            Parity("lightgbm", {"objective": "lambdarank", "lambdarank_truncation_level": 5}, replace(lightgbm, metric="ndcg", truncation=5), 1e-3),
+            Parity(
+                "lightgbm",
+                {"objective": "lambdarank", "lambdarank_truncation_level": 5},
+                replace(lightgbm, metric="ndcg", truncation=5),
+                1e-3,
+            ),
             Parity("xgboost", {"objective": "rank:ndcg"}, xgboost, 1e-5),
             Parity("xgboost", {"objective": "rank:map"}, cls("map", preset="xgboost"), 1e-5, binary=True),
         )
 
     def terms(self, queries: Queries) -> Terms:
-        return self.metric.terms(queries)  # type: ignore[union-attr]
+        return get_metric(self.metric).terms(queries)
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
-        return brute_force_changes(self.metric, labels)  # type: ignore[arg-type]
+        return brute_force_changes(get_metric(self.metric), labels)
 
     @property
     def label_limit(self) -> float | None:
-        return self.metric.label_limit  # type: ignore[union-attr]
+        return get_metric(self.metric).label_limit
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         weight = queries.weight_by_query

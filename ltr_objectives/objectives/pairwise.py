@@ -1,16 +1,16 @@
 r"""What the pairwise objectives share: weighted logistic losses over pairs of documents, with or without noise."""
 
 import abc
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from ltr_objectives.errors import choice
+from ltr_objectives.errors import choice, positive, whole
 from ltr_objectives.kernels.pairs import pair_gradients
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.metrics.base import Metric, Terms
-from ltr_objectives.objectives.base import Objective, check_seed, positive, whole
+from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
 
 HESSIANS = ("exact", "double", "ones")
@@ -18,22 +18,24 @@ MANY = 2**62
 
 
 class PairwiseObjective(Objective):
-    r"""Base of the objectives with gradient :math:`\sigma \delta \rho` for each pair; see :mod:`ltr_objectives.kernels.pairs`.
+    r"""Base of the objectives with gradient :math:`\sigma \delta \rho` for each pair.
+
+    The formula stands in :mod:`ltr_objectives.kernels.pairs`.
 
     A subclass states the weights of the pairs by ``terms`` and overrides the settings below by fields of its own. This
     class is no dataclass itself: the order of a subclass's parameters would start with these settings.
     """
 
-    sigma: ClassVar[Any] = 1.0
-    truncation: ClassVar[Any] = None
-    neighbors: ClassVar[Any] = "all"
-    score_norm: ClassVar[Any] = False
-    lambda_norm: ClassVar[Any] = False
-    permutations: ClassVar[Any] = 1
-    noise: ClassVar[Any] = None
-    noise_scale: ClassVar[Any] = 1.0
-    hessian: ClassVar[Any] = "exact"
-    seed: ClassVar[Any] = 0
+    sigma: Any = 1.0
+    truncation: Any = None
+    neighbors: Any = "all"
+    score_norm: Any = False
+    lambda_norm: Any = False
+    permutations: Any = 1
+    noise: Any = None
+    noise_scale: Any = 1.0
+    hessian: Any = "exact"
+    seed: Any = 0
 
     def __post_init__(self) -> None:
         positive("sigma", self.sigma)
@@ -47,7 +49,7 @@ class PairwiseObjective(Objective):
         choice("hessian", self.hessian, HESSIANS)
         for name in ("score_norm", "lambda_norm"):
             choice(name, getattr(self, name), (True, False))
-        check_seed(self.seed)
+        whole("seed", self.seed, 0)
 
     @abc.abstractmethod
     def terms(self, queries: Queries) -> Terms:
@@ -57,11 +59,15 @@ class PairwiseObjective(Objective):
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         """The non-negative weight of each pair of ranks of one list in rank order, by definition: O(n^2) or slower."""
 
-    def check(self, queries: Queries) -> None:
-        self.terms(queries)
-
     def fill(
-        self, queries: Queries, scores: np.ndarray, grad: np.ndarray, hess: np.ndarray, *, iteration: int, n_threads: int | None
+        self,
+        queries: Queries,
+        scores: np.ndarray,
+        grad: np.ndarray,
+        hess: np.ndarray,
+        *,
+        iteration: int,
+        n_threads: int | None,
     ) -> None:
         kind, gain, discount, scale, _, cap = terms = self.terms(queries)
         rows = min(terms.ranks, self.truncation or MANY)
@@ -85,7 +91,11 @@ class PairwiseObjective(Objective):
         order = np.argsort(-scores, kind="stable")
         s, y = scores[order], labels[order]
         d, e = np.triu_indices(n, 1)
-        near = (d < (self.truncation or n)) & (e - d <= (n if self.neighbors == "all" else self.neighbors)) & (y[d] != y[e])
+        near = (
+            (d < (self.truncation or n))
+            & (e - d <= (n if self.neighbors == "all" else self.neighbors))
+            & (y[d] != y[e])
+        )
         d, e = d[near], e[near]
         delta = self.pair_weights(y)[d, e]
         if self.score_norm and s[0] != s[-1]:
@@ -121,5 +131,3 @@ def metric_examples(make: Any) -> tuple[Objective, ...]:
     from ltr_objectives.registry import metric_class, metrics
 
     return tuple(make(example) for name in metrics() for example in metric_class(name).examples()[:3:2])
-
-

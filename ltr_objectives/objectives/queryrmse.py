@@ -34,7 +34,14 @@ class QueryRMSE(Objective):
         return (Parity("catboost", {"loss_function": "QueryRMSE"}, cls(), 1e-10),)
 
     def fill(
-        self, queries: Queries, scores: np.ndarray, grad: np.ndarray, hess: np.ndarray, *, iteration: int, n_threads: int | None
+        self,
+        queries: Queries,
+        scores: np.ndarray,
+        grad: np.ndarray,
+        hess: np.ndarray,
+        *,
+        iteration: int,
+        n_threads: int | None,
     ) -> None:
         weight = queries.weight_by_row
         weight = queries.once("ones", lambda: np.ones(queries.rows)) if weight is None else weight

@@ -11,9 +11,10 @@ from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric, Terms
 from ltr_objectives.metrics.cascade import ERR, MRR
 from ltr_objectives.metrics.linear import DCG, NDCG
-from ltr_objectives.objectives.base import Objective, Parity, from_preset, resolve_metric
+from ltr_objectives.objectives.base import Objective, Parity, from_preset
 from ltr_objectives.objectives.pairwise import PairwiseObjective, brute_force_changes, metric_examples
 from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_metric
 
 CHANGES = ("exact", "catboost")
 PRESETS: dict[str, dict[str, Any]] = {"catboost": {"neighbors": 1, "permutations": 10, "change": "catboost"}}
@@ -59,11 +60,11 @@ class YetiLoss(PairwiseObjective):
     """
 
     metric: str | Metric = "ndcg@10"
-    permutations: int = None  # type: ignore[assignment]
+    permutations: int | None = None
     noise: str | None = "logistic"
     noise_scale: float = 1.0
-    neighbors: int | str = None  # type: ignore[assignment]
-    change: str = None  # type: ignore[assignment]
+    neighbors: int | str | None = None
+    change: str | None = None
     hessian: str = "exact"
     preset: str | None = None
     seed: int = 0
@@ -74,7 +75,7 @@ class YetiLoss(PairwiseObjective):
         from_preset(self, PRESETS, DEFAULTS)
         super().__post_init__()
         choice("change", self.change, CHANGES)
-        object.__setattr__(self, "metric", resolve_metric(self.metric))
+        object.__setattr__(self, "metric", get_metric(self.metric))
 
     @classmethod
     def examples(cls) -> tuple[Objective, ...]:
@@ -99,20 +100,21 @@ class YetiLoss(PairwiseObjective):
         return tuple(
             Parity(
                 "catboost",
-                {"loss_function": f"YetiRank:mode={mode};noise=No;permutations=1;num_neighbors={-1 if near == 'all' else near}"},
+                {"loss_function": f"YetiRank:mode={mode};noise=No;permutations=1;num_neighbors={count}"},
                 cls(metric, noise=None, neighbors=near, preset="catboost"),
                 1e-5,
-                **kind,  # type: ignore[arg-type]
+                per_leaf=True,
+                **kind,
             )
             for mode, metric, kind in modes
-            for near in (1, 3, "all")
+            for near, count in ((1, 1), (3, 3), ("all", -1))
         )
 
     def terms(self, queries: Queries) -> Terms:
         return queries.once(("yetiloss", self.metric, self.change), lambda: self._terms(queries))
 
     def _terms(self, queries: Queries) -> Terms:
-        terms = self.metric.terms(queries)  # type: ignore[union-attr]
+        terms = get_metric(self.metric).terms(queries)
         if self.change == "exact" or not isinstance(self.metric, (MRR, MAP)):
             return terms
         kind = CATBOOST_MRR if isinstance(self.metric, MRR) else CATBOOST_MAP
@@ -120,18 +122,22 @@ class YetiLoss(PairwiseObjective):
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         if self.change == "exact" or not isinstance(self.metric, (MRR, MAP)):
-            return brute_force_changes(self.metric, labels)  # type: ignore[arg-type]
+            return brute_force_changes(get_metric(self.metric), labels)
         found = labels > self.metric.threshold
         ranks = np.arange(1.0, len(labels) + 1)
         out = np.zeros((len(labels), len(labels)))
         for d, e in zip(*np.nonzero(found[:, None] != found), strict=True):
             top = self.metric.k is None or d < self.metric.k
             if isinstance(self.metric, MRR):
-                out[d, e] = (1 / ranks[d] - (1 / ranks[e] if self.metric.k is None or e < self.metric.k else 0)) * top * (not found[:d].any())
+                out[d, e] = (
+                    (1 / ranks[d] - (1 / ranks[e] if self.metric.k is None or e < self.metric.k else 0))
+                    * top
+                    * (not found[:d].any())
+                )
             else:
                 out[d, e] = (1 / ranks[d] + np.sum(1 / ranks[d + 1 : e][found[d + 1 : e]])) * top
         return out
 
     @property
     def label_limit(self) -> float | None:
-        return self.metric.label_limit  # type: ignore[union-attr]
+        return get_metric(self.metric).label_limit

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import require
+from ltr_objectives.errors import share
 from ltr_objectives.kernels.swaps import HEAD
 from ltr_objectives.metrics.base import Terms
 from ltr_objectives.objectives.base import Objective, Parity, from_preset
@@ -58,21 +58,30 @@ class YetiRank(PairwiseObjective):
     seed: int = 0
 
     name: ClassVar[str] = "yetirank"
-    neighbors: ClassVar[Any] = 1
+    neighbors = 1
 
     def __post_init__(self) -> None:
         from_preset(self, PRESETS, {})
         super().__post_init__()
-        require(0 < self.decay <= 1, f"decay={self.decay!r} must be above 0 and at most 1")
+        share("decay", self.decay)
 
     @classmethod
     def examples(cls) -> tuple[Objective, ...]:
-        return (cls(), cls(noise=None), cls(noise="gaussian", decay=0.5, noise_scale=2.0, permutations=3),
-                cls(noise="gumbel", hessian="double", seed=7), cls(noise=None, preset="catboost", hessian="ones"))  # fmt: skip
+        return (
+            cls(),
+            cls(noise=None),
+            cls(noise="gaussian", decay=0.5, noise_scale=2.0, permutations=3),
+            cls(noise="gumbel", hessian="double", seed=7),
+            cls(noise=None, preset="catboost", hessian="ones"),
+        )
 
     @classmethod
     def parities(cls) -> tuple[Parity, ...]:
-        return (Parity("catboost", {"loss_function": "YetiRank:noise=No;permutations=1"}, cls(noise=None, preset="catboost"), 1e-5),)
+        native = "YetiRank:noise=No;permutations=1"
+        return tuple(
+            Parity("catboost", {"loss_function": loss}, cls(noise=None, preset="catboost"), 1e-5, per_leaf=True)
+            for loss in (native, f"{native};num_neighbors=3", f"{native};num_neighbors=-1")  # which this mode ignores
+        )
 
     def terms(self, queries: Queries) -> Terms:
         return queries.once(("yetirank", self.decay, self.preset), lambda: self._terms(queries))
@@ -80,7 +89,7 @@ class YetiRank(PairwiseObjective):
     def _terms(self, queries: Queries) -> Terms:
         discount = np.power(self.decay, np.arange(queries.longest))
         scale = np.full(len(queries), CATBOOST_FACTOR if self.preset else 1.0)
-        return Terms(HEAD, queries.labels, discount, scale, np.zeros(len(queries)))
+        return Terms(HEAD, queries.labels.copy(), discount, scale, np.zeros(len(queries)))
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         decay = self.decay ** np.arange(len(labels))[:, None]

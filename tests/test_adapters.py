@@ -1,0 +1,189 @@
+"""XGBoost and LightGBM: every way in gives the same model, early stopping goes the right way, mistakes are named."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from ltr_objectives import LTRError, evaluate, registry
+from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
+from ltr_objectives.kernels.rng import content_stream
+
+lgb = pytest.importorskip("lightgbm")
+xgb = pytest.importorskip("xgboost")
+XGB = {"max_depth": 3, "nthread": 1, "base_score": 0, "disable_default_eval_metric": 1}
+LGB = {"num_leaves": 7, "verbose": -1, "num_threads": 1, "deterministic": True, "seed": 0, "metric": "None"}
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(11)
+    group = rng.integers(1, 25, 80)
+    n = int(group.sum())
+    X = rng.normal(size=(n, 6))
+    labels = np.digitize(X[:, 0] + 0.5 * X[:, 1] * X[:, 2] + rng.normal(size=n), [0.5, 1.5, 2.5]).astype(float)
+    return X, labels, group
+
+
+def dmatrix(X, labels, group, weight=None):
+    d = xgb.DMatrix(X, labels, qid=np.repeat(np.arange(len(group)), group))
+    if weight is not None:
+        d.set_weight(weight)
+    return d
+
+
+def examples(name):
+    # unit Hessians and noise change nothing in an adapter; one example with the widest label limit is enough
+    cls = registry.objective_class(name)
+    return next(e for e in (cls(), *cls.examples()) if e.label_limit is None or e.label_limit >= 3)
+
+
+@pytest.mark.parametrize("name", registry.objectives())
+def test_every_objective_learns_in_xgboost_and_lightgbm(name, data):
+    X, labels, group = data
+    objective = examples(name)
+    constant = evaluate("ndcg@10", np.zeros(len(labels)), labels, group)
+    booster = xgb.train({**XGB, "min_child_weight": 1e-6}, dmatrix(*data), 10, obj=xgboost_objective(objective))
+    assert evaluate("ndcg@10", booster.predict(dmatrix(*data)), labels, group) > constant + 0.1
+    params = {**LGB, "objective": lightgbm_objective(objective), "min_sum_hessian_in_leaf": 1e-6}
+    model = lgb.train(params, lgb.Dataset(X, labels, group=group), 10)
+    assert evaluate("ndcg@10", model.predict(X), labels, group) > constant + 0.1
+
+
+@pytest.mark.parametrize("name", registry.objectives())
+def test_gradients_are_the_objective_s_and_float32(name, data):
+    X, labels, group = data
+    objective = examples(name)
+    scores = np.random.default_rng(0).normal(size=len(labels)).astype(np.float32)
+    expected = objective.gradient_hessian(scores, labels, group, iteration=content_stream(scores))
+    adapter = lightgbm_objective(objective)
+    calls = [
+        xgboost_objective(objective)(scores, dmatrix(*data)),
+        adapter(scores, lgb.Dataset(X, labels, group=group).construct()),
+        adapter(labels, scores, None, group),
+    ]
+    for call in calls:
+        for ours, theirs in zip(call, expected, strict=True):
+            assert ours.dtype == np.float32
+            assert np.array_equal(ours, theirs.astype(np.float32))
+
+
+def test_three_ways_into_lightgbm_give_one_model(data):
+    X, labels, group = data
+    train = lgb.train({**LGB, "objective": lightgbm_objective("yetiloss:map")}, lgb.Dataset(X, labels, group=group), 8)
+    booster = lgb.Booster({**LGB, "objective": "none"}, lgb.Dataset(X, labels, group=group))
+    for _ in range(8):
+        booster.update(fobj=lightgbm_objective("yetiloss:map"))
+    ranker = lgb.LGBMRanker(
+        objective=lightgbm_objective("yetiloss:map"), n_estimators=8, num_leaves=7, verbose=-1, n_jobs=1,
+        deterministic=True, random_state=0,
+    ).fit(X, labels, group=group)  # fmt: skip
+    assert np.array_equal(train.predict(X), booster.predict(X))
+    assert np.array_equal(train.predict(X), ranker.predict(X))
+
+
+def test_a_used_or_pickled_or_threaded_adapter_gives_the_same_model(data):
+    X, labels, group = data
+    adapter = xgboost_objective("yetiloss:ndcg@10")
+    models = []
+    for objective in (
+        adapter,
+        adapter,
+        pickle.loads(pickle.dumps(adapter)),
+        xgboost_objective("yetiloss:ndcg@10", n_threads=1),
+    ):
+        models.append(bytes(xgb.train(XGB, dmatrix(*data), 8, obj=objective).save_raw("ubj")))
+    assert len(set(models)) == 1
+    light = lightgbm_objective("yetirank")
+    texts = {
+        lgb.train({**LGB, "objective": light}, lgb.Dataset(X, labels, group=group), 8).model_to_string()
+        for _ in range(2)
+    }
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("metric", ["ndcg@5", "map", "mrr", "err", "dcg@5", "expdcg", "recall@3", "precision@3", "auc"])
+def test_early_stopping_finds_the_best_iteration(metric, data):
+    X, labels, group = data
+    rows = np.arange(len(labels)) < group[:50].sum()
+    learn, valid = (X[rows], labels[rows], group[:50]), (X[~rows], labels[~rows], group[50:])
+    booster = xgb.train(
+        {**XGB, "eta": 1.0}, dmatrix(*learn), 40, obj=xgboost_objective("lambdamart:ndcg"), custom_metric=xgboost_metric(metric),
+        evals=[(dmatrix(*valid), "valid")], early_stopping_rounds=5, verbose_eval=False,
+    )  # fmt: skip
+    values = [
+        evaluate(metric, booster.predict(dmatrix(*valid), iteration_range=(0, i + 1)), valid[1], valid[2])
+        for i in range(booster.num_boosted_rounds())
+    ]
+    assert booster.num_boosted_rounds() < 40
+    assert values[booster.best_iteration] == pytest.approx(max(values), abs=2e-6)  # it prints six digits
+    train = lgb.Dataset(*learn[:2], group=learn[2])
+    record = {}
+    model = lgb.train(
+        {**LGB, "objective": lightgbm_objective("lambdamart:ndcg"), "learning_rate": 1.0}, train, 40,
+        valid_sets=[lgb.Dataset(*valid[:2], group=valid[2], reference=train)], feval=lightgbm_metric(metric),
+        callbacks=[lgb.early_stopping(5, verbose=False), lgb.record_evaluation(record)],
+    )  # fmt: skip
+    assert model.best_iteration < 40
+    assert record["valid_0"][metric][model.best_iteration - 1] == max(record["valid_0"][metric])
+    assert evaluate(metric, model.predict(valid[0]), valid[1], valid[2]) == pytest.approx(
+        max(record["valid_0"][metric])
+    )
+
+
+def test_metrics_of_several_data_sets_and_weights(data):
+    X, labels, group = data
+    weight = np.random.default_rng(1).uniform(0.5, 2, len(group))
+    scores = X[:, 0]
+    expected = evaluate("map", scores, labels, group, weight)
+    assert xgboost_metric("map", "mrr")(scores, dmatrix(*data, weight))[0] == ("map", pytest.approx(expected))
+    assert xgboost_metric("mrr")(scores, dmatrix(*data))[0] == ("1-mrr", 1 - evaluate("mrr", scores, labels, group))
+    assert xgboost_metric("dcg@3")(scores, dmatrix(*data))[0] == ("-dcg@3", -evaluate("dcg@3", scores, labels, group))
+    by_row = np.repeat(weight, group)
+    adapter = lightgbm_metric("map")
+    light = lgb.Dataset(X, labels, group=group, weight=by_row).construct()
+    assert adapter(scores, light)[0] == ("map", pytest.approx(expected), True)
+    assert adapter(labels, scores, by_row, group)[0][1] == pytest.approx(expected)
+    assert adapter(labels[: group[0]], scores[: group[0]], None, group[:1])[0][1] == evaluate(
+        "map", scores[: group[0]], labels[: group[0]], group[:1]
+    )
+
+
+def test_data_that_changes_between_trainings_is_seen(data):
+    X, labels, group = data
+    adapter, d = xgboost_objective("lambdamart"), dmatrix(*data)
+    before = adapter(X[:, 0], d)
+    d.set_label(labels[::-1].copy())
+    after = adapter(X[:, 0], d)
+    assert not np.array_equal(before[0], after[0])
+    assert np.array_equal(after[0], xgboost_objective("lambdamart")(X[:, 0], dmatrix(X, labels[::-1], group))[0])
+
+
+def test_missing_queries_are_named(data):
+    X, labels, _ = data
+    with pytest.raises(LTRError, match="the DMatrix has no queries; make it with DMatrix"):
+        xgb.train(XGB, xgb.DMatrix(X, labels), 1, obj=xgboost_objective("lambdamart"))
+    with pytest.raises(LTRError, match="the data has no queries; make it with Dataset"):
+        lgb.train({**LGB, "objective": lightgbm_objective("lambdamart")}, lgb.Dataset(X, labels), 1)
+    with pytest.raises(LTRError, match="at least one metric"):
+        xgboost_metric()
+    with pytest.raises(LTRError, match="at least one metric"):
+        lightgbm_metric()
+
+
+def test_xgboost_s_abort_with_weights_becomes_an_error(data):
+    weight = np.ones(len(data[2]))
+    d = dmatrix(*data, weight)
+    with pytest.raises(LTRError, match="add 'disable_default_eval_metric': 1"):
+        xgb.train({"max_depth": 2}, d, 1, obj=xgboost_objective("lambdamart"), evals=[(d, "d")])
+    for params in ({"disable_default_eval_metric": 1}, {"objective": "rank:ndcg"}):
+        booster = xgb.train(params, d, 1, obj=xgboost_objective("lambdamart"), evals=[(d, "d")], verbose_eval=False)
+        assert booster.num_boosted_rounds() == 1
+
+
+def test_adapters_print_what_they_hold():
+    assert repr(xgboost_objective("yetirank")).startswith("xgboost_objective(YetiRank(decay=0.85")
+    assert (
+        repr(lightgbm_metric("map@3"))
+        == "lightgbm_metric(MAP(k=3, ties='average', empty=0.0, threshold=0.0, normalizer='reachable'))"
+    )

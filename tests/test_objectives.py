@@ -1,0 +1,204 @@
+"""The contract of every objective in the registry: reference, ugly lists, threads, seeds, weights, errors."""
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from generated import labels_for
+
+from ltr_objectives import LTRError, Queries, get_objective, registry
+
+
+def is_random(objective) -> bool:
+    return getattr(objective, "noise", None) is not None
+
+
+def queries_for(objective, rng, count=60, longest=40):
+    group = rng.integers(1, longest, count)
+    labels = labels_for(objective.label_limit, rng, int(group.sum()))
+    return rng.normal(size=int(group.sum())), labels, group
+
+
+def test_gradient_and_hessian_equal_the_reference(any_objective, rng):
+    if is_random(any_objective):
+        any_objective = dataclasses.replace(any_objective, noise=None)
+    for scale in (0.0, 1e-3, 1.0, 50.0, 1e4):
+        for n in (1, 2, 3, 7, 30):
+            labels = labels_for(any_objective.label_limit, rng, n)
+            scores = np.round(rng.normal(size=n), 1) * scale
+            expected = any_objective.reference(scores, labels)
+            for ours, theirs in zip(any_objective.gradient_hessian(scores, labels, [n]), expected, strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+UGLY = {
+    "one document": ([0.5], [1], [1]),
+    "several lists of one": ([0.5, -1.0, 2.0], [1, 0, 1], [1, 1, 1]),
+    "equal labels": ([0.5, 1.0, -1.0], [1, 1, 1], [3]),
+    "nothing relevant": ([0.5, 1.0, -1.0], [0, 0, 0], [3]),
+    "all tied": ([0.0, 0.0, 0.0, 0.0], [0, 1, 0, 1], [4]),
+    "huge": ([1e30, -1e30, 1e30, -1e30], [0, 1, 1, 0], [4]),
+    "largest": ([1.7e308, -1.7e308, 0.0, 1.0], [0, 1, 1, 0], [4]),
+    "tiny": ([5e-324, -5e-324, 0.0, -0.0], [0, 1, 1, 0], [4]),
+    "wide and close": ([1e4, 1e4 + 1e-9, -1e4, 0.0], [0, 1, 1, 0], [4]),
+}
+
+
+@pytest.mark.parametrize("case", UGLY)
+def test_ugly_lists_give_finite_gradients(any_objective, case):
+    scores, labels, group = UGLY[case]
+    grad, hess = any_objective.gradient_hessian(scores, labels, group)
+    assert grad.shape == hess.shape == (len(scores),)
+    assert grad.dtype == hess.dtype == np.float64
+    assert np.isfinite(grad).all()
+    assert np.isfinite(hess).all()
+    assert (hess >= 0).all()
+
+
+def test_nothing_is_learnt_where_nothing_can_be(any_objective):
+    for scores, labels, group in ([[0.5], [1], [1]], [[0.5, 0.5], [0, 0], [2]]):
+        grad, _ = any_objective.gradient_hessian(scores, labels, group)
+        assert not grad.any()
+
+
+def test_a_list_of_20000_documents(any_objective, rng):
+    if getattr(any_objective, "permutations", 1) > 1:
+        any_objective = dataclasses.replace(any_objective, permutations=1)
+    labels = labels_for(any_objective.label_limit, rng, 20_000)
+    for scores in (rng.normal(size=20_000), np.zeros(20_000)):
+        grad, hess = any_objective.gradient_hessian(scores, labels, [20_000])
+        assert grad.any()
+        assert np.isfinite(grad).all()
+        assert np.isfinite(hess).all()
+        assert (hess >= 0).all()
+
+
+def test_same_bytes_for_any_threads_any_use_and_after_pickling(any_objective, rng):
+    scores, labels, group = queries_for(any_objective, rng)
+    expected = [x.tobytes() for x in any_objective.gradient_hessian(scores, labels, group, n_threads=1)]
+    copy = pickle.loads(pickle.dumps(any_objective))
+    assert copy == any_objective
+    assert hash(copy) == hash(any_objective)
+    queries = Queries(labels, group)
+    any_objective.compute(queries, -scores, iteration=3)
+    for threads in (1, 2, 4, None):
+        for used in (any_objective, copy):
+            assert [x.tobytes() for x in used.gradient_hessian(scores, labels, group, n_threads=threads)] == expected
+            assert [x.tobytes() for x in used.compute(queries, scores, n_threads=threads)] == expected
+
+
+def test_iteration_and_seed_select_the_noise(any_objective, rng):
+    scores, labels, group = queries_for(any_objective, rng)
+
+    def gradient(objective, iteration):
+        return objective.gradient_hessian(scores, labels, group, iteration=iteration)[0].tobytes()
+
+    again, other = gradient(any_objective, 0), gradient(any_objective, 1)
+    assert gradient(any_objective, 0) == again
+    assert (other != again) == is_random(any_objective)
+    if "seed" in any_objective.parameters():
+        reseeded = dataclasses.replace(any_objective, seed=12345)
+        assert (gradient(reseeded, 0) != again) == is_random(any_objective)
+
+
+def test_layout_and_dtype_of_the_input_do_not_matter(any_objective, rng):
+    scores, labels, group = queries_for(any_objective, rng)
+    scores, labels = scores.astype(np.float32), labels.astype(np.float32)
+    expected = any_objective.gradient_hessian(scores.astype(np.float64), labels.astype(np.float64), group)
+    strided = np.repeat(scores, 3)[::3]
+    frozen = labels.copy()
+    frozen.flags.writeable = False
+    before = scores.copy()
+    variants = [
+        (scores, labels, {"group": group}),
+        (strided, frozen, {"group": group.astype(np.int32)}),
+        (scores.tolist(), labels.tolist(), {"group": group.tolist()}),
+        (scores, labels, {"qid": np.repeat(np.arange(len(group)), group)}),
+    ]
+    for s, y, how in variants:
+        for ours, theirs in zip(any_objective.gradient_hessian(s, y, **how), expected, strict=True):
+            assert np.array_equal(ours, theirs)
+    assert np.array_equal(scores, before)
+
+
+def test_queries_do_not_touch_each_other(any_objective, rng):
+    if is_random(any_objective):
+        any_objective = dataclasses.replace(any_objective, noise=None)
+    scores, labels, group = queries_for(any_objective, rng, 5)
+    together = any_objective.gradient_hessian(scores, labels, group)
+    ends = np.cumsum(group)
+    for a, b in zip(ends - group, ends, strict=True):
+        for x, alone in zip(together, any_objective.gradient_hessian(scores[a:b], labels[a:b], [b - a]), strict=True):
+            np.testing.assert_allclose(x[a:b], alone, rtol=1e-12, atol=1e-15)
+
+
+def test_weights_of_queries_and_rows_mean_the_same(any_objective, rng):
+    scores, labels, group = queries_for(any_objective, rng, 20)
+    weight = rng.uniform(0.5, 2, 20)
+    by_query = any_objective.gradient_hessian(scores, labels, group, weight)
+    by_row = any_objective.gradient_hessian(scores, labels, group, np.repeat(weight, group))
+    plain = any_objective.gradient_hessian(scores, labels, group)
+    for a, b, c in zip(by_query, by_row, plain, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+        queries = np.repeat(np.arange(20), group)
+        for q in range(20):
+            mine = queries == q
+            if c[mine].any():
+                ratio = a[mine][c[mine] != 0] / c[mine][c[mine] != 0]
+                np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
+    assert not np.allclose(by_query[0], plain[0])
+
+
+def test_scores_that_cannot_be_right_are_refused(any_objective):
+    for scores, message in (([np.nan, 0.0], "row 0 is nan"), ([0.0, np.inf], "row 1 is inf"), ([0.0], "1 entries")):
+        with pytest.raises(LTRError, match=message):
+            any_objective.gradient_hessian(scores, [0, 1], [2])
+
+
+def test_labels_beyond_the_limit_are_refused(any_objective):
+    if any_objective.label_limit is not None:
+        with pytest.raises(LTRError, match="takes labels up to"):
+            any_objective.gradient_hessian([0.0, 1.0], [0, any_objective.label_limit + 1], [2])
+
+
+def test_objectives_are_frozen_and_print_their_parameters(any_objective):
+    for name in any_objective.parameters():
+        assert name in repr(any_objective)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(any_objective, name, 1)
+    assert type(any_objective)(**any_objective.settings()) == any_objective
+
+
+@pytest.mark.parametrize("name", registry.objectives())
+def test_misspelt_parameters_and_wrong_values_are_refused(name):
+    cls = registry.objective_class(name)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        cls(sigmma=1)
+    wrong = {
+        "sigma": (0, "above 0"), "truncation": (0, "at least 1"), "neighbors": (0, "at least 1"),
+        "seed": (-1, "at least 0"),
+        "permutations": (0, "at least 1"), "noise_scale": (-1, "above 0"), "decay": (2, "above 0"),
+        "metric": ("ndgc", "unknown metric"),
+    }  # fmt: skip
+    for parameter in cls.parameters():
+        value, message = wrong.get(parameter, ("misspelt", f"{parameter}='misspelt'"))
+        with pytest.raises(LTRError, match=message):
+            cls(**{parameter: value})
+        with pytest.raises(LTRError, match=parameter):
+            cls(**{parameter: object()})
+
+
+def test_strings_name_objectives():
+    for name in registry.objectives():
+        cls = registry.objective_class(name)
+        assert get_objective(name) == cls()
+        if "metric" in cls.parameters():
+            assert get_objective(f"{name}:map@5") == cls(metric="map@5")
+        else:
+            with pytest.raises(LTRError, match=f"{name} takes no metric"):
+                get_objective(f"{name}:map")
+    with pytest.raises(LTRError, match="unknown objective 'lambdamrt'; there are"):
+        get_objective("lambdamrt")
+    with pytest.raises(LTRError, match="must be a string such as"):
+        get_objective(3)

@@ -1,0 +1,55 @@
+"""Threads of our own: any number, several callers at once, after a fork."""
+
+import multiprocessing
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from ltr_objectives import LambdaMART, Queries
+from ltr_objectives.kernels.threads import available_threads, chunk_bounds
+
+
+def work(n_threads=2):
+    rng = np.random.default_rng(5)
+    group = rng.integers(1, 30, 200)
+    labels, scores = rng.integers(0, 4, group.sum()), rng.normal(size=group.sum())
+    return LambdaMART("ndcg").gradient_hessian(scores, labels, group, n_threads=n_threads)[0].tobytes()
+
+
+def test_chunks_cover_every_query_once(rng):
+    for count in (1, 2, 5, 1000):
+        ptr = Queries(np.zeros(3 * count), np.full(count, 3)).ptr
+        for chunks in (1, 2, 16, 5000):
+            bounds = chunk_bounds(ptr, chunks)
+            assert bounds[0] == 0
+            assert bounds[-1] == count
+            assert (np.diff(bounds) > 0).all()
+    skewed = np.concatenate(([0], np.cumsum([10_000, *[1] * 999])))
+    assert chunk_bounds(skewed, 4)[-1] == 1000
+
+
+def test_several_callers_at_once():
+    expected, got = work(1), []
+    callers = [threading.Thread(target=lambda: got.extend(work() for _ in range(5))) for _ in range(6)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert got == [expected] * 30
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # Python 3.12 warns of any fork beside threads
+def test_after_a_fork():
+    expected = work()  # the parent's threads exist when the child begins
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(work, [2, 2]) == [expected] * 2
+
+
+def test_the_environment_bounds_the_threads(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert available_threads() == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "many")
+    assert available_threads() >= 1
