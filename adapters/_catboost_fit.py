@@ -13,7 +13,7 @@ from ltr_objectives.queries import sizes_of
 def import_catboost() -> Any:
     """The library, or what to install."""
     try:
-        import catboost  # type: ignore[import-untyped]
+        import catboost
     except ImportError:
         raise ImportError("catboost is not installed: pip install ltr-objectives[catboost]") from None
     return catboost

@@ -16,6 +16,10 @@ class CatBoostMetric:
 
     no_jit = True
 
+    def __new__(cls, metric: Metric, *arguments: Any) -> "CatBoostMetric":
+        """An instance of a class named like the metric, since that is the name CatBoost records values under."""
+        return object.__new__(type(str(metric), (cls,), {}))
+
     def __init__(self, metric: Metric, sets: tuple[Rows, ...], n_threads: int | None) -> None:
         self.metric = metric
         self.n_threads = n_threads
@@ -26,10 +30,10 @@ class CatBoostMetric:
         return f"catboost_metric({self.metric!r}, {len(self._sets)} pools)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.metric, self._sets, self.n_threads)
+        return CatBoostMetric, (self.metric, self._sets, self.n_threads)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "CatBoostMetric":
-        twin = type(self)(self.metric, self._sets, self.n_threads)
+        twin = CatBoostMetric(self.metric, self._sets, self.n_threads)
         fit = fit_under_way()
         if fit is not None:
             self._check(fit)
