@@ -1,0 +1,1 @@
+"""Measurements of this library beside the native objectives: ``python -m benchmarks --help``."""

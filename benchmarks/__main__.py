@@ -1,0 +1,21 @@
+"""The command line of the benchmarks. To add a subcommand, write its file and its line below."""
+
+import os
+
+import typer
+
+from benchmarks.compare import compare
+from benchmarks.demo import demo
+
+# OpenMP threads that spin while they wait take the processors from whoever works, on a busy machine for many times as
+# long as the work itself. Read when XGBoost or LightGBM is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+app = typer.Typer(
+    help="Measure ltr_objectives beside the native objectives.", no_args_is_help=True, add_completion=False
+)
+app.command()(compare)
+app.command()(demo)
+
+if __name__ == "__main__":
+    app(prog_name="python -m benchmarks")

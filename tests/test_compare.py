@@ -1,0 +1,189 @@
+"""The comparison trains what it says, stops where it says, marks only what is significant, and writes it all down."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from ltr_objectives import LTRError, evaluate, get_metric, get_objective
+from ltr_objectives.datasets import RankingFold, make_ranking, make_ranking_fold
+
+# The benchmarks are not installed. Last on the path, so that a built package under test stays the one imported.
+sys.path.append(str(Path(__file__).parents[1]))
+
+from benchmarks import experiment, statistics, tables  # noqa: E402
+from benchmarks.__main__ import app  # noqa: E402
+from benchmarks.libraries import LIBRARIES, Budget  # noqa: E402
+
+TINY = ["--trees", "4", "--leaves", "6", "--threads", "1"]
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def fold():
+    return make_ranking_fold((12, 6, 8), seed=2, features=20, mean_length=15)
+
+
+def write_letor(path, data):
+    lines = (
+        f"{y:g} qid:{q} " + " ".join(f"{j}:{x:.5g}" for j, x in enumerate(row, 1))
+        for row, y, q in zip(data.X, data.y, data.qid, strict=True)
+    )
+    path.write_text("\n".join(lines))
+
+
+def test_the_command_line_writes_table_json_csv_and_plot(tmp_path):
+    chosen = ("--objectives", "yetiloss:map,queryrmse", "--metrics", "ndcg@10,mrr")
+    result = command("compare", "--queries", "8,4,6", *chosen, *TINY, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    csv = pd.read_csv(tmp_path / "compare.csv")
+    natives = {name: list(kind.usual) for name, kind in LIBRARIES.items()}
+    expected = [(name, o) for name in LIBRARIES for o in [*natives[name], "yetiloss:map", "queryrmse"]]
+    assert list(zip(csv["library"], csv["objective"], strict=True)) == expected
+    assert csv["kind"].value_counts().to_dict() == {"ours": 6, "reference": 3, "native": 3}
+    assert csv[["ndcg@10", "mrr"]].apply(lambda c: c.between(0.01, 1)).all(axis=None)
+    assert csv["ndcg@10 p"].isna().tolist() == (csv["kind"] == "reference").tolist()
+    document = json.loads((tmp_path / "compare.json").read_text())
+    assert document["settings"]["trees"] == 4
+    assert set(document["versions"]) >= {"xgboost", "lightgbm", "catboost"}
+    for row, mean in zip(document["rows"], csv["ndcg@10"], strict=True):
+        assert 1 <= len(row["curve"]) <= 4
+        assert row["curve"][row["best_iteration"] - 1] == max(row["curve"])
+        assert row["test"]["ndcg@10"] == pytest.approx(mean)
+    assert (tmp_path / "compare.png").read_bytes().startswith(b"\x89PNG")
+    assert all(text in result.output for text in ("rank:ndcg (native)", "yetiloss:map", "6 test", "compare.png"))
+
+
+def test_vali_is_split_off_where_there_is_none_and_said_so(tmp_path):
+    (tmp_path / "Fold1").mkdir()
+    for part, seed in (("train", 1), ("test", 2)):
+        write_letor(tmp_path / "Fold1" / f"{part}.txt", make_ranking(10, seed, features=10, mean_length=8))
+    result = command("compare", "--data", tmp_path / "Fold1", "--libraries", "lightgbm", "--objectives", "yetirank",
+                     "--natives", "none", *TINY, "--out", tmp_path / "out", "--name", "x")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "no vali part: 2 of its train queries are split off (seed 0)" in result.output
+    assert pd.read_csv(tmp_path / "out" / "x.csv")["objective"].tolist() == ["yetirank"]
+
+
+def test_split_keeps_every_query_once(fold):
+    train, vali = experiment.split_vali(fold.train, seed=5)
+    assert (len(train.group), len(vali.group)) == (10, 2)
+    assert sorted([*np.unique(train.qid), *np.unique(vali.qid)]) == list(np.unique(fold.train.qid))
+    again, _ = experiment.split_vali(fold.train, seed=5)
+    assert np.array_equal(again.qid, train.qid)
+    with pytest.raises(LTRError, match="single train query"):
+        experiment.split_vali(fold.train.select([0]), seed=5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--libraries", "sklearn"], "libraries='sklearn' is not known"),
+        (["--objectives", "lambdarank"], "unknown objective 'lambdarank'"),
+        (["--metrics", "ndgc"], "unknown metric 'ndgc'"),
+        (["--metrics", ","], "--metrics is empty"),
+        (["--natives", "rank:xx"], "natives: 'rank:xx' is not known"),
+        (["--natives", "YetiRank", "--libraries", "xgboost"], "natives: 'YetiRank' is not known in --libraries"),
+        (["--data", "nowhere"], "nowhere does not exist"),
+        (["--queries", "5,5"], "must be three numbers"),
+        (
+            ["--libraries", "catboost", "--natives", "YetiRank:mode=XX", "--queries", "3,3,3"],
+            "catboost could not train",
+        ),
+    ],
+)
+def test_mistakes_are_named_without_a_traceback(tmp_path, arguments, message):
+    result = command("compare", *arguments, *TINY, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_natives_are_given_to_the_library_that_knows_them():
+    entries = experiment.plan(["xgboost", "catboost"], ["yetirank"], ["rank:pairwise", "StochasticRank:metric=NDCG"])
+    assert [(e.library, e.label, e.native) for e in entries] == [
+        ("xgboost", "rank:pairwise", True), ("xgboost", "yetirank", False),
+        ("catboost", "StochasticRank:metric=NDCG", True), ("catboost", "yetirank", False),
+    ]  # fmt: skip
+
+
+def test_the_seed_reaches_our_objectives():
+    [entry] = experiment.plan(["lightgbm"], ["yetirank"], ["none"], seed=7)
+    assert entry.objective == type(entry.objective)(seed=7)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("metric", ["ndcg@5", "mrr", "dcg"])
+def test_every_training_stops_on_our_metric_and_predicts_with_its_best_tree(fold, library, metric):
+    twice = RankingFold(fold.train, fold.vali, fold.vali)
+    prepared = LIBRARIES[library](twice, get_metric(metric), Budget(trees=15, leaves=4, patience=3))
+    for objective in (prepared.usual[0], get_objective("yetiloss:mrr")):
+        seen = []
+        training = prepared.run(objective, seen.append)
+        assert seen == training.curve
+        assert max(training.curve) == pytest.approx(evaluate(metric, training.scores, fold.vali.y, fold.vali.group))
+        assert len(training.curve) == min(15, training.best_iteration + 3)
+
+
+def test_labels_are_binary_for_rank_map_only(fold):
+    library = LIBRARIES["xgboost"](fold, get_metric("map"), Budget(trees=3))
+    library.run("rank:map", lambda value: None)
+    assert np.array_equal(library.dtrain.get_label(), fold.train.y)
+    assert fold.train.y.max() > 1
+
+
+def test_paired_p_is_students():
+    rng = np.random.default_rng(0)
+    a, b = rng.random(30), rng.random(30)
+    d = a - b
+    t = d.mean() / (d.std(ddof=1) / np.sqrt(30))
+    assert statistics.paired_p(a, b) == pytest.approx(2 * stats.t.sf(abs(t), 29))
+
+
+def test_p_of_degenerate_differences():
+    a = np.array([0.5, np.nan, 0.25, 1.0])
+    assert statistics.paired_p(a, a) == 1.0
+    assert statistics.paired_p(a + 0.25, a) == 0.0
+    assert statistics.paired_p(a[:1] + 1, a[:1]) == 1.0
+    assert statistics.paired_p(a, np.array([0.5, 1.0, np.nan, 1.0])) == 1.0
+
+
+def test_holm_by_hand():
+    assert statistics.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert statistics.holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+
+
+def test_marks_tell_better_worse_and_chance():
+    rng = np.random.default_rng(1)
+    reference = rng.random(200)
+    better, worse, same = (reference + shift + 0.1 * rng.standard_normal(200) for shift in (0.1, -0.1, 0.0))
+    found = statistics.compare_with_reference([better, worse, same], reference)
+    assert [mark for _, mark in found] == [statistics.BETTER, statistics.WORSE, statistics.SAME]
+    assert found[2][0] > 0.05
+
+
+def test_only_others_than_the_reference_are_marked():
+    rng = np.random.default_rng(1)
+    base = rng.random(100)
+    values = [{"map": base}, {"map": base + 0.2 + 0.01 * rng.standard_normal(100)}]
+    rows = [experiment.Row("xgboost", o, o == "a", o == "a", 1, 1.0, {"map": v["map"].mean()}, [0.1])
+            for o, v in zip("ab", values, strict=True)]  # fmt: skip
+    experiment.mark_against_reference(rows, values, 0.05)
+    assert (rows[0].p, rows[0].mark) == ({}, {})
+    assert rows[1].mark == {"map": statistics.BETTER}
+    assert tables.frame(rows)["map mark"].tolist() == ["", statistics.BETTER]
+
+
+def test_help_lists_the_subcommands():
+    result = command("--help")
+    assert "compare" in result.output
+    assert "demo" in result.output
