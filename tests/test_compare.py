@@ -16,9 +16,9 @@ from ltr_objectives.datasets import RankingFold, make_ranking, make_ranking_fold
 # The benchmarks are not installed. Last on the path, so that a built package under test stays the one imported.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from benchmarks import experiment, statistics, tables  # noqa: E402
-from benchmarks.__main__ import app  # noqa: E402
-from benchmarks.libraries import LIBRARIES, Budget  # noqa: E402
+from benchmarks import experiment, statistics, tables
+from benchmarks.__main__ import app
+from benchmarks.libraries import LIBRARIES, Budget
 
 TINY = ["--trees", "4", "--leaves", "6", "--threads", "1"]
 
