@@ -57,8 +57,8 @@ def catboost_objective(
     LTRError
         Here, for a pool or labels that cannot be right. From ``fit``, for another pool, for categorical features
         without ``has_time=True``, and for ``boosting_type="Ordered"``, ``task_type="GPU"``, ``eval_fraction``,
-        ``leaf_estimation_backtracking`` and ``dev_leafwise_approxes``. What is seen only during training, as in ``cv``
-        and ``grid_search``, comes as a ``CatBoostError`` with the message in it.
+        ``leaf_estimation_backtracking``, ``dev_leafwise_approxes`` and weights by class. What is seen only during
+        training, as in ``cv`` and ``grid_search``, comes as a ``CatBoostError`` with the message in it.
     ImportError
         If CatBoost is not installed.
 

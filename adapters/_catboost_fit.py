@@ -93,6 +93,13 @@ class Fit(NamedTuple):
         leafwise = self.params.get("dev_leafwise_approxes") or False
         require(leafwise in (False, "false", "False"), "dev_leafwise_approxes is not supported; leave it out")
 
+    def require_no_class_weights(self) -> None:
+        """Raise for weights by class, which CatBoost would apply to some forms of labels and ignore for others."""
+        for name in ("class_weights", "auto_class_weights"):
+            value = self.params.get(name)
+            none = value is None or str(value) == "None"
+            require(none, f"{name}={value!r} is not supported; give the pool weights by row or by query")
+
 
 def fit_under_way() -> Fit | None:
     """The ``fit`` that is copying its parameters right now, if that is who asks for a copy.

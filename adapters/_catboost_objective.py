@@ -72,6 +72,7 @@ class CatBoostObjective:
         fit.require_cpu()
         fit.require_pool_order()
         fit.require_plain_leaves()
+        fit.require_no_class_weights()
         weight = self._queries.weight_by_row
         mvs = fit.params.get("bootstrap_type") in (None, "MVS")
         return Passes(

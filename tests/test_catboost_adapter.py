@@ -85,6 +85,7 @@ OPTIONS = {
     "sampling per level": {"sampling_frequency": "PerTreeLevel"},
     "depthwise": {"grow_policy": "Depthwise", "min_data_in_leaf": 3, **NEWTON},
     "lossguide": {"grow_policy": "Lossguide", "max_leaves": 12},
+    "sampling queries": {"sampling_unit": "Group", "bootstrap_type": "Bernoulli"},
     "rsm": {"rsm": 0.5},
     "langevin": {"langevin": True, "diffusion_temperature": 100.0},
     "model shrinkage": {"model_shrink_rate": 0.05},
@@ -146,7 +147,7 @@ def test_eval_sets_early_stopping_and_the_best_model():
 def with_category(rows=1500, seed=0):
     X, y, qid = arrays(rows, seed)
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    frame["kind"] = np.where(frame["a"] > 0, "x", "y") + (np.arange(rows) % 7).astype(str)
+    frame["kind"] = [f"{a > 0}{i % 7}" for i, a in enumerate(frame["a"])]
     return frame, y, qid
 
 

@@ -169,6 +169,13 @@ def test_unknown_group_weight():
         catboost_objective("queryrmse", make_pool(weight=WEIGHTS), group_weight=WEIGHTS)
 
 
+@pytest.mark.parametrize("weights", [{"class_weights": np.array([1, 2])}, {"auto_class_weights": "Balanced"}], ids=str)
+def test_weights_by_class(weights):
+    pool = make_pool(sparse)
+    with pytest.raises(LTRError, match=r"class_weights=.*give the pool weights by row"):
+        train(catboost_objective("queryrmse", pool), pool, **weights)
+
+
 def test_unknown_start(tmp_path):
     pool = make_pool()
     other = train("QueryRMSE", pool)
