@@ -10,6 +10,11 @@ import tomllib
 import ltr_objectives
 from ltr_objectives import adapters, registry
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pytest brings it along there
+    import tomli as tomllib
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -49,3 +54,9 @@ def test_modules_stay_small():
     for folder in ("ltr_objectives", "adapters", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
             assert len(path.read_text().splitlines()) <= 300, path
+
+
+def test_warmup_says_where_the_machine_code_lies():
+    done = subprocess.run([sys.executable, "-m", "ltr_objectives.warmup"], check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("compiled in")
+    assert "cache:" in done.stdout

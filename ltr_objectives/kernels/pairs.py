@@ -157,7 +157,7 @@ def pair_gradients(first, last, ptr, scores, kind, gain, w, scale, cap, sigma, r
         if lambda_norm:
             total *= 2.0 * factor
             if total > 0.0:
-                factor *= math.log2(1.0 + total) / total
+                factor *= np.log2(1.0 + total) / total
         for i in range(a, b):
             grad[i] *= factor
             hess[i] *= factor * sigma

@@ -1,0 +1,45 @@
+PYTHON ?= python3
+PYTHON_LOWEST ?= python3.10
+BIN := .venv/bin
+JOBS ?= 2
+
+.PHONY: demo test lint bench test-wheel test-lowest clean
+
+.venv/installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+demo: .venv/installed  ## train the three libraries, their own objectives beside ours, on generated data
+	$(BIN)/python -m benchmarks demo
+
+test: .venv/installed  ## the whole suite
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/installed  ## list the benchmarks
+	$(BIN)/python -m benchmarks --help
+
+test-wheel: .venv/installed  ## the built wheel, unpacked elsewhere, passes the tests of the package
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --quiet --wheel
+	$(BIN)/python -m pip install --quiet --no-deps --target build/wheel dist/*.whl
+	cp -r tests pyproject.toml build/wheel/
+	cd build/wheel && PYTHONPATH=. ../../$(BIN)/python -c \
+	  "import ltr_objectives, os; assert os.path.dirname(ltr_objectives.__file__) == os.path.abspath('ltr_objectives')"
+	cd build/wheel && PYTHONPATH=. ../../$(BIN)/python -m pytest -q -n $(JOBS) -p no:cacheprovider \
+	  ltr_objectives tests/test_queries.py tests/test_adapters.py tests/test_metrics.py
+
+test-lowest:  ## the suite with the lowest supported versions; needs $(PYTHON_LOWEST)
+	test -x .venv-lowest/bin/python || $(PYTHON_LOWEST) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
+	.venv-lowest/bin/python -m pip install --quiet --constraint tests/lowest.txt --editable '.[dev]'
+	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist worksteal
+
+clean:
+	rm -rf .venv .venv-lowest build dist results *.egg-info
