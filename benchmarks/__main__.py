@@ -12,7 +12,10 @@ from benchmarks.demo import demo
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 app = typer.Typer(
-    help="Measure ltr_objectives beside the native objectives.", no_args_is_help=True, add_completion=False
+    help="Measure ltr_objectives beside the native objectives.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
 )
 app.command()(compare)
 app.command()(demo)

@@ -67,8 +67,9 @@ def compare(
             f"min_child_weight {min_child_weight:g}, stopped by vali {chosen[0]} after {patience} trees without a "
             f"better one, {budget.threads} threads, seed {seed}"
         )
+        out.mkdir(parents=True, exist_ok=True)  # now rather than fail after the trainings
         rows = experiment.run(entries, fold, chosen, budget, alpha, console)
-    except (LTRError, ImportError) as error:
+    except (LTRError, ImportError, OSError) as error:
         Console(stderr=True).print(Text("error: ", "bold red"), Text(str(error)), sep="")
         raise Exit(2) from None
     title = f"{source}: test metrics"

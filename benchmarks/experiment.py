@@ -81,13 +81,14 @@ def split_vali(train: RankingData, seed: int, share: float = 0.2) -> tuple[Ranki
 
 def rehearse(entries: Sequence[Entry], fold: RankingFold, metrics: Sequence[Metric], threads: int) -> None:
     """Try all metrics and our objectives on the data, for early errors and to keep compilation out of the times."""
-    for part in (fold.train, fold.vali, fold.test):
+    for part in (fold.vali, fold.test, fold.train):
         assert part is not None
         queries, zeros = Queries(part.y, part.group), np.zeros(len(part.y))
         for metric in metrics:
             metric.values(queries, zeros, n_threads=threads)
-        for objective in {e.objective for e in entries if isinstance(e.objective, Objective) and part is fold.train}:
-            objective.compute(queries, zeros, n_threads=threads)
+    for objective in {entry.objective for entry in entries}:
+        if isinstance(objective, Objective):
+            objective.compute(queries, zeros, n_threads=threads)  # of the train part, the last
 
 
 def run(

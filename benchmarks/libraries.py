@@ -36,16 +36,12 @@ class Budget:
 
 @dataclass(frozen=True)
 class Training:
-    """A finished training: scores of the test rows by the best iteration, and the vali metric by iteration."""
+    """A finished training."""
 
-    scores: np.ndarray
-    curve: list[float]
+    scores: np.ndarray  # of the test rows, by the trees up to the best iteration
+    best_iteration: int  # from 1; the first of equally good ones
+    curve: list[float]  # vali metric by iteration
     seconds: float
-
-    @property
-    def best_iteration(self) -> int:
-        """From 1; the first of equally good ones."""
-        return int(np.argmax(self.curve)) + 1
 
 
 class Library(abc.ABC):
@@ -80,8 +76,8 @@ class Library(abc.ABC):
             name = objective if isinstance(objective, str) else f"our {objective.name}"
             raise LTRError(f"{self.name} could not train {name}: {error}") from error
         seconds = time.perf_counter() - start
-        training = Training(np.empty(0), curve, seconds)
-        return Training(np.asarray(predict(training.best_iteration), np.float64), curve, seconds)
+        best = int(np.argmax(curve)) + 1
+        return Training(np.asarray(predict(best), np.float64), best, curve, seconds)
 
     @classmethod
     def knows(cls, native: str) -> bool:
@@ -150,7 +146,9 @@ class LightGBM(Library):
         import lightgbm as lgb
 
         train, vali = self.train_data, self.vali_data
-        self.dtrain = lgb.Dataset(train.X, train.y, group=train.group, free_raw_data=False, params={"verbose": -1})
+        self.dtrain = lgb.Dataset(
+            train.X, train.y, group=train.group, free_raw_data=False, params={"verbose": -1, "force_col_wise": True}
+        )
         self.dvali = lgb.Dataset(vali.X, vali.y, group=vali.group, free_raw_data=False, reference=self.dtrain)
         self.dvali.construct()
 
@@ -164,6 +162,7 @@ class LightGBM(Library):
             "metric": "None", "num_leaves": b.leaves, "learning_rate": b.learning_rate,
             "min_sum_hessian_in_leaf": b.min_child_weight, "lambda_l2": b.l2,
             "num_threads": b.threads, "seed": b.seed, "verbose": -1,
+            "deterministic": True, "force_col_wise": True,  # or a race between two algorithms decides the last digits
         }  # fmt: skip
         booster = lgb.train(
             params, self.dtrain, b.trees, valid_sets=[self.dvali], valid_names=["vali"],

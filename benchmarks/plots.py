@@ -17,7 +17,7 @@ INK, PALE = "#333333", "#DDDDDD"
 
 
 def learning_curves(rows: Sequence[Row], metric: str, title: str, path: Path) -> Path:
-    """Draw the vali metric by iteration to a PNG; a dot marks the iteration that early stopping chose."""
+    """Draw the vali metric by iteration to a PNG: a dot where early stopping cut the model, what follows faint."""
     libraries = list(dict.fromkeys(row.library for row in rows))
     names = list(dict.fromkeys(row.objective for row in rows if not row.native))
     colours = {name: OURS[i % len(OURS)] for i, name in enumerate(names)}
@@ -33,7 +33,9 @@ def learning_curves(rows: Sequence[Row], metric: str, title: str, path: Path) ->
             else:
                 colour, style = colours[row.objective], "-"
             trees = np.arange(1, len(row.curve) + 1)
-            ax.plot(trees, row.curve, style, color=colour, lw=1.4, alpha=0.9, label=_label(row))
+            ax.plot(trees, row.curve, style, color=colour, lw=1.2, alpha=0.3)
+            used = slice(row.best_iteration)
+            ax.plot(trees[used], row.curve[used], style, color=colour, lw=1.6, label=_label(row))
             ax.plot(row.best_iteration, max(row.curve), "o", color=colour, ms=6, mec="white", mew=1.0, zorder=5)
         ax.set_title(TITLES.get(library, library), loc="left", fontsize=12, fontweight="bold", color=INK)
         ax.set_xlabel("trees", color=INK)

@@ -94,6 +94,7 @@ def test_split_keeps_every_query_once(fold):
         (["--natives", "YetiRank", "--libraries", "xgboost"], "natives: 'YetiRank' is not known in --libraries"),
         (["--data", "nowhere"], "nowhere does not exist"),
         (["--queries", "5,5"], "must be three numbers"),
+        (["--out", "/proc/nowhere"], "/proc/nowhere"),
         (
             ["--libraries", "catboost", "--natives", "YetiRank:mode=XX", "--queries", "3,3,3"],
             "catboost could not train",
@@ -101,7 +102,7 @@ def test_split_keeps_every_query_once(fold):
     ],
 )
 def test_mistakes_are_named_without_a_traceback(tmp_path, arguments, message):
-    result = command("compare", *arguments, *TINY, "--out", tmp_path)
+    result = command("compare", "--out", tmp_path, *arguments, *TINY)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
@@ -132,6 +133,14 @@ def test_every_training_stops_on_our_metric_and_predicts_with_its_best_tree(fold
         assert seen == training.curve
         assert max(training.curve) == pytest.approx(evaluate(metric, training.scores, fold.vali.y, fold.vali.group))
         assert len(training.curve) == min(15, training.best_iteration + 3)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_same_training_gives_the_same_numbers(fold, library):
+    budget = Budget(trees=5, leaves=6, threads=2)
+    a, b = (LIBRARIES[library](fold, get_metric("map"), budget).run(get_objective("yetirank"), bool) for _ in range(2))
+    assert a.curve == b.curve
+    assert np.array_equal(a.scores, b.scores)
 
 
 def test_labels_are_binary_for_rank_map_only(fold):

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import tomllib
 
 import ltr_objectives
 from ltr_objectives import adapters, registry

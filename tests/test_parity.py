@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from packaging.version import Version
 from ltr_objectives.adapters import lightgbm_objective, xgboost_objective
 
 from ltr_objectives import registry
@@ -76,6 +77,9 @@ def leaf_values(parity, weighted, attempt):
     "parity", PARITIES, ids=[f"{p.library}-{'-'.join(map(str, p.params.values()))}" for p in PARITIES]
 )
 def test_the_preset_trains_like_the_native_objective(parity, weighted):
+    library = pytest.importorskip(parity.library)
+    if Version(library.__version__) < Version(parity.since):
+        pytest.skip(f"{parity.library} has it since {parity.since}")
     if parity.library == "catboost":
         if not parity.per_leaf:
             pytest.skip("compared through the CatBoost adapter, in test_catboost_adapter.py")

@@ -21,6 +21,7 @@ class Parity(NamedTuple):
     binary: bool = False  # the native objective takes labels 0 and 1 only
     probability: bool = False  # the native objective takes labels between 0 and 1
     per_leaf: bool = False  # compare leaf values: the library draws other pairs for each step of a tree
+    since: str = "0"  # the first version of the library in which the native objective does so
 
 
 @dataclass(frozen=True)

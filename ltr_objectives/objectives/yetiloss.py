@@ -104,6 +104,7 @@ class YetiLoss(PairwiseObjective):
                 cls(metric, noise=None, neighbors=near, preset="catboost"),
                 1e-5,
                 per_leaf=True,
+                since="1.2.1",
                 **kind,
             )
             for mode, metric, kind in modes

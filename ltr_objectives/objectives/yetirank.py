@@ -79,7 +79,14 @@ class YetiRank(PairwiseObjective):
     def parities(cls) -> tuple[Parity, ...]:
         native = "YetiRank:noise=No;permutations=1"
         return tuple(
-            Parity("catboost", {"loss_function": loss}, cls(noise=None, preset="catboost"), 1e-5, per_leaf=True)
+            Parity(
+                "catboost",
+                {"loss_function": loss},
+                cls(noise=None, preset="catboost"),
+                1e-5,
+                per_leaf=True,
+                since="1.2.1",
+            )
             for loss in (native, f"{native};num_neighbors=3", f"{native};num_neighbors=-1")  # which this mode ignores
         )
 
