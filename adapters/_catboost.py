@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._catboost_metric import CatBoostMetric
 from ltr_objectives.adapters._catboost_objective import CatBoostObjective, predictions
-from numpy.typing import ArrayLike
-
 from ltr_objectives.errors import require
 from ltr_objectives.registry import get_metric, get_objective
 

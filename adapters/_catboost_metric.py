@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
+
 from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, rows_of
 from ltr_objectives.adapters._catboost_passes import address_of
-
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+
 from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, import_catboost, rows_of
 from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.adapters._common import gradients
-from numpy.typing import ArrayLike
-
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries

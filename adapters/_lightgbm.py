@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from ltr_objectives.adapters._common import QueriesMemo, gradients, to_numpy
 
+from ltr_objectives.adapters._common import QueriesMemo, gradients, to_numpy
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective

@@ -6,8 +6,8 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from ltr_objectives.adapters._common import QueriesMemo, gradients, to_numpy
 
+from ltr_objectives.adapters._common import QueriesMemo, gradients, to_numpy
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from catboost import CatBoost, CatBoostRegressor, Pool
-from ltr_objectives.adapters import _catboost_objective, _common
-from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
 
 from ltr_objectives import registry
+from ltr_objectives.adapters import _catboost_objective, _common
+from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
 
 TREES = 50
 NEWTON = {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}

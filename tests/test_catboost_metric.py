@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from catboost import CatBoost, CatBoostError, Pool
-from ltr_objectives.adapters import _catboost_fit
-from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
 
 from ltr_objectives import evaluate
+from ltr_objectives.adapters import _catboost_fit
+from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
 from ltr_objectives.errors import LTRError
 
 BASE = {

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from catboost import CatBoost, CatBoostError, Pool, cv
+
 from ltr_objectives.adapters import _catboost_fit, _catboost_passes
 from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
 from ltr_objectives.adapters._catboost_passes import Passes
-
 from ltr_objectives.errors import LTRError
 
 ROWS = 1500
