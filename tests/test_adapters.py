@@ -108,7 +108,8 @@ def test_early_stopping_finds_the_best_iteration(metric, data):
     rows = np.arange(len(labels)) < group[:50].sum()
     learn, valid = (X[rows], labels[rows], group[:50]), (X[~rows], labels[~rows], group[50:])
     booster = xgb.train(
-        {**XGB, "eta": 1.0}, dmatrix(*learn), 40, obj=xgboost_objective("lambdamart:ndcg"), custom_metric=xgboost_metric(metric),
+        {**XGB, "eta": 1.0}, dmatrix(*learn), 40,
+        obj=xgboost_objective("lambdamart:ndcg"), custom_metric=xgboost_metric(metric),
         evals=[(dmatrix(*valid), "valid")], early_stopping_rounds=5, verbose_eval=False,
     )  # fmt: skip
     values = [
