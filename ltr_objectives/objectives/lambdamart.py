@@ -114,9 +114,3 @@ class LambdaMART(PairwiseObjective):
     @property
     def label_limit(self) -> float | None:
         return get_metric(self.metric).label_limit
-
-    def row_weight(self, queries: Queries) -> np.ndarray | None:
-        weight = queries.weight_by_query
-        if self.preset != "xgboost" or weight is None:
-            return queries.weight_by_row
-        return np.repeat(weight * (len(weight) / weight.sum()), np.diff(queries.ptr))

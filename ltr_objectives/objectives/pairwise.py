@@ -35,6 +35,7 @@ class PairwiseObjective(Objective):
     noise: Any = None
     noise_scale: Any = 1.0
     hessian: Any = "exact"
+    preset: Any = None
     seed: Any = 0
 
     def __post_init__(self) -> None:
@@ -85,6 +86,12 @@ class PairwiseObjective(Objective):
             hess *= 2.0
         elif self.hessian == "ones":
             hess[:] = 1.0
+
+    def row_weight(self, queries: Queries) -> np.ndarray | None:
+        weight = queries.weight_by_query
+        if self.preset != "xgboost" or weight is None:
+            return queries.weight_by_row
+        return np.repeat(weight * (len(weight) / weight.sum()), np.diff(queries.ptr))  # XGBoost divides by the mean
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(scores)
