@@ -19,7 +19,7 @@ NATIVES = (
     "'usual', 'none', or names such as rank:ndcg,lambdarank,YetiRank:mode=NDCG;top=10. "
     "The first of each library is the reference of its marks."
 )
-OBJECTIVES = "lambdamart:ndcg@10,yetirank,yetiloss:ndcg@10,yetiloss:map"
+OBJECTIVES = "lambdamart,yetirank,yetiloss:ndcg@10,yetiloss:map"
 
 
 def compare(

@@ -16,7 +16,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "lightgbm": {"metric": "ndcg", "truncation": 30, "score_norm": True, "lambda_norm": True, "hessian": "exact"},
     "xgboost": {"metric": "ndcg", "truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
 }
-DEFAULTS: dict[str, Any] = {"metric": "ndcg@10", "score_norm": False, "lambda_norm": False, "hessian": "exact"}
+DEFAULTS: dict[str, Any] = {"metric": "ndcg", "score_norm": False, "lambda_norm": False, "hessian": "exact"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class LambdaMART(PairwiseObjective):
     Parameters
     ----------
     metric : str or Metric
-        What to optimise; "ndcg@10" by default.
+        What to optimise; "ndcg" by default. A cutoff leaves most pairs without weight: in LightGBM on generated and
+        real data, training for "ndcg" gave the better NDCG@10 too.
     sigma : float
         Steepness of the logistic function, above 0.
     truncation : int, optional
