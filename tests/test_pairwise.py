@@ -122,7 +122,8 @@ def test_yetiloss_without_noise_over_all_neighbors_is_lambdamart(rng):
 def test_yetirank_has_the_direction_of_the_change_of_expdcg(rng):
     scores, labels = rng.normal(size=20), rng.integers(0, 5, 20).astype(float)
     a = YetiRank(decay=0.7, noise=None).gradient_hessian(scores, labels, [20])
-    b = YetiLoss(registry.metric_class("expdcg")(decay=0.7), neighbors=1, noise=None).gradient_hessian(scores, labels, [20])
+    expdcg = registry.metric_class("expdcg")(decay=0.7)
+    b = YetiLoss(expdcg, neighbors=1, noise=None).gradient_hessian(scores, labels, [20])
     for x, y in zip(a, b, strict=True):
         np.testing.assert_allclose(x * (1 - 0.7), y, rtol=1e-12, atol=1e-15)
 
