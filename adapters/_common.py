@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ltr_objectives.errors import require
 from ltr_objectives.kernels.rng import content_stream
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
@@ -59,3 +60,16 @@ def gradients(
     """Float64 gradient and Hessian; the noise is selected by the scores themselves."""
     s = queries.check_scores(to_numpy(scores).reshape(-1))
     return objective.compute(queries, s, iteration=content_stream(s), n_threads=n_threads)
+
+
+def gradients_float32(
+    objective: Objective, queries: Queries, scores: Any, n_threads: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """As :func:`gradients`, in the type that XGBoost and LightGBM store; both go wrong silently on infinity."""
+    with np.errstate(over="ignore"):
+        grad, hess = (x.astype(np.float32) for x in gradients(objective, queries, scores, n_threads))
+    require(
+        np.isfinite(grad.sum(dtype=np.float64)) and np.isfinite(hess.sum(dtype=np.float64)),
+        "gradients are beyond the range of float32: scale the labels or gains down, or normalise the metric",
+    )
+    return grad, hess

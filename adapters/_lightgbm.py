@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import QueriesMemo, gradients, to_numpy
+from ltr_objectives.adapters._common import QueriesMemo, gradients_float32, to_numpy
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -38,8 +38,7 @@ class LightGBMObjective:
     # LGBMRanker counts the parameters and hands over the groups only where there are four; lgb.train passes two.
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
         queries, scores = _unpack(self._memo, first, second, weight, group)
-        grad, hess = gradients(self.objective, queries, scores, self.n_threads)
-        return grad.astype(np.float32), hess.astype(np.float32)
+        return gradients_float32(self.objective, queries, scores, self.n_threads)
 
 
 def lightgbm_objective(objective: str | Objective, *, n_threads: int | None = None) -> LightGBMObjective:

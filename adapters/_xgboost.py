@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import QueriesMemo, gradients, to_numpy
+from ltr_objectives.adapters._common import QueriesMemo, gradients_float32, to_numpy
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -38,8 +38,7 @@ class XGBoostObjective:
         queries = _queries(self._memo, data)
         if queries.weight_by_row is not None:
             _refuse_abort(sys._getframe(1))
-        grad, hess = gradients(self.objective, queries, predictions, self.n_threads)
-        return grad.astype(np.float32), hess.astype(np.float32)
+        return gradients_float32(self.objective, queries, predictions, self.n_threads)
 
 
 def _refuse_abort(frame: FrameType | None) -> None:

@@ -182,6 +182,14 @@ def test_xgboost_s_abort_with_weights_becomes_an_error(data):
         assert booster.num_boosted_rounds() == 1
 
 
+def test_gradients_beyond_float32_are_refused(data):
+    X, _, group = data
+    labels = np.random.default_rng(0).integers(0, 2, len(X)) * 200.0
+    with pytest.raises(LTRError, match="beyond the range of float32: scale the labels"):
+        lightgbm_objective("lambdamart:dcg")(labels, np.zeros(len(X)), None, group)
+    lightgbm_objective("lambdamart:ndcg")(labels, np.zeros(len(X)), None, group)
+
+
 def test_adapters_print_what_they_hold():
     assert repr(xgboost_objective("yetirank")).startswith("xgboost_objective(YetiRank(decay=0.85")
     assert (
