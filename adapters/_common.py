@@ -66,10 +66,12 @@ def gradients_float32(
     objective: Objective, queries: Queries, scores: Any, n_threads: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """As :func:`gradients`, in the type that XGBoost and LightGBM store; both go wrong silently on infinity."""
-    with np.errstate(over="ignore"):
-        grad, hess = (x.astype(np.float32) for x in gradients(objective, queries, scores, n_threads))
+    wide = gradients(objective, queries, scores, n_threads)
+    with np.errstate(over="ignore", invalid="ignore"):
+        grad, hess = (x.astype(np.float32) for x in wide)
+        finite = np.isfinite(grad.sum(dtype=np.float64)) and np.isfinite(hess.sum(dtype=np.float64))
     require(
-        np.isfinite(grad.sum(dtype=np.float64)) and np.isfinite(hess.sum(dtype=np.float64)),
+        finite,
         "gradients are beyond the range of float32: scale the labels or gains down, or normalise the metric",
     )
     return grad, hess
