@@ -6,6 +6,7 @@ import typer
 
 from benchmarks.compare import compare
 from benchmarks.demo import demo
+from benchmarks.training import training
 
 # OpenMP threads that spin while they wait take the processors from whoever works, on a busy machine for many times as
 # long as the work itself. Read when XGBoost or LightGBM is loaded.
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(compare)
 app.command()(demo)
+app.command()(training)
 
 if __name__ == "__main__":
     app(prog_name="python -m benchmarks")
