@@ -44,7 +44,8 @@ class CatBoostMetric:
         pools = (fit.pool, *fit.eval_sets)
         require(
             len(pools) == len(self._sets),
-            f"fit has {len(pools) - 1} eval sets, but catboost_metric was given {len(self._sets)} pools; "
+            f"fit has {len(pools) - 1} eval sets beside the training pool, but catboost_metric was given "
+            f"{len(self._sets)} pools; "
             "pass catboost_metric the training pool, then each pool of eval_set in order",
         )
         for i, (known, pool) in enumerate(zip(self._sets, pools, strict=True)):

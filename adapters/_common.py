@@ -6,8 +6,10 @@ import numpy as np
 
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.rng import content_stream
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_metric
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 
@@ -75,3 +77,15 @@ def gradients_float32(
         "gradients are beyond the range of float32: scale the labels or gains down, or normalise the metric",
     )
     return grad, hess
+
+
+def distinct(metrics: tuple[str | Metric, ...]) -> tuple[Metric, ...]:
+    """The metrics, which the libraries tell apart by their names alone."""
+    found = tuple(get_metric(m) for m in metrics)
+    require(len(found) > 0, "give at least one metric, such as 'ndcg@10'")
+    names = [str(m) for m in found]
+    twice = [name for name in names if names.count(name) > 1]
+    require(
+        not twice, f"two metrics are both called {twice[0] if twice else ''}; the library would mix up their values"
+    )
+    return found

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import QueriesMemo, gradients_float32, to_numpy
+from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.registry import get_objective
 
 
 def _unpack(memo: QueriesMemo, first: Any, second: Any, weight: Any, group: Any) -> tuple[Queries, np.ndarray]:
@@ -37,6 +37,11 @@ class LightGBMObjective:
 
     # LGBMRanker counts the parameters and hands over the groups only where there are four; lgb.train passes two.
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        by_query = str((getattr(second, "params", None) or {}).get("bagging_by_query", False)).lower()
+        require(
+            by_query in ("false", "0"),
+            "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
+        )
         queries, scores = _unpack(self._memo, first, second, weight, group)
         return gradients_float32(self.objective, queries, scores, self.n_threads)
 
@@ -111,5 +116,4 @@ def lightgbm_metric(*metrics: str | Metric, n_threads: int | None = None) -> Lig
     >>> lightgbm_metric("map")  # doctest: +ELLIPSIS
     lightgbm_metric(MAP(...))
     """
-    require(len(metrics) > 0, "lightgbm_metric needs at least one metric, such as 'ndcg@10'")
-    return LightGBMMetric(tuple(get_metric(m) for m in metrics), n_threads)
+    return LightGBMMetric(distinct(metrics), n_threads)

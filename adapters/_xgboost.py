@@ -2,25 +2,32 @@
 
 import json
 import sys
+import weakref
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import QueriesMemo, gradients_float32, to_numpy
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy
+from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.registry import get_objective
 
 MAXIMISED = ("auc", "pre", "map", "ndcg")  # XGBoost's early stopping maximises what starts so, and minimises the rest
 
 
 def _queries(memo: QueriesMemo, data: Any) -> Queries:
+    require(
+        hasattr(data, "get_uint_info"),
+        "XGBoost's scikit-learn estimators hand over no queries; use xgb.train with a DMatrix that has qid",
+    )
     ptr = data.get_uint_info("group_ptr")
     require(len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, qid=qid) or call set_group(sizes)")
-    return memo.find(data.get_label(), np.diff(ptr.astype(np.int64)), data.get_weight())
+    labels = data.get_label()
+    require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, qid=qid)")
+    return memo.find(labels, np.diff(ptr.astype(np.int64)), data.get_weight())
 
 
 class XGBoostObjective:
@@ -36,29 +43,43 @@ class XGBoostObjective:
 
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
         queries = _queries(self._memo, data)
-        if queries.weight_by_row is not None:
-            _refuse_abort(sys._getframe(1))
+        _refuse_abort(sys._getframe(1), data)
         return gradients_float32(self.objective, queries, predictions, self.n_threads)
 
 
-def _refuse_abort(frame: FrameType | None) -> None:
+_seen: weakref.WeakSet[Any] = weakref.WeakSet()  # boosters whose parameters were looked at
+
+
+def _refuse_abort(frame: FrameType | None, data: Any) -> None:
     """Raise where XGBoost would abort the process.
 
-    With weights by group, its default metric for custom objectives (rmse) stops the process on any ``evals``. Neither
-    the predictions nor the DMatrix tell whether the user has switched that metric off, but the Booster that calls does.
+    With weights by query, its default metric for custom objectives (rmse) stops the process. Neither the predictions
+    nor the DMatrix tell whether that metric is on and what is evaluated, but the callers do: Booster and ``xgb.train``.
     """
-    while frame is not None:
-        booster: Any = frame.f_locals.get("self")
-        if type(booster).__module__.startswith("xgboost") and hasattr(booster, "save_config"):
-            learner = json.loads(booster.save_config())["learner"]
-            off = learner["learner_train_param"].get("disable_default_eval_metric") in ("1", "true", 1, True)
-            if not off and not learner["learner_train_param"]["objective"].startswith("rank:"):
-                raise LTRError(
-                    "XGBoost cannot evaluate its default metric with weights by query, and would abort the process: "
-                    "add 'disable_default_eval_metric': 1 to the parameters"
-                )
-            return
+    booster: Any = None
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("xgboost"):
+        caller = frame.f_locals.get("self")
+        if booster is None and hasattr(caller, "save_config"):
+            booster = caller
+            if booster in _seen:
+                return
+            _seen.add(booster)
+        if frame.f_code.co_name == "train" and "evals" in frame.f_locals:
+            evaluated = [item[0] for item in frame.f_locals["evals"] or ()]
+            break
         frame = frame.f_back
+    else:
+        evaluated = [data]  # what a loop of the user's own evaluates is not to be seen
+    if booster is None or not any(len(d.get_weight()) and len(d.get_uint_info("group_ptr")) for d in evaluated):
+        return
+    learner = json.loads(booster.save_config())["learner"]
+    params = learner["learner_train_param"]
+    off = params.get("disable_default_eval_metric") == "1" or bool(learner.get("metrics"))
+    require(
+        off or params["objective"].startswith("rank:"),
+        "XGBoost cannot evaluate its default metric with weights by query, and would abort the process: "
+        "add 'disable_default_eval_metric': 1 to the parameters",
+    )
 
 
 def xgboost_objective(objective: str | Objective, *, n_threads: int | None = None) -> XGBoostObjective:
@@ -143,5 +164,4 @@ def xgboost_metric(*metrics: str | Metric, n_threads: int | None = None) -> XGBo
     >>> xgboost_metric("map", "mrr@10")  # doctest: +ELLIPSIS
     xgboost_metric(MAP(...), MRR(k=10, ...))
     """
-    require(len(metrics) > 0, "xgboost_metric needs at least one metric, such as 'ndcg@10'")
-    return XGBoostMetric(tuple(get_metric(m) for m in metrics), n_threads)
+    return XGBoostMetric(distinct(metrics), n_threads)

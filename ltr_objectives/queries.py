@@ -13,7 +13,9 @@ T = TypeVar("T")
 
 def _vector(name: str, values: ArrayLike) -> np.ndarray:
     try:
-        array = np.asarray(values, dtype=np.float64)
+        given = np.asarray(values)
+        require(given.dtype.kind != "c", f"{name} must be real numbers, got {given.dtype}")
+        array = given.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise LTRError(f"{name} must be numbers: {error}") from None
     require(array.ndim == 1, f"{name} must be one-dimensional, got shape {array.shape}")
@@ -24,9 +26,8 @@ def _finite(name: str, array: np.ndarray) -> None:
     bad = ~np.isfinite(array)
     if bad.any():
         row = int(np.argmax(bad))
-        raise LTRError(
-            f"{name} must be finite, but row {row} is {array[row]}; remove or repair {int(bad.sum())} such rows"
-        )
+        repair = "the model has diverged" if name == "scores" else f"remove or repair {int(bad.sum())} such rows"
+        raise LTRError(f"{name} must be finite, but row {row} is {array[row]}; {repair}")
 
 
 def _sizes(group: ArrayLike) -> np.ndarray:
@@ -51,7 +52,10 @@ def sizes_of(qid: ArrayLike) -> np.ndarray:
     if ids.dtype.kind == "f":
         _finite("qid", ids)
     starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
-    _, seen = np.unique(ids[starts], return_counts=True)
+    try:
+        _, seen = np.unique(ids[starts], return_counts=True)
+    except TypeError:
+        raise LTRError("qid must hold ids of one kind, numbers or strings, none of them missing") from None
     if (seen > 1).any():
         again = np.unique(ids[starts])[np.argmax(seen > 1)]
         raise LTRError(
@@ -100,7 +104,8 @@ class Queries:
         y = _vector("labels", labels)
         require(len(y) > 0, "labels is empty; a data set needs at least one row")
         _finite("labels", y)
-        require((group is None) != (qid is None), "pass either group= (sizes) or qid= (one id per row)")
+        require(group is not None or qid is not None, "pass group= (sizes) or qid= (one id per row)")
+        require(group is None or qid is None, "pass group= (sizes) or qid= (one id per row), not both")
         if qid is not None:
             sizes = sizes_of(qid)
         else:
@@ -109,7 +114,8 @@ class Queries:
         require(
             int(sizes.sum()) == len(y),
             f"{'group adds up to' if qid is None else 'qid has'} {int(sizes.sum())} rows, but labels has {len(y)}"
-            + ("; group must hold the sizes of consecutive queries" if qid is None else ""),
+            + ("; group holds the sizes of consecutive queries" if qid is None else "")
+            + ("; for one id per row use qid=" if len(sizes) == len(y) else ""),
         )
         self.labels = np.array(y, np.float64, order="C")
         self.labels.flags.writeable = False
@@ -131,7 +137,7 @@ class Queries:
         w = _vector("weight", weight)
         _finite("weight", w)
         require((w >= 0).all(), "weight must not be negative")
-        require(w.any(), "weight is zero everywhere; nothing could be learned")
+        require(w.any(), "weight is zero everywhere; give some query or row a weight above 0")
         if len(w) == len(sizes):
             return np.repeat(w, sizes)
         require(

@@ -1,10 +1,12 @@
 """Pairwise objectives with noise against Monte Carlo, and against each other where mathematics says they are equal."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from ltr_objectives import LambdaMART, YetiLoss, YetiRank, registry
+from ltr_objectives import LambdaMART, LTRError, YetiLoss, YetiRank, registry
 from ltr_objectives.kernels.rng import NOISES, add_noise, content_stream, stream, uniform
 
 
@@ -110,13 +112,31 @@ def test_yetiloss_without_noise_over_all_neighbors_is_lambdamart(rng):
     for metric_name in registry.metrics():
         for metric in registry.metric_class(metric_name).examples():
             limit = metric.label_limit
-            group = rng.integers(1, 50, 30)
+            group = rng.integers(1, 12, 10)
             labels = rng.choice(5, group.sum()) * (limit / 4 if limit is not None and limit < 4 else 1.0)
             scores = rng.normal(size=group.sum())
             a = YetiLoss(metric, noise=None, neighbors="all").gradient_hessian(scores, labels, group)
             b = LambdaMART(metric).gradient_hessian(scores, labels, group)
-            for x, y in zip(a, b, strict=True):
-                np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+            ends = np.cumsum(group)
+            lists = [
+                LambdaMART(metric).reference(scores[e - n : e], labels[e - n : e])
+                for e, n in zip(ends, group, strict=True)
+            ]
+            for x, y, z in zip(a, b, map(np.concatenate, zip(*lists, strict=True)), strict=True):
+                np.testing.assert_allclose(x, y, rtol=0, atol=1e-12)
+                np.testing.assert_allclose(x, z, rtol=1e-12, atol=1e-12)
+
+
+def test_presets_follow_their_other_parameters():
+    assert dataclasses.replace(LambdaMART(preset="lightgbm"), truncation=5) == LambdaMART(
+        preset="lightgbm", truncation=5
+    )
+    native = YetiLoss("ndcg", preset="catboost")
+    assert native.metric == registry.metric_class("ndcg")(gain_type="linear")
+    assert YetiLoss(registry.metric_class("ndcg")(), preset="catboost").metric.gain_type == "exp"
+    for make in (lambda: LambdaMART("map", preset="lightgbm"), lambda: YetiLoss("precision@5", preset="catboost")):
+        with pytest.raises(LTRError, match="metric \\(with preset"):
+            make()
 
 
 def test_yetirank_has_the_direction_of_the_change_of_expdcg(rng):

@@ -42,7 +42,8 @@ def test_labels_are_a_copy_that_nobody_changes():
         (([], [1]), "labels is empty"),
         (([[0, 1]], [2]), "labels must be one-dimensional"),
         ((["a", "b"], [2]), "labels must be numbers"),
-        (([0, 1],), "pass either group="),
+        (([0, 1],), "pass group= "),
+        (([0, 1, 2], [7, 7, 8]), "for one id per row use qid="),
     ],
 )
 def test_wrong_groups_and_labels(arguments, message):
@@ -57,7 +58,7 @@ def test_wrong_qid():
         Queries([0, 1, 2], qid=[1, 2])
     with pytest.raises(LTRError, match="qid must be finite"):
         Queries([0, 1], qid=[1.0, np.nan])
-    with pytest.raises(LTRError, match="either group"):
+    with pytest.raises(LTRError, match="not both"):
         Queries([0, 1], [2], qid=[1, 1])
 
 

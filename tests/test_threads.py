@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from ltr_objectives import LambdaMART, Queries
+from ltr_objectives import LambdaMART, LTRError, Queries
 from ltr_objectives.kernels.threads import available_threads, chunk_bounds
 
 
@@ -46,6 +46,13 @@ def test_after_a_fork():
     expected = work()  # the parent's threads exist when the child begins
     with multiprocessing.get_context("fork").Pool(2) as pool:
         assert pool.map(work, [2, 2]) == [expected] * 2
+
+
+def test_numbers_of_threads():
+    assert work(-1) == work(1) == work(64)
+    for wrong in (0, -2, 1.5, "two"):
+        with pytest.raises(LTRError, match="n_threads"):
+            work(wrong)
 
 
 def test_the_environment_bounds_the_threads(monkeypatch):

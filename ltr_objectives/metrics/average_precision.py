@@ -16,6 +16,9 @@ from ltr_objectives.queries import Queries
 class MAP(Metric):
     r"""Average precision: the mean, over the relevant documents, of the precision at their ranks.
 
+    scikit-learn's value differs for tied scores, since it takes the precision at the end of each tie for all of its
+    documents; no preset of it is offered.
+
     :math:`\frac{1}{\min(R, k)} \sum_{d \le k} [y_d > t] \, \mathrm{precision}(d)` with :math:`R` relevant documents.
 
     Parameters
@@ -41,8 +44,7 @@ class MAP(Metric):
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "lightgbm": {"ties": "input", "threshold": 0.5, "empty": 1.0},
         "xgboost": {"ties": "input", "empty": 1.0},
-        "catboost": {"ties": "worst", "threshold": 0.5},
-        "sklearn": {"ties": "worst", "normalizer": "relevant"},
+        "catboost": {"ties": "worst", "threshold": 0.5, "query_weights": "ignore"},
         "trec_eval": {"ties": "input", "normalizer": "relevant"},
     }
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import LTRError, choice, require, whole
+from ltr_objectives.errors import LTRError, choice, is_number, require, whole
 from ltr_objectives.kernels.swaps import swap_matrix
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import metric_values
@@ -45,11 +45,14 @@ class Metric(abc.ABC):
         document first, the more relevant one first.
     empty : float or "skip"
         The value of a query in which nothing is relevant. With "skip" it is NaN per query and left out of the mean.
+    query_weights : "mean" or "ignore"
+        In the mean over queries each counts by the mean weight of its rows, or all count the same.
     """
 
     k: int | None = None
     ties: str = "average"
     empty: float | str = 0.0
+    query_weights: str = "mean"
 
     name: ClassVar[str]
     kind: ClassVar[int]
@@ -67,8 +70,11 @@ class Metric(abc.ABC):
             whole("k", self.k)
             object.__setattr__(self, "k", int(self.k))
         choice("ties", self.ties, TIES)
+        choice("query_weights", self.query_weights, ("mean", "ignore"))
+        threshold = getattr(self, "threshold", 0.0)
+        require(is_number(threshold), f"threshold={threshold!r} must be a finite number")
         require(
-            self.empty == "skip" or (isinstance(self.empty, (int, float)) and np.isfinite(self.empty)),
+            self.empty == "skip" or is_number(self.empty),
             f"empty={self.empty!r} must be a number or 'skip'",
         )
 
@@ -157,10 +163,12 @@ class Metric(abc.ABC):
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
         """The mean over queries, weighted by query weight where there is one."""
         values = self.values(queries, scores, n_threads=n_threads)
-        weight = queries.weight_by_query
+        weight = queries.weight_by_query if self.query_weights == "mean" else None
         weight = np.ones(len(values)) if weight is None else weight
         counted = ~np.isnan(values)
-        require(weight[counted].sum() > 0, f"{self}: every query is empty and skipped; there is no mean")
+        require(
+            weight[counted].sum() > 0, f"{self}: every query is empty and skipped, or has weight 0; there is no mean"
+        )
         return float(np.average(values[counted], weights=weight[counted]))
 
     def swap_changes(self, labels: ArrayLike) -> np.ndarray:
@@ -179,13 +187,15 @@ class Metric(abc.ABC):
         return out
 
     def with_convention(self, library: str) -> "Metric":
-        """This metric with the conventions of a library, such as "lightgbm"."""
+        """This metric with the conventions of a library, such as "lightgbm"; what differs from our default stays."""
         known = {name for c in all_metric_classes() for name in c.conventions}
         choice("convention", library, tuple(sorted(known)))
         if library not in self.conventions:
             having = ", ".join(sorted(self.conventions)) or "no library"
             raise LTRError(f"{library} has no {self.name}; conventions for {self.name}: {having}")
-        return replace(self, **self.conventions[library])
+        default = {f.name: f.default for f in fields(self)}
+        stated = self.conventions[library].items()
+        return replace(self, **{name: value for name, value in stated if getattr(self, name) == default[name]})
 
     def settings(self) -> dict[str, Any]:
         """Parameters by name."""

@@ -39,7 +39,7 @@ class Precision(Metric):
     kind: ClassVar[int] = LINEAR
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "xgboost": {"ties": "input", "short_lists": "shrink"},
-        "catboost": {"ties": "worst", "threshold": 0.5, "short_lists": "shrink"},
+        "catboost": {"ties": "worst", "threshold": 0.5, "short_lists": "shrink", "query_weights": "ignore"},
         "trec_eval": {"ties": "input"},
     }
 
@@ -93,7 +93,7 @@ class Recall(Metric):
     cutoff: ClassVar[str] = "required"
     kind: ClassVar[int] = LINEAR
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
-        "catboost": {"ties": "worst", "threshold": 0.5, "empty": 1.0},
+        "catboost": {"ties": "worst", "threshold": 0.5, "empty": 1.0, "query_weights": "ignore"},
         "trec_eval": {"ties": "input"},
     }
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice, positive, share
+from ltr_objectives.errors import choice, positive, require, share
 from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -82,12 +82,15 @@ class ERR(Metric):
     name: ClassVar[str] = "err"
     kind: ClassVar[int] = CASCADE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {"catboost": {"ties": "worst", "grades": "identity"}}
-    beyond_limit: ClassVar[str] = "set max_label, or grades='linear' or 'exp' for labels that are no probabilities"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         choice("grades", self.grades, ("exp", "linear", "identity"))
         positive("max_label", self.max_label)
+        require(
+            self.grades != "exp" or self.max_label <= gains.LARGEST_EXPONENT,
+            f"max_label={self.max_label!r} must be at most {gains.LARGEST_EXPONENT:g} with grades='exp'",
+        )
 
     @classmethod
     def examples(cls) -> tuple[Metric, ...]:
@@ -99,8 +102,14 @@ class ERR(Metric):
         )
 
     @property
+    def beyond_limit(self) -> str:  # type: ignore[override]
+        if self.grades == "identity":
+            return f"they are taken as probabilities; for grades pass {type(self).__name__}(grades='exp', max_label=4)"
+        return f"set max_label, as in {type(self).__name__}(max_label=5)"
+
+    @property
     def label_limit(self) -> float | None:
-        return 1.0 if self.grades == "identity" else min(self.max_label, gains.LARGEST_EXPONENT)
+        return 1.0 if self.grades == "identity" else self.max_label
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         if self.grades == "identity":

@@ -33,7 +33,8 @@ def evaluate(
     weight : array of shape (queries,) or (rows,), optional
         Queries count by their weight, or by the mean weight of their rows.
     convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines the metric.
+        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines the metric. Options of a
+        metric object that differ from their default stay.
     per_query : bool
         Return the value of each query instead of the mean; float64, shape (queries,).
     n_threads : int, optional

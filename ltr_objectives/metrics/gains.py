@@ -10,11 +10,12 @@ LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand o
 def check_gain(gain: object) -> None:
     """A name, or a table of non-decreasing gains by label."""
     if isinstance(gain, str):
-        choice("gain", gain, ("exp", "linear"))
+        choice("gain_type", gain, ("exp", "linear"))
         return
     table = np.asarray(gain, np.float64)
     require(
-        table.ndim == 1 and len(table) > 0, "gain must be 'exp', 'linear' or a table: one number per label 0, 1, 2, ..."
+        table.ndim == 1 and len(table) > 0,
+        "gain_type must be 'exp', 'linear' or a table: one number per label 0, 1, 2, ...",
     )
     require(np.isfinite(table).all() and (table >= 0).all() and (np.diff(table) >= 0).all(),
             "a gain table must be finite, not negative and not decrease with the label")  # fmt: skip
@@ -33,7 +34,8 @@ def apply_gain(gain: str | tuple[float, ...], labels: np.ndarray) -> np.ndarray:
         return np.exp2(labels) - 1.0 if gain == "exp" else labels
     index = labels.astype(np.int64)
     require(
-        (index == labels).all(), "a gain table needs whole-numbered labels; use gain='exp' or 'linear' for fractions"
+        (index == labels).all(),
+        "a gain table needs whole-numbered labels; use gain_type='exp' or 'linear' for fractions",
     )
     return np.asarray(gain, np.float64)[index]
 
@@ -41,12 +43,12 @@ def apply_gain(gain: str | tuple[float, ...], labels: np.ndarray) -> np.ndarray:
 def check_discount(discount: object) -> None:
     """A name, or a table of non-increasing discounts by rank."""
     if isinstance(discount, str):
-        choice("discount", discount, ("log2", "reciprocal"))
+        choice("discount_type", discount, ("log2", "reciprocal"))
         return
     table = np.asarray(discount, np.float64)
     require(
         table.ndim == 1 and len(table) > 0,
-        "discount must be 'log2', 'reciprocal' or a table: one number per rank 1, 2, ...",
+        "discount_type must be 'log2', 'reciprocal' or a table: one number per rank 1, 2, ...",
     )
     require(np.isfinite(table).all() and (table >= 0).all() and (np.diff(table) <= 0).all(),
             "a discount table must be finite, not negative and not increase with the rank")  # fmt: skip

@@ -5,13 +5,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import share
+from ltr_objectives.errors import share, whole
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import best_linear
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
+
+SMALLEST = 1e-290  # an ideal below has no reciprocal; nothing can be learned from such gains
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class DCG(Metric):
         "catboost": {"gain_type": "linear", "ties": "worst"},
         "sklearn": {"gain_type": "linear", "ties": "average"},
     }
-    beyond_limit: ClassVar[str] = "the gain of a larger one is not defined; pass gain='linear' or a longer table"
+    beyond_limit: ClassVar[str] = "the gain of a larger one is not defined; pass gain_type='linear' or a longer table"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,13 +80,16 @@ class DCG(Metric):
 class NDCG(DCG):
     r"""DCG over the largest possible DCG of the query.
 
+    LightGBM and XGBoost add the 1 of a query with nothing relevant without its weight; where queries have weights,
+    their conventions here weigh it like any other.
+
     Parameters
     ----------
     k, ties, empty, gain_type, discount_type
         As in :class:`DCG`.
     ideal_k : int, optional
         Cutoff of the ideal, where it differs from ``k``: LightGBM and XGBoost train with the ideal at their truncation
-        level but with discounts at all ranks.
+        level but with discounts at all ranks. Values may then exceed 1.
 
     Examples
     --------
@@ -94,8 +99,20 @@ class NDCG(DCG):
 
     ideal_k: int | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ideal_k is not None:
+            whole("ideal_k", self.ideal_k)
+
+    @classmethod
+    def examples(cls) -> tuple[Metric, ...]:
+        return (*super().examples(), cls(ideal_k=2))
+
+    @property
+    def maximum(self) -> float | None:  # type: ignore[override]
+        return 1.0 if self.ideal_k is None else None  # an ideal of fewer ranks can be exceeded
+
     name: ClassVar[str] = "ndcg"
-    maximum: ClassVar[float | None] = 1.0
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "lightgbm": {"gain_type": "exp", "ties": "input", "empty": 1.0},
         "xgboost": {"gain_type": "exp", "ties": "input", "empty": 1.0},
@@ -110,7 +127,7 @@ class NDCG(DCG):
             discount = np.where(ranks <= self.ideal_k, self.discount(ranks), 0.0)
         best = np.empty(len(queries))
         run(best_linear, queries.ptr, (queries.ptr, gain, discount, best))
-        return np.divide(1.0, best, out=np.zeros(len(queries)), where=best > 0)
+        return np.divide(1.0, best, out=np.zeros(len(queries)), where=best > SMALLEST)
 
     def reference(self, labels: np.ndarray) -> float:
         k = self.ideal_k or self.k

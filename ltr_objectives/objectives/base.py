@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import choice
+from ltr_objectives.errors import LTRError, choice, require
 from ltr_objectives.queries import Queries
 
 
@@ -86,7 +86,17 @@ class Objective(abc.ABC):
         if weight is not None:
             grad *= weight
             hess *= weight
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = np.isfinite(grad.sum()) and np.isfinite(hess.sum())
+        require(finite, "gradients are beyond the range of float64: scale scores, labels or gains down")
         return grad, hess
+
+    def __call__(self, *_: object, **__: object) -> None:
+        """Libraries take the adapters, not the objective itself; this says so."""
+        raise LTRError(
+            f"{type(self).__name__} is no function of a library; wrap it by xgboost_objective(...), "
+            "lightgbm_objective(...) or catboost_objective(..., pool) of ltr_objectives.adapters"
+        )
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         """What each row's gradient and Hessian are multiplied by."""

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ltr_objectives.errors import choice
 from ltr_objectives.metrics.base import Metric, Terms
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Objective, Parity, from_preset
@@ -16,6 +17,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "lightgbm": {"metric": "ndcg", "truncation": 30, "score_norm": True, "lambda_norm": True, "hessian": "exact"},
     "xgboost": {"metric": "ndcg", "truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
 }
+NATIVE_METRICS = {"lightgbm": ("ndcg",), "xgboost": ("ndcg", "map")}
 DEFAULTS: dict[str, Any] = {"metric": "ndcg", "score_norm": False, "lambda_norm": False, "hessian": "exact"}
 
 
@@ -44,7 +46,7 @@ class LambdaMART(PairwiseObjective):
     score_norm : bool
         Divide each weight by ``0.01 + |s_hi - s_lo|``, unless all scores of the query are equal.
     lambda_norm : bool
-        Multiply the gradients of a query by ``log2(1 + S) / S`` with S the sum of its absolute gradients.
+        Multiply gradients and Hessians of a query by ``log2(1 + S) / S`` with S the sum of its absolute gradients.
     hessian : "exact", "double" or "ones"
         The formula's, twice that (XGBoost's choice: half the step), or 1 for each row.
     preset : "lightgbm" or "xgboost", optional
@@ -76,9 +78,9 @@ class LambdaMART(PairwiseObjective):
         from_preset(self, PRESETS, DEFAULTS)
         super().__post_init__()
         metric = get_metric(self.metric)
-        if self.preset and isinstance(metric, NDCG) and metric.k is None and metric.ideal_k is None:
-            metric = replace(metric, ideal_k=self.truncation)
         object.__setattr__(self, "metric", metric)
+        if self.preset is not None:
+            choice(f"metric (with preset {self.preset!r})", metric.name, NATIVE_METRICS[self.preset])
 
     @classmethod
     def examples(cls) -> tuple[Objective, ...]:
@@ -99,18 +101,26 @@ class LambdaMART(PairwiseObjective):
             Parity(
                 "lightgbm",
                 {"objective": "lambdarank", "lambdarank_truncation_level": 5},
-                replace(lightgbm, metric="ndcg", truncation=5),
+                replace(lightgbm, truncation=5),
                 1e-3,
             ),
             Parity("xgboost", {"objective": "rank:ndcg"}, xgboost, 1e-5),
             Parity("xgboost", {"objective": "rank:map"}, cls("map", preset="xgboost"), 1e-5, binary=True),
         )
 
+    @property
+    def weighing_metric(self) -> Metric:
+        """The metric whose change weighs the pairs: with a preset, NDCG over the ideal at the truncation level."""
+        metric = get_metric(self.metric)
+        if self.preset and isinstance(metric, NDCG) and metric.k is None and metric.ideal_k is None:
+            return replace(metric, ideal_k=self.truncation)
+        return metric
+
     def terms(self, queries: Queries) -> Terms:
-        return get_metric(self.metric).terms(queries)
+        return self.weighing_metric.terms(queries)
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
-        return brute_force_changes(get_metric(self.metric), labels)
+        return brute_force_changes(self.weighing_metric, labels)
 
     @property
     def label_limit(self) -> float | None:

@@ -1,6 +1,6 @@
 r"""YetiLoss: YetiRank for any metric, by the exact change of the metric in randomised rankings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,16 +9,23 @@ from ltr_objectives.errors import choice
 from ltr_objectives.kernels.swaps import CATBOOST_MAP, CATBOOST_MRR
 from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric, Terms
-from ltr_objectives.metrics.cascade import ERR, MRR
-from ltr_objectives.metrics.linear import DCG, NDCG
+from ltr_objectives.metrics.cascade import MRR
 from ltr_objectives.objectives.base import Objective, Parity, from_preset
 from ltr_objectives.objectives.pairwise import PairwiseObjective, brute_force_changes, metric_examples
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric
 
 CHANGES = ("exact", "catboost")
-PRESETS: dict[str, dict[str, Any]] = {"catboost": {"neighbors": 1, "permutations": 10, "change": "catboost"}}
-DEFAULTS: dict[str, Any] = {"neighbors": "all", "permutations": 10, "change": "exact"}
+PRESETS: dict[str, dict[str, Any]] = {
+    "catboost": {"metric": "ndcg", "neighbors": 1, "permutations": 10, "change": "catboost"}
+}
+# How CatBoost's modes read labels; in MRR and MAP everything above 0 is relevant, unlike in its metrics of that name.
+CATBOOST_READS: dict[str, dict[str, str]] = {
+    "ndcg": {"gain_type": "linear"},
+    "dcg": {"gain_type": "linear"},
+    "err": {"grades": "identity"},
+}
+DEFAULTS: dict[str, Any] = {"metric": "ndcg@10", "neighbors": "all", "permutations": 10, "change": "exact"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class YetiLoss(PairwiseObjective):
     Parameters
     ----------
     metric : str or Metric
-        What to optimise.
+        What to optimise; "ndcg@10" by default.
     permutations : int
         Rankings per iteration.
     noise : "logistic", "gaussian", "gumbel" or None
@@ -49,7 +56,8 @@ class YetiLoss(PairwiseObjective):
     hessian : "exact", "double" or "ones"
         The formula's, twice that, or 1 for each row.
     preset : "catboost", optional
-        Set everything that is not given as in CatBoost's YetiRank with a mode.
+        Set everything that is not given as in CatBoost's YetiRank with a mode. A metric given by name reads labels as
+        that mode does: linear gains in NDCG and DCG, labels as probabilities in ERR.
     seed : int
         Of the noise.
 
@@ -60,7 +68,7 @@ class YetiLoss(PairwiseObjective):
     (array([ 0.25, -0.25]), array([0.125, 0.125]))
     """
 
-    metric: str | Metric = "ndcg@10"
+    metric: str | Metric | None = None
     permutations: int | None = None
     noise: str | None = "logistic"
     noise_scale: float = 1.0
@@ -76,7 +84,12 @@ class YetiLoss(PairwiseObjective):
         from_preset(self, PRESETS, DEFAULTS)
         super().__post_init__()
         choice("change", self.change, CHANGES)
-        object.__setattr__(self, "metric", get_metric(self.metric))
+        metric = get_metric(self.metric)
+        if self.preset == "catboost" and isinstance(self.metric, str):
+            metric = replace(metric, **CATBOOST_READS.get(metric.name, {}))  # type: ignore[arg-type]
+        if self.preset is not None:
+            choice(f"metric (with preset {self.preset!r})", metric.name, ("ndcg", "dcg", "err", "mrr", "map"))
+        object.__setattr__(self, "metric", metric)
 
     @classmethod
     def examples(cls) -> tuple[Objective, ...]:
@@ -91,24 +104,26 @@ class YetiLoss(PairwiseObjective):
 
     @classmethod
     def parities(cls) -> tuple[Parity, ...]:
-        modes: tuple[tuple[str, Metric, dict[str, bool]], ...] = (
-            ("NDCG", NDCG(gain_type="linear"), {}),
-            ("DCG", DCG(gain_type="linear"), {}),
-            ("ERR", ERR(grades="identity"), {"probability": True}),
-            ("MRR", MRR(), {}),
-            ("MAP", MAP(), {}),
+        modes = (
+            ("NDCG", False),
+            ("DCG", False),
+            ("ERR", True),
+            ("MRR", False),
+            ("MRR", True),
+            ("MAP", False),
+            ("MAP", True),
         )
         return tuple(
             Parity(
                 "catboost",
                 {"loss_function": f"YetiRank:mode={mode};noise=No;permutations=1;num_neighbors={count}"},
-                cls(metric, noise=None, neighbors=near, preset="catboost"),
+                cls(mode.lower(), noise=None, neighbors=near, preset="catboost"),
                 1e-5,
                 per_leaf=True,
                 since="1.2.1",
-                **kind,
+                probability=probability,
             )
-            for mode, metric, kind in modes
+            for mode, probability in modes
             for near, count in ((1, 1), (3, 3), ("all", -1))
         )
 
