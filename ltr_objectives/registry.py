@@ -23,6 +23,7 @@ OBJECTIVES = {
     "yetirank": "yetirank:YetiRank",
     "yetiloss": "yetiloss:YetiLoss",
     "queryrmse": "queryrmse:QueryRMSE",
+    "ranknet": "ranknet:RankNet",
 }
 METRICS = {
     "ndcg": "linear:NDCG",

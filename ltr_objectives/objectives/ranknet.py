@@ -1,0 +1,102 @@
+r"""RankNet: pairwise logistic loss over all pairs of different labels."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ltr_objectives.errors import choice
+from ltr_objectives.kernels.swaps import HEAD
+from ltr_objectives.metrics.base import Terms
+from ltr_objectives.objectives.base import Objective, Parity, from_preset
+from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.queries import Queries
+
+PAIR_WEIGHTS = ("equal", "difference")
+PRESETS: dict[str, dict[str, Any]] = {
+    "xgboost": {"truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
+}
+DEFAULTS: dict[str, Any] = {"score_norm": False, "lambda_norm": False, "hessian": "exact"}
+
+
+@dataclass(frozen=True)
+class RankNet(PairwiseObjective):
+    r"""RankNet (Burges et al., "Learning to Rank using Gradient Descent", ICML 2005).
+
+    .. math:: \sum_{y_{hi} > y_{lo}} w_{hi,lo} \log \left(1 + e^{-\sigma (s_{hi} - s_{lo})}\right)
+
+    with all weights 1, or :math:`w = y_{hi} - y_{lo}`. Gradient and Hessian as in LambdaMART, with :math:`w` in place
+    of the change of a metric. The sum over all pairs of a query is not divided by their number; see ``lambda_norm``.
+
+    Parameters
+    ----------
+    weights : "equal" or "difference"
+        Every pair counts the same, or by the difference of its labels.
+    sigma : float
+        Steepness of the logistic function, above 0.
+    truncation : int, optional
+        Only pairs with a document among the first this many of the ranking count; by default all pairs.
+    score_norm : bool
+        Divide each weight by ``0.01 + |s_hi - s_lo|``, unless all scores of the query are equal.
+    lambda_norm : bool
+        Multiply the gradients of a query by ``log2(1 + S) / S`` with S the sum of its absolute gradients.
+    hessian : "exact", "double" or "ones"
+        The formula's, twice that, or 1 for each row.
+    preset : "xgboost", optional
+        Set everything that is not given as in XGBoost's rank:pairwise.
+    seed : int
+        Unused, since nothing is random; here so that all objectives take it.
+
+    Examples
+    --------
+    >>> grad, hess = RankNet().gradient_hessian([0.0, 0.0], [0, 1], group=[2])
+    >>> grad, hess
+    (array([ 0.5, -0.5]), array([0.25, 0.25]))
+    """
+
+    weights: str = "equal"
+    sigma: float = 1.0
+    truncation: int | None = None
+    score_norm: bool | None = None
+    lambda_norm: bool | None = None
+    hessian: str | None = None
+    preset: str | None = None
+    seed: int = 0
+
+    name: ClassVar[str] = "ranknet"
+
+    def __post_init__(self) -> None:
+        from_preset(self, PRESETS, DEFAULTS)
+        super().__post_init__()
+        choice("weights", self.weights, PAIR_WEIGHTS)
+
+    @classmethod
+    def examples(cls) -> tuple[Objective, ...]:
+        return (
+            cls(),
+            cls("difference", sigma=2.0, truncation=3),
+            cls(score_norm=True, hessian="ones"),
+            cls("difference", lambda_norm=True),
+            cls(preset="xgboost"),
+        )
+
+    @classmethod
+    def parities(cls) -> tuple[Parity, ...]:
+        return (Parity("xgboost", {"objective": "rank:pairwise"}, cls(preset="xgboost"), 1e-5),)
+
+    def terms(self, queries: Queries) -> Terms:
+        return queries.once(("ranknet", self.weights), lambda: self._terms(queries))
+
+    def _terms(self, queries: Queries) -> Terms:
+        ones = np.ones(len(queries))
+        flat = np.ones(queries.longest)
+        if self.weights == "difference":
+            return Terms(HEAD, queries.labels.copy(), flat, ones, 0.0 * ones)
+        steps = np.unique(queries.labels, return_inverse=True)[1].astype(
+            np.float64
+        )  # differ by at least 1, capped at 1
+        return Terms(HEAD, steps, flat, ones, 0.0 * ones, cap=1.0)
+
+    def pair_weights(self, labels: np.ndarray) -> np.ndarray:
+        gap = np.abs(labels[:, None] - labels)
+        return gap if self.weights == "difference" else (gap > 0).astype(np.float64)
