@@ -23,6 +23,7 @@ OBJECTIVES = {
     "yetirank": "yetirank:YetiRank",
     "yetiloss": "yetiloss:YetiLoss",
     "queryrmse": "queryrmse:QueryRMSE",
+    "plrank": "plrank:PLRank",
 }
 METRICS = {
     "ndcg": "linear:NDCG",

@@ -1,6 +1,7 @@
 r"""What the pairwise objectives share: weighted logistic losses over pairs of documents, with or without noise."""
 
 import abc
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,13 @@ class PairwiseObjective(Objective):
         for name in ("score_norm", "lambda_norm"):
             choice(name, getattr(self, name), (True, False))
         whole("seed", self.seed, 0)
+
+    @property
+    def random(self) -> bool:
+        return self.noise is not None
+
+    def without_noise(self) -> Objective:
+        return replace(self, noise=None) if self.random else self  # type: ignore[type-var]
 
     @abc.abstractmethod
     def terms(self, queries: Queries) -> Terms:
