@@ -13,12 +13,12 @@ and for a document of mass e at rank i, with a = rho DR_i - RI_i (eqs. 6, 9, 10)
 
 A document beyond the last rank K has PR_{i+1} = 0, the sums at K, and e a instead of 2 e a. What it adds depends on the
 ranking only through RI, DR, RS, DS, DN DR and DN RI at K, so these are added up over the rankings once and given to all
-documents; only the K placed ones are visited in each ranking. That makes O(N K log n + n log n) instead of O(N (n + K)).
+documents; only the K placed ones are visited in each ranking. That makes O(N K log n + n log n), not O(N (n + K)).
 
 To give such sums to a document that some of the rankings placed and take them back there would cancel badly: its mass
 may be far above the mass S_K of the rankings that placed it early. But a document is open at K only if e <= S_K, in
-floating point too. So rankings are sorted by S_K and each document takes the sums of those with S_K >= e only; then each
-term is at most of order 1, and what is taken back is exactly what was given.
+floating point too. So rankings are sorted by S_K and each document takes the sums of those with S_K >= e only; then
+each term is at most of order 1, and what is taken back is what was given.
 """
 
 import math

@@ -57,7 +57,8 @@ class PairwiseObjective(Objective):
         return self.noise is not None
 
     def without_noise(self) -> Objective:
-        return replace(self, noise=None) if self.random else self  # type: ignore[type-var]
+        settings: dict[str, Any] = {"noise": None}
+        return replace(self, **settings) if self.random else self
 
     @abc.abstractmethod
     def terms(self, queries: Queries) -> Terms:

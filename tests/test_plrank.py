@@ -1,0 +1,271 @@
+"""PL-Rank against exact enumeration, quadrature and finite differences; its sampler against exact probabilities."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ltr_objectives import LTRError, PLRank, Queries
+from ltr_objectives.kernels.plackett_luce import (
+    VARIATES,
+    build,
+    change,
+    find,
+    lattice,
+    leaves,
+    place_narrow,
+    place_wide,
+    share,
+)
+from ltr_objectives.kernels.rng import stream
+
+LABELS = np.array([0.0, 3.0, 1.0, 2.0, 0.0])
+
+
+def exact_rankings(scores, ranks):
+    """All rankings of the first ``ranks`` documents and their probabilities."""
+    rankings, probabilities = [], []
+    for y in itertools.permutations(range(len(scores)), ranks):
+        p = 1.0
+        for i in range(ranks):
+            rest = [d for d in range(len(scores)) if d not in y[:i]]
+            e = np.exp(scores[rest] - scores[rest].max())
+            p *= e[rest.index(y[i])] / e.sum()
+        rankings.append(y)
+        probabilities.append(p)
+    return np.array(rankings, np.int64), np.array(probabilities)
+
+
+def enumerated(objective, scores, labels):
+    """The objective with its sampler replaced by all rankings."""
+    grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
+    rankings, probabilities = exact_rankings(-np.sort(-scores), len(objective.theta(len(scores))))
+    objective.fill_given(Queries(labels, [len(labels)]), scores, grad, hess, rankings, probabilities)
+    return grad, hess
+
+
+@pytest.mark.parametrize("hessian", ["exact", "absolute", "clipped", "likelihood", "ones"])
+@pytest.mark.parametrize("options", [{}, {"normalize": False}, {"gain": "linear", "discount": (1.0, 0.0, 3.0, 2.0)}])
+def test_with_all_rankings_it_equals_enumeration(hessian, options, rng):
+    for n, scale in itertools.product((2, 3, 4, 5), (0.0, 1.0, 50.0, 290.0, 1e4, 1e30)):
+        for k in range(1, n + 1):
+            objective = PLRank(k, hessian=hessian, **options)
+            scores, labels = np.round(rng.uniform(-1, 1, n), 1) * scale, rng.integers(0, 5, n).astype(float)
+            for ours, exact in zip(
+                enumerated(objective, scores, labels), objective.reference(scores, labels), strict=True
+            ):
+                np.testing.assert_allclose(ours, exact, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("variates", VARIATES)
+@pytest.mark.parametrize("hessian", ["exact", "likelihood"])
+def test_sampling_converges_to_enumeration(variates, hessian):
+    # fixed seeds; each test makes 82 comparisons, of which one is beyond 4 standard errors once in 200 runs
+    count = 2000
+    for n in (4, 5):
+        scores, labels = np.array([0.5, -0.3, 1.2, 0.0, 2.0])[:n], LABELS[:n]
+        for k in range(1, n + 1):
+            objective = PLRank(k, hessian=hessian, samples=100, variates=variates)
+            queries = Queries(np.tile(labels, count), np.full(count, n))
+            ours = objective.compute(queries, np.tile(scores, count))
+            for x, exact in zip(ours, objective.reference(scores, labels), strict=True):
+                x = x.reshape(count, n)
+                error = x.std(axis=0) / np.sqrt(count)
+                assert (np.abs(x.mean(axis=0) - exact) < 4 * error + 1e-12).all()
+                assert error.max() < 1e-3
+
+
+def expected_reward(objective, scores, labels):
+    """By quadrature, for any number of documents: document d arrives at the exponential time T_d with rate e^s_d.
+
+    Its rank is one more than the number of earlier arrivals, which are independent given T_d.
+    """
+    theta = objective.theta(len(scores))
+    queries = Queries(labels, [len(labels)])
+    gain, _, scale = objective.rewards(queries)
+    log_t = np.arange(-scores.max() - 40, -scores.min() + 5, 0.01)
+    total = 0.0
+    for d in np.flatnonzero(gain):
+        rate = np.exp(scores + log_t[:, None])
+        density = rate[:, d] * np.exp(-rate[:, d]) * 0.01
+        early = -np.expm1(-np.delete(rate, d, axis=1))
+        count = np.zeros((len(log_t), len(theta)))  # chance of this many earlier arrivals
+        count[:, 0] = 1.0
+        for p in early.T:
+            count[:, 1:] = count[:, 1:] * (1 - p)[:, None] + count[:, :-1] * p[:, None]
+            count[:, 0] *= 1 - p
+        total += gain[d] * float(density @ (count @ theta))
+    return total * scale[0]
+
+
+def differences(objective, scores, labels, step=1e-3):
+    """First and second differences of the loss."""
+    grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
+    middle = -expected_reward(objective, scores, labels)
+    for d in range(len(scores)):
+        moved = np.eye(len(scores))[d] * step
+        up, down = (-expected_reward(objective, scores + sign * moved, labels) for sign in (1, -1))
+        grad[d], hess[d] = (up - down) / (2 * step), (up - 2 * middle + down) / step**2
+    return grad, hess
+
+
+@pytest.mark.parametrize("objective", [PLRank(3, hessian="exact"), PLRank(2, hessian="exact", normalize=False)])
+def test_the_reference_is_the_derivative_of_the_expected_reward(objective):
+    scores = np.array([0.5, -0.3, 1.2, 0.0, 2.0])
+    (grad, hess), (g, h) = differences(objective, scores, LABELS), objective.reference(scores, LABELS)
+    np.testing.assert_allclose(g, grad, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(h, hess, rtol=1e-4, atol=1e-6)
+
+
+def test_long_lists_converge_to_the_derivative_of_the_expected_reward(rng):
+    n, count = 25, 300
+    scores, labels = rng.normal(size=n), rng.choice(4, n, p=[0.5, 0.3, 0.1, 0.1]).astype(float)
+    objective = PLRank(10, hessian="exact")
+    ours = objective.compute(Queries(np.tile(labels, count), np.full(count, n)), np.tile(scores, count))
+    for x, exact in zip(ours, differences(objective, scores, labels), strict=True):
+        x = x.reshape(count, n)
+        error = x.std(axis=0) / np.sqrt(count)
+        assert (np.abs(x.mean(axis=0) - exact) < 4 * error + 1e-6).all()
+        assert np.abs(exact).max() > 20 * error.max()
+
+
+def drawn(scores, ranks, count, wide, seed=5):
+    """Rankings of places in descending order of scores, by either sampler."""
+    n = len(scores)
+    s = -np.sort(-scores)
+    mass, size = np.exp(s - s[0]), leaves(n)
+    tree = np.empty(2 * size)
+    build(tree, size, mass, n)
+    key = np.uint64(stream(np.uint64(seed), np.uint64(0), np.uint64(0)))
+    unused, nothing = np.zeros(ranks, np.int64), np.full(ranks, -1)
+    y, e, m, shrink = np.empty(ranks, np.int64), np.empty(ranks), np.empty(ranks), np.empty(ranks)
+    out = np.empty((count, ranks), np.int64)
+    for j in range(count):
+        u = np.array([share(key, j, k, count, ranks, 0, unused, unused) for k in range(ranks)])
+        if wide:
+            place_wide(s, np.ones(n, bool), nothing, u, y, e, m, shrink)
+        else:
+            place_narrow(tree, size, mass, nothing, u, y, e, m, shrink)
+        out[j] = y
+    return out
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize(
+    "scores",
+    [[0.0, 0.0, 0.0, 0.0], [1.0, 0.5, -0.5, 0.0, 0.3], [30.0, 0.0, 0.5, -0.5, 1.0], [50.0, 0.0, 0.4, -50.0, -50.3]],
+    ids=["ties", "close", "one dominates", "gaps of 50"],
+)
+def test_rankings_have_their_probabilities(scores, wide):
+    scores = -np.sort(-np.array(scores))
+    count = 20_000
+    for ranks in (2, 4):
+        rankings, probability = exact_rankings(scores, ranks)
+        seen = {tuple(y): 0 for y in rankings}
+        for y in drawn(scores, ranks, count, wide):
+            seen[tuple(y)] += 1
+        expected, observed = probability * count, np.array(list(seen.values()))
+        common = expected >= 5
+        rare = expected[~common].sum()
+        assert observed[~common].sum() <= stats.poisson.ppf(1 - 1e-6, rare)
+        expected, observed = np.append(expected[common], rare), np.append(observed[common], observed[~common].sum())
+        cells = expected > 0
+        statistic = np.sum((observed - expected)[cells] ** 2 / np.maximum(expected[cells], 1.0))
+        # a fixed seed; a true sampler fails with probability 1e-4
+        assert stats.chi2.sf(statistic, max(1, common.sum() - 1)) > 1e-4
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 100])
+def test_the_tree_finds_every_document_and_only_open_ones(n, rng):
+    mass, size = rng.uniform(1e-280, 1, n) * 10.0 ** -rng.integers(0, 130, n), leaves(n)
+    tree = np.empty(2 * size)
+    build(tree, size, mass, n)
+    before = tree.copy()
+    ends = np.cumsum(mass) / mass.sum()
+    for u in (1e-300, *rng.uniform(size=50), 1 - 1e-16):
+        i = find(tree, size, u)
+        assert (0 if i == 0 else ends[i - 1]) - 1e-12 <= u <= ends[i] + 1e-12
+    order = rng.permutation(n)
+    for t, i in enumerate(order):
+        assert tree[1] == pytest.approx(mass[order[t:]].sum(), rel=1e-13, abs=0)
+        for u in (1e-300, 0.5, 1 - 1e-16):
+            assert find(tree, size, u) in order[t:]
+        change(tree, size, i, 0.0)
+    assert tree[1] == 0.0
+    for i in order:
+        change(tree, size, i, mass[i])
+    assert np.array_equal(tree, before)
+
+
+@pytest.mark.parametrize("rankings", [1, 2, 7, 200])
+def test_a_lattice_meets_each_stratum_once_and_stays_inside_0_and_1(rankings):
+    step, start = np.zeros(5, np.int64), np.zeros(5, np.int64)
+    for query in range(30):
+        key = np.uint64(stream(np.uint64(1), np.uint64(2), np.uint64(query)))
+        lattice(key, rankings, 5, step, start)
+        for k in range(5):
+            u = np.array([share(key, j, k, rankings, 5, VARIATES["lattice"], step, start) for j in range(rankings)])
+            assert ((u > 0) & (u < 1)).all()
+            assert sorted((u * rankings).astype(int)) == list(range(rankings))
+
+
+def test_variates_lower_the_variance(rng):
+    # measured: antithetic .90 of the independent variance, lattice .XX
+    count, n = 1000, 30
+    scores, labels = rng.normal(size=n), rng.choice(4, n, p=[0.5, 0.3, 0.1, 0.1]).astype(float)
+    queries = Queries(np.tile(labels, count), np.full(count, n))
+    variance = {}
+    for variates in VARIATES:
+        grad, _ = PLRank(5, variates=variates).compute(queries, np.tile(scores, count))
+        variance[variates] = grad.reshape(count, n).var(axis=0).sum()
+    print(variance)
+    assert variance["antithetic"] < 0.95 * variance["independent"]
+    assert variance["lattice"] < 0.6 * variance["independent"]
+
+
+def test_narrow_and_wide_lists_meet(rng):
+    """A far document with no gain makes a list wide and, where it is never drawn, changes nothing else."""
+    scores, labels = rng.normal(size=12), np.concatenate((rng.integers(1, 4, 11), [0.0]))
+    scores[11] = -250.0
+    narrow = PLRank(3, samples=500, hessian="exact").gradient_hessian(scores, labels, [12])
+    scores[11] = -350.0
+    wide = PLRank(3, samples=500, hessian="exact").gradient_hessian(scores, labels, [12])
+    for a, b in zip(narrow, wide, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_equal_gains_teach_nothing_and_a_shift_of_scores_changes_nothing(rng):
+    scores = rng.normal(size=30)
+    grad, hess = PLRank().gradient_hessian(scores, np.full(30, 2.0), [30])
+    assert not grad.any()
+    assert not hess.any()
+    labels = rng.integers(0, 3, 30)
+    a, b = (PLRank().gradient_hessian(scores + shift, labels, [30])[0] for shift in (0.0, 1024.0))
+    np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_no_rank_weight_in_reach_teaches_nothing():
+    grad, hess = PLRank(3, discount=(0.0, 0.0, 0.0, 1.0)).gradient_hessian([0.0, 1.0, 2.0, 3.0], [0, 1, 2, 3], [4])
+    assert not grad.any()
+    assert not hess.any()
+
+
+@pytest.mark.parametrize("gap", [50.0, 290.0, 700.0, 1e4])
+def test_far_documents_keep_their_digits(gap):
+    """Two close documents far below a third compete for the second rank as if the third were not there."""
+    far = PLRank(2, hessian="exact", discount=(0.0, 1.0), normalize=False)
+    grad, hess = enumerated(far, np.array([gap, 0.3, 0.0]), np.array([0.0, 1.0, 0.0]))
+    near = dataclasses.replace(far, k=1, discount=(1.0,)).reference(np.array([0.3, 0.0]), np.array([1.0, 0.0]))
+    assert grad[0] == pytest.approx(0.0, abs=1e-15)
+    np.testing.assert_allclose(grad[1:], near[0], rtol=1e-9)
+    np.testing.assert_allclose(hess[1:], near[1], rtol=1e-9)
+
+
+def test_tables_that_are_none_are_refused():
+    for wrong in ((), (0.0, 0.0), (1.0, -1.0), (1.0, np.inf)):
+        with pytest.raises(LTRError, match="discount"):
+            PLRank(discount=wrong)
+    with pytest.raises(LTRError, match="needs labels of at least 0"):
+        PLRank().gradient_hessian([0.0, 1.0], [-1, 1], [2])
