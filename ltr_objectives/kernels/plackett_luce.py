@@ -48,10 +48,10 @@ def change(tree, size, i, value):
     """Set leaf ``i`` and the sums above it."""
     node = size + i
     tree[node] = value
-    node >>= 1
-    while node > 0:
-        tree[node] = tree[2 * node] + tree[2 * node + 1]
+    while node > 1:
+        value += tree[node ^ 1]
         node >>= 1
+        tree[node] = value
 
 
 @kernel
@@ -62,7 +62,7 @@ def find(tree, size, u):
     while node < size:
         node *= 2
         left = tree[node]
-        right = rest >= left and tree[node + 1] > 0.0
+        right = (rest >= left) & (tree[node + 1] > 0.0)
         rest -= left * right
         node += right
     return node - size

@@ -39,7 +39,7 @@ from ltr_objectives.kernels.plackett_luce import (
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import descending_order, scratch
 
-CURVATURES = {"exact": 0, "likelihood": 1}
+EXACT, LIKELIHOOD, EXPOSURE = range(3)  # what is written beside the gradient
 
 
 @kernel
@@ -48,6 +48,8 @@ def _open(curvature, e, rho, sums):
     slope = e * (rho * sums[1] - sums[0])
     if curvature == 1:
         return slope, e * sums[0] - e * e * sums[2]
+    if curvature == 2:
+        return slope, e * sums[1]
     return slope, slope + e * e * (sums[2] - rho * sums[3] - rho * sums[4] + sums[5])
 
 
@@ -69,6 +71,8 @@ def _placed(curvature, y, e, m, shrink, theta, rho, weight, later, sums, grad, h
         grad[d] += weight * (after + x * a)
         if curvature == 1:
             hess[d] += weight * (x * RI - x * x * RS)
+        elif curvature == 2:
+            hess[d] += weight * x * DR
         else:
             hess[d] += weight * (after + 2.0 * x * a - x * DN * after + x * x * (RS - rho[d] * DS - DN * a))
     sums[0], sums[1], sums[2], sums[3], sums[4], sums[5] = RI, DR, RS, DS, DN * DR, DN * RI
@@ -132,7 +136,7 @@ def _wide(s, theta, rho, curvature, given, weight, key, variates, step, start, w
 @kernel
 def plrank(first, last, ptr, scores, reward, theta, scale, curvature, given, weight, variates, seed, iteration,
            grad, hess):  # fmt: skip
-    """Write the gradient of the loss, minus ``scale`` times the expected reward, and a curvature of it.
+    """Write the gradient of the loss, minus ``scale`` times the expected reward, and a curvature of it or the exposure.
 
     ``given`` of shape (rankings, ranks) names the documents by their place in descending order of scores, with
     probabilities ``weight``; a first entry of -1 means to draw ``len(weight)`` rankings.
@@ -170,6 +174,7 @@ def plrank(first, last, ptr, scores, reward, theta, scale, curvature, given, wei
         else:
             _wide(key[:n], theta, rho, curvature, given, weight, stream_key, variates, step, start, work, g, h)
         unit = scale[q] * (high - low)
+        factor = -unit if curvature == 0 else unit if curvature == 1 else 1.0
         for d in range(n):
             grad[a + order[d]] = -unit * g[d]
-            hess[a + order[d]] = (unit if curvature == 1 else -unit) * h[d]
+            hess[a + order[d]] = factor * h[d]
