@@ -24,6 +24,7 @@ OBJECTIVES = {
     "yetiloss": "yetiloss:YetiLoss",
     "queryrmse": "queryrmse:QueryRMSE",
     "ranknet": "ranknet:RankNet",
+    "plrank": "plrank:PLRank",
 }
 METRICS = {
     "ndcg": "linear:NDCG",

@@ -1,4 +1,6 @@
-"""Random labels and queries for the tests."""
+"""Random labels and all rankings of a list, for the tests."""
+
+import itertools
 
 import numpy as np
 
@@ -8,3 +10,17 @@ def labels_for(limit: float | None, rng: np.random.Generator, n: int) -> np.ndar
     if limit is not None and limit < 4:
         return rng.choice([0.0, 0.2, 0.5, 1 - 1e-7, 1.0], n) * limit
     return rng.choice(5, n, p=[0.4, 0.3, 0.15, 0.1, 0.05]).astype(float)
+
+
+def exact_rankings(scores, ranks):
+    """All rankings of the first ``ranks`` documents and their probabilities."""
+    rankings, probabilities = [], []
+    for y in itertools.permutations(range(len(scores)), ranks):
+        p = 1.0
+        for i in range(ranks):
+            rest = [d for d in range(len(scores)) if d not in y[:i]]
+            e = np.exp(scores[rest] - scores[rest].max())
+            p *= e[rest.index(y[i])] / e.sum()
+        rankings.append(y)
+        probabilities.append(p)
+    return np.array(rankings, np.int64), np.array(probabilities)

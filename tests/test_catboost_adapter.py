@@ -242,9 +242,7 @@ def test_several_trainings_in_parallel():
 
 def noisy():
     """The registered objective that is most sensitive to how scores are rounded and how often it is called."""
-    return next(
-        o for n in registry.objectives() for o in registry.objective_class(n).examples() if "noise" in o.parameters()
-    )
+    return next(o for n in registry.objectives() for o in registry.objective_class(n).examples() if o.random)
 
 
 def test_same_bytes_for_any_number_of_threads_again_and_after_pickle():

@@ -4,18 +4,19 @@ import numpy as np
 
 from ltr_objectives.errors import choice, require
 
+SMALLEST = 1e-290  # an ideal below has no reciprocal; nothing can be learned from such gains
 LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
 
 
-def check_gain(gain: object) -> None:
-    """A name, or a table of non-decreasing gains by label."""
+def check_gain(gain: object, argument: str = "gain_type") -> None:
+    """A name, or a table of non-decreasing gains by label; ``argument`` is what the user calls it."""
     if isinstance(gain, str):
-        choice("gain_type", gain, ("exp", "linear"))
+        choice(argument, gain, ("exp", "linear"))
         return
     table = np.asarray(gain, np.float64)
     require(
         table.ndim == 1 and len(table) > 0,
-        "gain_type must be 'exp', 'linear' or a table: one number per label 0, 1, 2, ...",
+        f"{argument} must be 'exp', 'linear' or a table: one number per label 0, 1, 2, ...",
     )
     require(np.isfinite(table).all() and (table >= 0).all() and (np.diff(table) >= 0).all(),
             "a gain table must be finite, not negative and not decrease with the label")  # fmt: skip
@@ -35,7 +36,7 @@ def apply_gain(gain: str | tuple[float, ...], labels: np.ndarray) -> np.ndarray:
     index = labels.astype(np.int64)
     require(
         (index == labels).all(),
-        "a gain table needs whole-numbered labels; use gain_type='exp' or 'linear' for fractions",
+        "a gain table needs whole-numbered labels; use 'exp' or 'linear' for fractions",
     )
     return np.asarray(gain, np.float64)[index]
 

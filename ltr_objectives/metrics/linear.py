@@ -13,8 +13,6 @@ from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
 
-SMALLEST = 1e-290  # an ideal below has no reciprocal; nothing can be learned from such gains
-
 
 @dataclass(frozen=True)
 class DCG(Metric):
@@ -127,7 +125,7 @@ class NDCG(DCG):
             discount = np.where(ranks <= self.ideal_k, self.discount(ranks), 0.0)
         best = np.empty(len(queries))
         run(best_linear, queries.ptr, (queries.ptr, gain, discount, best))
-        return np.divide(1.0, best, out=np.zeros(len(queries)), where=best > SMALLEST)
+        return np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
 
     def reference(self, labels: np.ndarray) -> float:
         k = self.ideal_k or self.k

@@ -49,7 +49,24 @@ class Objective(abc.ABC):
 
     @abc.abstractmethod
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian of one query in plain NumPy, without noise; slow, and the oracle of the tests."""
+        """Gradient and Hessian of one query in plain NumPy, without noise; slow, and the oracle of the tests.
+
+        Where :meth:`without_noise` is None, the expected gradient and Hessian of lists of up to 5 documents.
+        """
+
+    @property
+    def random(self) -> bool:
+        """Whether the gradient depends on the seed and the iteration."""
+        return False
+
+    def without_noise(self) -> "Objective | None":
+        """This objective without its randomness; None where it is nothing without."""
+        return None if self.random else self
+
+    @property
+    def negative_hessian(self) -> bool:
+        """Whether entries of the Hessian may be negative, which the libraries do not expect."""
+        return False
 
     @classmethod
     def examples(cls) -> "tuple[Objective, ...]":

@@ -1,6 +1,7 @@
 r"""What the pairwise objectives share: weighted logistic losses over pairs of documents, with or without noise."""
 
 import abc
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,14 @@ class PairwiseObjective(Objective):
         for name in ("score_norm", "lambda_norm"):
             choice(name, getattr(self, name), (True, False))
         whole("seed", self.seed, 0)
+
+    @property
+    def random(self) -> bool:
+        return self.noise is not None
+
+    def without_noise(self) -> Objective:
+        settings: dict[str, Any] = {"noise": None}
+        return replace(self, **settings) if self.random else self
 
     @abc.abstractmethod
     def terms(self, queries: Queries) -> Terms:

@@ -1,0 +1,141 @@
+r"""Rankings drawn from a Plackett-Luce model, without cancellation and without touching every document.
+
+The model places documents one after another, each with probability :math:`e^{s_d} / S_k`, where :math:`S_k` is the mass
+of the documents that are still open. Documents come sorted by descending score.
+
+``narrow`` lists keep their masses :math:`e^{s_d - s_1}` in a binary tree of sums. One descent draws a document, one
+ascent takes it out, each O(log n); the root is :math:`S_k`, a sum of positive numbers however much of the mass is gone,
+so that nothing is ever subtracted or rejected. ``wide`` lists, whose scores span more than exponentials can hold, shift
+by the largest open score at every rank and read only the documents within reach of it.
+
+Both write, for each rank k, the document ``y[k]``, its mass ``e[k]`` and the open mass ``m[k]`` in one unit, and
+``shrink[k]``, the size of the last rank's unit in this one, at most 1. With ``given[0] >= 0`` they place the documents
+that ``given`` names instead of drawing.
+"""
+
+import math
+
+import numpy as np
+
+from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels.rng import uniform
+
+WIDEST = 300.0  # masses are squared and divided by squares: exp(-600) is far from underflow
+REACH = 745.0  # exp(-745) is the smallest number above 0
+VARIATES = {"independent": 0, "antithetic": 1, "lattice": 2}
+
+
+@kernel
+def leaves(n):
+    """Leaves of a tree over ``n`` documents."""
+    size = 1
+    while size < n:
+        size *= 2
+    return size
+
+
+@kernel
+def build(tree, size, mass, n):
+    """Fill ``tree[1 : 2 size]`` with sums of ``mass[:n]``."""
+    for i in range(size):
+        tree[size + i] = mass[i] if i < n else 0.0
+    for node in range(size - 1, 0, -1):
+        tree[node] = tree[2 * node] + tree[2 * node + 1]
+
+
+@kernel
+def change(tree, size, i, value):
+    """Set leaf ``i`` and the sums above it."""
+    node = size + i
+    tree[node] = value
+    while node > 1:
+        value += tree[node ^ 1]
+        node >>= 1
+        tree[node] = value
+
+
+@kernel
+def find(tree, size, u):
+    """The leaf where the running sum passes the share ``u`` of all mass; never a leaf of mass 0."""
+    node = 1
+    rest = u * tree[1]
+    while node < size:
+        node *= 2
+        left = tree[node]
+        right = (rest >= left) & (tree[node + 1] > 0.0)
+        rest -= left * right
+        node += right
+    return node - size
+
+
+@kernel
+def lattice(key, rankings, ranks, step, start):
+    """A random walk through the strata of each rank: ``start + step j`` modulo ``rankings`` meets each stratum once."""
+    for k in range(ranks):
+        start[k] = int(uniform(key, np.uint64(2 * k)) * rankings)
+        step[k] = 1 + int(uniform(key, np.uint64(2 * k + 1)) * (rankings - 1))
+        while math.gcd(step[k], rankings) > 1:
+            step[k] += 1
+
+
+@kernel
+def share(key, j, k, rankings, ranks, variates, step, start):
+    """The uniform number that draws rank ``k`` of ranking ``j``.
+
+    Whatever the variates, the numbers of one ranking are independent and uniform, so that every estimate is unbiased.
+    """
+    if variates == 1:
+        u = uniform(key, np.uint64((j >> 1) * ranks + k))
+        return 1.0 - u if j & 1 else u
+    u = uniform(key, np.uint64((j + 2) * ranks + k))
+    if variates == 2:
+        u = ((start[k] + step[k] * j) % rankings + u) / rankings
+        return min(u, 1.0 - 1.1e-16)
+    return u
+
+
+@kernel
+def place_narrow(tree, size, mass, given, u, y, e, m, shrink):
+    """Place ``len(u)`` documents, drawn by the shares ``u``, and leave the tree as it was."""
+    ranks = len(u)
+    for k in range(ranks):
+        m[k] = tree[1]
+        i = given[k] if given[0] >= 0 else find(tree, size, u[k])
+        y[k], e[k], shrink[k] = i, mass[i], 1.0
+        change(tree, size, i, 0.0)
+    for k in range(ranks):
+        change(tree, size, y[k], e[k])
+
+
+@kernel
+def place_wide(s, open_, given, u, y, e, m, shrink):
+    """As ``place_narrow`` for any scores; ``open_`` holds True everywhere, before and after. Returns the last unit."""
+    n = len(s)
+    ranks = len(u)
+    top = 0
+    unit = s[0]
+    for k in range(ranks):
+        while not open_[top]:
+            top += 1
+        shrink[k] = math.exp(s[top] - unit)
+        unit = s[top]
+        end, total = top, 0.0
+        while end < n and s[end] - unit > -REACH:
+            if open_[end]:
+                total += math.exp(s[end] - unit)
+            end += 1
+        i = given[k]
+        if given[0] < 0:
+            rest = u[k] * total
+            i = top
+            for d in range(top, end):
+                if open_[d]:
+                    i = d
+                    rest -= math.exp(s[d] - unit)
+                    if rest < 0.0:
+                        break
+        y[k], e[k], m[k] = i, math.exp(s[i] - unit), total
+        open_[i] = False
+    for k in range(ranks):
+        open_[y[k]] = True
+    return unit
