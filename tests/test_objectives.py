@@ -10,10 +10,6 @@ from generated import labels_for
 from ltr_objectives import LTRError, Queries, get_objective, registry
 
 
-def is_random(objective) -> bool:
-    return getattr(objective, "noise", None) is not None
-
-
 def queries_for(objective, rng, count=60, longest=40):
     group = rng.integers(1, longest, count)
     labels = labels_for(objective.label_limit, rng, int(group.sum()))
@@ -21,8 +17,7 @@ def queries_for(objective, rng, count=60, longest=40):
 
 
 def test_gradient_and_hessian_equal_the_reference(any_objective, rng):
-    if is_random(any_objective):
-        any_objective = dataclasses.replace(any_objective, noise=None)
+    any_objective = any_objective.without_noise()
     for scale in (0.0, 1e-3, 1.0, 50.0, 1e4):
         for n in (1, 2, 3, 7, 30):
             labels = labels_for(any_objective.label_limit, rng, n)
@@ -63,8 +58,8 @@ def test_nothing_is_learnt_where_nothing_can_be(any_objective):
 
 
 def test_a_list_of_20000_documents(any_objective, rng):
-    if getattr(any_objective, "permutations", 1) > 1:
-        any_objective = dataclasses.replace(any_objective, permutations=1)
+    for repeats in {"permutations", "samples"}.intersection(any_objective.parameters()):
+        any_objective = dataclasses.replace(any_objective, **{repeats: 1})
     labels = labels_for(any_objective.label_limit, rng, 20_000)
     for scores in (rng.normal(size=20_000), np.zeros(20_000)):
         grad, hess = any_objective.gradient_hessian(scores, labels, [20_000])
@@ -96,10 +91,10 @@ def test_iteration_and_seed_select_the_noise(any_objective, rng):
 
     again, other = gradient(any_objective, 0), gradient(any_objective, 1)
     assert gradient(any_objective, 0) == again
-    assert (other != again) == is_random(any_objective)
+    assert (other != again) == any_objective.random
     if "seed" in any_objective.parameters():
         reseeded = dataclasses.replace(any_objective, seed=12345)
-        assert (gradient(reseeded, 0) != again) == is_random(any_objective)
+        assert (gradient(reseeded, 0) != again) == any_objective.random
 
 
 def test_layout_and_dtype_of_the_input_do_not_matter(any_objective, rng):
@@ -123,8 +118,7 @@ def test_layout_and_dtype_of_the_input_do_not_matter(any_objective, rng):
 
 
 def test_queries_do_not_touch_each_other(any_objective, rng):
-    if is_random(any_objective):
-        any_objective = dataclasses.replace(any_objective, noise=None)
+    any_objective = any_objective.without_noise()
     scores, labels, group = queries_for(any_objective, rng, 5)
     together = any_objective.gradient_hessian(scores, labels, group)
     ends = np.cumsum(group)
@@ -178,7 +172,8 @@ def test_misspelt_parameters_and_wrong_values_are_refused(name):
     wrong = {
         "sigma": (0, "above 0"), "truncation": (0, "at least 1"), "neighbors": (0, "at least 1"),
         "seed": (-1, "at least 0"),
-        "permutations": (0, "at least 1"), "noise_scale": (-1, "above 0"), "decay": (2, "above 0"),
+        "permutations": (0, "at least 1"), "noise_scale": (-1, "above 0"), "samples": (0, "at least 1"),
+        "mu": (-1, "at least 0"), "sfa": (-1, "at least 0"), "nu": (0, "above 0"), "decay": (2, "above 0"),
         "metric": ("ndgc", "unknown metric"),
     }  # fmt: skip
     for parameter in cls.parameters():

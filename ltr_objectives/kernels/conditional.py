@@ -1,4 +1,4 @@
-r"""Derivatives of a metric's expected value under Gaussian noise, one coordinate at a time: the kernel of StochasticRank.
+r"""Derivatives of a metric's expected value under Gaussian noise, by coordinates: the kernel of StochasticRank.
 
 Let x = z + sigma eps with independent standard normal eps, M the metric of the ranking by x, and l(z) = E M. Rankings
 do not change when all scores shift, so condition for each document i on the *differences* of the other documents'

@@ -1,7 +1,7 @@
 """What every objective is: frozen parameters, and a gradient and Hessian for each data set and score vector."""
 
 import abc
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -50,6 +50,15 @@ class Objective(abc.ABC):
     @abc.abstractmethod
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and Hessian of one query in plain NumPy, without noise; slow, and the oracle of the tests."""
+
+    @property
+    def random(self) -> bool:
+        """Whether the gradient depends on the seed and the iteration; by default, whether there is any ``noise``."""
+        return getattr(self, "noise", None) is not None
+
+    def without_noise(self) -> "Objective":
+        """The same objective without its randomness: what :meth:`reference` computes."""
+        return replace(self, noise=None) if self.random else self  # type: ignore[call-arg]
 
     @classmethod
     def examples(cls) -> "tuple[Objective, ...]":
