@@ -16,7 +16,8 @@ for j below at j - 1 and j, and i itself must not count among the documents abov
 
     j above i:  (g_i - g_j) (P_j + g_i Q_j)        j below i:  (g_i - g_j) R_j f_i
 
-where one pass over the list fills the arrays: with D_j = w_j - w_{j+1}, T_j = prod_{c<j} (1 - g_c), N_j = sum_{c<=j} g_c,
+where one pass over the list fills the arrays: with D_j = w_j - w_{j+1}, T_j = prod_{c<j} (1 - g_c) and
+N_j = sum_{c<=j} g_c,
 
 * linear:   P_j = D_j,      Q_j = 0,    R_j = D_{j-1},      f_i = 1
 * cascade:  P_j = D_j T_j,  Q_j = 0,    R_j = D_{j-1} T_j,  f_i = 1 / (1 - g_i)
