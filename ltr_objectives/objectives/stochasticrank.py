@@ -46,12 +46,12 @@ class StochasticRank(Objective):
         Scale-free step: the mean is taken from each query's gradient, and this times its part along the centred scores
         :math:`c`, so that trees do not spend themselves on the scale of the scores, on which no metric depends:
         :math:`g - sfa\, c \langle c, g \rangle / (\|c\| + \nu)^2`. 0 leaves the gradient as it is. CatBoost calls it
-        lambda. Lists of two documents only lose the mean.
+        lambda and sets 1. Lists of two documents only lose the mean.
     nu : float
         Above: keeps the step small while scores are.
-    hessian : "ones", "bounded", "absolute", "clipped" or "exact"
-        1 for each row, as CatBoost; :math:`\sum_j |\Delta_{ij}| \varphi_\tau(x_j - m_i) / \tau`, so that the Newton
-        step of a row is at most :math:`\tau`; or the curvature of the loss,
+    hessian : "bounded", "ones", "absolute", "clipped" or "exact"
+        :math:`\sum_j |\Delta_{ij}| \varphi_\tau(x_j - m_i) / \tau`, so that the Newton step of a row is at most
+        :math:`\tau`; 1 for each row, as CatBoost; or the curvature of the loss,
         :math:`-\sum_j \Delta_{ij} \varphi_\tau(x_j - m_i) (x_j - m_i) / \tau^2`: its absolute value, its positive part,
         or as it is. The last is negative for many rows, which boosting libraries do not expect.
     noise : "gaussian" or None
@@ -63,8 +63,8 @@ class StochasticRank(Objective):
     Examples
     --------
     >>> grad, hess = StochasticRank("mrr").gradient_hessian([0.0, 0.0], [0, 1], group=[2])
-    >>> grad.round(6), hess
-    (array([ 0.141047, -0.141047]), array([1., 1.]))
+    >>> grad.round(6), hess.round(6)
+    (array([ 0.141047, -0.141047]), array([0.099736, 0.099736]))
     """
 
     metric: str | Metric = "ndcg@10"
@@ -72,9 +72,9 @@ class StochasticRank(Objective):
     sigma: float = 1.0
     mu: float = 0.0
     samples: int = 1
-    sfa: float = 1.0
+    sfa: float = 0.0
     nu: float = 0.01
-    hessian: str = "ones"
+    hessian: str = "bounded"
     noise: str | None = "gaussian"
     seed: int = 0
 
@@ -96,6 +96,7 @@ class StochasticRank(Objective):
         return (
             *metric_examples(lambda metric: cls(metric, noise=None, sfa=0.0, hessian="absolute")),
             cls(),
+            cls("ndcg@5", sfa=1.0, hessian="ones"),
             cls("map", sigma=0.3, mu=0.5, samples=3, hessian="bounded"),
             cls("err@5", sfa=0.5, nu=1.0, hessian="clipped", seed=2**64 - 1),
             cls("mrr", sigma=2.0, mu=0.2, sfa=0.7, hessian="clipped", noise=None),
