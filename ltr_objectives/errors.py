@@ -24,6 +24,11 @@ def positive(name: str, value: object) -> None:
     require(is_number(value) and 0 < value < float("inf"), f"{name}={value!r} must be a number above 0")  # type: ignore[operator]
 
 
+def not_negative(name: str, value: object) -> None:
+    """Raise unless ``value`` is a finite number of at least zero."""
+    require(is_number(value) and 0 <= value < float("inf"), f"{name}={value!r} must be a number of at least 0")  # type: ignore[operator]
+
+
 def share(name: str, value: object) -> None:
     """Raise unless ``value`` is a number above 0 and at most 1."""
     require(is_number(value) and 0 < value <= 1, f"{name}={value!r} must be above 0 and at most 1")  # type: ignore[operator]

@@ -22,6 +22,7 @@ OBJECTIVES = {
     "lambdamart": "lambdamart:LambdaMART",
     "yetirank": "yetirank:YetiRank",
     "yetiloss": "yetiloss:YetiLoss",
+    "stochasticrank": "stochasticrank:StochasticRank",
     "queryrmse": "queryrmse:QueryRMSE",
     "ranknet": "ranknet:RankNet",
     "plrank": "plrank:PLRank",

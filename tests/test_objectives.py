@@ -88,8 +88,8 @@ def test_nothing_is_learnt_where_nothing_can_be(any_objective):
 
 
 def test_a_list_of_20000_documents(any_objective, rng):
-    if getattr(any_objective, "permutations", 1) > 1:
-        any_objective = dataclasses.replace(any_objective, permutations=1)
+    for repeats in {"permutations", "samples"}.intersection(any_objective.parameters()):
+        any_objective = dataclasses.replace(any_objective, **{repeats: 1})
     labels = labels_for(any_objective.label_limit, rng, 20_000)
     for scores in (rng.normal(size=20_000), np.zeros(20_000)):
         grad, hess = any_objective.gradient_hessian(scores, labels, [20_000])
@@ -202,7 +202,8 @@ def test_misspelt_parameters_and_wrong_values_are_refused(name):
     wrong = {
         "sigma": (0, "above 0"), "truncation": (0, "at least 1"), "neighbors": (0, "at least 1"),
         "seed": (-1, "at least 0"),
-        "permutations": (0, "at least 1"), "noise_scale": (-1, "above 0"), "decay": (2, "above 0"),
+        "permutations": (0, "at least 1"), "noise_scale": (-1, "above 0"), "samples": (0, "at least 1"),
+        "mu": (-1, "at least 0"), "sfa": (-1, "at least 0"), "nu": (0, "above 0"), "decay": (2, "above 0"),
         "metric": ("ndgc", "unknown metric"),
     }  # fmt: skip
     for parameter in cls.parameters():

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, choice, is_number, require, whole
+from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.swaps import swap_matrix
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import metric_values
@@ -184,6 +185,21 @@ class Metric(abc.ABC):
         terms = self.terms(queries)
         out = np.zeros((queries.rows, queries.rows))
         swap_matrix(terms.kind, terms.gain, terms.discount, terms.scale[0], out)
+        return out
+
+    def move_changes(self, labels: ArrayLike) -> np.ndarray:
+        """Exact signed change for each document that moves to each rank; ``labels`` stand in rank order.
+
+        Returns
+        -------
+        array of shape (n, n)
+            ``out[d, q]`` when the document at rank ``d`` moves to rank ``q``, both 0-based, and the others keep their
+            order; zero on the diagonal.
+        """
+        queries = Queries(labels, group=[np.size(labels)])
+        terms = self.terms(queries)
+        out = np.zeros((queries.rows, queries.rows))
+        move_matrix(terms.kind, terms.gain, terms.discount, terms.scale[0], out)
         return out
 
     def with_convention(self, library: str) -> "Metric":

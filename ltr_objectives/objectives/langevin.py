@@ -1,0 +1,122 @@
+r"""Langevin noise and shrinkage around any objective, for libraries that have neither."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_objectives.errors import not_negative, positive, whole
+from ltr_objectives.kernels.rng import NOISES, add_noise, stream
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_objective
+
+OWN_STREAM = np.uint64(2**63)  # no query has this number, so that the noise is not that of the objective
+
+
+@dataclass(frozen=True)
+class Langevin(Objective):
+    r"""Stochastic gradient Langevin boosting (Ustimenko and Prokhorenkova, ICML 2021) with XGBoost and LightGBM.
+
+    .. math:: g_i' = g_i + \gamma h_i s_i + \sqrt{2 T / \eta}\; \xi_i, \quad h_i' = h_i
+
+    with the objective's gradient and Hessian, scores :math:`s`, and independent standard normal :math:`\xi`. With
+    :math:`h = 1` and trees that fit every row, boosting with learning rate :math:`\eta` then is the Langevin step
+    :math:`s \leftarrow (1 - \eta \gamma) s - \eta g + \sqrt{2 T \eta}\, \xi`, which escapes from local minima.
+
+    CatBoost has its own: ``langevin=True`` with ``diffusion_temperature`` = 1 / T and ``model_shrink_rate`` =
+    :math:`\gamma`, which work with every objective of this package and should be preferred there. What this wrapper
+    does not do, and CatBoost does: draw other noise for leaf values than for the structure of the tree, and shrink the
+    whole model. Here the next tree takes off only what it can express of :math:`\gamma s`, and scores include the
+    base score or baseline. Weights do not multiply the two terms.
+
+    Parameters
+    ----------
+    objective : str or Objective
+        What to add to.
+    temperature : float
+        :math:`T`; 0 is no noise.
+    learning_rate : float
+        :math:`\eta`, the same as the library is given.
+    shrink : float
+        :math:`\gamma`; 0 is none.
+    seed : int
+        Of this noise.
+
+    Examples
+    --------
+    >>> grad, hess = Langevin("lambdamart", temperature=0.0, shrink=0.5).gradient_hessian([1.0, 1.0], [0, 0], group=[2])
+    >>> grad, hess
+    (array([0., 0.]), array([0., 0.]))
+    >>> Langevin("queryrmse", temperature=0.0, shrink=0.5).gradient_hessian([1.0, 1.0], [0, 0], group=[2])[0]
+    array([0.5, 0.5])
+    """
+
+    objective: str | Objective
+    temperature: float = 1e-4
+    learning_rate: float = 0.1
+    shrink: float = 0.0
+    seed: int = 0
+
+    name: ClassVar[str] = "langevin"
+
+    def __post_init__(self) -> None:
+        not_negative("temperature", self.temperature)
+        positive("learning_rate", self.learning_rate)
+        not_negative("shrink", self.shrink)
+        whole("seed", self.seed, 0)
+        object.__setattr__(self, "objective", get_objective(self.objective))
+
+    @property
+    def inner(self) -> Objective:
+        """The objective that is wrapped."""
+        return get_objective(self.objective)
+
+    @property
+    def random(self) -> bool:
+        return self.temperature > 0 or self.inner.random
+
+    def without_noise(self) -> Objective | None:
+        inner = self.inner.without_noise()
+        return None if inner is None else replace(self, objective=inner, temperature=0.0)
+
+    @property
+    def negative_hessian(self) -> bool:
+        return self.inner.negative_hessian
+
+    @property
+    def label_limit(self) -> float | None:
+        return self.inner.label_limit
+
+    def row_weight(self, queries: Queries) -> np.ndarray | None:
+        return self.inner.row_weight(queries)
+
+    def fill(
+        self,
+        queries: Queries,
+        scores: np.ndarray,
+        grad: np.ndarray,
+        hess: np.ndarray,
+        *,
+        iteration: int,
+        n_threads: int | None,
+    ) -> None:
+        self.inner.fill(queries, scores, grad, hess, iteration=iteration, n_threads=n_threads)
+
+    def compute(
+        self, queries: Queries, scores: ArrayLike, *, iteration: int = 0, n_threads: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        s = queries.check_scores(scores)
+        grad, hess = super().compute(queries, s, iteration=iteration, n_threads=n_threads)
+        if self.shrink > 0:
+            grad += self.shrink * hess * s
+        if self.temperature > 0:
+            key = np.uint64(stream(np.uint64(self.seed), np.uint64(iteration & 0xFFFFFFFFFFFFFFFF), OWN_STREAM))
+            scale = float(np.sqrt(2.0 * self.temperature / self.learning_rate))
+            add_noise(grad.copy(), NOISES["gaussian"], scale, key, np.uint64(0), grad)
+        return grad, hess
+
+    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        grad, hess = self.inner.reference(scores, labels)
+        return grad + self.shrink * hess * scores, hess

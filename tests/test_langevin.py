@@ -1,0 +1,76 @@
+"""Langevin noise and shrinkage around other objectives."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ltr_objectives import LTRError, QueryRMSE, StochasticRank, YetiLoss
+from ltr_objectives.adapters import lightgbm_objective
+from ltr_objectives.objectives.langevin import Langevin
+
+
+def data(rng, queries=2000):
+    group = rng.integers(1, 60, queries)
+    n = int(group.sum())
+    return rng.normal(size=n), rng.integers(0, 5, n), group
+
+
+@pytest.mark.parametrize("inner", [QueryRMSE(), YetiLoss("map"), StochasticRank("mrr")])
+def test_noise_has_the_stated_deviation_and_touches_nothing_else(inner, rng):
+    scores, labels, group = data(rng)
+    weight = rng.uniform(0.5, 2, len(group))
+    grad, hess = inner.gradient_hessian(scores, labels, group, weight, iteration=3)
+    ours, same = Langevin(inner, 0.02, 0.3, shrink=0.1).gradient_hessian(scores, labels, group, weight, iteration=3)
+    assert np.array_equal(hess, same)
+    noise = (ours - grad - 0.1 * hess * scores) / np.sqrt(2 * 0.02 / 0.3)
+    assert stats.kstest(noise, "norm").pvalue > 1e-4
+    assert abs(stats.spearmanr(noise, grad).statistic) < 4 / np.sqrt(len(noise))
+    assert abs(stats.spearmanr(noise[1:], noise[:-1]).statistic) < 4 / np.sqrt(len(noise))
+
+
+def test_seed_iteration_and_threads(rng):
+    scores, labels, group = data(rng, 50)
+    objective = Langevin("yetiloss:map")
+    first = objective.gradient_hessian(scores, labels, group)[0]
+    assert objective.random
+    assert pickle.loads(pickle.dumps(objective)) == objective
+    for threads in (1, 2, 4):
+        assert np.array_equal(objective.gradient_hessian(scores, labels, group, n_threads=threads)[0], first)
+    assert (objective.gradient_hessian(scores, labels, group, iteration=1)[0] != first).all()
+    assert (Langevin("yetiloss:map", seed=1).gradient_hessian(scores, labels, group)[0] != first).all()
+
+
+def test_without_noise_it_is_the_reference(rng):
+    scores, labels = rng.normal(size=20), rng.integers(0, 5, 20).astype(float)
+    objective = Langevin(StochasticRank("err", hessian="absolute"), shrink=0.3).without_noise()
+    assert not objective.random
+    ours = objective.gradient_hessian(scores, labels, [20])
+    for a, b in zip(ours, objective.reference(scores, labels), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_boosting_with_full_trees_is_the_langevin_step(rng):
+    lgb = pytest.importorskip("lightgbm")
+    n, rate, gamma, temperature = 40, 0.2, 0.5, 0.01
+    X, labels = np.arange(n, dtype=float)[:, None], rng.integers(0, 5, n)
+    params = {"min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0, "num_leaves": n, "min_data_in_bin": 1,
+              "learning_rate": rate, "verbose": -1, "objective": lightgbm_objective(
+                  Langevin(QueryRMSE(), temperature, rate, gamma, seed=4))}  # fmt: skip
+    model = lgb.train(params, lgb.Dataset(X, labels, group=[n]), 30)
+    s = [model.predict(X, num_iteration=i) if i else np.zeros(n) for i in range(31)]
+    noise = np.array([
+        b - (1 - rate * gamma) * a + rate * QueryRMSE().gradient_hessian(a, labels, [n])[0]
+        for a, b in itertools.pairwise(s)
+    ])  # fmt: skip
+    assert noise.std() == pytest.approx(np.sqrt(2 * temperature * rate), rel=0.1)
+
+
+def test_wrong_values_are_refused():
+    for wrong in ({"temperature": -1}, {"learning_rate": 0}, {"shrink": -1}, {"seed": -1}):
+        with pytest.raises(LTRError, match=next(iter(wrong))):
+            Langevin("lambdamart", **wrong)
+    with pytest.raises(LTRError, match="unknown objective"):
+        Langevin("lambdamrt")

@@ -1,0 +1,257 @@
+"""StochasticRank against exact quadrature, against Monte Carlo without its formula, and against CatBoost."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from generated import labels_for
+from scipy.special import ndtr
+from scipy.stats import norm
+
+from ltr_objectives import Queries, StochasticRank, registry
+from ltr_objectives.kernels.conditional import add_conditional, buffers
+from ltr_objectives.objectives.stochasticrank import conditional_reference
+
+SIGMAS = (0.2, 0.5, 1.0, 2.0)
+SETTINGS = [(sigma, mu) for sigma in SIGMAS for mu in (0.0, 0.5)]
+# with two to four documents, the metrics that no cutoff makes constant
+EVERY_METRIC = [m for name in registry.metrics() for m in registry.metric_class(name).examples() if m.k in (None, 1, 2)]
+
+
+def graded(metric, labels):
+    """Whole labels up to 4 as the metric takes them, with certain relevance where it knows probabilities."""
+    limit = metric.label_limit
+    return np.array(labels, float) * (limit / 4 if limit is not None and limit < 4 else 1.0)
+
+
+def estimates(metric, z, labels, sigma, noise):
+    """The kernel's estimates for each row of ``noise``: first and second derivative, and the bounding sum."""
+    n = len(z)
+    terms = metric.terms(Queries(labels, [n]))
+    out = np.zeros((3, len(noise), n))
+    work = buffers(n)
+    for r, eps in enumerate(noise):
+        add_conditional(terms.kind, terms.gain, terms.discount, terms.scale[0], sigma, z, eps, work, *out[:, r])
+    return out
+
+
+def exact_gradient(metric, z, labels, sigma):
+    """Gradient of ``E M(z + sigma eps)`` from the probability of every ranking; two or three documents."""
+    n = len(z)
+    out = np.zeros(n)
+    for ranking in itertools.permutations(range(n)):
+        value = metric.reference(labels[list(ranking)])
+        if n == 2:
+            a, b = ranking
+            slope = norm.pdf(z[a] - z[b], scale=sigma * np.sqrt(2)) * value
+            out[[a, b]] += slope, -slope
+            continue
+        a, b, c = ranking
+        t = z[b] + sigma * np.linspace(-10, 10, 161)  # the trapezoid rule is exact to the last digits
+        middle = norm.pdf(t, z[b], sigma) * sigma / 8 * value
+        top = np.sum(middle * norm.pdf(t, z[a], sigma) * ndtr((t - z[c]) / sigma))
+        bottom = -np.sum(middle * norm.pdf(t, z[c], sigma) * ndtr((z[a] - t) / sigma))
+        out[[a, b, c]] += top, -top - bottom, bottom
+    return out
+
+
+def exact_curvature(metric, z, labels, sigma):
+    """Second derivatives, by differences of fourth order."""
+    step = 2e-3 * sigma
+    out = np.zeros(len(z))
+    for i in range(len(z)):
+        at = [exact_gradient(metric, z + k * step * (np.arange(len(z)) == i), labels, sigma)[i] for k in (-2, -1, 1, 2)]
+        out[i] = (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * step)
+    return out
+
+
+def integrated_estimates(metric, z, labels, sigma):
+    """The kernel's estimates for three documents, averaged over all noise by quadrature.
+
+    Those of document i depend on the difference of the other two's noise alone, with a kink where these two tie.
+    """
+    x, w = np.polynomial.legendre.leggauss(50)
+    slope, bend = np.zeros(3), np.zeros(3)
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        kink = np.clip((z[k] - z[j]) / sigma, -11.9, 11.9)
+        for a, b in ((-12.0, kink), (kink, 12.0)):
+            difference = (a + b) / 2 + (b - a) / 2 * x
+            noise = np.zeros((len(x), 3))
+            noise[:, j], noise[:, k] = difference / 2, -difference / 2
+            weight = w * (b - a) / 2 * norm.pdf(difference, scale=np.sqrt(2))
+            first, second, _ = estimates(metric, z, labels, sigma, noise)
+            slope[i] += weight @ first[:, i]
+            bend[i] += weight @ second[:, i]
+    return slope, bend
+
+
+def test_estimates_equal_the_definition_slot_by_slot(any_metric, rng):
+    for n in (2, 3, 5, 12):
+        for sigma in SIGMAS:
+            labels = labels_for(any_metric.label_limit, rng, n)
+            z, eps = np.round(rng.normal(size=n), 1), rng.normal(size=n)
+            ours = estimates(any_metric, z, labels, sigma, eps[None])[:, 0]
+            for a, b in zip(ours, conditional_reference(any_metric, z, labels, sigma, eps), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(("sigma", "mu"), SETTINGS)
+def test_two_documents_have_the_exact_gradient_whatever_the_noise(any_metric, sigma, mu):
+    labels = graded(any_metric, [1, 4])
+    for scores in (np.array([0.3, -0.2]), np.array([-0.4, 0.7]), np.zeros(2)):
+        z = scores - mu * sigma * labels
+        objective = StochasticRank(any_metric, sigma=sigma, mu=mu, sfa=0.0, hessian="exact", seed=5)
+        grad, hess = objective.gradient_hessian(scores, labels, [2])
+        np.testing.assert_allclose(grad, -exact_gradient(any_metric, z, labels, sigma), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(hess, -exact_curvature(any_metric, z, labels, sigma), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(("sigma", "mu"), SETTINGS)
+@pytest.mark.parametrize("metric", EVERY_METRIC, ids=str)
+def test_three_documents_have_the_exact_gradient_and_curvature_in_expectation(metric, sigma, mu):
+    learnt = 0.0
+    for grades in ([0, 4, 2], [3, 1, 0], [4, 4, 1]):
+        labels = graded(metric, grades)
+        z = np.array([0.3, -0.2, 0.1]) - mu * sigma * labels
+        slope, bend = integrated_estimates(metric, z, labels, sigma)
+        size = max(1.0, np.abs(slope).max())
+        np.testing.assert_allclose(slope, exact_gradient(metric, z, labels, sigma), rtol=0, atol=1e-10 * size)
+        np.testing.assert_allclose(
+            bend, exact_curvature(metric, z, labels, sigma), rtol=0, atol=1e-8 * size * max(1, sigma**-2)
+        )
+        learnt += np.abs(slope).max()
+    assert learnt > 0
+
+
+@pytest.fixture(scope="module")
+def normal():
+    return np.random.default_rng(11).normal(size=(1_000_000, 4))
+
+
+@pytest.mark.parametrize(("sigma", "mu"), SETTINGS)
+def test_expected_gradient_equals_reinforce(normal, sigma, mu):
+    """E M eps / sigma, with NumPy's noise and the textbook value, shares nothing with the formula but the loss."""
+    scores, grades = np.array([0.4, 0.0, -0.3, 0.6]), [2, 0, 4, 1]
+    pairs = list(itertools.combinations(range(4), 2))
+    labels = np.zeros(4)
+    for metric in sorted(EVERY_METRIC, key=lambda m: graded(m, [4])[0]):
+        if not np.array_equal(labels, graded(metric, grades)):
+            labels = graded(metric, grades)
+            x = scores - mu * sigma * labels + sigma * normal
+            code = sum((x[:, a] > x[:, b]) << bit for bit, (a, b) in enumerate(pairs))
+            count = np.bincount(code, minlength=64)  # sums of powers of the noise for each outcome
+            first = np.array([np.bincount(code, normal[:, i], 64) for i in range(4)])
+            second = np.array([np.bincount(code, normal[:, i] ** 2, 64) for i in range(4)])
+        value = np.zeros(64)
+        for ranking in itertools.permutations(range(4)):
+            rank = np.argsort(ranking)
+            value[sum(int(rank[a] < rank[b]) << bit for bit, (a, b) in enumerate(pairs))] = metric.reference(
+                labels[list(ranking)]
+            )
+        value -= value @ count / len(normal)
+        theirs = first @ value / len(normal) / sigma
+        error = np.sqrt(second @ value**2 / len(normal) / sigma**2 - theirs**2) / np.sqrt(len(normal))
+        objective = StochasticRank(metric, sigma=sigma, mu=mu, sfa=0.0, samples=2000, seed=3)
+        queries = Queries(labels, [4])
+        runs = np.array([-objective.compute(queries, scores, iteration=i)[0] for i in range(25)])
+        bound = 4 * np.hypot(error, runs.std(axis=0, ddof=1) / 5)
+        assert bound.max() < 0.05 * max(1.0, np.abs(theirs).max() / sigma)
+        assert (np.abs(runs.mean(axis=0) - theirs) <= bound + 1e-12).all(), (metric, runs.mean(axis=0) - theirs, bound)
+
+
+def test_policies_of_the_hessian(rng):
+    scores, labels, group = rng.normal(size=300), rng.integers(0, 5, 300), [100, 150, 50]
+    found = {}
+    for hessian in ("exact", "absolute", "clipped", "bounded", "ones"):
+        objective = StochasticRank("err", sigma=0.7, samples=4, sfa=0.0, hessian=hessian)
+        grad, found[hessian] = objective.gradient_hessian(scores, labels, group)
+    exact = found["exact"]
+    assert (exact < 0).sum() > 30
+    assert (exact > 0).sum() > 30
+    assert np.array_equal(found["absolute"], np.abs(exact))
+    assert np.array_equal(found["clipped"], np.maximum(exact, 0))
+    assert np.array_equal(found["ones"], np.ones(300))
+    tau = 0.7 * np.repeat([np.sqrt(n / (n - 1)) for n in group], group)
+    assert (np.abs(grad) <= found["bounded"] * tau * (1 + 1e-12)).all()
+
+
+def test_the_scale_free_step(rng):
+    scores, labels = rng.normal(size=40) * 3, rng.integers(0, 5, 40)
+    plain, whole, half = (
+        StochasticRank("map", sfa=sfa, nu=1e-12).gradient_hessian(scores, labels, [40])[0] for sfa in (0.0, 1.0, 0.5)
+    )
+    c = scores - scores.mean()
+    assert abs(plain @ c) > 1e-3
+    assert abs(whole @ c) < 1e-10
+    assert abs(whole.sum()) < 1e-12
+    np.testing.assert_allclose(half, (plain - plain.mean() + whole) / 2, rtol=1e-9, atol=1e-12)
+    # scores near zero carry no scale yet
+    early = StochasticRank("map", sfa=1.0, nu=1e3).gradient_hessian(scores, labels, [40])[0]
+    np.testing.assert_allclose(early, plain - plain.mean(), rtol=0.1, atol=1e-4)
+
+
+def test_mu_takes_the_reward_from_ties():
+    """Smoothing without it leaves tied scores half a reward; with it they count as the wrong order."""
+    scores, labels, sigma = np.zeros(2), np.array([0.0, 1.0]), 0.01
+    up = [
+        -StochasticRank("mrr", sigma=sigma, mu=mu).gradient_hessian(scores, labels, [2])[0][1] * sigma
+        for mu in (0.0, 1.0, 3.0)
+    ]
+    np.testing.assert_allclose(up, 0.5 * norm.pdf([0.0, 1.0, 3.0], scale=np.sqrt(2)), rtol=1e-12)
+
+
+def test_more_samples_average_more_noise(rng):
+    scores, labels = rng.normal(size=30), rng.integers(0, 5, 30)
+    one, many = (
+        np.array([
+            dataclasses.replace(StochasticRank("ndcg@5", sfa=0.0), samples=samples, seed=seed).gradient_hessian(
+                scores, labels, [30]
+            )[0]
+            for seed in range(200)
+        ])
+        for samples in (1, 16)
+    )  # fmt: skip
+    ratio = one.var(axis=0).sum() / many.var(axis=0).sum()
+    assert 13 < ratio < 19.5
+
+
+NATIVE = [
+    ("DCG", registry.metric_class("dcg")(gain_type="linear")),
+    ("NDCG", registry.metric_class("ndcg")(gain_type="linear")),
+    ("NDCG;top=3", registry.metric_class("ndcg")(k=3, gain_type="linear")),
+    ("DCG;type=Exp;top=2", registry.metric_class("dcg")(k=2)),
+    ("MRR", registry.metric_class("mrr")()),
+    ("PFound", registry.metric_class("pfound")()),
+    ("ERR", registry.metric_class("err")(grades="identity")),
+]
+
+
+@pytest.mark.parametrize(("native", "metric"), NATIVE, ids=[n for n, _ in NATIVE])
+def test_catboost_has_the_same_gradient_at_sigma_1(native, metric):
+    """Of ERR only with labels 0 and 1: with grades, and with other sigma, CatBoost's expectation is another."""
+    catboost = pytest.importorskip("catboost")
+    rng = np.random.default_rng(2)
+    group = np.array([5, 8, 6, 4, 7, 3, 2, 6, 5, 4, 4, 10])
+    n = 64
+    X = ((np.arange(n)[:, None] >> np.arange(6)) & 1).astype(float)
+    binary = metric.name in ("mrr", "err")
+    labels = rng.integers(0, 2, n).astype(float) if binary else graded(metric, rng.integers(0, 5, n))
+    scores = np.float32(rng.normal(size=n)).astype(float)
+    pool = catboost.Pool(X, labels, group_id=np.repeat(np.arange(len(group)), group), baseline=scores)
+    model = catboost.CatBoost({
+        "loss_function": f"StochasticRank:metric={native};sigma=1;lambda=0;num_estimations=5000",
+        "iterations": 1, "depth": 6, "learning_rate": 1, "l2_leaf_reg": 0, "random_strength": 0, "verbose": 0,
+        "bootstrap_type": "No", "allow_writing_files": False, "thread_count": 1, "leaf_estimation_iterations": 1,
+    }).fit(pool)  # fmt: skip
+    assert len(np.unique(model.calc_leaf_indexes(catboost.Pool(X)))) == n  # so that each leaf value is a gradient
+    objective, queries = StochasticRank(metric, sfa=0.0, samples=500), Queries(labels, group)
+    runs = np.array([-objective.compute(queries, scores, iteration=i)[0] for i in range(40)])
+    for a, b in zip(queries.ptr[:-1], queries.ptr[1:], strict=True):
+        runs[:, a:b] -= runs[:, a:b].mean(axis=1, keepdims=True)  # CatBoost centres
+    error = runs.std(axis=0, ddof=1) * np.sqrt(1 / 10 + 1 / 40)
+    deviation = (model.predict(X) - runs.mean(axis=0)) / (error + 1e-9)
+    assert np.abs(deviation).max() < 4.5
+    assert np.sqrt(np.mean(deviation**2)) < 1.4
+    assert np.abs(runs.mean(axis=0)).max() > 10 * error.max()
