@@ -72,10 +72,8 @@ def entry_kernels():
     for info in pkgutil.iter_modules(kernels.__path__):
         module = import_module(f"ltr_objectives.kernels.{info.name}")
         for name, function in vars(module).items():
-            if hasattr(function, "py_func") and list(inspect.signature(function.py_func).parameters)[:2] == [
-                "first",
-                "last",
-            ]:
+            arguments = list(inspect.signature(getattr(function, "py_func", len)).parameters)
+            if arguments[:3] == ["first", "last", "ptr"]:
                 yield name, function
 
 
