@@ -9,7 +9,8 @@ without noise, with ``hi`` the document of the larger gain,
 
 averaged over the permutations. Memory O(n) a thread, no matrix: the gradient is linear in the weights.
 
-The inner loops run over arrays in rank order and write where they read, so that LLVM vectorises them. One exponential
+The inner loops run over slices of arrays in rank order, counted from 0, so that LLVM vectorises them: 0.8 ns a pair,
+against 2.4 ns when they index the whole arrays from d + 1 or clamp by min and max. One exponential
 a document serves all its pairs: with E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e).
 Lists whose scores span more than the exponential can hold take one exponential a pair.
 """
@@ -30,14 +31,18 @@ WIDEST = 600.0  # exp(-600) is far from underflow, and so is the sum of two such
 def _row(d, end, cap, g, E, U_d, A_d, V, lam, hes):
     gd, Ed = g[d], E[d]
     down, curve, total = 0.0, 0.0, 0.0
-    for e in range(d + 1, end):
-        m = min(max(gd - g[e], -cap), cap) * (U_d + A_d * V[e])
-        inverse = 1.0 / (Ed + E[e])
-        p, q = E[e] * inverse, Ed * inverse
+    gb, Eb, Vb, lamb, hesb = g[d + 1 : end], E[d + 1 : end], V[d + 1 : end], lam[d + 1 : end], hes[d + 1 : end]
+    for e in range(len(gb)):
+        gap = gd - gb[e]
+        gap = cap if gap > cap else gap
+        gap = -cap if gap < -cap else gap
+        m = gap * (U_d + A_d * Vb[e])
+        inverse = 1.0 / (Ed + Eb[e])
+        p, q = Eb[e] * inverse, Ed * inverse
         x = m * (p if m > 0.0 else q)
         h = abs(m) * p * q
-        lam[e] += x
-        hes[e] += h
+        lamb[e] += x
+        hesb[e] += h
         down += x
         curve += h
         total += abs(x)
@@ -50,14 +55,19 @@ def _row(d, end, cap, g, E, U_d, A_d, V, lam, hes):
 def _row_score_norm(d, end, cap, g, E, U_d, A_d, V, s, lam, hes):
     gd, Ed, sd = g[d], E[d], s[d]
     down, curve, total = 0.0, 0.0, 0.0
-    for e in range(d + 1, end):
-        m = min(max(gd - g[e], -cap), cap) * (U_d + A_d * V[e]) / (0.01 + abs(sd - s[e]))
-        inverse = 1.0 / (Ed + E[e])
-        p, q = E[e] * inverse, Ed * inverse
+    gb, Eb, Vb, lamb, hesb = g[d + 1 : end], E[d + 1 : end], V[d + 1 : end], lam[d + 1 : end], hes[d + 1 : end]
+    sb = s[d + 1 : end]
+    for e in range(len(gb)):
+        gap = gd - gb[e]
+        gap = cap if gap > cap else gap
+        gap = -cap if gap < -cap else gap
+        m = gap * (U_d + A_d * Vb[e]) / (0.01 + abs(sd - sb[e]))
+        inverse = 1.0 / (Ed + Eb[e])
+        p, q = Eb[e] * inverse, Ed * inverse
         x = m * (p if m > 0.0 else q)
         h = abs(m) * p * q
-        lam[e] += x
-        hes[e] += h
+        lamb[e] += x
+        hesb[e] += h
         down += x
         curve += h
         total += abs(x)
