@@ -56,7 +56,7 @@ def parse(path: str, modified: int, size: int) -> Parsed:
 def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:
     """:func:`parse`, remembered on disk where that is possible."""
     try:
-        import sklearn.datasets  # noqa: F401
+        import sklearn.datasets  # noqa: F401 - only to say early what to install
         from joblib import Memory
     except ImportError as error:
         raise ImportError(f"pip install ltr-objectives[letor], for scikit-learn and joblib: {error}") from None
