@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.libraries import LIBRARIES, Budget, Training
+from benchmarks.libraries import LIBRARIES, Budget, Library
 from benchmarks.statistics import compare_with_reference
 from ltr_objectives.datasets import RankingData, RankingFold
 from ltr_objectives.errors import LTRError, choice, require
@@ -106,7 +106,7 @@ def run(
     with _display(console) as progress:
         total = progress.add_task("[bold]trainings", total=len(entries), value="")
         for name in dict.fromkeys(entry.library for entry in entries):
-            library = _prepare(name, fold, metrics[0], budget)
+            library = prepare(name, fold, metrics[:1], budget)
             block: list[Row] = []
             values = []
             for entry in (e for e in entries if e.library == name):
@@ -120,11 +120,15 @@ def run(
                 training = library.run(entry.objective, show)
                 progress.remove_task(task)
                 progress.advance(total)
-                values.append(_per_query(training, fold.test, metrics, budget.threads))
-                block.append(_row(entry, training, values[-1], reference=entry.native and not block))
+                stop = str(metrics[0])
+                curve, trees = training.curves[stop], training.best(stop)
+                values.append(per_query(metrics, fold.test, training.scores(fold.test, stop), budget.threads))
+                test = {metric: float(np.nanmean(v)) for metric, v in values[-1].items()}
+                first = entry.native and not block
+                block.append(Row(name, entry.label, entry.native, first, trees, training.seconds, test, curve))
                 progress.console.print(
-                    f"  {name:<9} {entry.label:<26} vali {metrics[0]} {max(training.curve):.4f} "
-                    f"at tree {training.best_iteration}, {training.seconds:.1f} s"
+                    f"  {name:<9} {entry.label:<26} vali {stop} {max(curve):.4f} at tree {trees}, "
+                    f"{training.seconds:.1f} s"
                 )
             mark_against_reference(block, values, alpha)
             rows += block
@@ -138,24 +142,18 @@ def _display(console: Console) -> Progress:
     )
 
 
-def _prepare(name: str, fold: RankingFold, metric: Metric, budget: Budget) -> Any:
+def prepare(name: str, fold: RankingFold, metrics: Sequence[Metric], budget: Budget) -> Library:
+    """The library with its data sets."""
     try:
-        return LIBRARIES[name](fold, metric, budget)
+        return LIBRARIES[name](fold, metrics, budget)
     except ImportError as error:
         raise LTRError(f"{name} is not installed: pip install ltr-objectives[{name}] ({error})") from None
 
 
-def _per_query(training: Training, test: RankingData, metrics: Sequence[Metric], threads: int) -> dict[str, np.ndarray]:
-    queries = Queries(test.y, test.group)
-    return {str(m): m.values(queries, training.scores, n_threads=threads) for m in metrics}
-
-
-def _row(entry: Entry, training: Training, values: dict[str, np.ndarray], reference: bool) -> Row:
-    test = {name: float(np.nanmean(v)) for name, v in values.items()}
-    curve = [float(x) for x in training.curve]
-    return Row(
-        entry.library, entry.label, entry.native, reference, training.best_iteration, training.seconds, test, curve
-    )
+def per_query(metrics: Sequence[Metric], part: RankingData, scores: np.ndarray, threads: int) -> dict[str, np.ndarray]:
+    """The value of each query, by metric."""
+    queries = Queries(part.y, part.group)
+    return {str(m): m.values(queries, scores, n_threads=threads) for m in metrics}
 
 
 def mark_against_reference(rows: Sequence[Row], values: Sequence[dict[str, np.ndarray]], alpha: float) -> None:

@@ -5,19 +5,20 @@ To add a library, write its class and its line in ``LIBRARIES``.
 
 import abc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from benchmarks.watch import Report, Watch
 from ltr_objectives import adapters
-from ltr_objectives.datasets import RankingFold
+from ltr_objectives.datasets import RankingData, RankingFold
 from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 
-Report = Callable[[float], None]  # called after each tree with the vali metric
+Predict = Callable[[np.ndarray, int], Any]  # features and a number of trees to scores
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,25 @@ class Budget:
 class Training:
     """A finished training."""
 
-    scores: np.ndarray  # of the test rows, by the trees up to the best iteration
-    best_iteration: int  # from 1; the first of equally good ones
-    curve: list[float]  # vali metric by iteration
+    predict: Predict
+    curves: dict[str, list[float]]  # vali metrics by name and iteration
     seconds: float
+    patience: int
+
+    def best(self, metric: str) -> int:
+        """The number of trees at which early stopping on this metric alone would have stopped; the first of ties."""
+        curve = self.curves[metric]
+        best = 0
+        for i, value in enumerate(curve):
+            if value > curve[best]:
+                best = i
+            if i - best >= self.patience:
+                break
+        return best + 1
+
+    def scores(self, part: RankingData, metric: str) -> np.ndarray:
+        """Predictions for a part by the trees up to the best one."""
+        return np.asarray(self.predict(part.X, self.best(metric)), np.float64)
 
 
 class Library(abc.ABC):
@@ -51,22 +67,16 @@ class Library(abc.ABC):
     natives: ClassVar[tuple[str, ...]]
     usual: ClassVar[tuple[str, ...]]  # the default; the first is the reference
     budget: Budget
-    metric: Metric
 
-    def __init__(self, fold: RankingFold, metric: Metric, budget: Budget) -> None:
+    def __init__(self, fold: RankingFold, metrics: Sequence[Metric], budget: Budget) -> None:
         assert fold.vali is not None
-        self.train_data, self.vali_data, self.test_data = fold.train, fold.vali, fold.test
-        self.metric, self.budget = metric, budget
+        self.train_data, self.vali_data = fold.train, fold.vali
+        self.metrics, self.budget = tuple(metrics), budget
         self.prepare()
 
     def run(self, objective: str | Objective, report: Report) -> Training:
-        """Train; a string is a native objective."""
-        curve: list[float] = []
-
-        def watch(value: float) -> None:
-            curve.append(value)
-            report(value)
-
+        """Train until no metric gets better; a string is a native objective."""
+        watch = Watch(self.metrics, self.vali_data, report, self.budget.threads)
         start = time.perf_counter()
         try:
             predict = self.train(objective, watch)
@@ -75,9 +85,7 @@ class Library(abc.ABC):
         except Exception as error:  # each library has its own kinds
             name = objective if isinstance(objective, str) else f"our {objective.name}"
             raise LTRError(f"{self.name} could not train {name}: {error}") from error
-        seconds = time.perf_counter() - start
-        best = int(np.argmax(curve)) + 1
-        return Training(np.asarray(predict(best), np.float64), best, curve, seconds)
+        return Training(predict, watch.curves, time.perf_counter() - start, self.budget.patience)
 
     @classmethod
     def knows(cls, native: str) -> bool:
@@ -89,8 +97,8 @@ class Library(abc.ABC):
         """Make the library's data sets."""
 
     @abc.abstractmethod
-    def train(self, objective: str | Objective, watch: Report) -> Callable[[int], Any]:
-        """Train with early stopping; return the function from a number of trees to the scores of the test rows."""
+    def train(self, objective: str | Objective, watch: Watch) -> Predict:
+        """Train, stopping early on ``watch``."""
 
 
 class XGBoost(Library):
@@ -104,15 +112,8 @@ class XGBoost(Library):
         self.dtrain = xgb.QuantileDMatrix(self.train_data.X, self.train_data.y, qid=self.train_data.qid)
         self.dvali = xgb.QuantileDMatrix(self.vali_data.X, self.vali_data.y, qid=self.vali_data.qid, ref=self.dtrain)
 
-    def train(self, objective: str | Objective, watch: Report) -> Callable[[int], Any]:
+    def train(self, objective: str | Objective, watch: Watch) -> Predict:
         import xgboost as xgb
-
-        class Watch(xgb.callback.TrainingCallback):
-            def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-                [(name, values)] = evals_log["vali"].items()  # what XGBoost would minimise is called 1-mrr or -dcg
-                value = values[-1]
-                watch(1.0 - value if name.startswith("1-") else -value if name.startswith("-") else value)
-                return False
 
         b = self.budget
         params: dict[str, Any] = {
@@ -129,12 +130,11 @@ class XGBoost(Library):
             booster = xgb.train(
                 params, self.dtrain, num_boost_round=b.trees, evals=[(self.dvali, "vali")], verbose_eval=False,
                 obj=None if native else adapters.xgboost_objective(objective, n_threads=b.threads),
-                custom_metric=adapters.xgboost_metric(self.metric, n_threads=b.threads),
-                callbacks=[Watch(), xgb.callback.EarlyStopping(rounds=b.patience)],
+                custom_metric=adapters.xgboost_metric(watch), early_stopping_rounds=b.patience,
             )  # fmt: skip
         finally:
             self.dtrain.set_label(self.train_data.y)
-        return lambda trees: booster.inplace_predict(self.test_data.X, iteration_range=(0, trees))
+        return lambda X, trees: booster.inplace_predict(X, iteration_range=(0, trees))
 
 
 class LightGBM(Library):
@@ -152,7 +152,7 @@ class LightGBM(Library):
         self.dvali = lgb.Dataset(vali.X, vali.y, group=vali.group, free_raw_data=False, reference=self.dtrain)
         self.dvali.construct()
 
-    def train(self, objective: str | Objective, watch: Report) -> Callable[[int], Any]:
+    def train(self, objective: str | Objective, watch: Watch) -> Predict:
         import lightgbm as lgb
 
         b = self.budget
@@ -166,12 +166,9 @@ class LightGBM(Library):
         }  # fmt: skip
         booster = lgb.train(
             params, self.dtrain, b.trees, valid_sets=[self.dvali], valid_names=["vali"],
-            feval=adapters.lightgbm_metric(self.metric, n_threads=b.threads),
-            callbacks=[
-                lambda env: watch(env.evaluation_result_list[0][2]), lgb.early_stopping(b.patience, verbose=False),
-            ],
+            feval=adapters.lightgbm_metric(watch), callbacks=[lgb.early_stopping(b.patience, verbose=False)],
         )  # fmt: skip
-        return lambda trees: booster.predict(self.test_data.X, num_iteration=trees, num_threads=b.threads)
+        return lambda X, trees: booster.predict(X, num_iteration=trees, num_threads=b.threads)
 
 
 class CatBoost(Library):
@@ -193,19 +190,13 @@ class CatBoost(Library):
             catboost.Pool(part.X, part.y, group_id=part.qid) for part in (self.train_data, self.vali_data)
         )
 
-    def train(self, objective: str | Objective, watch: Report) -> Callable[[int], Any]:
+    def train(self, objective: str | Objective, watch: Watch) -> Predict:
         import catboost
 
-        class Watch:
-            def after_iteration(self, info: Any) -> bool:
-                [values] = (v for name, v in info.metrics["validation"].items() if name == type(metric).__name__)
-                watch(values[-1])
-                return True
-
         b = self.budget
-        metric = adapters.catboost_metric(self.metric, self.dtrain, self.dvali, n_threads=b.threads)
         params: dict[str, Any] = {
-            "eval_metric": metric, "iterations": b.trees, "depth": max(1, round(np.log2(b.leaves))),
+            "eval_metric": adapters.catboost_metric(watch, self.dtrain, self.dvali),
+            "iterations": b.trees, "depth": max(1, round(np.log2(b.leaves))),
             "learning_rate": b.learning_rate, "l2_leaf_reg": b.l2, "bootstrap_type": "No", "boosting_type": "Plain",
             "thread_count": b.threads, "random_seed": b.seed, "od_type": "Iter", "od_wait": b.patience,
             "leaf_estimation_backtracking": "No", "use_best_model": False,
@@ -216,8 +207,8 @@ class CatBoost(Library):
         else:
             params["loss_function"] = adapters.catboost_objective(objective, self.dtrain, n_threads=b.threads)
             params |= {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
-        model = catboost.CatBoost(params).fit(self.dtrain, eval_set=self.dvali, callbacks=[Watch()])
-        return lambda trees: model.predict(self.test_data.X, ntree_end=trees, thread_count=b.threads)
+        model = catboost.CatBoost(params).fit(self.dtrain, eval_set=self.dvali)
+        return lambda X, trees: model.predict(X, ntree_end=trees, thread_count=b.threads)
 
 
 LIBRARIES: dict[str, type[Library]] = {library.name: library for library in (XGBoost, LightGBM, CatBoost)}

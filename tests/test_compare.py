@@ -126,25 +126,44 @@ def test_the_seed_reaches_our_objectives():
 @pytest.mark.parametrize("metric", ["ndcg@5", "mrr", "dcg"])
 def test_every_training_stops_on_our_metric_and_predicts_with_its_best_tree(fold, library, metric):
     twice = RankingFold(fold.train, fold.vali, fold.vali)
-    prepared = LIBRARIES[library](twice, get_metric(metric), Budget(trees=15, leaves=4, patience=3))
+    prepared = LIBRARIES[library](twice, [get_metric(metric)], Budget(trees=15, leaves=4, patience=3))
     for objective in (prepared.usual[0], get_objective("yetiloss:mrr")):
         seen = []
         training = prepared.run(objective, seen.append)
-        assert seen == training.curve
-        assert max(training.curve) == pytest.approx(evaluate(metric, training.scores, fold.vali.y, fold.vali.group))
-        assert len(training.curve) == min(15, training.best_iteration + 3)
+        curve = training.curves[metric]
+        assert seen == curve
+        scores = training.scores(fold.vali, metric)
+        assert max(curve) == pytest.approx(evaluate(metric, scores, fold.vali.y, fold.vali.group))
+        assert len(curve) == min(15, training.best(metric) + 3)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_with_several_metrics_each_stops_where_it_would_have_alone(fold, library):
+    budget = Budget(trees=25, leaves=4, patience=3)
+    metrics = [get_metric(m) for m in ("mrr", "ndcg@5", "recall@3")]
+    together = LIBRARIES[library](fold, metrics, budget).run(get_objective("lambdamart"), bool)
+    lengths = set()
+    for metric in metrics:
+        alone = LIBRARIES[library](fold, [metric], budget).run(get_objective("lambdamart"), bool)
+        assert together.best(str(metric)) == alone.best(str(metric))
+        assert together.curves[str(metric)][: len(alone.curves[str(metric)])] == alone.curves[str(metric)]
+        lengths.add(len(alone.curves[str(metric)]))
+    assert len(lengths) > 1
+    assert len(together.curves["mrr"]) >= max(lengths)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_the_same_training_gives_the_same_numbers(fold, library):
     budget = Budget(trees=5, leaves=6, threads=2)
-    a, b = (LIBRARIES[library](fold, get_metric("map"), budget).run(get_objective("yetirank"), bool) for _ in range(2))
-    assert a.curve == b.curve
-    assert np.array_equal(a.scores, b.scores)
+    a, b = (
+        LIBRARIES[library](fold, [get_metric("map")], budget).run(get_objective("yetirank"), bool) for _ in range(2)
+    )
+    assert a.curves == b.curves
+    assert np.array_equal(a.scores(fold.test, "map"), b.scores(fold.test, "map"))
 
 
 def test_labels_are_binary_for_rank_map_only(fold):
-    library = LIBRARIES["xgboost"](fold, get_metric("map"), Budget(trees=3))
+    library = LIBRARIES["xgboost"](fold, [get_metric("map")], Budget(trees=3))
     library.run("rank:map", lambda value: None)
     assert np.array_equal(library.dtrain.get_label(), fold.train.y)
     assert fold.train.y.max() > 1
