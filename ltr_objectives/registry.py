@@ -8,6 +8,7 @@ It then has the three adapters, every common test, and its place in the benchmar
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 from typing import TYPE_CHECKING, Any
@@ -115,10 +116,12 @@ def get_metric(metric: str | Metric | None) -> Metric:
 
 
 def get_objective(objective: str | Objective) -> Objective:
-    """An objective from ``"name"`` or, where it optimises a metric, ``"name:metric"``.
+    """An objective from ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``.
 
     >>> str(get_objective("yetiloss:map@5").metric)
     'map@5'
+    >>> get_objective("lambdamart:sigma=2;hessian=ones").sigma
+    2
     """
     if not isinstance(objective, str):
         from ltr_objectives.objectives.base import Objective
@@ -128,10 +131,29 @@ def get_objective(objective: str | Objective) -> Objective:
                 f"objective must be a string such as 'yetiloss:map' or an objective, got {type(objective).__name__}"
             )
         return objective
-    name, _, metric = objective.strip().lower().partition(":")
+    name, _, rest = objective.strip().lower().partition(":")
     found = objective_class(name)
-    if not metric:
-        return found()
-    if "metric" not in found.parameters():
-        raise LTRError(f"{name} takes no metric; write {name!r}")
-    return found(metric=metric)  # type: ignore[call-arg]
+    settings: dict[str, Any] = {}
+    for i, part in enumerate(part.strip() for part in rest.split(";") if rest):
+        key, equals, value = (text.strip() for text in part.partition("="))
+        if not equals and i == 0:
+            if "metric" not in found.parameters():
+                raise LTRError(f"{name} takes no metric; write {name!r}")
+            settings["metric"] = part
+        elif not equals or not value:
+            raise LTRError(f"{part!r} in {objective!r} is not of the form parameter=value, such as 'sigma=2'")
+        elif key not in found.parameters():
+            raise LTRError(f"{name} has no parameter {key!r}; there are {', '.join(found.parameters())}")
+        elif key in settings:
+            raise LTRError(f"{key} is given twice in {objective!r}")
+        else:
+            settings[key] = _literal(value)
+    return found(**settings)
+
+
+def _literal(text: str) -> Any:
+    """A number, None, a bool or a tuple where it reads as one, else the text."""
+    try:
+        return ast.literal_eval({"none": "None", "true": "True", "false": "False"}.get(text, text))
+    except (ValueError, SyntaxError):
+        return text

@@ -1,0 +1,62 @@
+"""Early stopping on several metrics at once, in whatever library."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_objectives.datasets import RankingData
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.queries import Queries
+
+Report = Callable[[float], None]  # called after each tree with the first vali metric
+
+
+class Watch(Metric):
+    """A metric that records others on the vali part after each tree.
+
+    Its own value counts how often any of them reached a new best, so that a library that stops early on it goes on
+    for as long as one of them gets better.
+    """
+
+    name = "watch"
+    maximum = None
+
+    def __init__(self, metrics: Sequence[Metric], vali: RankingData, report: Report, n_threads: int) -> None:
+        super().__init__()
+        found = {"metrics": tuple(metrics), "vali": vali, "report": report, "n_threads": n_threads,
+                 "curves": {str(m): [] for m in metrics}, "bests": [0]}  # fmt: skip
+        self.__dict__.update(found)
+
+    metrics: tuple[Metric, ...]
+    vali: RankingData
+    report: Report
+    n_threads: int
+    curves: dict[str, list[float]]
+    bests: list[int]
+
+    def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
+        """Record, and return the number of new bests so far; 0 for other data, which CatBoost evaluates as well."""
+        if not (np.array_equal(queries.labels, self.vali.y) and np.array_equal(np.diff(queries.ptr), self.vali.group)):
+            return 0.0
+        better = False
+        for metric in self.metrics:
+            curve = self.curves[str(metric)]
+            value = metric.mean(queries, scores, n_threads=self.n_threads)
+            better |= not curve or value > max(curve)
+            curve.append(value)
+        self.bests[0] += better
+        self.report(self.curves[str(self.metrics[0])][-1])
+        return float(self.bests[0])
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        """As the first metric's."""
+        return self.metrics[0].gain(labels)
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        """As the first metric's."""
+        return self.metrics[0].discount(ranks)
+
+    def reference(self, labels: np.ndarray) -> float:
+        """As the first metric's."""
+        return self.metrics[0].reference(labels)

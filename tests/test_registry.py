@@ -1,0 +1,35 @@
+"""Objectives by name, with parameters."""
+
+import pytest
+
+from ltr_objectives import LTRError
+from ltr_objectives.registry import get_metric, get_objective, objective_class, objectives
+
+EXAMPLES = [(name, example) for name in objectives() for example in objective_class(name).examples()]
+
+
+@pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=[f"{n}{i}" for i, (n, _) in enumerate(EXAMPLES)])
+def test_every_parameter_can_be_written_in_the_string(name, example):
+    settings = example.settings()
+    metric = settings.pop("metric", None)
+    if metric is not None and get_metric(str(metric)) != metric:
+        metric, example = get_metric("ndcg@3"), type(example)(**settings | {"metric": "ndcg@3"})
+    parts = [str(metric)] * (metric is not None) + [f"{key} = {value}" for key, value in settings.items()]
+    assert get_objective(f"{name}:{'; '.join(parts)}") == example
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lambdamart:ndcg;sgima=1", "lambdamart has no parameter 'sgima'; there are metric, sigma"),
+        ("lambdamart:ndcg;sigma", "'sigma' in 'lambdamart:ndcg;sigma' is not of the form parameter=value"),
+        ("lambdamart:sigma=", "is not of the form parameter=value"),
+        ("lambdamart:ndcg;;sigma=1", "is not of the form parameter=value"),
+        ("lambdamart:map;metric=mrr", "metric is given twice"),
+        ("lambdamart:sigma=zero", "sigma='zero'"),
+        ("lambdamart:sigma=-1", "sigma=-1"),
+    ],
+)
+def test_mistakes_in_the_string_are_named(text, message):
+    with pytest.raises(LTRError, match=message):
+        get_objective(text)
