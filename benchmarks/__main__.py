@@ -6,6 +6,7 @@ import typer
 
 from benchmarks.compare import compare
 from benchmarks.demo import demo
+from benchmarks.quality import quality
 from benchmarks.training import training
 
 # OpenMP threads that spin while they wait take the processors from whoever works, on a busy machine for many times as
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 app.command()(compare)
 app.command()(demo)
+app.command()(quality)
 app.command()(training)
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def plan(libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[
     """Every training, natives first; ``natives`` may be ``("usual",)`` or ``("none",)``."""
     for library in libraries:
         choice("libraries", library, tuple(LIBRARIES))
-    ours = [(label, _seeded(get_objective(label), seed)) for label in objectives]
+    ours = [(label, seeded(get_objective(label), seed)) for label in objectives]
     entries = []
     taken: set[str] = set()
     for library in libraries:
@@ -66,7 +66,8 @@ def plan(libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[
     return entries
 
 
-def _seeded(objective: Objective, seed: int) -> Objective:
+def seeded(objective: Objective, seed: int) -> Objective:
+    """The objective with this seed, where it takes one."""
     return replace(objective, seed=seed) if "seed" in objective.parameters() else objective  # type: ignore[call-arg]
 
 

@@ -17,6 +17,7 @@ from ltr_objectives.datasets import RankingData, RankingFold
 from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries
 
 Predict = Callable[[np.ndarray, int], Any]  # features and a number of trees to scores
 
@@ -72,6 +73,7 @@ class Library(abc.ABC):
         assert fold.vali is not None
         self.train_data, self.vali_data = fold.train, fold.vali
         self.metrics, self.budget = tuple(metrics), budget
+        self.train_queries = Queries(fold.train.y, fold.train.group)
         self.prepare()
 
     def run(self, objective: str | Objective, report: Report) -> Training:

@@ -12,6 +12,12 @@ def labels_for(limit: float | None, rng: np.random.Generator, n: int) -> np.ndar
     return rng.choice(5, n, p=[0.4, 0.3, 0.15, 0.1, 0.05]).astype(float)
 
 
+def graded(metric, labels):
+    """Whole labels up to 4 as the metric takes them, with certain relevance where it knows probabilities."""
+    limit = metric.label_limit
+    return np.array(labels, float) * (limit / 4 if limit is not None and limit < 4 else 1.0)
+
+
 def exact_rankings(scores, ranks):
     """All rankings of the first ``ranks`` documents and their probabilities."""
     rankings, probabilities = [], []

@@ -1,11 +1,11 @@
-"""StochasticRank against exact quadrature, against Monte Carlo without its formula, and against CatBoost."""
+"""StochasticRank against exact quadrature, and against Monte Carlo without its formula."""
 
 import dataclasses
 import itertools
 
 import numpy as np
 import pytest
-from generated import labels_for
+from generated import graded, labels_for
 from scipy.special import ndtr
 from scipy.stats import norm
 
@@ -17,12 +17,6 @@ SIGMAS = (0.2, 0.5, 1.0, 2.0)
 SETTINGS = [(sigma, mu) for sigma in SIGMAS for mu in (0.0, 0.5)]
 # with two to four documents, the metrics that no cutoff makes constant
 EVERY_METRIC = [m for name in registry.metrics() for m in registry.metric_class(name).examples() if m.k in (None, 1, 2)]
-
-
-def graded(metric, labels):
-    """Whole labels up to 4 as the metric takes them, with certain relevance where it knows probabilities."""
-    limit = metric.label_limit
-    return np.array(labels, float) * (limit / 4 if limit is not None and limit < 4 else 1.0)
 
 
 def estimates(metric, z, labels, sigma, noise):
@@ -215,43 +209,3 @@ def test_more_samples_average_more_noise(rng):
     )  # fmt: skip
     ratio = one.var(axis=0).sum() / many.var(axis=0).sum()
     assert 13 < ratio < 19.5
-
-
-NATIVE = [
-    ("DCG", registry.metric_class("dcg")(gain_type="linear")),
-    ("NDCG", registry.metric_class("ndcg")(gain_type="linear")),
-    ("NDCG;top=3", registry.metric_class("ndcg")(k=3, gain_type="linear")),
-    ("DCG;type=Exp;top=2", registry.metric_class("dcg")(k=2)),
-    ("MRR", registry.metric_class("mrr")()),
-    ("PFound", registry.metric_class("pfound")()),
-    ("ERR", registry.metric_class("err")(grades="identity")),
-]
-
-
-@pytest.mark.parametrize(("native", "metric"), NATIVE, ids=[n for n, _ in NATIVE])
-def test_catboost_has_the_same_gradient_at_sigma_1(native, metric):
-    """Of ERR only with labels 0 and 1: with grades, and with other sigma, CatBoost's expectation is another."""
-    catboost = pytest.importorskip("catboost")
-    rng = np.random.default_rng(2)
-    group = np.array([5, 8, 6, 4, 7, 3, 2, 6, 5, 4, 4, 10])
-    n = 64
-    X = ((np.arange(n)[:, None] >> np.arange(6)) & 1).astype(float)
-    binary = metric.name in ("mrr", "err")
-    labels = rng.integers(0, 2, n).astype(float) if binary else graded(metric, rng.integers(0, 5, n))
-    scores = np.float32(rng.normal(size=n)).astype(float)
-    pool = catboost.Pool(X, labels, group_id=np.repeat(np.arange(len(group)), group), baseline=scores)
-    model = catboost.CatBoost({
-        "loss_function": f"StochasticRank:metric={native};sigma=1;lambda=0;num_estimations=5000",
-        "iterations": 1, "depth": 6, "learning_rate": 1, "l2_leaf_reg": 0, "random_strength": 0, "verbose": 0,
-        "bootstrap_type": "No", "allow_writing_files": False, "thread_count": 1, "leaf_estimation_iterations": 1,
-    }).fit(pool)  # fmt: skip
-    assert len(np.unique(model.calc_leaf_indexes(catboost.Pool(X)))) == n  # so that each leaf value is a gradient
-    objective, queries = StochasticRank(metric, sfa=0.0, samples=500), Queries(labels, group)
-    runs = np.array([-objective.compute(queries, scores, iteration=i)[0] for i in range(40)])
-    for a, b in zip(queries.ptr[:-1], queries.ptr[1:], strict=True):
-        runs[:, a:b] -= runs[:, a:b].mean(axis=1, keepdims=True)  # CatBoost centres
-    error = runs.std(axis=0, ddof=1) * np.sqrt(1 / 10 + 1 / 40)
-    deviation = (model.predict(X) - runs.mean(axis=0)) / (error + 1e-9)
-    assert np.abs(deviation).max() < 4.5
-    assert np.sqrt(np.mean(deviation**2)) < 1.4
-    assert np.abs(runs.mean(axis=0)).max() > 10 * error.max()

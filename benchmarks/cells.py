@@ -1,0 +1,152 @@
+"""The trainings of a study: what each is, running one, and its file, which a later run finds again."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.experiment import per_query, prepare, seeded, split_vali
+from benchmarks.libraries import LIBRARIES, Budget, Library
+from ltr_objectives.datasets import RankingFold, load_letor, make_ranking_fold
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.registry import get_metric, get_objective
+
+CONSTANT = "constant"  # the model that cannot tell documents apart
+GENERATED = "generated"
+
+
+class Fold(NamedTuple):
+    """Where one train, vali and test come from."""
+
+    data: str  # name of the data set
+    source: str  # folder of the fold; or sizes of generated parts
+    seed: int
+
+    def load(self) -> RankingFold:
+        """Read or generate it; without a vali part, a fifth of the train queries."""
+        if self.data.startswith(GENERATED):
+            sizes = tuple(int(q) for q in self.source.split(","))
+            return make_ranking_fold(sizes, self.seed)  # type: ignore[arg-type]
+        loaded = load_letor(self.source)
+        require(isinstance(loaded, RankingFold), f"{self.source} is a file; pass a folder with train and test")
+        assert isinstance(loaded, RankingFold)
+        if loaded.vali is not None:
+            return loaded
+        return RankingFold(*split_vali(loaded.train, 0), loaded.test)
+
+
+def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
+    """The folds of ``--data``: a folder of one fold, a folder of folds, or ``generated:TRAIN,VALI,TEST``.
+
+    Generated data are new for each seed; of others each fold is used with each seed.
+    """
+    if data.startswith(GENERATED):
+        sizes = data.partition(":")[2] or "600,200,400"
+        parts = sizes.split(",")
+        require(len(parts) == 3 and all(q.strip().isdigit() and int(q) for q in parts),
+                f"--data {data!r}: the numbers of queries must be three, such as generated:600,200,400")  # fmt: skip
+        return [Fold(f"{GENERATED} {sizes}", sizes, seed) for seed in seeds]
+    path = Path(data).expanduser().resolve()
+    require(path.exists(), f"--data {data} does not exist")
+    require(path.is_dir(), f"--data {data} is a file; pass the folder of a fold, or of several folds")
+    folders = sorted(p for p in path.iterdir() if p.is_dir() and p.name.lower().startswith("fold")) or [path]
+    name = path.parent.name if path.name.lower().startswith("fold") else path.name
+    return [Fold(name, str(folder), seed) for folder in folders for seed in seeds]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training. It is stopped on each metric separately, and its test value taken by the trees of that stop."""
+
+    fold: Fold
+    library: str
+    objective: str  # ours, a native one, or CONSTANT
+    label: str  # as asked for, with {metric} still in it
+    metrics: tuple[str, ...]
+    budget: Budget
+
+    @property
+    def key(self) -> str:
+        """A name for its file: the same settings have the same one, whatever the number of threads."""
+        settings = asdict(replace(self, budget=replace(self.budget, threads=1)))
+        settings["fold"] = [self.fold.data, Path(self.fold.source).name, self.fold.seed]
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:20]
+
+    def path(self, out: Path) -> Path:
+        """Where its result is kept."""
+        return out / "cells" / f"{self.key}.json"
+
+    def result(self, out: Path) -> dict[str, Any] | None:
+        """The result of an earlier run; None where there is none."""
+        path = self.path(out)
+        return json.loads(path.read_text()) if path.exists() else None
+
+
+@lru_cache(1)
+def _load(fold: Fold) -> RankingFold:
+    return fold.load()
+
+
+@lru_cache(1)
+def _prepare(fold: Fold, library: str, metrics: tuple[str, ...], budget: Budget) -> Library:
+    return prepare(library, _load(fold), [get_metric(m) for m in metrics], budget)
+
+
+def run(cell: Cell, out: Path | None) -> dict[str, Any]:
+    """Train, evaluate, and write the result; a file appears only when it is whole."""
+    data = _load(cell.fold)
+    metrics = [get_metric(m) for m in cell.metrics]
+    result: dict[str, Any] = {**asdict(cell), "test": {}, "vali": {}, "train": {}, "trees": {}, "seconds": 0.0}
+    if cell.objective == CONSTANT:
+        same = np.zeros(len(data.test.y))
+        found = per_query(metrics, data.test, same, cell.budget.threads)
+        result["test"] = {metric: _numbers(v) for metric, v in found.items()}
+    else:
+        library = _library(cell)
+        kind = LIBRARIES[cell.library]
+        native = kind.knows(cell.objective)
+        objective = cell.objective if native else seeded(get_objective(cell.objective), cell.budget.seed)
+        training = library.run(objective, lambda value: None)
+        result["seconds"] = training.seconds
+        result["curves"] = {name: _numbers(np.array(curve)) for name, curve in training.curves.items()}
+        for metric in metrics:
+            name = str(metric)
+            result["trees"][name] = training.best(name)
+            result["vali"][name] = training.curves[name][training.best(name) - 1]
+            result["train"][name] = metric.mean(library.train_queries, training.scores(data.train, name))
+            [values] = per_query([metric], data.test, training.scores(data.test, name), cell.budget.threads).values()
+            result["test"][name] = _numbers(values)
+    if out is not None:
+        path = cell.path(out)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(result))
+        part.replace(path)
+    return result
+
+
+def _library(cell: Cell) -> Library:
+    """The data sets stay prepared from one learning rate to the next."""
+    library = _prepare(cell.fold, cell.library, cell.metrics, replace(cell.budget, learning_rate=0.1, trees=1))
+    library.budget = cell.budget
+    return library
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    return [None if np.isnan(v) else round(float(v), 7) for v in values]
+
+
+def check(cells: Sequence[Cell]) -> None:
+    """Raise for objectives that no library of the study knows, before anything is trained."""
+    for library, objective in dict.fromkeys((c.library, c.objective) for c in cells if c.objective != CONSTANT):
+        if LIBRARIES[library].knows(objective):
+            continue
+        try:
+            get_objective(objective)
+        except LTRError as error:
+            raise LTRError(f"{objective} is no objective of {library}, and not one of ours: {error}") from None

@@ -1,0 +1,108 @@
+"""Results of a study put together: per-query values by data set, library, objective and metric, and their tests."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from benchmarks.cells import CONSTANT
+from benchmarks.libraries import LIBRARIES
+from benchmarks.statistics import holm, paired_p
+
+POOLED = "all data sets"
+Key = tuple[str, str, str, str]  # data set, library, label, metric
+Values = dict[Key, np.ndarray]  # by query
+
+
+def chosen(results: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """One line per fold, library, label and metric: of several learning rates, the one with the best vali value."""
+    records = []
+    for r in results:
+        for metric, values in r["test"].items():
+            data, source, seed = r["fold"]
+            records.append({
+                "data": data, "fold": source, "seed": seed, "library": r["library"], "label": r["label"],
+                "metric": metric, "learning_rate": r["budget"]["learning_rate"], "trees": r["trees"].get(metric),
+                "train": r["train"].get(metric), "vali": r["vali"].get(metric, 0.0), "seconds": r["seconds"],
+                "values": np.array(values, float), "curve": r.get("curves", {}).get(metric),
+            })  # fmt: skip
+    frame = pd.DataFrame.from_records(records)
+    keys = ["data", "fold", "seed", "library", "label", "metric"]
+    return frame.sort_values("vali", ascending=False, kind="stable").drop_duplicates(keys).sort_index()
+
+
+def by_query(frame: pd.DataFrame) -> Values:
+    """Values of every test query: folds one after the other, seeds on the same rows averaged; and of all data sets.
+
+    Only what has a result in every fold can be compared, so what is incomplete is left out.
+    """
+    found: Values = {}
+    for (data, metric), part in frame.groupby(["data", "metric"], sort=False):
+        folds = sorted({(fold, seed) for fold, seed in zip(part["fold"], part["seed"], strict=True)})
+        for (library, label), rows in part.groupby(["library", "label"], sort=False):
+            by_fold = {(f, s): v for f, s, v in zip(rows["fold"], rows["seed"], rows["values"], strict=True)}
+            if len(by_fold) < len(folds) and label != CONSTANT:
+                continue
+            lists: dict[str, list[np.ndarray]] = {}
+            for fold, seed in folds:
+                again = f"{fold} {seed}" if data.startswith("generated") else fold
+                lists.setdefault(again, []).append(by_fold.get((fold, seed), by_fold[next(iter(by_fold))])
+                                                   if label == CONSTANT else by_fold[fold, seed])  # fmt: skip
+            found[data, library, label, metric] = np.concatenate([np.mean(v, axis=0) for v in lists.values()])
+    sets = list(dict.fromkeys(key[0] for key in found))
+    if len(sets) > 1:
+        for _, library, label, metric in [key for key in found if key[0] == sets[0]]:
+            parts = [found.get((data, library, label, metric)) for data in sets]
+            if all(part is not None for part in parts):
+                found[POOLED, library, label, metric] = np.concatenate([p for p in parts if p is not None])
+    return found
+
+
+def randomisation_p(a: np.ndarray, b: np.ndarray, draws: int = 9999) -> float:
+    """Two-sided p of the paired randomisation test: how often random signs give as large a mean difference.
+
+    >>> randomisation_p(np.array([0.5, 0.5]), np.array([0.5, 0.5]))
+    1.0
+    """
+    difference = (a - b)[~np.isnan(a - b)]
+    if not difference.any():
+        return 1.0
+    test = stats.permutation_test((difference,), np.mean, permutation_type="samples", n_resamples=draws, rng=0,
+                                  vectorized=True)  # fmt: skip
+    return float(test.pvalue)
+
+
+def is_native(library: str, label: str) -> bool:
+    """Whether the library's own objective."""
+    return library in LIBRARIES and LIBRARIES[library].knows(label)
+
+
+def summary(values: Values) -> pd.DataFrame:
+    """Mean and standard error; the difference from the library's best native objective, its error and p values.
+
+    ``p`` are of Student's paired test, after Holm's correction over the objectives of a library, ``p_randomisation``
+    as they are.
+    """
+    records = []
+    groups = dict.fromkeys((data, library, metric) for data, library, _, metric in values)
+    for data, library, metric in groups:
+        block = {k[2]: v for k, v in values.items() if (k[0], k[1], k[3]) == (data, library, metric)}
+        natives = {label: np.nanmean(v) for label, v in block.items() if is_native(library, label)}
+        best = max(natives, key=lambda label: natives[label]) if natives else None
+        ours = [label for label in block if label != best] if best else []
+        p = dict(zip(ours, holm([paired_p(block[label], block[best]) for label in ours if best]), strict=True))
+        for label, v in block.items():
+            record: dict[str, Any] = {
+                "data": data, "library": library, "objective": label, "metric": metric,
+                "native": is_native(library, label), "queries": int((~np.isnan(v)).sum()),
+                "mean": np.nanmean(v), "se": stats.sem(v, nan_policy="omit"),
+                "reference": best if label != best else None,
+            }  # fmt: skip
+            if label in p and best:
+                d = v - block[best]
+                record |= {"difference": np.nanmean(d), "difference_se": stats.sem(d, nan_policy="omit"),
+                           "p": p[label], "p_randomisation": randomisation_p(v, block[best])}  # fmt: skip
+            records.append(record)
+    return pd.DataFrame.from_records(records)

@@ -1,0 +1,152 @@
+"""``python -m benchmarks quality``: a study over data sets, folds, seeds, libraries and objectives."""
+
+import itertools
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+from typer import Exit, Option
+
+from ltr_objectives.errors import LTRError, choice, require
+from ltr_objectives.registry import get_metric
+
+DATA = "Folder of a fold or of several folds in LETOR format, or generated:TRAIN,VALI,TEST queries; may be repeated."
+OBJECTIVES = "lambdamart,yetirank,yetiloss,yetiloss:{metric}"
+OURS = "Ours; {metric} in a name stands for each of --metrics in turn."
+SEEDS = "Of objectives and libraries, and of generated data."
+
+
+def quality(
+    data: Annotated[list[str] | None, Option(help=DATA)] = None,
+    libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
+    objectives: Annotated[str, Option(help=OURS)] = OBJECTIVES,
+    natives: Annotated[str, Option(help="'usual', 'none', or names.")] = "usual",
+    metrics: Annotated[str, Option(help="Each stops the trainings by itself.")] = "ndcg@10,map,mrr,err",
+    seeds: Annotated[str, Option(help=SEEDS)] = "0",
+    learning_rates: Annotated[str, Option(help="Of several the best on vali counts.")] = "0.1",
+    trees: Annotated[int, Option(min=1, help="At most so many.")] = 300,
+    leaves: Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")] = 31,
+    patience: Annotated[int, Option(min=1, help="Stop after so many trees without a better vali value.")] = 30,
+    min_child_weight: Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")] = 1e-3,
+    l2: Annotated[float, Option(min=0, help="L2 regularisation of leaf values.")] = 0.0,
+    jobs: Annotated[int, Option(min=1, help="Trainings at a time.")] = 1,
+    threads: Annotated[int, Option(min=0, help="Of each training; 0 shares all processors among the jobs.")] = 0,
+    alpha: Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")] = 0.05,
+    out: Annotated[Path, Option(help="Folder of the study. What is there already is not trained again.")] = Path(
+        "results/quality"
+    ),
+) -> None:
+    """Compare objectives over many trainings, with the significance of the differences over test queries.
+
+    Each metric has its own column, its own early stopping and, of several learning rates, its own choice on vali. A
+    study that was interrupted goes on where it was. Written are a markdown table, a CSV and a parquet file.
+    """
+    from benchmarks import cells, report
+    from benchmarks.libraries import Budget
+    from ltr_objectives.kernels.threads import available_threads
+
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    try:
+        each = threads or max(1, available_threads() // jobs)
+        budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0)
+        wanted = plan(
+            data or ["generated:600,200,400"], _names(libraries), _names(objectives), _names(natives), _names(metrics),
+            [_number(s, int, "seeds") for s in _names(seeds)],
+            [_number(r, float, "learning-rates") for r in _names(learning_rates)], budget,
+        )  # fmt: skip
+        cells.check(wanted)
+        out.mkdir(parents=True, exist_ok=True)
+        todo = [cell for cell in wanted if not cell.path(out).exists()]
+        console.print(f"{len(wanted)} trainings, {len(wanted) - len(todo)} of them done before; {jobs} at a time")
+        failed = train(todo, out, jobs, console)
+        results = [r for r in (cell.result(out) for cell in wanted) if r is not None]
+        require(results, "nothing could be trained")
+    except (LTRError, ImportError, OSError) as error:
+        Console(stderr=True).print(Text("error: ", "bold red"), Text(str(error)), sep="")
+        raise Exit(2) from None
+    for path in report.write(results, out, alpha, console):
+        console.print(f"written: {os.fspath(path)}")
+    if failed:
+        console.print(f"[red]{len(failed)} trainings failed[/]; run the same command again to try only these")
+        raise Exit(1)
+
+
+def plan(
+    data: Sequence[str], libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str],
+    metrics: Sequence[str], seeds: Sequence[int], learning_rates: Sequence[float], budget: Any,
+) -> list[Any]:  # fmt: skip
+    """Every training of the study, those on the same data together."""
+    from benchmarks.cells import CONSTANT, Cell, folds_of
+    from benchmarks.libraries import LIBRARIES
+
+    for library in libraries:
+        choice("libraries", library, tuple(LIBRARIES))
+    names = tuple(str(get_metric(m)) for m in metrics)
+    require(libraries and names and seeds and learning_rates, "name libraries, metrics, seeds and learning rates")
+    planned = []
+    for fold in (f for d in data for f in folds_of(d, seeds)):
+        at = replace(budget, seed=fold.seed)
+        planned.append(Cell(fold, "", CONSTANT, CONSTANT, names, replace(at, trees=0)))
+        for library in libraries:
+            kind = LIBRARIES[library]
+            own = kind.usual if tuple(natives) == ("usual",) else [n for n in natives if kind.knows(n)]
+            for label, rate in itertools.product([*own, *objectives], learning_rates):
+                for targets in [(m,) for m in names] if "{metric}" in label else [names]:
+                    objective = label.replace("{metric}", targets[0])
+                    planned.append(Cell(fold, library, objective, label, targets, replace(at, learning_rate=rate)))
+    return planned
+
+
+def train(todo: Sequence[Any], out: Path, jobs: int, console: Console) -> list[Any]:
+    """Train what has no result yet; return what failed, after the errors were printed."""
+    from benchmarks.cells import run
+
+    failed = []
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=False),
+    )  # fmt: skip
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    with Progress(*columns, console=console, speed_estimate_period=3600) as progress, pool:
+        task = progress.add_task("trainings", total=len(todo))
+        futures = {pool.submit(run, cell, out): cell for cell in todo}
+        try:
+            for future in as_completed(futures):
+                cell = futures[future]
+                progress.advance(task)
+                try:
+                    result = future.result()
+                    first = cell.metrics[0]
+                    vali = f"{result['vali'][first]:.4f}" if result["vali"] else "-"
+                    text = f"vali {first} {vali}, {result['seconds']:.1f} s"
+                except LTRError as error:
+                    failed.append(cell)
+                    text = f"failed: {error}"
+                rate = f"lr {cell.budget.learning_rate:g}"
+                place = f"{cell.fold.data} {Path(cell.fold.source).name} seed {cell.fold.seed}"
+                progress.console.print(f"  {place}  {cell.library}  {cell.objective}  {rate}  {text}", markup=False)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return failed
+
+
+def _names(text: str) -> list[str]:
+    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+
+def _number(text: str, kind: Any, option: str) -> Any:
+    try:
+        value = kind(text)
+    except ValueError:
+        value = -1
+    require(value >= 0 if kind is int else value > 0, f"--{option}: {text!r} is no number that can be used")
+    return value

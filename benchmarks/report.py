@@ -1,0 +1,94 @@
+"""A study's results as a printed table, markdown, CSV and parquet."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.cells import CONSTANT
+from benchmarks.pooled import by_query, chosen, summary
+from benchmarks.statistics import BETTER, WORSE
+
+CAPTION = (
+    "Means over test queries, standard errors in brackets. {0} better, {1} worse than the library's own best objective "
+    "for this metric: paired t-test, p < {2:g} after Holm's correction over the objectives of the library. Bold: best "
+    "of the library."
+)
+
+
+def write(results: Sequence[dict[str, Any]], out: Path, alpha: float, console: Console) -> list[Path]:
+    """Print the tables; write ``summary.csv``, ``summary.md`` and ``queries.parquet``, the value of each query."""
+    frame = chosen(results)
+    values = by_query(frame)
+    table = summary(values)
+    metrics = list(dict.fromkeys(frame["metric"]))
+    caption = CAPTION.format(BETTER, WORSE, alpha)
+    texts = []
+    for data, block in table.groupby("data", sort=False):
+        queries = int(block["queries"].max())
+        title = f"{data}, {queries:,} test queries"
+        rows = _rows(block, metrics, alpha)
+        texts.append(_markdown(title, rows, metrics))
+        console.print(_printed(title, rows, metrics))
+    console.print(caption)
+    files = [out / name for name in ("summary.csv", "summary.md", "queries.parquet")]
+    table.to_csv(files[0], index=False)
+    files[1].write_text("\n\n".join([*texts, caption]) + "\n")
+    long = pd.DataFrame.from_records(
+        [
+            {"data": d, "library": lib, "objective": o, "metric": m, "query": i, "value": x}
+            for (d, lib, o, m), v in values.items() for i, x in enumerate(v)
+        ]
+    )  # fmt: skip
+    long.to_parquet(files[2], index=False)
+    return files
+
+
+def _rows(block: pd.DataFrame, metrics: Sequence[str], alpha: float) -> list[list[str]]:
+    rows = []
+    for library, part in block.groupby("library", sort=False):
+        best = part.groupby("metric")["mean"].max()
+        for objective, lines in part.groupby("objective", sort=False):
+            by = lines.set_index("metric")
+            native = " (native)" if by["native"].any() else ""
+            cells = []
+            for m in metrics:
+                if m not in by.index:
+                    cells.append("")
+                    continue
+                line = by.loc[m]
+                sure = pd.notna(line.get("p")) and line["p"] < alpha
+                mark = (BETTER if line["difference"] > 0 else WORSE) if sure and objective != CONSTANT else ""
+                text = _short(line["mean"])
+                text = f"**{text}**" if line["mean"] == best[m] and objective != CONSTANT else text
+                cells.append(f"{text} ({_short(line['se'])}){' ' + mark if mark else ''}")
+            rows.append([str(library), f"{objective}{native}", *cells])
+    return rows
+
+
+def _short(value: float) -> str:
+    return f"{value:.4f}".removeprefix("0")
+
+
+def _markdown(title: str, rows: Sequence[Sequence[str]], metrics: Sequence[str]) -> str:
+    head = ["library", "objective", *metrics]
+    lines = [head, ["---"] * 2 + ["---:"] * len(metrics), *rows]
+    return f"**{title}**\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _printed(title: str, rows: Sequence[Sequence[str]], metrics: Sequence[str]) -> Table:
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    for name in ("library", "objective"):
+        table.add_column(name, overflow="fold")
+    for name in metrics:
+        table.add_column(name, justify="right", no_wrap=True)
+    last = None
+    for row in rows:
+        cells = [c.replace("**", "[bold]", 1).replace("**", "[/]", 1) for c in row[2:]]
+        table.add_row(row[0] if row[0] != last else "", row[1], *cells)
+        last = row[0]
+    return table
