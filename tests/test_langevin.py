@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ltr_objectives import LTRError, QueryRMSE, StochasticRank, YetiLoss
-from ltr_objectives.adapters import lightgbm_objective
+from ltr_objectives import LTRError, QueryRMSE, StochasticRank, YetiLoss, evaluate
+from ltr_objectives.adapters import catboost_metric, catboost_objective, lightgbm_objective
+from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.objectives.langevin import Langevin
 
 
@@ -74,3 +75,20 @@ def test_wrong_values_are_refused():
             Langevin("lambdamart", **wrong)
     with pytest.raises(LTRError, match="unknown objective"):
         Langevin("lambdamrt")
+
+
+def test_catboosts_own_langevin_boosting_works_with_a_stochastic_objective():
+    """What SGLB asks of CatBoost: noise by temperature and shrinkage of the model, under a smoothed metric."""
+    catboost = pytest.importorskip("catboost")
+    train, _, test = make_ranking_fold((60, 1, 40), seed=1, features=30, mean_length=30)
+    pool = catboost.Pool(train.X, train.y, group_id=train.qid)
+    loss = catboost_objective(StochasticRank("ndcg@5"), pool)
+    common = {"iterations": 40, "depth": 4, "learning_rate": 0.2, "loss_function": loss, "verbose": 0,
+              "eval_metric": catboost_metric("ndcg@5", pool), "allow_writing_files": False, "thread_count": 1,
+              "leaf_estimation_method": "Newton", "bootstrap_type": "No"}  # fmt: skip
+    sglb = {"langevin": True, "diffusion_temperature": 1e4, "model_shrink_rate": 0.01}
+    plain, noisy, again = (catboost.CatBoost({**common, **more}).fit(pool).predict(test.X) for more in ({}, sglb, sglb))
+    assert np.array_equal(noisy, again)
+    assert not np.allclose(plain, noisy)
+    constant = evaluate("ndcg@5", np.zeros(len(test.y)), test.y, test.group)
+    assert evaluate("ndcg@5", noisy, test.y, test.group) > constant + 0.05
