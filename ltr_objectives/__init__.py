@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 _ELSEWHERE = {
     "evaluate": "ltr_objectives.metrics.evaluation",
+    "Langevin": "ltr_objectives.objectives.langevin",
     "Metric": "ltr_objectives.metrics.base",
     "Objective": "ltr_objectives.objectives.base",
     "Queries": "ltr_objectives.queries",

@@ -20,10 +20,11 @@ import math
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel, vector_kernel
-from ltr_objectives.kernels.rng import add_noise, stream
+from ltr_objectives.kernels.rng import LOGISTIC, add_noise, stream, times_logistic
 from ltr_objectives.kernels.sorting import descending_order, scratch
 from ltr_objectives.kernels.swaps import restart, swap_terms
 
+NEAR = 8  # up to so many neighbours the loops run over d, else over e: measured XX
 WIDEST = 600.0  # exp(-600) is far from underflow, and so is the sum of two such
 
 
@@ -48,6 +49,30 @@ def _row(d, end, cap, g, E, U_d, A_d, V, lam, hes):
         total += abs(x)
     lam[d] -= down
     hes[d] += curve
+    return total
+
+
+@vector_kernel
+def _neighbours(apart, rows, cap, g, E, U, A, V, lam, low, hes, hes_low):
+    """The pairs of ranks d < rows and d + apart; what the lower of the two gets goes to ``low`` and ``hes_low``."""
+    total = 0.0
+    gd, Ed, Ud, Ad, lamd, hesd = g[:rows], E[:rows], U[:rows], A[:rows], lam[:rows], hes[:rows]
+    end = apart + rows
+    ge, Ee, Ve, lame, hese = g[apart:end], E[apart:end], V[apart:end], low[apart:end], hes_low[apart:end]
+    for d in range(len(gd)):
+        gap = gd[d] - ge[d]
+        gap = cap if gap > cap else gap
+        gap = -cap if gap < -cap else gap
+        m = gap * (Ud[d] + Ad[d] * Ve[d])
+        inverse = 1.0 / (Ed[d] + Ee[d])
+        p, q = Ee[d] * inverse, Ed[d] * inverse
+        x = m * (p if m > 0.0 else q)
+        h = abs(m) * p * q
+        lamd[d] -= x
+        lame[d] += x
+        hesd[d] += h
+        hese[d] += h
+        total += abs(x)
     return total
 
 
@@ -99,25 +124,32 @@ def _row_wide(d, end, cap, g, sigma, U_d, A_d, V, s, score_norm, lam, hes):
 
 
 @kernel
-def _list(n, rows, neighbors, cap, kind, w, scale, sigma, wide, score_norm, g, s, E, U, A, V, W, lam, hes):
-    """Add the pairs of one list in rank order to ``lam`` and ``hes``; return the sum of |lambda|."""
+def _list(n, rows, neighbors, cap, kind, w, scale, sigma, wide, score_norm, g, s, E, U, A, V, W, lam, low, hes,
+          hes_low):  # fmt: skip
+    """Add the pairs of one list in rank order to ``lam + low`` and ``hes + hes_low``; return the sum of |lambda|."""
     swap_terms(kind, g, w, scale, n, U, A, V)
     total = 0.0
-    for d in range(min(rows, n - 1)):
-        if U[d] == 0.0 and A[d] == 0.0:
+    rows = min(rows, n - 1)
+    near = neighbors <= NEAR and not wide and not score_norm
+    for d in range(rows):
+        if (near and not A[d] < 0.0) or (U[d] == 0.0 and A[d] == 0.0):
             continue
         end = n if neighbors >= n else min(n, d + 1 + neighbors)
-        if A[d] < 0.0:
-            restart(g, w, d, n, U, W)
+        a, v = A[d], V
+        if a < 0.0:
+            restart(g, w, d, end, U, W)
             a, v = 1.0, W
-        else:
-            a, v = A[d], V
         if wide:
             total += _row_wide(d, end, cap, g, sigma, U[d], a, v, s, score_norm, lam, hes)
         elif score_norm:
             total += _row_score_norm(d, end, cap, g, E, U[d], a, v, s, lam, hes)
         else:
             total += _row(d, end, cap, g, E, U[d], a, v, lam, hes)
+        if near:
+            U[d], A[d] = 0.0, 0.0
+    if near:
+        for apart in range(1, neighbors + 1):
+            total += _neighbours(apart, max(min(rows, n - apart), 0), cap, g, E, U, A, V, lam, low, hes, hes_low)
     return total
 
 
@@ -129,9 +161,10 @@ def pair_gradients(first, last, ptr, scores, kind, gain, w, scale, cap, sigma, r
     for q in range(first, last):
         longest = max(longest, ptr[q + 1] - ptr[q])
     key, order, key2, order2 = scratch(longest)
-    noisy, exp_, g, s, E = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
+    noisy, exp_, odds = np.empty(longest), np.empty(longest), np.empty(longest)
+    g, s, E = np.empty(longest), np.empty(longest), np.empty(longest)
     U, A, V, W = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
-    lam, hes = np.empty(longest), np.empty(longest)
+    lam, low, hes, hes_low = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
@@ -144,6 +177,10 @@ def pair_gradients(first, last, ptr, scores, kind, gain, w, scale, cap, sigma, r
         wide = not sigma * (top - bottom) < WIDEST
         for i in range(n):
             exp_[i] = 0.0 if wide else math.exp(sigma * (x[i] - top))
+        logistic = noise == LOGISTIC and top - bottom < WIDEST * noise_scale
+        if logistic:
+            for i in range(n):
+                odds[i] = math.exp((x[i] - top) / noise_scale)
         stream_key = stream(seed, iteration, np.uint64(q))
         counter = np.uint64(0)
         total = 0.0
@@ -151,18 +188,21 @@ def pair_gradients(first, last, ptr, scores, kind, gain, w, scale, cap, sigma, r
             if noise == 0:
                 descending_order(x, key, order, key2, order2)
             else:
-                add_noise(x, noise, noise_scale, stream_key, counter, noisy[:n])
+                if logistic:
+                    times_logistic(odds[:n], stream_key, counter, noisy)
+                else:
+                    add_noise(x, noise, noise_scale, stream_key, counter, noisy[:n])
                 counter += np.uint64(2 * n)
                 descending_order(noisy[:n], key, order, key2, order2)
             for d in range(n):
                 i = order[d]
                 g[d], s[d], E[d] = y[i], x[i], exp_[i]
-                lam[d], hes[d] = 0.0, 0.0
+            lam[:n], low[:n], hes[:n], hes_low[:n] = 0.0, 0.0, 0.0, 0.0
             total += _list(n, rows, neighbors, cap, kind, w, scale[q], sigma, wide, score_norm and top > bottom,
-                           g, s, E, U, A, V, W, lam, hes)  # fmt: skip
+                           g, s, E, U, A, V, W, lam, low, hes, hes_low)  # fmt: skip
             for d in range(n):
-                grad[a + order[d]] += lam[d]
-                hess[a + order[d]] += hes[d]
+                grad[a + order[d]] += lam[d] + low[d]
+                hess[a + order[d]] += hes[d] + hes_low[d]
         factor = sigma / permutations
         if lambda_norm:
             total *= 2.0 * factor

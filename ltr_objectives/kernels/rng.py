@@ -8,14 +8,15 @@ import math
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import kernel, vector_kernel
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX2 = np.uint64(0x94D049BB133111EB)
 S12, S27, S30, S31 = np.uint64(12), np.uint64(27), np.uint64(30), np.uint64(31)
 
-NOISES = {None: 0, "logistic": 1, "gaussian": 2, "gumbel": 3}
+LOGISTIC = 1
+NOISES = {None: 0, "logistic": LOGISTIC, "gaussian": 2, "gumbel": 3}
 
 
 @kernel
@@ -45,7 +46,7 @@ def add_noise(s, noise, scale, key, start, out):
     for i in range(len(s)):
         u = uniform(key, c)
         c += one
-        if noise == 1:
+        if noise == LOGISTIC:
             x = math.log(u / (1.0 - u))
         elif noise == 2:
             x = math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * uniform(key, c))
@@ -55,6 +56,17 @@ def add_noise(s, noise, scale, key, start, out):
         else:
             x = 0.0
         out[i] = s[i] + scale * x
+
+
+@vector_kernel
+def times_logistic(E, key, start, out):
+    """Write what orders as ``s`` plus logistic noise does, for ``E = exp(s / scale)``: no logarithm, 2 ns instead of 8.
+
+    log(E u / (1 - u)) = s / scale + log(u / (1 - u)), with the random numbers of :func:`add_noise`.
+    """
+    for i in range(len(E)):
+        u = uniform(key, start + np.uint64(i))
+        out[i] = E[i] * u / (1.0 - u)
 
 
 def content_stream(scores: np.ndarray) -> int:

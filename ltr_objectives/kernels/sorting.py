@@ -1,10 +1,17 @@
-"""Stable descending order of short lists, the step that every ranking kernel begins with."""
+"""Stable descending order of short lists, the step that every ranking kernel begins with.
+
+Lists of the usual length are ordered by counting for each document how many scores are above its own, a loop that
+LLVM vectorises: 11 ns a document for 120 documents, where merging takes 19. Counting looks at the upper half of each
+score, an int32 that orders as the score does; an insertion pass over the whole scores finishes what is left.
+"""
 
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 
 RUN = 24  # insertion sort below, merging above; 16 to 32 measured alike, 8 and 64 slower
+COUNTED = 500  # the longest list to order by counting; from 600 on merging is faster
+SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
 @kernel
@@ -53,9 +60,43 @@ def sort_descending(key, order, key2, order2, n):
 
 
 @kernel
+def _upper_half(bits, words):
+    for i in range(len(bits)):
+        x = bits[i]
+        words[i] = np.int32((x ^ ((x >> 63) & SIGN)) >> 32)  # the bits of negative numbers count downwards
+
+
+@kernel
+def _above(words, x):
+    count = np.int32(0)
+    for i in range(len(words)):
+        count = np.int32(count + np.int32(words[i] > x))
+    return count
+
+
+@kernel
+def _count(key, order, copy, space, n):
+    words, taken = space[:n], space[n : 2 * n]
+    _upper_half(copy.view(np.int64)[:n], words)
+    taken[:] = 0
+    for i in range(n):
+        place = _above(words, words[i])
+        order[place + taken[place]] = i
+        taken[place] += np.int32(1)
+    for d in range(n):
+        key[d] = copy[order[d]]
+    _insertion(key, order, 0, n)
+
+
+@kernel
 def descending_order(s, key, order, key2, order2):
     """Write into ``order[:len(s)]`` the stable order of descending ``s`` and into ``key`` the sorted scores."""
     n = len(s)
+    if RUN < n <= COUNTED:
+        for i in range(n):
+            key2[i] = s[i] + 0.0  # no -0, which has a word of its own
+        _count(key, order, key2, order2.view(np.int32), n)
+        return
     for i in range(n):
         key[i] = s[i]
         order[i] = i

@@ -1,0 +1,36 @@
+"""The order of a list is NumPy's stable order of descending scores, by whichever way the length selects."""
+
+import numpy as np
+import pytest
+
+from ltr_objectives.kernels.sorting import COUNTED, RUN, descending_order, scratch
+
+LENGTHS = [1, 2, RUN, RUN + 1, 120, COUNTED, COUNTED + 1, 1500]
+LISTS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "ties": lambda rng, n: rng.integers(-2, 3, n).astype(float),
+    "all equal": lambda rng, n: np.full(n, -0.5),
+    "zeros of both signs": lambda rng, n: rng.choice([0.0, -0.0, 1.0], n),
+    "last digits alone differ": lambda rng, n: 1e3 + rng.integers(-20, 20, n) * 2e-13,
+    "huge and tiny": lambda rng, n: rng.choice([1e30, -1e30, 1e308, 5e-324, -5e-324, 0.0, 1e-200], n),
+    "descending": lambda rng, n: -np.arange(n, dtype=float),
+    "ascending": lambda rng, n: np.arange(n, dtype=float),
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_order(kind, n, rng):
+    s = LISTS[kind](rng, n)
+    key, order, key2, order2 = scratch(n + 3)  # buffers serve shorter lists too
+    descending_order(s, key, order, key2, order2)
+    expected = np.argsort(-s, kind="stable")
+    assert np.array_equal(order[:n], expected)
+    assert np.array_equal(key[:n], s[expected])
+
+
+def test_strided_scores(rng):
+    s = rng.normal(size=(150, 7))
+    buffers = scratch(150)
+    descending_order(s[:, 6], *buffers)
+    assert np.array_equal(buffers[1], np.argsort(-s[:, 6], kind="stable"))
