@@ -6,6 +6,7 @@ import typer
 
 from benchmarks.compare import compare
 from benchmarks.demo import demo
+from benchmarks.kernels import kernels
 from benchmarks.quality import quality
 from benchmarks.training import training
 
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 app.command()(compare)
 app.command()(demo)
+app.command()(kernels)
 app.command()(quality)
 app.command()(training)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ltr_objectives.kernels.sorting import COUNTED, RUN, descending_order, scratch
+from ltr_objectives.kernels.sorting import COUNTED, RUN, descending_order, head_order, scratch
 
 LENGTHS = [1, 2, RUN, RUN + 1, 120, COUNTED, COUNTED + 1, 1500]
 LISTS = {
@@ -34,3 +34,20 @@ def test_strided_scores(rng):
     buffers = scratch(150)
     descending_order(s[:, 6], *buffers)
     assert np.array_equal(buffers[1], np.argsort(-s[:, 6], kind="stable"))
+
+
+@pytest.mark.parametrize("kind", LISTS)
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("top", [1, 7, 30])
+def test_head(kind, n, top, rng):
+    s = LISTS[kind](rng, n)
+    key, order, key2, order2 = scratch(n)
+    count = head_order(s, min(top, n), key, order, key2, order2)
+    expected = np.argsort(-s, kind="stable")
+    last = s[expected[min(top, n) - 1]]
+    assert count >= (s >= last).sum()
+    assert np.array_equal(order[:count], expected[:count])
+    assert np.array_equal(key[:count], s[expected[:count]])
+    if count < n:
+        assert count == (s >= last).sum()
+        assert np.array_equal(order[count:], np.flatnonzero(s < last))

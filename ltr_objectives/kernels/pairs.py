@@ -21,7 +21,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import kernel, vector_kernel
 from ltr_objectives.kernels.rng import LOGISTIC, add_noise, stream, times_logistic
-from ltr_objectives.kernels.sorting import descending_order, scratch
+from ltr_objectives.kernels.sorting import head_order, scratch
 from ltr_objectives.kernels.swaps import restart, swap_terms
 
 NEAR = 8  # up to so many neighbours the loops run over d, else over e: measured XX
@@ -154,9 +154,9 @@ def _list(n, rows, neighbors, cap, kind, w, scale, sigma, wide, score_norm, g, s
 
 
 @kernel
-def pair_gradients(first, last, ptr, scores, kind, gain, w, scale, cap, sigma, rows, neighbors, score_norm,
+def pair_gradients(first, last, ptr, scores, kind, gain, w, scale, cap, sigma, rows, head, neighbors, score_norm,
                    lambda_norm, permutations, noise, noise_scale, seed, iteration, grad, hess):  # fmt: skip
-    """Write gradient and Hessian of the queries ``first <= q < last``."""
+    """Write gradient and Hessian of the queries ``first <= q < last``; only the first ``head`` ranks need an order."""
     longest = 0
     for q in range(first, last):
         longest = max(longest, ptr[q + 1] - ptr[q])
@@ -184,23 +184,25 @@ def pair_gradients(first, last, ptr, scores, kind, gain, w, scale, cap, sigma, r
         stream_key = stream(seed, iteration, np.uint64(q))
         counter = np.uint64(0)
         total = 0.0
+        ordered = min(n, head)
+        m = n if neighbors >= n else ordered
         for _ in range(permutations):
             if noise == 0:
-                descending_order(x, key, order, key2, order2)
+                head_order(x, ordered, key, order, key2, order2)
             else:
                 if logistic:
                     times_logistic(odds[:n], stream_key, counter, noisy)
                 else:
                     add_noise(x, noise, noise_scale, stream_key, counter, noisy[:n])
                 counter += np.uint64(2 * n)
-                descending_order(noisy[:n], key, order, key2, order2)
-            for d in range(n):
+                head_order(noisy[:n], ordered, key, order, key2, order2)
+            for d in range(m):
                 i = order[d]
                 g[d], s[d], E[d] = y[i], x[i], exp_[i]
-            lam[:n], low[:n], hes[:n], hes_low[:n] = 0.0, 0.0, 0.0, 0.0
-            total += _list(n, rows, neighbors, cap, kind, w, scale[q], sigma, wide, score_norm and top > bottom,
+            lam[:m], low[:m], hes[:m], hes_low[:m] = 0.0, 0.0, 0.0, 0.0
+            total += _list(m, rows, neighbors, cap, kind, w, scale[q], sigma, wide, score_norm and top > bottom,
                            g, s, E, U, A, V, W, lam, low, hes, hes_low)  # fmt: skip
-            for d in range(n):
+            for d in range(m):
                 grad[a + order[d]] += lam[d] + low[d]
                 hess[a + order[d]] += hes[d] + hes_low[d]
         factor = sigma / permutations

@@ -104,6 +104,45 @@ def descending_order(s, key, order, key2, order2):
 
 
 @kernel
+def head_order(s, top, key, order, key2, order2):
+    """Order the documents at least as good as the ``top``-th alone; return their number, more than ``top`` with ties.
+
+    They fill the front of ``key`` and ``order`` as by :func:`descending_order`. ``order`` goes on with the others as
+    they stand in the list. Where a tenth of the list is wanted this takes a third of the time of the whole order.
+    """
+    n = len(s)
+    if 4 * top > n or top < 1:
+        descending_order(s, key, order, key2, order2)
+        return n
+    for i in range(top):
+        key2[i] = s[i]
+        order2[i] = i
+    _insertion(key2, order2, 0, top)
+    least = key2[top - 1]
+    for i in range(top, n):
+        x = s[i]
+        if x > least:
+            j = top - 1
+            while j > 0 and key2[j - 1] < x:
+                key2[j] = key2[j - 1]
+                j -= 1
+            key2[j] = x
+            least = key2[top - 1]
+    found, others = 0, 0
+    for i in range(n):
+        order[found] = i
+        order2[others] = i
+        found += s[i] >= least
+        others += s[i] < least
+    for i in range(found):
+        key[i] = s[order[i]]
+    sort_descending(key, order, key2, order2[others:], found)
+    for i in range(others):
+        order[found + i] = order2[i]
+    return found
+
+
+@kernel
 def scratch(n):
     """Key, order and their doubles for lists of up to ``n`` documents."""
     return np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64)

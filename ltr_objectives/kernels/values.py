@@ -3,7 +3,7 @@
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.sorting import descending_order, scratch, sort_descending
+from ltr_objectives.kernels.sorting import descending_order, head_order, scratch, sort_descending
 
 AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
 
@@ -99,13 +99,16 @@ def metric_values(first, last, ptr, scores, kind, gain, w, scale, offset, ties, 
         longest = max(longest, ptr[q + 1] - ptr[q])
     key, order, key2, order2 = scratch(longest)
     g, more = np.empty(longest), np.empty(longest + 1)
+    ranks = 0
+    while ranks < longest and w[ranks] > 0.0:
+        ranks += 1
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
         if scale[q] == 0.0:
             out[q] = offset[q]
             continue
-        descending_order(scores[a:b], key, order, key2, order2)
+        n = head_order(scores[a:b], min(ranks, n), key, order, key2, order2)
         for d in range(n):
             g[d] = gain[a + order[d]]
         if ties >= 2:

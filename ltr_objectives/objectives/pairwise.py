@@ -9,6 +9,7 @@ import numpy as np
 from ltr_objectives.errors import choice, positive, whole
 from ltr_objectives.kernels.pairs import pair_gradients
 from ltr_objectives.kernels.rng import NOISES
+from ltr_objectives.kernels.swaps import HEAD
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.metrics.base import Metric, Terms
 from ltr_objectives.objectives.base import Objective
@@ -82,11 +83,13 @@ class PairwiseObjective(Objective):
         kind, gain, discount, scale, _, cap = terms = self.terms(queries)
         rows = min(terms.ranks, self.truncation or MANY)
         neighbors = MANY if self.neighbors == "all" else int(self.neighbors)
+        beyond = 0 if self.neighbors == "all" else neighbors
+        head = rows + beyond if rows == terms.ranks and kind <= HEAD else MANY  # beyond, all documents weigh the same
         noisy = self.noise is not None
         run(
             pair_gradients,
             queries.ptr,
-            (queries.ptr, scores, kind, gain, discount, scale, float(cap), float(self.sigma), rows, neighbors,
+            (queries.ptr, scores, kind, gain, discount, scale, float(cap), float(self.sigma), rows, head, neighbors,
              bool(self.score_norm), bool(self.lambda_norm), int(self.permutations) if noisy else 1, NOISES[self.noise],
              float(self.noise_scale), np.uint64(self.seed), np.uint64(iteration), grad, hess),
             n_threads,

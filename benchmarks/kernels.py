@@ -1,0 +1,144 @@
+"""``python -m benchmarks kernels``: time of an iteration's gradients, the libraries' own against ours, in turn."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from typer import Option
+
+from benchmarks import iteration
+from benchmarks.plrank_numpy import plrank_numpy
+from benchmarks.tables import versions
+from ltr_objectives.datasets import RankingData, make_ranking
+from ltr_objectives.registry import get_objective
+
+Reference = Callable[[RankingData, int, int], iteration.Timer]  # data, threads, iterations
+
+
+class Case(NamedTuple):
+    """One line of the table: ours, and what it is compared with."""
+
+    what: str
+    ours: str
+    against: str
+    reference: Reference
+    goal: float | None
+    share: float = 1.0  # of the queries, for references that are slow
+
+
+def _native(library: str, objective: str, **options: Any) -> Reference:
+    return lambda data, threads, n: iteration.native(library, objective, options, data, threads, n)
+
+
+def _ours(objective: str) -> Reference:
+    return lambda data, threads, n: iteration.ours(objective, data, threads)
+
+
+def _plrank(data: RankingData, threads: int, n: int) -> iteration.Timer:
+    theta, rng = get_objective("plrank").theta(10), np.random.default_rng(0)  # type: ignore[attr-defined]
+    ends = np.cumsum(data.group)
+    lists = [data.y[b - m : b] for b, m in zip(ends, data.group, strict=True)]
+    return lambda: iteration.seconds(
+        lambda: [plrank_numpy(0.3 * y + rng.normal(size=len(y)), np.exp2(y) - 1, theta, 200, rng) for y in lists]
+    )
+
+
+ALL, THIRD, FEW = 1.0, 1 / 3, 1 / 30
+PAIRS = {"lambdarank_pair_method": "topk"}
+CASES = (
+    Case("LambdaMART NDCG, truncation 30", "lambdamart:ndcg;truncation=30", "LightGBM lambdarank",
+         _native("lightgbm", "lambdarank", lambdarank_truncation_level=30), 5),
+    Case("LambdaMART NDCG, truncation 32", "lambdamart:ndcg;truncation=32", "XGBoost rank:ndcg",
+         _native("xgboost", "rank:ndcg", lambdarank_num_pair_per_sample=32, **PAIRS), 14),
+    Case("LambdaMART NDCG, all pairs", "lambdamart:ndcg", "LightGBM lambdarank",
+         _native("lightgbm", "lambdarank", lambdarank_truncation_level=10_000), 4),
+    Case("LambdaMART NDCG, all pairs", "lambdamart:ndcg", "CatBoost LambdaMart",
+         _native("catboost", "LambdaMart:metric=NDCG"), 10, THIRD),
+    Case("LambdaMART MAP, all pairs", "lambdamart:map", "our NDCG", _ours("lambdamart:ndcg"), 0.5),
+    Case("LambdaMART MRR, all pairs", "lambdamart:mrr", "our NDCG", _ours("lambdamart:ndcg"), 0.5),
+    Case("LambdaMART ERR, all pairs", "lambdamart:err", "our NDCG", _ours("lambdamart:ndcg"), 0.5),
+    Case("YetiRank", "yetirank", "CatBoost YetiRank", _native("catboost", "YetiRank"), 20, THIRD),
+    Case("YetiLoss NDCG@10, next neighbour", "yetiloss:ndcg@10;neighbors=1", "CatBoost YetiRank:mode=NDCG",
+         _native("catboost", "YetiRank:mode=NDCG;top=10"), 6, THIRD),
+    Case("YetiLoss MAP, next neighbour", "yetiloss:map;neighbors=1", "CatBoost YetiRank:mode=MAP",
+         _native("catboost", "YetiRank:mode=MAP"), 6, THIRD),
+    Case("YetiLoss MRR, next neighbour", "yetiloss:mrr;neighbors=1", "CatBoost YetiRank:mode=MRR",
+         _native("catboost", "YetiRank:mode=MRR"), 6, THIRD),
+    Case("YetiLoss ERR, next neighbour", "yetiloss:err;neighbors=1", "CatBoost YetiRank:mode=ERR",
+         _native("catboost", "YetiRank:mode=ERR"), 6, THIRD),
+    Case("YetiLoss NDCG@10, all pairs", "yetiloss:ndcg@10", "CatBoost YetiRank:mode=NDCG",
+         _native("catboost", "YetiRank:mode=NDCG;top=10"), None, THIRD),
+    Case("StochasticRank NDCG@10", "stochasticrank:ndcg@10", "CatBoost StochasticRank",
+         _native("catboost", "StochasticRank:metric=NDCG;top=10;num_estimations=1"), 10, THIRD),
+    Case("StochasticRank MRR", "stochasticrank:mrr", "CatBoost StochasticRank",
+         _native("catboost", "StochasticRank:metric=MRR;num_estimations=1"), 3, THIRD),
+    Case("StochasticRank ERR", "stochasticrank:err", "CatBoost StochasticRank",
+         _native("catboost", "StochasticRank:metric=ERR;num_estimations=1"), 60, THIRD),
+    Case("PL-Rank, 10 ranks, 200 rankings", "plrank:hessian=exact", "PL-Rank-3 in NumPy", _plrank, 100, FEW),
+    Case("evaluate NDCG@10", "ndcg@10", "LightGBM's metric", lambda d, t, n: iteration.native_metric(d, t), 2),
+    Case("evaluate NDCG@10", "ndcg@10", "scikit-learn's ndcg_score", lambda d, t, n: iteration.sklearn_metric(d), 100),
+)  # fmt: skip
+
+
+def kernels(
+    queries: Annotated[int, Option(min=30, help="Generated, of 118 rows in the mean.")] = 6000,
+    rounds: Annotated[int, Option(min=1, help="Repetitions of both, in turn; the medians count.")] = 5,
+    iterations: Annotated[int, Option(min=1, help="Trees of each repetition of a native objective.")] = 3,
+    threads: Annotated[int, Option(min=1)] = 2,
+    only: Annotated[str, Option(help="Only the lines that contain this text.")] = "",
+    out: Annotated[Path, Option(help="Folder for JSON and markdown.")] = Path("results"),
+) -> None:
+    """Time the gradients of one iteration, as the adapters compute them, against the libraries' own objectives.
+
+    A native objective's time is that of an iteration with trees of one split of four features, less the same with
+    squared error. For slow references a part of the queries is used, for both.
+    """
+    console = Console()
+    data = make_ranking(queries, seed=0)
+    parts = {share: data.select(np.arange(max(1, round(queries * share)))) for share in {c.share for c in CASES}}
+    console.print(f"{data!r}, {threads} threads")
+    rows = []
+    for case in track([c for c in CASES if only.lower() in f"{c.what} {c.against}".lower()], console=console):
+        part = parts[case.share]
+        metric = case.what.startswith("evaluate")
+        own = (iteration.ours_metric if metric else iteration.ours)(case.ours, part, threads)
+        other = case.reference(part, threads, iterations)
+        times = np.array([(own(), other()) for _ in range(rounds)])
+        ours_ms, other_ms = 1e3 * np.median(times, axis=0)
+        rows.append({"what": case.what, "ours": case.ours, "against": case.against, "rows": len(part.y),
+                     "ours_ms": ours_ms, "reference_ms": other_ms, "ratio": other_ms / ours_ms, "goal": case.goal,
+                     "seconds": times.tolist()})  # fmt: skip
+    console.print(_printed(rows))
+    out.mkdir(parents=True, exist_ok=True)
+    settings = {"queries": queries, "rounds": rounds, "iterations": iterations, "threads": threads}
+    (out / "kernels.json").write_text(json.dumps({**settings, "versions": versions(), "results": rows}, indent=1))
+    (out / "kernels.md").write_text(_markdown(rows))
+    console.print(f"written: {out / 'kernels.json'}, {out / 'kernels.md'}")
+
+
+HEAD = ("objective", "against", "rows", "ours, ms", "its, ms", "its / ours", "goal")
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    goal = "" if row["goal"] is None else f"{row['goal']:g}"
+    times = [f"{row[k]:.{1 if row[k] < 10 else 0}f}" for k in ("ours_ms", "reference_ms")]
+    return [row["what"], row["against"], f"{row['rows']:,}", *times, f"{row['ratio']:.1f}", goal]
+
+
+def _printed(rows: list[dict[str, Any]]) -> Table:
+    table = Table(*HEAD[:2])
+    for name in HEAD[2:]:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*_cells(row))
+    return table
+
+
+def _markdown(rows: list[dict[str, Any]]) -> str:
+    lines = [HEAD[:-1], ["---", "---", *["---:"] * 4], *(_cells(row)[:-1] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
