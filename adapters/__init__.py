@@ -10,6 +10,9 @@ _MODULES = {
     "lightgbm_metric": "_lightgbm",
     "catboost_objective": "_catboost",
     "catboost_metric": "_catboost",
+    "XGBRanker": "_xgboost_ranker",
+    "LGBMRanker": "_lightgbm_ranker",
+    "CatBoostRanker": "_catboost_ranker",
 }
 
 __all__ = list(_MODULES)
