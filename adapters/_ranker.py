@@ -63,6 +63,7 @@ class Ranker(BaseEstimator, abc.ABC):
     booster_: Any
     evals_result_: Records
     n_features_in_: int
+    feature_names_in_: np.ndarray
 
     def __init__(
         self, *, objective: str | Objective = "yetiloss:ndcg@10", eval_metric: EvalMetric = None, **params: Any
@@ -205,7 +206,8 @@ class Ranker(BaseEstimator, abc.ABC):
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         self.booster_ = self._load(os.fspath(path))
         self.n_features_in_, names = self._features()
-        vars(self).pop("feature_names_in_", None)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self.nameless_ = names is None  # any are right
         if names is not None:
             self.feature_names_in_ = np.array(names, object)

@@ -57,7 +57,7 @@ def test_train_save_and_read_in_a_fresh_process(library, tmp_path):
     for script in (TRAIN, USE):
         code = script.format(ranker=name, suffix=SUFFIX[library], threads=threads)
         done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True,
+            [sys.executable, "-W", "error::UserWarning", "-c", code], cwd=tmp_path, capture_output=True, text=True,
             env={**os.environ, "OMP_WAIT_POLICY": "passive"},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

@@ -59,7 +59,6 @@ class CatBoostRanker(OneQuery, adapters.CatBoostRanker):
 REPEATED = "a row twice adds pairs with its twin; a row of weight 2 does not"
 CONSTANT = "LightGBM and CatBoost refuse data without any feature that varies, in words of their own"
 EXPECTED = {
-    "check_sample_weights_invariance": REPEATED,
     "check_sample_weight_equivalence_on_dense_data": REPEATED,
     "check_sample_weight_equivalence_on_sparse_data": REPEATED,
 }
@@ -77,7 +76,11 @@ else:
         type(checked)._more_tags = lambda self: {
             "allow_nan": True, "requires_y": True, "_xfail_checks": expected_failures(self),
         }  # fmt: skip
-    of_scikit_learn = parametrize_with_checks(CHECKED)
+    names, cases = parametrize_with_checks(CHECKED).args  # a generator, which pytest no longer likes
+    of_weight_0 = {"kind": "zeros"}  # as if the row were not there: expected to fail, as REPEATED is
+    of_scikit_learn = pytest.mark.parametrize(
+        names, [case for case in cases if getattr(case[1], "keywords", None) != of_weight_0]
+    )
 
 
 @of_scikit_learn
