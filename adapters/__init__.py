@@ -1,4 +1,4 @@
-"""Adapters: our objectives and metrics inside XGBoost, LightGBM and CatBoost. A library is loaded when it is used."""
+"""Our objectives and metrics inside XGBoost, LightGBM and CatBoost, and estimators. A library is loaded when used."""
 
 import importlib
 from typing import Any

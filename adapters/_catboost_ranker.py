@@ -14,7 +14,6 @@ from ltr_objectives.objectives.base import Objective
 
 OF_THE_DATA = ("cat_features", "text_features", "embedding_features")
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
-DEFAULTS = {"leaf_estimation_method": "Newton", "bootstrap_type": "Bernoulli"}
 
 
 class CatBoostRanker(Ranker):
@@ -32,9 +31,10 @@ class CatBoostRanker(Ranker):
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. For our objectives three defaults
-        differ. ``leaf_estimation_method="Newton"``, since our objectives have Hessians. ``bootstrap_type="Bernoulli"``,
-        since CatBoost's MVS stops with an error when nearly all gradients are zero. ``has_time=True`` where there are
-        categorical features: CatBoost would otherwise shuffle the rows and tell us nothing of their order.
+        differ. ``leaf_estimation_method="Newton"``, since our objectives have Hessians. ``bootstrap_type="No"``, or
+        ``"Bernoulli"`` where ``subsample`` is given, since CatBoost's MVS stops with an error when nearly all gradients
+        are zero, and did not rank better. ``has_time=True`` where there are categorical features:
+        CatBoost would otherwise shuffle the rows and tell us nothing of their order.
 
     Attributes
     ----------
@@ -69,7 +69,12 @@ class CatBoostRanker(Ranker):
         own = isinstance(plan.objective, Objective)
         pools = [self._pool(part, own, of_the_data) for part in (plan.train, *plan.evals)]
         if isinstance(plan.objective, Objective):
-            params = {**DEFAULTS, "has_time": len(pools[0].get_cat_feature_indices()) > 0, **params}
+            params = {
+                "leaf_estimation_method": "Newton",
+                "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
+                "has_time": len(pools[0].get_cat_feature_indices()) > 0,
+                **params,
+            }
             params["loss_function"] = catboost_objective(plan.objective, pools[0], n_threads=plan.n_threads)
         else:
             params["loss_function"] = plan.objective

@@ -65,7 +65,7 @@ class LGBMRanker(Ranker):
             params["metric"] = plan.native_metrics or "None"
         of_the_data = {k: v for k, v in plan.params.items() if k in OF_THE_DATA}
         train, *evals = (
-            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, params=params, **of_the_data)
+            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **of_the_data)
             for part in (plan.train, *plan.evals)
         )
         for data in evals:

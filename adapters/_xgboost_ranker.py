@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import gradients_float32, import_library
+from ltr_objectives.adapters._common import gradients_float32, import_library, to_numpy
 from ltr_objectives.adapters._ranker import Plan, Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame
 from ltr_objectives.errors import require
@@ -13,7 +13,6 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
 
 OF_THE_DATA = ("missing", "feature_types", "feature_weights", "enable_categorical")
-DEFAULTS = {"min_child_weight": 1e-3, "base_score": 0.0}
 BY_QUERY = ("ndcg", "map", "pre", "auc")  # XGBoost's metrics that can be weighted by query; others abort the process
 
 
@@ -62,10 +61,15 @@ class XGBRanker(Ranker):
         self.categories_ = categories(plan.train.X)
         params = {k: v for k, v in plan.params.items() if k not in (*OF_THE_DATA, "importance_type")}
         rounds = params.pop("n_estimators", 100)
+        linear = params.get("booster") == "gblinear"
         own = isinstance(plan.objective, Objective)
-        if not own:
+        if own:
+            params = {"base_score": 0.0, **({} if linear else {"min_child_weight": 1e-3}), **params}
+        else:
             require(str(plan.objective).startswith("rank:"), f"objective={plan.objective!r} is not one for ranking")
             params["objective"] = plan.objective
+        if plan.own_metrics:
+            params["disable_default_eval_metric"] = 1
         if plan.native_metrics:
             params["eval_metric"] = plan.native_metrics
         train = self._data(plan.train, plan.train.weight_by_query if own else _by_query(plan.train))
@@ -73,6 +77,7 @@ class XGBRanker(Ranker):
         result: dict[str, Any] = {}
         callbacks = list(plan.callbacks)
         if plan.early_stopping_rounds:
+            require(not linear, "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
             first = plan.metrics[0] if plan.metrics else None
             callbacks.append(
                 xgb.callback.EarlyStopping(
@@ -83,7 +88,7 @@ class XGBRanker(Ranker):
                 )
             )
         booster = xgb.train(
-            {**(DEFAULTS if own else {}), **({"disable_default_eval_metric": 1} if plan.own_metrics else {}), **params},
+            params,
             train,
             rounds,
             evals=[(data, f"validation_{i}") for i, data in enumerate(evals)],
@@ -107,7 +112,8 @@ class XGBRanker(Ranker):
             options.pop("feature_weights", None)
         known = getattr(self, "categories_", {})
         if is_frame(X) and known:  # before version 3.1 XGBoost takes the codes as they come
-            X = X.assign(**{c: X[c].cat.set_categories(dtype.categories) for c, dtype in known.items()})
+            coded = {c: X[c].astype("category").cat.set_categories(d.categories) for c, d in known.items()}
+            X = X.assign(**coded)
         if categories(X):
             options["enable_categorical"] = True
         n_threads = next((v for k, v in self.get_params().items() if k in self.threads), None)
@@ -167,7 +173,8 @@ def _metric(plan: Plan, evals: list[Any]) -> Any:
 
     def values(predictions: Any, data: Any) -> list[tuple[str, float]]:
         queries = next(queries for each, queries in known if each is data)
-        return [(str(m), m.mean(queries, predictions, n_threads=plan.n_threads)) for m in plan.own_metrics]
+        scores = to_numpy(predictions).reshape(-1)
+        return [(str(m), m.mean(queries, scores, n_threads=plan.n_threads)) for m in plan.own_metrics]
 
     return values
 

@@ -35,7 +35,7 @@ def through_the_adapter(library, data, weight):
         return lgb.train({**params, "objective": lightgbm_objective(objective)}, train, 8).predict(data.X)
     pool = catboost.Pool(data.X, data.y, group_id=data.qid, weight=by_row)
     params = {"iterations": 8, "depth": 3, "learning_rate": 0.3, "thread_count": 1, "leaf_estimation_method": "Newton"}
-    params |= {"bootstrap_type": "Bernoulli", "eval_metric": "NDCG", "verbose": False, "allow_writing_files": False}
+    params |= {"bootstrap_type": "No", "eval_metric": "NDCG", "verbose": False, "allow_writing_files": False}
     return catboost.CatBoost({**params, "loss_function": catboost_objective(objective, pool)}).fit(pool).predict(pool)
 
 
@@ -94,6 +94,18 @@ def test_early_stopping_keeps_the_best_rounds(library, objective, metric):
         found = fitted.evals_result_[curve][metric][fitted.best_iteration_ - 1]
         assert found == pytest.approx(expected, abs=2e-6)
     assert fitted.score(vali.X, vali.y, qid=vali.qid) == pytest.approx(max(values), abs=2e-6)
+
+
+def test_early_stopping_looks_at_the_last_eval_set_alone(library):
+    train, vali, _ = fold(seed=3)
+    fitted = ranker(library, eval_metric="map", n_estimators=30, learning_rate=1.0).fit(
+        train.X, train.y, qid=train.qid, eval_set=[(vali.X, vali.y), (train.X, train.y)],
+        eval_qid=[vali.qid, train.qid], early_stopping_rounds=4,
+    )  # fmt: skip
+    first, last = (fitted.evals_result_[name]["map"] for name in ("validation_0", "validation_1"))
+    best = np.maximum.accumulate(first)
+    assert any(best[i] == best[i + 4] for i in range(len(best) - 5)), "the first set would have stopped it earlier"
+    assert last[fitted.best_iteration_ - 1] == max(last)
 
 
 def test_metrics_are_weighted_by_query(library):
@@ -172,6 +184,16 @@ def test_native_metrics_beside_ours(library):
     assert len(record) == 2
     assert "map" in record
     assert all(len(values) == 8 for values in record.values())
+
+
+def test_early_stopping_on_the_library_s_own_metric(library):
+    train, vali, _ = fold(seed=3)
+    native = {"xgboost": "ndcg@7-", "lightgbm": "average_precision", "catboost": "NDCG:top=7"}[library]
+    fitted = ranker(library, eval_metric=native, n_estimators=60, learning_rate=1.0, early_stopping_rounds=4)
+    fitted.fit(train.X, train.y, qid=train.qid, eval_set=[(vali.X, vali.y)], eval_qid=[vali.qid])
+    [values] = fitted.evals_result_["validation_0"].values()
+    assert len(values) == fitted.best_iteration_ + 4 < 60
+    assert values[fitted.best_iteration_ - 1] == max(values)
 
 
 def test_callbacks_and_printing_are_the_library_s(library, capfd):

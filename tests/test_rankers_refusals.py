@@ -109,6 +109,14 @@ def test_xgboost_never_aborts_on_weights():
         ranker("xgboost", "reg:squarederror").fit(DATA.X, DATA.y, qid=DATA.qid)
 
 
+def test_xgboost_s_linear_model_trains_without_early_stopping():
+    data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
+    linear = ranker("xgboost", booster="gblinear", max_depth=None)
+    assert linear.fit(DATA.X, DATA.y, **data).best_iteration_ == 8
+    with pytest.raises(LTRError, match="cannot keep the best rounds of gblinear"):
+        linear.fit(DATA.X, DATA.y, **data, early_stopping_rounds=2)
+
+
 def test_metrics_that_a_library_would_leave_out_or_cannot_take():
     data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
     with pytest.raises(LTRError, match=r"LightGBM knows no metric in \['ncdg'\]"):

@@ -11,7 +11,7 @@ pytest.importorskip("pandas")
 pytest.importorskip("joblib")
 
 TRAIN = """
-import joblib, numpy as np, pandas as pd
+import joblib, numpy as np, pandas as pd, warnings
 from ltr_objectives import evaluate
 from ltr_objectives.adapters import {ranker}
 from ltr_objectives.datasets import make_ranking_fold
@@ -22,6 +22,7 @@ def table(data):
 
 train, valid, test = make_ranking_fold((80, 30, 30), seed=0, features=12, mean_length=20)
 ranker = {ranker}(objective="yetiloss:map", eval_metric="map", n_estimators=200, learning_rate=0.3, {threads}=1)
+warnings.simplefilter("error")
 ranker.fit(
     table(train), pd.Series(train.y), qid=train.qid,
     eval_set=[(table(valid), valid.y)], eval_qid=[valid.qid], early_stopping_rounds=10,
@@ -38,11 +39,13 @@ table(test).to_pickle("table.pkl")
 np.save("scores.npy", scores)
 """
 USE = """
-import joblib, numpy as np, pandas as pd
+import joblib, numpy as np, pandas as pd, warnings
 from ltr_objectives.adapters import {ranker}
 
 X, scores = pd.read_pickle("table.pkl"), np.load("scores.npy")
-loaded = {ranker}().load_model("model{suffix}")
+loaded = {ranker}()
+warnings.simplefilter("error")
+loaded.load_model("model{suffix}")
 assert np.array_equal(loaded.predict(X), scores)
 assert np.array_equal(joblib.load("ranker.joblib").predict(X), scores)
 print(loaded.best_iteration_, "rounds read")
@@ -57,7 +60,7 @@ def test_train_save_and_read_in_a_fresh_process(library, tmp_path):
     for script in (TRAIN, USE):
         code = script.format(ranker=name, suffix=SUFFIX[library], threads=threads)
         done = subprocess.run(
-            [sys.executable, "-W", "error::UserWarning", "-c", code], cwd=tmp_path, capture_output=True, text=True,
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True,
             env={**os.environ, "OMP_WAIT_POLICY": "passive"},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
