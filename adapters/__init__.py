@@ -1,4 +1,4 @@
-"""Adapters: our objectives and metrics inside XGBoost, LightGBM and CatBoost. A library is loaded when it is used."""
+"""Our objectives and metrics inside XGBoost, LightGBM and CatBoost, and estimators. A library is loaded when used."""
 
 import importlib
 from typing import Any
@@ -10,6 +10,9 @@ _MODULES = {
     "lightgbm_metric": "_lightgbm",
     "catboost_objective": "_catboost",
     "catboost_metric": "_catboost",
+    "XGBRanker": "_xgboost_ranker",
+    "LGBMRanker": "_lightgbm_ranker",
+    "CatBoostRanker": "_catboost_ranker",
 }
 
 __all__ = list(_MODULES)

@@ -6,17 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ltr_objectives.adapters._common import import_library
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import sizes_of
-
-
-def import_catboost() -> Any:
-    """The library, or what to install."""
-    try:
-        import catboost
-    except ImportError:
-        raise ImportError("catboost is not installed: pip install ltr-objectives[catboost]") from None
-    return catboost
 
 
 class Rows(NamedTuple):
@@ -36,7 +28,7 @@ class Rows(NamedTuple):
 
 def rows_of(pool: Any, name: str = "pool") -> Rows:
     """Read a ``catboost.Pool``."""
-    catboost = import_catboost()
+    catboost = import_library("catboost")
     found = type(pool).__name__
     require(isinstance(pool, catboost.Pool), f"{name} must be a catboost.Pool(X, y, group_id=...), got {found}")
     require(pool.num_row() > 0 and pool.has_label(), f"{name} has no labels; make it with Pool(X, y, group_id=...)")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, import_catboost, rows_of
+from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, rows_of
 from ltr_objectives.adapters._catboost_passes import Passes
-from ltr_objectives.adapters._common import gradients
+from ltr_objectives.adapters._common import gradients, import_library
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
@@ -109,5 +109,5 @@ NOTHING_TO_SAMPLE = (
 def predictions(model: Any, pool: Any) -> np.ndarray:
     """The scores that training continues from; ``model`` may be a file."""
     if isinstance(model, (str, os.PathLike)):
-        model = import_catboost().CatBoost().load_model(os.fspath(model))
+        model = import_library("catboost").CatBoost().load_model(os.fspath(model))
     return np.asarray(model.predict(pool, prediction_type="RawFormulaVal"), np.float64)

@@ -1,5 +1,6 @@
 """What the adapters share: plain arrays from whatever a library hands over, and one `Queries` per data set."""
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,16 @@ from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
+
+
+def import_library(name: str) -> Any:
+    """The library, or what to install."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ImportError(f"{name} is not installed: pip install ltr-objectives[{name}]") from None
 
 
 def to_numpy(values: Any) -> np.ndarray:

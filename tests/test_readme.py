@@ -28,3 +28,17 @@ def test_the_example_trains(library, capsys):
     value = float(capsys.readouterr().out.strip().splitlines()[-1])
     assert 0.3 < value < 1
     assert library in sys.modules
+
+
+def test_the_estimators_train(capsys):
+    for library in ("xgboost", "lightgbm", "catboost", "sklearn"):
+        pytest.importorskip(library)
+    if not README.exists():
+        pytest.skip("the tests run beside an unpacked wheel")
+    [data] = [b for b in BLOCKS if "make_ranking_fold(" in b]
+    [example] = [b for b in BLOCKS if "ranker.fit(" in b]
+    small = (data + example).replace("(200, 60, 60)", "(20, 10, 10)").replace("300", "5")
+    exec(compile(small, "README.md", "exec"), {})
+    lines = [line.split() for line in capsys.readouterr().out.strip().splitlines()]
+    assert [name for name, _, _ in lines] == ["XGBRanker", "LGBMRanker", "CatBoostRanker"]
+    assert all(0 < int(rounds) <= 5 and 0.3 < float(value) < 1 for _, rounds, value in lines)

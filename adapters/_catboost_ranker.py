@@ -1,0 +1,151 @@
+"""CatBoost: a scikit-learn estimator on top of ``catboost.CatBoost``."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
+from ltr_objectives.adapters._common import import_library
+from ltr_objectives.adapters._ranker import Plan, Ranker, Records
+from ltr_objectives.adapters._ranker_inputs import Part, categories
+from ltr_objectives.errors import require
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+
+OF_THE_DATA = ("cat_features", "text_features", "embedding_features")
+LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
+
+
+class CatBoostRanker(Ranker):
+    """CatBoost's ranker with any objective and metric.
+
+    Parameters
+    ----------
+    objective : str or Objective
+        Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
+        CatBoost's in capitals.
+    eval_metric : str, Metric or list, optional
+        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. Of a list the first may be ours, and the
+        others are CatBoost's, since CatBoost takes one metric that is not its own. By default the metric that the
+        objective optimises, or ``"ndcg"``.
+    **params
+        As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
+        Nothing is written to the working folder unless ``allow_writing_files=True``. For our objectives three defaults
+        differ. ``leaf_estimation_method="Newton"``, since our objectives have Hessians. ``bootstrap_type="No"``, or
+        ``"Bernoulli"`` where ``subsample`` is given, since CatBoost's MVS stops with an error when nearly all gradients
+        are zero, and did not rank better. ``has_time=True`` where there are categorical features:
+        CatBoost would otherwise shuffle the rows and tell us nothing of their order.
+
+    Attributes
+    ----------
+    booster_ : catboost.CatBoost
+    evals_result_ : dict
+        ``{"validation_0": {"map": [...]}}``, one value a round.
+
+    Notes
+    -----
+    Columns of dtype category are categorical features, in addition to ``cat_features``; a missing category is one of
+    its own. With an ``eval_set`` CatBoost keeps the best rounds even without early stopping: ``use_best_model=False``
+    keeps all. What CatBoost refuses of our objectives is listed in :func:`ltr_objectives.adapters.catboost_objective`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
+    >>> ranker = CatBoostRanker(objective="yetiloss:map", iterations=3).fit(X, y, qid=qid)
+    >>> ranker.predict(X).shape
+    (60,)
+    """
+
+    library = "catboost"
+    renamed = {"loss_function": "objective"}  # noqa: RUF012 - declared a class variable by the base
+    threads = ("thread_count",)
+
+    def _train(self, plan: Plan) -> tuple[Any, Records]:
+        catboost = import_library("catboost")
+        params = {"allow_writing_files": False, **plan.params}
+        of_the_data = {k: params.pop(k) for k in OF_THE_DATA if k in params}
+        own = isinstance(plan.objective, Objective)
+        pools = [self._pool(part, own, of_the_data) for part in (plan.train, *plan.evals)]
+        if isinstance(plan.objective, Objective):
+            params = {
+                "leaf_estimation_method": "Newton",
+                "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
+                "has_time": len(pools[0].get_cat_feature_indices()) > 0,
+                **params,
+            }
+            params["loss_function"] = catboost_objective(plan.objective, pools[0], n_threads=plan.n_threads)
+        else:
+            params["loss_function"] = plan.objective
+        if plan.metrics:
+            first, *others = plan.metrics
+            wrong = [str(m) for m in others if isinstance(m, Metric)]
+            require(not wrong, f"CatBoost takes one metric of ours, as the first; use CatBoost's names for {wrong}")
+            params["eval_metric"] = (
+                catboost_metric(first, *pools, n_threads=plan.n_threads) if isinstance(first, Metric) else first
+            )
+            if others:
+                params["custom_metric"] = others
+        if not LOUDNESS & params.keys():
+            params["verbose"] = plan.verbose
+        model = catboost.CatBoost(params)
+        model.fit(
+            pools[0],
+            eval_set=pools[1:] or None,
+            early_stopping_rounds=plan.early_stopping_rounds,
+            callbacks=plan.callbacks or None,
+        )
+        return _trees_alone(model), _records(model.evals_result_)
+
+    def _pool(self, part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
+        weight: dict[str, Any] = {"weight": part.weight}
+        if not own and part.weight_by_query is not None:
+            weight = {"group_weight": part.weight_by_query[part.qid]}
+        options = dict(of_the_data)
+        found = list(categories(part.X))
+        if found:
+            options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
+        pool = import_library("catboost").Pool
+        return pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
+
+    def _predict(self, X: Any) -> Any:
+        return self.booster_.predict(_readable(X))
+
+    def _rounds(self) -> int:
+        rounds: int = self.booster_.tree_count_
+        return rounds
+
+    def _importances(self) -> Any:
+        kind = getattr(self, "importance_type", None) or "PredictionValuesChange"
+        return self.booster_.get_feature_importance(type=kind)
+
+    def _load(self, path: str) -> Any:
+        return import_library("catboost").CatBoost().load_model(path)
+
+    def _features(self) -> tuple[int, list[str] | None]:
+        names: list[str] = self.booster_.feature_names_
+        return len(names), None if names == [str(i) for i in range(len(names))] else names
+
+
+def _readable(X: Any) -> Any:
+    """CatBoost refuses missing categories."""
+    missing = {c: X[c].cat.add_categories("nan").fillna("nan") for c in categories(X) if X[c].isna().any()}
+    return X.assign(**missing) if missing else X
+
+
+def _trees_alone(model: Any) -> Any:
+    """The model without the objects that it was trained by, which hold labels of the whole training set."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder, "model.cbm"))
+        model.save_model(path)
+        return import_library("catboost").CatBoost().load_model(path)
+
+
+def _records(found: dict[str, Any]) -> Records:
+    """CatBoost says "validation" where there is one eval set, and adds the training set."""
+    return {
+        "validation_0" if name == "validation" else name: {m: list(v) for m, v in values.items()}
+        for name, values in found.items()
+        if name != "learn"
+    }

@@ -1,0 +1,134 @@
+"""LightGBM: a scikit-learn estimator on top of ``lgb.train``."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from ltr_objectives.adapters._common import import_library
+from ltr_objectives.adapters._lightgbm import lightgbm_metric, lightgbm_objective
+from ltr_objectives.adapters._ranker import Plan, Ranker, Records
+from ltr_objectives.errors import require
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+
+SEEN = ("model", "params", "iteration", "begin_iteration", "end_iteration")  # by callbacks, in every version
+OF_THE_DATA = ("categorical_feature", "feature_name")
+
+
+class LGBMRanker(Ranker):
+    """LightGBM's ranker with any objective and metric, queries by id or by size, and one kind of weights.
+
+    Parameters
+    ----------
+    objective : str or Objective
+        Ours, such as ``"yetiloss:map"``, or LightGBM's own, such as ``"lambdarank"``.
+    eval_metric : str, Metric or list, optional
+        Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's. By
+        default the metric that the objective optimises, or ``"ndcg"``; nothing else is evaluated.
+    **params
+        As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
+        ``categorical_feature``. It is silent unless ``verbose`` or ``verbosity`` says otherwise.
+
+    Attributes
+    ----------
+    booster_ : lightgbm.Booster
+    evals_result_ : dict
+        ``{"validation_0": {"map": [...]}}``, one value a round.
+
+    Notes
+    -----
+    For equal models from run to run set ``deterministic=True`` and ``force_col_wise=True``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
+    >>> ranker = LGBMRanker(objective="yetiloss:map", n_estimators=3, min_child_samples=5).fit(X, y, qid=qid)
+    >>> ranker.predict(X).shape
+    (60,)
+    """
+
+    library = "lightgbm"
+    renamed = {"metric": "eval_metric"}  # noqa: RUF012 - declared a class variable by the base
+    threads = ("n_jobs", "num_threads", "nthread")
+
+    def _train(self, plan: Plan) -> tuple[Any, Records]:
+        lgb = import_library("lightgbm")
+        params = {k: v for k, v in plan.params.items() if k not in (*OF_THE_DATA, "importance_type")}
+        rounds = params.pop("n_estimators", 100)
+        if not {"verbose", "verbosity"} & params.keys():
+            params["verbosity"] = -1
+        own = isinstance(plan.objective, Objective)
+        params["objective"] = lightgbm_objective(plan.objective, n_threads=plan.n_threads) if own else plan.objective
+        if plan.metrics:
+            params["metric"] = plan.native_metrics or "None"
+        of_the_data = {k: v for k, v in plan.params.items() if k in OF_THE_DATA}
+        train, *evals = (
+            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **of_the_data)
+            for part in (plan.train, *plan.evals)
+        )
+        for data in evals:
+            data.set_reference(train)
+        result: dict[str, Any] = {}
+        callbacks = [*plan.callbacks, lgb.record_evaluation(result)]
+        if plan.verbose and evals:
+            callbacks.append(lgb.log_evaluation(int(plan.verbose)))
+        if plan.native_metrics and evals:
+            callbacks.append(_all_known(plan))
+        if plan.early_stopping_rounds:
+            stop = lgb.early_stopping(plan.early_stopping_rounds, first_metric_only=True, verbose=bool(plan.verbose))
+            callbacks.append(_looking_at(stop, plan))
+        booster = lgb.train(
+            params,
+            train,
+            rounds,
+            valid_sets=evals,
+            valid_names=[f"validation_{i}" for i in range(len(evals))],
+            feval=lightgbm_metric(*plan.own_metrics, n_threads=plan.n_threads) if plan.own_metrics else None,
+            callbacks=callbacks,
+        )
+        booster.free_dataset()
+        return booster, {name: {m: list(v) for m, v in values.items()} for name, values in result.items()}
+
+    def _predict(self, X: Any) -> Any:
+        return self.booster_.predict(X)
+
+    def _rounds(self) -> int:
+        best: int = self.booster_.best_iteration
+        return best if best > 0 else int(self.booster_.current_iteration())
+
+    def _importances(self) -> Any:
+        return self.booster_.feature_importance(importance_type=getattr(self, "importance_type", None) or "split")
+
+    def _load(self, path: str) -> Any:
+        return import_library("lightgbm").Booster(model_file=path)
+
+    def _features(self) -> tuple[int, list[str] | None]:
+        return self.booster_.num_feature(), None  # it has names, but not as they were: with "_" for " "
+
+
+def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None]:
+    """LightGBM's early stopping looks at every eval set; let it see the last one, and the first metric."""
+    last = f"validation_{len(plan.evals) - 1}"
+    first = str(plan.metrics[0]) if plan.metrics and isinstance(plan.metrics[0], Metric) else None
+
+    def callback(env: Any) -> None:
+        seen = [r for r in env.evaluation_result_list if r[0] == last and first in (None, r[1])]
+        stop(SimpleNamespace(**{field: getattr(env, field) for field in SEEN}, evaluation_result_list=seen))
+
+    callback.order = 30  # type: ignore[attr-defined]
+    return callback
+
+
+def _all_known(plan: Plan) -> Callable[[Any], None]:
+    """LightGBM leaves out a metric whose name it does not know, without a word."""
+
+    def callback(env: Any) -> None:
+        own = len(plan.own_metrics) * len(plan.evals)
+        require(
+            len(env.evaluation_result_list) > own,
+            f"LightGBM knows no metric in {plan.native_metrics}; ours are written such as 'ndcg@10' or 'map'",
+        )
+
+    return callback

@@ -1,0 +1,285 @@
+"""What the three rankers share: scikit-learn's conventions, queries, validation, metrics."""
+
+import abc
+import os
+import re
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import check_is_fitted
+except ModuleNotFoundError:
+    raise ImportError(
+        "the rankers need scikit-learn: pip install ltr-objectives[xgboost] (or [lightgbm], [catboost])"
+    ) from None
+
+from ltr_objectives.adapters._common import distinct, import_library
+from ltr_objectives.adapters._ranker_inputs import Part, check_features, read_eval_sets, read_part, read_table
+from ltr_objectives.errors import require, whole
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_objective
+
+EvalMetric = str | Metric | Sequence[str | Metric] | None
+Records = dict[str, dict[str, list[float]]]
+
+
+class Plan(NamedTuple):
+    """One training, validated."""
+
+    train: Part
+    evals: tuple[Part, ...]
+    params: dict[str, Any]  # the library's
+    objective: Objective | str  # a string is the library's own
+    metrics: tuple[Metric | str, ...]
+    early_stopping_rounds: int | None
+    callbacks: list[Any]
+    verbose: bool | int
+    n_threads: int | None
+
+    @property
+    def own_metrics(self) -> tuple[Metric, ...]:
+        """Ours."""
+        return tuple(m for m in self.metrics if isinstance(m, Metric))
+
+    @property
+    def native_metrics(self) -> list[str]:
+        """The library's."""
+        return [m for m in self.metrics if isinstance(m, str)]
+
+
+class Ranker(BaseEstimator, abc.ABC):
+    """The contract of the three rankers; see each for its parameters."""
+
+    library: ClassVar[str]
+    renamed: ClassVar[dict[str, str]] = {}  # parameters of the library's ranker that are called otherwise here
+    threads: ClassVar[tuple[str, ...]]  # what the library calls the number of threads
+    _estimator_type = "ranker"
+
+    booster_: Any
+    evals_result_: Records
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    def __init__(
+        self, *, objective: str | Objective = "yetiloss:ndcg@10", eval_metric: EvalMetric = None, **params: Any
+    ) -> None:
+        import_library(self.library)
+        self.objective = objective
+        self.eval_metric = eval_metric
+        self.set_params(**params)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name: ``objective``, ``eval_metric``, and whatever was given for the library."""
+        return {name: value for name, value in vars(self).items() if _is_parameter(name)}
+
+    def set_params(self, **params: Any) -> "Ranker":
+        """Set parameters; every name is taken, since the library knows which it has."""
+        for name, value in params.items():
+            require(_is_parameter(name) and not hasattr(type(self), name), f"{name} is no parameter")
+            better = self.renamed.get(name)
+            require(better is None, f"{name}= is called {better}= in this {type(self).__name__}")
+            setattr(self, name, value)
+        return self
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        eval_set: Sequence[tuple[Any, Any]] | None = None,
+        eval_group: Sequence[ArrayLike] | None = None,
+        eval_qid: Sequence[ArrayLike] | None = None,
+        eval_sample_weight: Sequence[ArrayLike | None] | None = None,
+        early_stopping_rounds: int | None = None,
+        callbacks: Sequence[Any] | None = None,
+        verbose: bool | int = False,
+    ) -> "Ranker":
+        """Train.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse matrix of shape (rows, features)
+            NumPy, pandas, polars, pyarrow or SciPy; rows of one query stand together. NaN is a missing value. pandas
+            columns of dtype category are categorical features. A column ``qid`` of a table holds the query ids.
+        y : array of shape (rows,)
+            Labels; finite, higher is more relevant.
+        group : array of shape (queries,), optional
+            Rows of each query; or ``qid``.
+        qid : array of shape (rows,), optional
+            Query id of each row.
+        sample_weight : array of shape (queries,) or (rows,), optional
+            Not negative. The weight of a query multiplies gradient and Hessian of its rows, that of a row those of the
+            row. Metrics weigh a query by the mean of its rows' weights.
+        eval_set : list of (X, y), optional
+            Data sets to evaluate each round on.
+        eval_group, eval_qid, eval_sample_weight : lists, optional
+            ``group``, ``qid`` and ``sample_weight`` of each pair in ``eval_set``.
+        early_stopping_rounds : int, optional
+            Stop when the first metric has not improved on the last pair of ``eval_set`` for so many rounds, and keep
+            the rounds up to the best. May also be given to the constructor.
+        callbacks : list, optional
+            The library's own.
+        verbose : bool or int
+            Print the metrics, each round or each so many rounds.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        LTRError
+            Before training, for anything that cannot be right.
+        """
+        params = {name: value for name, value in self.get_params().items() if value is not None and name != "objective"}
+        objective = _own_or_native(self.objective)
+        metrics = _metrics(params.pop("eval_metric", None), objective)
+        patience = params.pop("early_stopping_rounds", None) if early_stopping_rounds is None else early_stopping_rounds
+        given = [*params.pop("callbacks", ()), *(callbacks or ())]
+        train = read_part(X, y, group, qid, sample_weight)
+        evals = read_eval_sets(eval_set, eval_group, eval_qid, eval_sample_weight)
+        if patience is not None:
+            whole("early_stopping_rounds", patience)
+            require(evals, "early_stopping_rounds needs an eval_set to look at")
+        for name, value in params.items():
+            if isinstance(value, np.random.RandomState | np.random.Generator):
+                params[name] = _seed(value)
+        n_jobs = next((params[name] for name in self.threads if name in params), None)
+        n_threads = n_jobs if n_jobs is not None and n_jobs > 0 else None
+        plan = Plan(train, evals, params, objective, metrics, patience, given, verbose, n_threads)
+        _try_once(plan)
+        self.nameless_ = False
+        check_features(self, train.X, reset=True)
+        for part in evals:
+            check_features(self, part.X)
+        self.booster_, self.evals_result_ = self._train(plan)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Scores, of shape (rows,); higher ranks first. After early stopping, those of the best round."""
+        check_is_fitted(self, "booster_")
+        table, _ = read_table(X)
+        check_features(self, table, nameless=self.nameless_)
+        return np.asarray(self._predict(table))
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Mean over queries of the first metric; of NDCG where that is the library's own. Higher is better."""
+        objective = _own_or_native(self.objective)
+        metric = next((m for m in _metrics(self.eval_metric, objective)[:1] if isinstance(m, Metric)), None)
+        part = read_part(X, y, group, qid, sample_weight)
+        return (metric or get_metric("ndcg")).mean(part.queries, self.predict(X))
+
+    @property
+    def best_iteration_(self) -> int:
+        """Rounds that ``predict`` uses, counted from 1: what to set as ``n_estimators`` to train on more data."""
+        check_is_fitted(self, "booster_")
+        return self._rounds()
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """One number a feature, of the kind that the library's ranker reports unless ``importance_type`` is given."""
+        check_is_fitted(self, "booster_")
+        return np.asarray(self._importances())
+
+    def save_model(self, path: str | os.PathLike[str]) -> None:
+        """Write the trees in the library's own format, which it reads without this package."""
+        check_is_fitted(self, "booster_")
+        self.booster_.save_model(os.fspath(path))
+
+    def load_model(self, path: str | os.PathLike[str]) -> "Ranker":
+        """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
+        self.booster_ = self._load(os.fspath(path))
+        self.n_features_in_, names = self._features()
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.nameless_ = names is None  # any are right
+        if names is not None:
+            self.feature_names_in_ = np.array(names, object)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = tags.target_tags.required = True
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
+        return {"allow_nan": True, "requires_y": True}
+
+    @abc.abstractmethod
+    def _train(self, plan: Plan) -> tuple[Any, Records]:
+        """The library's trained model, and the values of the metrics on each eval set."""
+
+    @abc.abstractmethod
+    def _predict(self, X: Any) -> Any: ...
+
+    @abc.abstractmethod
+    def _rounds(self) -> int: ...
+
+    @abc.abstractmethod
+    def _importances(self) -> Any: ...
+
+    @abc.abstractmethod
+    def _load(self, path: str) -> Any: ...
+
+    @abc.abstractmethod
+    def _features(self) -> tuple[int, list[str] | None]:
+        """How many, and their names where the model has them."""
+
+
+def _is_parameter(name: str) -> bool:
+    return not name.startswith("_") and not name.endswith("_")  # what is learnt ends so
+
+
+def _own_or_native(objective: Any) -> Objective | str:
+    native = isinstance(objective, str) and objective.partition(":")[0].strip() not in OBJECTIVES
+    return str(objective) if native else get_objective(objective)
+
+
+def _metrics(eval_metric: EvalMetric, objective: Objective | str) -> tuple[Metric | str, ...]:
+    """By default the metric that the objective optimises, or NDCG; the library's own for its own objectives."""
+    if eval_metric is None:
+        if isinstance(objective, str):
+            return ()
+        optimised = getattr(objective, "metric", None)
+        return (optimised if isinstance(optimised, Metric) else get_metric("ndcg"),)
+    given = [eval_metric] if isinstance(eval_metric, str | Metric) else list(eval_metric)
+    found = tuple(m if isinstance(m, str) and _is_native(m) else get_metric(m) for m in given)
+    own = tuple(m for m in found if isinstance(m, Metric))
+    if own or not found:
+        distinct(own)
+    return found
+
+
+def _is_native(metric: str) -> bool:
+    name = re.fullmatch(r"([a-z]+)(@\d+)?", metric)
+    return name is None or name[1] not in METRICS
+
+
+def _seed(random: Any) -> int:
+    draw = random.integers if isinstance(random, np.random.Generator) else random.randint
+    return int(draw(2**31 - 1))
+
+
+def _try_once(plan: Plan) -> None:
+    """What objective and metrics have to say about the data, such as labels beyond a limit, before training."""
+    if isinstance(plan.objective, Objective):
+        plan.objective.compute(plan.train.queries, np.zeros(plan.train.queries.rows), n_threads=plan.n_threads)
+    for metric in plan.own_metrics:
+        for part in plan.evals:
+            metric.mean(part.queries, np.zeros(part.queries.rows), n_threads=plan.n_threads)

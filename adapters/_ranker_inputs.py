@@ -1,0 +1,130 @@
+"""What the rankers take as data: tables, queries and weights, in the form that all three libraries read."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix, issparse
+from sklearn.utils import check_array
+
+from ltr_objectives.adapters._common import to_numpy
+from ltr_objectives.errors import require
+from ltr_objectives.queries import Queries
+
+QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
+# scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business
+RENAMED = "ensure_all_finite" in inspect.signature(check_array).parameters
+ANY_VALUE: dict[str, Any] = {"ensure_all_finite" if RENAMED else "force_all_finite": False}
+
+
+class Part(NamedTuple):
+    """A table and its queries."""
+
+    X: Any
+    queries: Queries
+
+    @property
+    def labels(self) -> np.ndarray:
+        """One a row, in the type that all three libraries keep."""
+        return self.queries.labels.astype(np.float32)
+
+    @property
+    def group(self) -> np.ndarray:
+        """Sizes of the queries."""
+        return np.diff(self.queries.ptr)
+
+    @property
+    def qid(self) -> np.ndarray:
+        """Query of each row, counted from 0."""
+        return np.repeat(np.arange(len(self.queries)), self.group)
+
+    @property
+    def weight(self) -> np.ndarray | None:
+        """One a row."""
+        weight = self.queries.weight_by_row
+        return None if weight is None else weight.astype(np.float32)
+
+    @property
+    def weight_by_query(self) -> np.ndarray | None:
+        """One a query, where the rows of each query have equal weights; else None."""
+        weight = self.weight
+        if weight is None:
+            return None
+        first = weight[self.queries.ptr[:-1]]
+        return first if np.array_equal(np.repeat(first, self.group), weight) else None
+
+
+def is_frame(X: Any) -> bool:
+    """Whether ``X`` is a pandas DataFrame."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def read_table(X: Any) -> tuple[Any, ArrayLike | None]:
+    """A pandas DataFrame, NumPy array or SciPy CSR matrix, and the column of query ids if there is one."""
+    if hasattr(X, "to_pandas"):  # polars and pyarrow
+        X = X.to_pandas()
+    if not is_frame(X):
+        X = check_array(X, accept_sparse="csr", **ANY_VALUE)
+        # the older sparse type, and indices of 32 bits where they suffice, are what all versions of the libraries read
+        return csr_matrix((X.data, X.indices, X.indptr), X.shape) if issparse(X) else X, None
+    if QID not in X.columns:
+        require(X.shape[0] > 0 and X.shape[1] > 0, f"X has shape {X.shape}; it needs at least one row and one column")
+        return X, None
+    return X.drop(columns=QID), X[QID].to_numpy()
+
+
+def read_part(
+    X: Any, y: ArrayLike, group: ArrayLike | None, qid: ArrayLike | None, weight: ArrayLike | None, name: str = ""
+) -> Part:
+    """Everything that can be checked before training, checked; ``name`` says of which data set."""
+    require(y is not None, f"{name}a ranker requires y to be passed, but the target y is None; y holds the labels")
+    table, column = read_table(X)
+    require(
+        column is None or (group is None and qid is None),
+        f"{name}X has a column {QID!r}; drop it, or leave {QID}= and group= out",
+    )
+    queries = Queries(to_numpy(y), group, qid=qid if column is None else column, weight=weight)
+    require(table.shape[0] == queries.rows, f"{name}X has {table.shape[0]} rows, but y has {queries.rows}")
+    return Part(table, queries)
+
+
+def read_eval_sets(
+    eval_set: Sequence[tuple[Any, Any]] | None,
+    eval_group: Sequence[ArrayLike] | None,
+    eval_qid: Sequence[ArrayLike] | None,
+    eval_sample_weight: Sequence[ArrayLike | None] | None,
+) -> tuple[Part, ...]:
+    """The parts to evaluate on."""
+    pairs = list(eval_set or ())
+    require(all(len(pair) == 2 for pair in pairs), "eval_set must be a list of pairs (X, y)")
+    lists = {"eval_group": eval_group, "eval_qid": eval_qid, "eval_sample_weight": eval_sample_weight}
+    for name, given in lists.items():
+        require(
+            given is None or len(given) == len(pairs),
+            f"{name} must be a list with one entry for each of the {len(pairs)} pairs of eval_set",
+        )
+    groups, qids, weights = (given or [None] * len(pairs) for given in lists.values())
+    return tuple(
+        read_part(*pair, group, qid, weight, f"eval_set[{i}]: ")
+        for i, (pair, group, qid, weight) in enumerate(zip(pairs, groups, qids, weights, strict=True))
+    )
+
+
+def check_features(estimator: Any, X: Any, *, reset: bool = False, nameless: bool = False) -> None:
+    """Note the number and names of the features, or raise unless they are those noted before."""
+    if nameless:
+        X = np.empty((1, X.shape[1]))
+    try:
+        from sklearn.utils.validation import validate_data
+    except ImportError:  # before scikit-learn 1.6
+        estimator._check_feature_names(X, reset=reset)
+        estimator._check_n_features(X, reset=reset)
+    else:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def categories(X: Any) -> dict[Any, Any]:
+    """The dtype of each categorical column of a frame."""
+    return {c: dtype for c, dtype in X.dtypes.items() if dtype == "category"} if is_frame(X) else {}

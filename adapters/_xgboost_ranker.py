@@ -1,0 +1,183 @@
+"""XGBoost: a scikit-learn estimator on top of ``xgb.train``."""
+
+from typing import Any
+
+import numpy as np
+
+from ltr_objectives.adapters._common import gradients_float32, import_library, to_numpy
+from ltr_objectives.adapters._ranker import Plan, Ranker, Records
+from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame
+from ltr_objectives.errors import require
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries
+
+OF_THE_DATA = ("missing", "feature_types", "feature_weights", "enable_categorical")
+BY_QUERY = ("ndcg", "map", "pre", "auc")  # XGBoost's metrics that can be weighted by query; others abort the process
+
+
+class XGBRanker(Ranker):
+    """XGBoost's ranker with any objective and metric.
+
+    Parameters
+    ----------
+    objective : str or Objective
+        Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``.
+    eval_metric : str, Metric or list, optional
+        Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's. By default the
+        metric that the objective optimises, or ``"ndcg"``.
+    **params
+        As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
+        For our objectives two defaults differ. ``min_child_weight=1e-3``, since XGBoost's 1 forbids splits with
+        Hessians of the order of a metric's change. ``base_score=0``, since a ranking has no mean to start from.
+
+    Attributes
+    ----------
+    booster_ : xgboost.Booster
+    evals_result_ : dict
+        ``{"validation_0": {"map": [...]}}``, one value a round, to six digits.
+
+    Notes
+    -----
+    Columns of dtype category are categorical features without ``enable_categorical``. Entries that a sparse matrix does
+    not store are missing values in XGBoost, zeros in the other libraries. Weights by row, which XGBoost has not for
+    ranking, work with our objectives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
+    >>> ranker = XGBRanker(objective="yetiloss:map", n_estimators=3).fit(X, y, qid=qid)
+    >>> ranker.predict(X).shape
+    (60,)
+    """
+
+    library = "xgboost"
+    threads = ("n_jobs", "nthread")
+
+    def _train(self, plan: Plan) -> tuple[Any, Records]:
+        xgb = import_library("xgboost")
+        self.categories_ = categories(plan.train.X)
+        params = {k: v for k, v in plan.params.items() if k not in (*OF_THE_DATA, "importance_type")}
+        rounds = params.pop("n_estimators", 100)
+        linear = params.get("booster") == "gblinear"
+        own = isinstance(plan.objective, Objective)
+        if own:
+            params = {"base_score": 0.0, **({} if linear else {"min_child_weight": 1e-3}), **params}
+        else:
+            require(str(plan.objective).startswith("rank:"), f"objective={plan.objective!r} is not one for ranking")
+            params["objective"] = plan.objective
+        if plan.own_metrics:
+            params["disable_default_eval_metric"] = 1
+        if plan.native_metrics:
+            params["eval_metric"] = plan.native_metrics
+        train = self._data(plan.train, plan.train.weight_by_query if own else _by_query(plan.train))
+        evals = [self._data(part, _by_query(part) if _weighs(plan) else None) for part in plan.evals]
+        result: dict[str, Any] = {}
+        callbacks = list(plan.callbacks)
+        if plan.early_stopping_rounds:
+            require(not linear, "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
+            first = plan.metrics[0] if plan.metrics else None
+            callbacks.append(
+                xgb.callback.EarlyStopping(
+                    rounds=plan.early_stopping_rounds,
+                    metric_name=None if first is None else str(first),
+                    maximize=True if isinstance(first, Metric) else None,
+                    save_best=True,
+                )
+            )
+        booster = xgb.train(
+            params,
+            train,
+            rounds,
+            evals=[(data, f"validation_{i}") for i, data in enumerate(evals)],
+            obj=_objective(plan) if own else None,
+            custom_metric=_metric(plan, evals) if plan.own_metrics else None,
+            evals_result=result,
+            verbose_eval=plan.verbose if evals else False,
+            callbacks=callbacks,
+        )
+        return booster, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
+
+    def _data(self, part: Part, weight: np.ndarray | None) -> Any:
+        data = self._matrix(part.X, label=part.labels, group=part.group)
+        if weight is not None:
+            data.set_weight(weight)
+        return data
+
+    def _matrix(self, X: Any, **of_training: Any) -> Any:
+        options = {k: v for k, v in self.get_params().items() if k in OF_THE_DATA and v is not None}
+        if "label" not in of_training:
+            options.pop("feature_weights", None)
+        known = getattr(self, "categories_", {})
+        if is_frame(X) and known:  # before version 3.1 XGBoost takes the codes as they come
+            coded = {c: X[c].astype("category").cat.set_categories(d.categories) for c, d in known.items()}
+            X = X.assign(**coded)
+        if categories(X):
+            options["enable_categorical"] = True
+        n_threads = next((v for k, v in self.get_params().items() if k in self.threads), None)
+        return import_library("xgboost").DMatrix(X, nthread=n_threads, **options, **of_training)
+
+    def _predict(self, X: Any) -> Any:
+        return self.booster_.predict(self._matrix(X))
+
+    def _rounds(self) -> int:
+        rounds: int = self.booster_.num_boosted_rounds()
+        return rounds
+
+    def _importances(self) -> Any:
+        found = self.booster_.get_score(importance_type=getattr(self, "importance_type", None) or "gain")
+        names = self.booster_.feature_names or [f"f{i}" for i in range(self.booster_.num_features())]
+        values = np.array([found.get(name, 0.0) for name in names], np.float32)
+        return values / values.sum() if values.any() else values
+
+    def _load(self, path: str) -> Any:
+        self.categories_ = {}
+        return import_library("xgboost").Booster(model_file=path)
+
+    def _features(self) -> tuple[int, list[str] | None]:
+        return self.booster_.num_features(), self.booster_.feature_names
+
+
+def _by_query(part: Part) -> np.ndarray | None:
+    """For what XGBoost computes itself."""
+    weight = part.weight_by_query
+    require(
+        weight is not None or part.weight is None,
+        "XGBoost's own objectives and metrics take one weight a query; sample_weight differs within queries",
+    )
+    return weight
+
+
+def _weighs(plan: Plan) -> bool:
+    """Whether XGBoost itself evaluates; if so with weights, which for other metrics would abort the process."""
+    wrong = [m for m in plan.native_metrics if not m.startswith(BY_QUERY)]
+    weighted = any(part.weight is not None for part in plan.evals)
+    require(
+        not (wrong and weighted), f"XGBoost cannot weigh {wrong} by query, and would abort the process; leave it out"
+    )
+    return bool(plan.native_metrics) or not plan.metrics
+
+
+def _objective(plan: Plan) -> Any:
+    """As ``xgboost_objective``, but with weights by row, which a DMatrix with queries cannot hold."""
+    objective, part = plan.objective, plan.train
+    assert isinstance(objective, Objective)
+    queries = _queries(part)
+    return lambda predictions, _: gradients_float32(objective, queries, predictions, plan.n_threads)
+
+
+def _metric(plan: Plan, evals: list[Any]) -> Any:
+    known = [(data, _queries(part)) for data, part in zip(evals, plan.evals, strict=True)]
+
+    def values(predictions: Any, data: Any) -> list[tuple[str, float]]:
+        queries = next(queries for each, queries in known if each is data)
+        scores = to_numpy(predictions).reshape(-1)
+        return [(str(m), m.mean(queries, scores, n_threads=plan.n_threads)) for m in plan.own_metrics]
+
+    return values
+
+
+def _queries(part: Part) -> Queries:
+    return Queries(part.labels, part.group, weight=part.weight)

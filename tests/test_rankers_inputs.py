@@ -1,0 +1,135 @@
+"""The same rows as NumPy, pandas, polars, pyarrow and SciPy give the same model; categories and missing values."""
+
+import numpy as np
+import pytest
+from rankers import LIBRARIES, SUFFIX, fold, ranker, ranker_class
+
+from ltr_objectives import LTRError, evaluate
+
+for name in LIBRARIES:
+    pytest.importorskip(name)
+pandas = pytest.importorskip("pandas")
+sparse = pytest.importorskip("scipy.sparse")
+pytestmark = pytest.mark.parametrize("library", LIBRARIES)
+NAMES = [f"feature {i}" for i in range(10)]
+
+
+def with_holes(data, seed=0):
+    X = data.X.copy()
+    X[np.random.default_rng(seed).random(X.shape) < 0.1] = np.nan
+    return X
+
+
+def as_pandas(X):
+    return pandas.DataFrame(X, columns=NAMES)
+
+
+def as_polars(X):
+    return pytest.importorskip("polars").DataFrame(X, schema=NAMES)
+
+
+def as_arrow(X):
+    return pytest.importorskip("pyarrow").table(dict(zip(NAMES, X.T.copy(), strict=True)))
+
+
+FORMS = {"pandas": as_pandas, "polars": as_polars, "pyarrow": as_arrow, "list": np.ndarray.tolist, "wide": np.float64}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_one_model(library, form):
+    train, vali, test = fold()
+    X = with_holes(train)
+    expected = ranker(library).fit(X, train.y, qid=train.qid).predict(with_holes(test))
+    make = FORMS[form]
+    labels = pandas.Series(train.y, index=np.arange(len(train.y))[::-1])
+    fitted = ranker(library).fit(
+        make(X), labels, qid=pandas.Series(train.qid), eval_set=[(make(with_holes(vali)), list(vali.y))],
+        eval_group=[list(vali.group)],
+    )  # fmt: skip
+    rounds = fitted.best_iteration_
+    found = fitted.predict(make(with_holes(test)))
+    if rounds < 8:  # CatBoost keeps the best rounds of an eval set
+        expected = ranker(library, n_estimators=rounds).fit(X, train.y, qid=train.qid).predict(with_holes(test))
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("form", ["csr_matrix", "csc_matrix", "csr_array", "coo_matrix"])
+def test_sparse_rows(library, form):
+    train, _, test = fold()
+    X, Z = (np.where(np.abs(data.X) < 0.7, 0, data.X) for data in (train, test))
+    make = getattr(sparse, form)
+    fitted = ranker(library).fit(make(X), train.y, qid=train.qid)
+    # XGBoost takes what is not stored as missing
+    dense = (lambda A: np.where(A == 0, np.nan, A)) if library == "xgboost" else np.asarray
+    expected = ranker(library).fit(dense(X), train.y, qid=train.qid)
+    assert np.array_equal(fitted.predict(make(Z)), expected.predict(dense(Z)))
+
+
+def categorical(rows, seed):
+    """A table whose categories decide: of the colours, blue is relevant."""
+    rng = np.random.default_rng(seed)
+    colours = rng.choice(["red", "blue", "green", "grey"], rows)
+    X = pandas.DataFrame({"noise": rng.normal(size=rows), "colour": pandas.Categorical(colours)})
+    return X, (colours == "blue").astype(int) * 2, np.repeat(np.arange(rows // 10), 10)
+
+
+@pytest.mark.parametrize("form", ["pandas", "polars"])
+def test_categories_are_features(library, form):
+    X, y, qid = categorical(600, 0)
+    make = as_polars_with_categories if form == "polars" else pandas.DataFrame.copy
+    options = {"min_child_samples": 5, "min_data_per_group": 5} if library == "lightgbm" else {}
+    fitted = ranker(library, eval_metric="map", **options).fit(
+        make(X), y, qid=qid, eval_set=[(make(X), y)], eval_qid=[qid]
+    )
+    assert fitted.score(make(X), y, qid=qid) == evaluate("map", y, y, qid=qid)
+    Z, z, _ = categorical(100, 1)
+    scores = fitted.predict(make(Z))
+    assert scores[z > 0].min() > scores[z == 0].max()
+    only = Z[Z.colour.isin(["blue", "grey"])]
+    fewer = only.assign(colour=pandas.Categorical(only.colour))  # other codes for the same categories
+    assert np.array_equal(fitted.predict(make(fewer)), scores[Z.colour.isin(["blue", "grey"])])
+    if library == "xgboost":
+        assert np.array_equal(fitted.predict(Z.assign(colour=Z.colour.astype(object))), scores)
+
+
+def as_polars_with_categories(X):
+    polars = pytest.importorskip("polars")
+    colours = polars.Series("colour", list(X.colour.astype(object)), dtype=polars.Categorical)
+    return polars.DataFrame({"noise": X.noise.to_numpy(), "colour": colours})
+
+
+def test_missing_and_new_categories(library):
+    X, y, qid = categorical(600, 0)
+    X.loc[::7, "colour"] = np.nan
+    fitted = ranker(library).fit(X, y, qid=qid)
+    new = X.assign(colour=pandas.Categorical(["violet"] * len(X)))
+    assert np.isfinite(fitted.predict(new)).all()
+    assert np.isfinite(fitted.predict(X)).all()
+
+
+def test_a_column_of_ids_is_no_feature(library):
+    train, _, test = fold()
+    X = as_pandas(train.X).assign(qid=train.qid)
+    fitted = ranker(library).fit(X, train.y)
+    assert fitted.n_features_in_ == 10
+    expected = ranker(library).fit(as_pandas(train.X), train.y, qid=train.qid).predict(as_pandas(test.X))
+    assert np.array_equal(fitted.predict(as_pandas(test.X)), expected)
+    assert np.array_equal(fitted.predict(as_pandas(test.X).assign(qid=1)), expected)
+    with pytest.raises(LTRError, match="X has a column 'qid'; drop it"):
+        ranker(library).fit(X, train.y, qid=train.qid)
+    with pytest.raises(LTRError, match="query 40 occurs in several places"):
+        ranker(library).fit(X.assign(qid=np.roll(train.qid, 1)), train.y)
+
+
+def test_features_are_known_by_name_also_from_a_file(library, tmp_path):
+    train, _, test = fold()
+    fitted = ranker(library).fit(as_pandas(train.X), train.y, qid=train.qid)
+    fitted.save_model(tmp_path / f"model{SUFFIX[library]}")
+    loaded = ranker_class(library)().load_model(tmp_path / f"model{SUFFIX[library]}")
+    for each in (fitted, loaded):
+        assert each.predict(as_pandas(test.X)).shape == test.y.shape
+        with pytest.raises(ValueError, match=r"feature names|9 features"):
+            each.predict(as_pandas(test.X)[NAMES[1:]])
+        if each is fitted or library != "lightgbm":  # its files do not keep the names as they were
+            with pytest.raises(ValueError, match="feature names should match"):
+                each.predict(as_pandas(test.X)[NAMES[::-1]])

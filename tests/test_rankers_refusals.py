@@ -1,0 +1,131 @@
+"""What the rankers refuse, before any training."""
+
+import numpy as np
+import pytest
+from rankers import LIBRARIES, fold, query_weights, ranker
+
+from ltr_objectives import LTRError, registry
+
+for name in LIBRARIES:
+    pytest.importorskip(name)
+everywhere = pytest.mark.parametrize("library", LIBRARIES)
+DATA = fold().train
+ROWS = len(DATA.y)
+
+
+def changed(values, row, value):
+    out = np.array(values, float)
+    out[row] = value
+    return out
+
+
+MISTAKES = {
+    "no queries": ({"qid": None}, r"pass group= \(sizes\) or qid="),
+    "both": ({"group": DATA.group}, "not both"),
+    "unsorted": ({"qid": np.roll(DATA.qid, 5)}, "qid is not sorted: query 40 occurs in several places; sort the rows"),
+    "short qid": ({"qid": DATA.qid[:-1]}, "but labels has"),
+    "missing qid": ({"qid": changed(DATA.qid, 3, np.nan)}, "qid must be finite"),
+    "missing label": ({"y": changed(DATA.y, 3, np.nan)}, "labels must be finite, but row 3 is nan"),
+    "words": ({"y": np.repeat("good", ROWS)}, "labels must be numbers"),
+    "no labels": ({"y": None}, "requires y to be passed"),
+    "rows": ({"X": DATA.X[:-1]}, f"X has {ROWS - 1} rows, but y has {ROWS}"),
+    "negative weight": ({"sample_weight": changed(np.ones(ROWS), 3, -1)}, "weight must not be negative"),
+    "short weight": ({"sample_weight": np.ones(3)}, "weight has 3 entries; pass one per query"),
+    "no weight": ({"sample_weight": np.zeros(ROWS)}, "weight is zero everywhere"),
+    "patience": ({"early_stopping_rounds": 0}, "early_stopping_rounds=0 must be a whole number"),
+    "nothing to stop on": ({"early_stopping_rounds": 3}, "early_stopping_rounds needs an eval_set"),
+    "eval lists": ({"eval_qid": [DATA.qid]}, "eval_qid must be a list with one entry for each of the 0 pairs"),
+    "eval queries": ({"eval_set": [(DATA.X, DATA.y)]}, "pass group="),
+    "eval pairs": ({"eval_set": (DATA.X, DATA.y)}, "list of pairs"),
+}
+
+
+@everywhere
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_named_before_training(library, mistake):
+    given, message = MISTAKES[mistake]
+    arguments = {"X": DATA.X, "y": DATA.y, "qid": DATA.qid, **given}
+    untrained = ranker(library)
+    with pytest.raises(LTRError, match=message):
+        untrained.fit(**arguments)
+    assert not hasattr(untrained, "booster_")
+
+
+@everywhere
+def test_the_eval_set_at_fault_is_named_and_must_have_the_features(library):
+    arguments = {"X": DATA.X, "y": DATA.y, "qid": DATA.qid, "eval_qid": [DATA.qid, DATA.qid]}
+    with pytest.raises(LTRError, match=r"eval_set\[1\]: X has"):
+        ranker(library).fit(**arguments, eval_set=[(DATA.X, DATA.y), (DATA.X[1:], DATA.y)])
+    with pytest.raises(ValueError, match=r"X has 9 features, but .* is expecting 10"):
+        ranker(library).fit(**arguments, eval_set=[(DATA.X, DATA.y), (DATA.X[:, 1:], DATA.y)])
+
+
+@everywhere
+def test_labels_that_objective_or_metric_cannot_take(library):
+    too_high = changed(DATA.y, 3, 9)
+    for chosen in ({"objective": "yetiloss:err"}, {"objective": "ranknet", "eval_metric": "err"}):
+        with pytest.raises(LTRError, match="max_label"):
+            ranker(library, **chosen).fit(
+                DATA.X, too_high, qid=DATA.qid, eval_set=[(DATA.X, too_high)], eval_qid=[DATA.qid]
+            )
+
+
+@everywhere
+def test_parameters_that_cannot_be_right(library):
+    for wrong in (3, None, object()):
+        with pytest.raises(LTRError, match="objective must be"):
+            ranker(library, objective=wrong).fit(DATA.X, DATA.y, qid=DATA.qid)
+    with pytest.raises(LTRError, match="metric must be a string"):
+        ranker(library, eval_metric=[len]).fit(DATA.X, DATA.y, qid=DATA.qid)
+    with pytest.raises(LTRError, match="two metrics are both called map"):
+        ranker(library, eval_metric=["map", registry.get_metric("map")]).fit(DATA.X, DATA.y, qid=DATA.qid)
+    with pytest.raises(LTRError, match="booster_ is no parameter"):
+        ranker(library, booster_=1)
+    with pytest.raises(LTRError, match="predict is no parameter"):
+        ranker(library).set_params(predict=1)
+
+
+@pytest.mark.parametrize(("library", "theirs", "ours"), [
+    ("lightgbm", "metric", "eval_metric"), ("catboost", "loss_function", "objective"),
+])  # fmt: skip
+def test_one_name_for_one_thing(library, theirs, ours):
+    with pytest.raises(LTRError, match=f"{theirs}= is called {ours}= in this"):
+        ranker(library, **{theirs: "x"})
+
+
+def test_xgboost_never_aborts_on_weights():
+    weight = query_weights(DATA.group)
+    data = {"qid": DATA.qid, "sample_weight": weight, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
+    data["eval_sample_weight"] = [weight]
+    for objective in ("yetiloss:map", "rank:ndcg"):
+        for metric in (None, "mrr", ["map", "ndcg@3-"]):
+            ranker("xgboost", objective, eval_metric=metric).fit(DATA.X, DATA.y, **data)
+        with pytest.raises(LTRError, match="would abort the process"):
+            ranker("xgboost", objective, eval_metric=["map", "rmse"]).fit(DATA.X, DATA.y, **data)
+    data["sample_weight"] = np.random.default_rng(0).uniform(1, 2, ROWS)
+    with pytest.raises(LTRError, match="one weight a query"):
+        ranker("xgboost", "rank:ndcg").fit(DATA.X, DATA.y, **data)
+    with pytest.raises(LTRError, match="is not one for ranking"):
+        ranker("xgboost", "reg:squarederror").fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+def test_xgboost_s_linear_model_trains_without_early_stopping():
+    data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
+    linear = ranker("xgboost", booster="gblinear", max_depth=None)
+    assert linear.fit(DATA.X, DATA.y, **data).best_iteration_ == 8
+    with pytest.raises(LTRError, match="cannot keep the best rounds of gblinear"):
+        linear.fit(DATA.X, DATA.y, **data, early_stopping_rounds=2)
+
+
+def test_metrics_that_a_library_would_leave_out_or_cannot_take():
+    data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
+    with pytest.raises(LTRError, match=r"LightGBM knows no metric in \['ncdg'\]"):
+        ranker("lightgbm", eval_metric=["map", "ncdg"]).fit(DATA.X, DATA.y, **data)
+    with pytest.raises(LTRError, match=r"one metric of ours, as the first; use CatBoost's names for \['mrr'\]"):
+        ranker("catboost", eval_metric=["map", "mrr"]).fit(DATA.X, DATA.y, **data)
+
+
+def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
+    y = DATA.qid % 2  # within a query there is nothing to order: CatBoost's default bootstrap fails
+    fitted = ranker("catboost").fit(DATA.X, y, qid=DATA.qid)
+    assert np.array_equal(fitted.predict(DATA.X), np.zeros(ROWS))

@@ -1,0 +1,178 @@
+"""The rankers inside scikit-learn: its own checks, clone, search, cross-validation, pipelines."""
+
+import pickle
+
+import numpy as np
+import pytest
+from rankers import LIBRARIES, fold, ranker, ranker_class
+
+from ltr_objectives import MAP, YetiLoss, adapters, evaluate
+
+sklearn = pytest.importorskip("sklearn", "1.3")
+for name in LIBRARIES:
+    pytest.importorskip(name)
+from sklearn.base import clone  # noqa: E402
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+
+VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
+pandas = pytest.importorskip("pandas")
+everywhere = pytest.mark.parametrize("library", LIBRARIES)
+DATA = fold().train
+
+
+class OneQuery:
+    """scikit-learn's checks know no queries: let all rows be one."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y, group=None if y is None else [len(np.asarray(y))], sample_weight=sample_weight)
+
+    def score(self, X, y):
+        return super().score(X, y, group=[len(np.asarray(y))])
+
+
+class XGBRanker(OneQuery, adapters.XGBRanker):
+    def __init__(self, *, objective="yetiloss:ndcg", eval_metric=None, n_estimators=5, n_jobs=1):
+        super().__init__(objective=objective, eval_metric=eval_metric, n_estimators=n_estimators, n_jobs=n_jobs)
+
+
+class LGBMRanker(OneQuery, adapters.LGBMRanker):
+    def __init__(self, *, objective="yetiloss:ndcg", eval_metric=None, n_estimators=5, n_jobs=1, min_child_samples=1):
+        super().__init__(
+            objective=objective,
+            eval_metric=eval_metric,
+            n_estimators=n_estimators,
+            n_jobs=n_jobs,
+            min_child_samples=min_child_samples,
+        )
+
+
+class CatBoostRanker(OneQuery, adapters.CatBoostRanker):
+    def __init__(self, *, objective="yetiloss:ndcg", eval_metric=None, n_estimators=5, thread_count=1):
+        super().__init__(
+            objective=objective, eval_metric=eval_metric, n_estimators=n_estimators, thread_count=thread_count
+        )
+
+
+REPEATED = "a row twice adds pairs with its twin; a row of weight 2 does not"
+CONSTANT = "LightGBM and CatBoost refuse data without any feature that varies, in words of their own"
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": REPEATED,
+    "check_sample_weight_equivalence_on_sparse_data": REPEATED,
+}
+
+
+def expected_failures(estimator):
+    return EXPECTED if isinstance(estimator, XGBRanker) else {**EXPECTED, "check_fit2d_1sample": CONSTANT}
+
+
+CHECKED = [XGBRanker(), LGBMRanker(), CatBoostRanker()]
+if VERSION >= (1, 6):
+    of_scikit_learn = parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures)
+else:
+    for checked in CHECKED:
+        type(checked)._more_tags = lambda self: {
+            "allow_nan": True, "requires_y": True, "_xfail_checks": expected_failures(self),
+        }  # fmt: skip
+    names, cases = parametrize_with_checks(CHECKED).args  # a generator, which pytest no longer likes
+    of_weight_0 = {"kind": "zeros"}  # as if the row were not there: expected to fail, as REPEATED is
+    of_scikit_learn = pytest.mark.parametrize(
+        names, [case for case in cases if getattr(case[1], "keywords", None) != of_weight_0]
+    )
+
+
+@of_scikit_learn
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_scikit_learn_s_own_checks(estimator, check):
+    check(estimator)
+
+
+@everywhere
+def test_parameters_travel(library):
+    objective = YetiLoss("map", permutations=3)
+    made = ranker(library, objective, eval_metric=["map", MAP(k=3)], subsample=0.7)
+    twin = clone(made)
+    assert twin.get_params() == made.get_params()
+    assert twin.get_params()["objective"] is not None
+    assert twin.get_params() == {**LIBRARIES[library][1], "objective": objective, "eval_metric": ["map", MAP(k=3)],
+                                 "subsample": 0.7}  # fmt: skip
+    twin.set_params(subsample=0.5, objective="yetirank")
+    assert (twin.subsample, twin.objective, made.subsample) == (0.5, "yetirank", 0.7)
+    assert "objective=YetiLoss" in repr(made)
+    assert "YetiLoss" in made._repr_html_()
+    assert ranker_class(library)().get_params() == {"objective": "yetiloss:ndcg@10", "eval_metric": None}
+
+
+@everywhere
+def test_a_fitted_ranker_is_cloned_without_its_trees(library):
+    fitted = ranker(library).fit(DATA.X, DATA.y, qid=DATA.qid)
+    twin = clone(fitted)
+    assert not hasattr(twin, "booster_")
+    with pytest.raises(ValueError, match="not fitted yet"):
+        twin.predict(DATA.X)
+    assert np.array_equal(twin.fit(DATA.X, DATA.y, qid=DATA.qid).predict(DATA.X), fitted.predict(DATA.X))
+
+
+@everywhere
+def test_random_states_as_in_scikit_learn(library):
+    name = "random_seed" if library == "catboost" else "random_state"
+    states = [{name: np.random.RandomState(3)}, {name: np.random.RandomState(3)}, {name: np.random.default_rng(3)}]
+    for given in states:
+        given["subsample"] = 0.5
+        if library == "lightgbm":
+            given["subsample_freq"] = 1
+    one, two, other = (ranker(library, **s).fit(DATA.X, DATA.y, qid=DATA.qid).predict(DATA.X) for s in states)
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one, other)
+
+
+def by_hand(library, **params):
+    """What cross-validation has to give."""
+    values = []
+    for train, test in GroupKFold(3).split(DATA.X, DATA.y, DATA.qid):
+        fitted = ranker(library, **params).fit(DATA.X[train], DATA.y[train], qid=DATA.qid[train])
+        values.append(evaluate("map", fitted.predict(DATA.X[test]), DATA.y[test], qid=DATA.qid[test]))
+    return values
+
+
+@everywhere
+def test_search_and_cross_validation_with_a_column_of_ids(library):
+    X = pandas.DataFrame(DATA.X, columns=[f"feature {i}" for i in range(10)]).assign(qid=DATA.qid)
+    values = cross_val_score(ranker(library), X, DATA.y, groups=DATA.qid, cv=GroupKFold(3))
+    assert values == pytest.approx(by_hand(library), abs=1e-12)
+    search = GridSearchCV(ranker(library), {"objective": ["yetiloss:map", "ranknet"], "learning_rate": [0.1, 0.5]},
+                          cv=GroupKFold(3), scoring=None)  # fmt: skip
+    search.set_params(estimator__eval_metric="map").fit(X, DATA.y, groups=DATA.qid)
+    for params, value in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
+        assert value == pytest.approx(np.mean(by_hand(library, **params)), abs=1e-12)
+    assert list(search.best_estimator_.feature_names_in_) == [f"feature {i}" for i in range(10)]
+    assert search.predict(X).shape == DATA.y.shape
+
+
+@everywhere
+@pytest.mark.skipif(VERSION < (1, 5), reason="cross-validation routes metadata since scikit-learn 1.5")
+def test_search_and_cross_validation_by_metadata_routing(library):
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = ranker(library).set_fit_request(qid=True).set_score_request(qid=True)
+        split = {"cv": GroupKFold(3), "params": {"groups": DATA.qid, "qid": DATA.qid}}
+        assert cross_val_score(routed, DATA.X, DATA.y, **split) == pytest.approx(by_hand(library), abs=1e-12)
+        pipeline = make_pipeline(StandardScaler(), routed)
+        values = cross_val_score(pipeline, DATA.X.astype(float), DATA.y, **split)
+        assert min(values) > 0.3
+        search = GridSearchCV(routed, {"learning_rate": [0.1, 0.5]}, cv=GroupKFold(3))
+        search.fit(DATA.X, DATA.y, qid=DATA.qid, groups=DATA.qid)
+    assert max(search.cv_results_["mean_test_score"]) == pytest.approx(
+        max(np.mean(by_hand(library, learning_rate=rate)) for rate in (0.1, 0.5)), abs=1e-12
+    )
+
+
+@everywhere
+def test_pipelines(library):
+    pipeline = make_pipeline(StandardScaler(), ranker(library))
+    step = pipeline.steps[-1][0]
+    pipeline.fit(DATA.X, DATA.y, **{f"{step}__qid": DATA.qid})
+    scaled = StandardScaler().fit_transform(DATA.X)
+    expected = ranker(library).fit(scaled, DATA.y, qid=DATA.qid).predict(scaled)
+    assert np.array_equal(pickle.loads(pickle.dumps(pipeline)).predict(DATA.X), expected)
