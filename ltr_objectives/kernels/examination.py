@@ -22,6 +22,7 @@ from ltr_objectives.kernels._jit import kernel
 PRIOR = 0.5
 TOLERANCE = 1e-6
 STEPS = 200
+WIDEST = 30.0  # so that a click on what the scores hold impossible leaves factors finite
 
 
 @kernel
@@ -36,7 +37,7 @@ def fit_examination(ptr, position, scores, sigma, clicks, weight, theta):
             seen[position[i]] += weight[q] * clicks[i]
             top = max(top, scores[i])
         for i in range(ptr[q], ptr[q + 1]):
-            likes[i] = math.exp(sigma * (scores[i] - top))
+            likes[i] = math.exp(max(sigma * (scores[i] - top), -WIDEST))
     for step in range(STEPS):
         due[:] = 0.0
         for q in range(queries):
