@@ -80,7 +80,8 @@ def position_propensity(
 def examination(queries: Queries, scores: np.ndarray, sigma: float) -> np.ndarray:
     """Propensity of each position, of mean 1 over the positions that occur."""
     assert queries.position is not None
-    found, dense = np.unique(queries.position, return_inverse=True)
+    position: np.ndarray = queries.position
+    found, dense = queries.once("positions that occur", lambda: tuple(np.unique(position, return_inverse=True)))
     weight = queries.weight_by_query
     weight = np.ones(len(queries)) if weight is None else weight
     theta = np.ones(len(found))
