@@ -20,6 +20,8 @@ def catboost_objective(
     pool: Any,
     *,
     group_weight: ArrayLike | None = None,
+    propensity: ArrayLike | None = None,
+    position: ArrayLike | None = None,
     init_model: Any = None,
     n_threads: int | None = None,
 ) -> CatBoostObjective:
@@ -38,6 +40,9 @@ def catboost_objective(
     group_weight : array of shape (queries,) or (rows,), optional
         What the pool was made with as ``group_weight``: CatBoost does not give it back. Weights by row are read from
         the pool.
+    propensity, position : array of shape (rows,), optional
+        Where labels are clicks: how likely each document of the training set was looked at, or where it was shown, for
+        pairwise objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`.
     init_model : CatBoost model or file name, optional
         The model whose predictions training starts from, where CatBoost does not say so: when it resumes a snapshot.
         That model is what ``fit`` gives with ``iterations=1`` and the same ``snapshot_file``. For ``fit(init_model=)``
@@ -82,7 +87,7 @@ def catboost_objective(
     """
     rows = rows_of(pool)
     start = None if init_model is None else predictions(init_model, pool)
-    return CatBoostObjective(get_objective(objective), rows, start, group_weight, n_threads)
+    return CatBoostObjective(get_objective(objective), rows, start, group_weight, n_threads, propensity, position)
 
 
 def catboost_metric(metric: "str | Metric", *pools: Any, n_threads: int | None = None) -> CatBoostMetric:

@@ -32,6 +32,8 @@ class CatBoostObjective:
         start: np.ndarray | None,
         group_weight: ArrayLike | None,
         n_threads: int | None,
+        propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
     ) -> None:
         self.objective = objective
         self.n_threads = n_threads
@@ -43,14 +45,22 @@ class CatBoostObjective:
             "the pool has weights by row; CatBoost takes either those or group_weight",
         )
         weight = rows.weight if self._group_weight is None else self._group_weight
-        self._queries = Queries(rows.labels, rows.group, weight=weight)
+        self._clicks = propensity, position
+        self._queries = Queries(rows.labels, rows.group, weight=weight, propensity=propensity, position=position)
         self._passes: Passes | None = None
 
     def __repr__(self) -> str:
         return f"catboost_objective({self.objective!r}, {self._queries!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.objective, self._rows, self._start, self._group_weight, self.n_threads)
+        return type(self), (
+            self.objective,
+            self._rows,
+            self._start,
+            self._group_weight,
+            self.n_threads,
+            *self._clicks,
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "CatBoostObjective":
         twin = object.__new__(type(self))

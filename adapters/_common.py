@@ -47,17 +47,19 @@ class QueriesMemo:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._entries = ()
 
-    def find(self, labels: Any, group: Any, weight: Any) -> Queries:
-        """`Queries(labels, group, weight=weight)`, or the one made of equal arrays before."""
+    def find(self, labels: Any, group: Any, weight: Any, propensity: Any = None, position: Any = None) -> Queries:
+        """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before."""
         key = (
             np.asarray(labels),
             np.asarray(group),
             None if weight is None or len(weight) == 0 else np.asarray(weight),
+            None if propensity is None else np.asarray(propensity),
+            None if position is None else np.asarray(position),
         )
         for known, queries in self._entries:
             if all(_equal(a, b) for a, b in zip(known, key, strict=True)):
                 return queries
-        queries = Queries(key[0], key[1], weight=key[2])
+        queries = Queries(key[0], key[1], weight=key[2], propensity=key[3], position=key[4])
         copies = tuple(None if a is None else a.copy() for a in key)
         self._entries = ((copies, queries), *self._entries)[:KEPT]
         return queries

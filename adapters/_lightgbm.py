@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy
 from ltr_objectives.errors import require
@@ -12,7 +13,15 @@ from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_objective
 
 
-def _unpack(memo: QueriesMemo, first: Any, second: Any, weight: Any, group: Any) -> tuple[Queries, np.ndarray]:
+def _unpack(
+    memo: QueriesMemo,
+    first: Any,
+    second: Any,
+    weight: Any,
+    group: Any,
+    propensity: Any = None,
+    position: Any = None,
+) -> tuple[Queries, np.ndarray]:
     """Queries and scores from ``(predictions, Dataset)`` or from ``(labels, predictions, weight, group)``."""
     if hasattr(second, "get_group"):
         labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
@@ -21,14 +30,16 @@ def _unpack(memo: QueriesMemo, first: Any, second: Any, weight: Any, group: Any)
     require(
         group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes) or fit(X, y, group=sizes)"
     )
-    return memo.find(labels, group, weight), to_numpy(scores).reshape(-1)
+    return memo.find(labels, group, weight, propensity, position), to_numpy(scores).reshape(-1)
 
 
 class LightGBMObjective:
     """Callable for LightGBM; made by :func:`lightgbm_objective`."""
 
-    def __init__(self, objective: Objective, n_threads: int | None) -> None:
+    def __init__(self, objective: Objective, n_threads: int | None, propensity: Any, position: Any) -> None:
         self.objective = objective
+        self.propensity = propensity
+        self.position = position
         self.n_threads = n_threads
         self._memo = QueriesMemo()
 
@@ -42,17 +53,30 @@ class LightGBMObjective:
             by_query in ("false", "0"),
             "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
         )
-        queries, scores = _unpack(self._memo, first, second, weight, group)
+        position = self.position
+        if position is None and self.propensity is None and hasattr(second, "get_position"):
+            position = second.get_position()
+        queries, scores = _unpack(self._memo, first, second, weight, group, self.propensity, position)
         return gradients_float32(self.objective, queries, scores, self.n_threads)
 
 
-def lightgbm_objective(objective: str | Objective, *, n_threads: int | None = None) -> LightGBMObjective:
+def lightgbm_objective(
+    objective: str | Objective,
+    *,
+    propensity: ArrayLike | None = None,
+    position: ArrayLike | None = None,
+    n_threads: int | None = None,
+) -> LightGBMObjective:
     """An objective for ``lgb.train({"objective": ...})``, ``Booster.update(fobj=...)`` and ``LGBMRanker``.
 
     Parameters
     ----------
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
+    propensity, position : array of shape (rows,), optional
+        Where labels are clicks: how likely each document of the training set was looked at, or where it was shown, for
+        pairwise objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`. With neither, the position of the
+        ``Dataset`` is taken where it has one (LightGBM 4.1 or newer).
     n_threads : int, optional
         Threads of the gradient computation; all processors by default. The model does not depend on it.
 
@@ -77,7 +101,7 @@ def lightgbm_objective(objective: str | Objective, *, n_threads: int | None = No
     >>> lgb.train(params, dtrain, 3).predict(X).shape
     (60,)
     """
-    return LightGBMObjective(get_objective(objective), n_threads)
+    return LightGBMObjective(get_objective(objective), n_threads, propensity, position)
 
 
 class LightGBMMetric:

@@ -7,6 +7,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy
 from ltr_objectives.errors import require
@@ -18,7 +19,7 @@ from ltr_objectives.registry import get_objective
 MAXIMISED = ("auc", "pre", "map", "ndcg")  # XGBoost's early stopping maximises what starts so, and minimises the rest
 
 
-def _queries(memo: QueriesMemo, data: Any) -> Queries:
+def _queries(memo: QueriesMemo, data: Any, weight: Any = None, propensity: Any = None, position: Any = None) -> Queries:
     require(
         hasattr(data, "get_uint_info"),
         "XGBoost's scikit-learn estimators hand over no queries; use xgb.train with a DMatrix that has qid",
@@ -27,14 +28,20 @@ def _queries(memo: QueriesMemo, data: Any) -> Queries:
     require(len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, qid=qid) or call set_group(sizes)")
     labels = data.get_label()
     require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, qid=qid)")
-    return memo.find(labels, np.diff(ptr.astype(np.int64)), data.get_weight())
+    weight = data.get_weight() if weight is None else weight
+    return memo.find(labels, np.diff(ptr.astype(np.int64)), weight, propensity, position)
 
 
 class XGBoostObjective:
     """Callable ``(predictions, DMatrix) -> (gradient, Hessian)``; made by :func:`xgboost_objective`."""
 
-    def __init__(self, objective: Objective, n_threads: int | None) -> None:
+    def __init__(
+        self, objective: Objective, n_threads: int | None, weight: Any, propensity: Any, position: Any
+    ) -> None:
         self.objective = objective
+        self.weight = weight
+        self.propensity = propensity
+        self.position = position
         self.n_threads = n_threads
         self._memo = QueriesMemo()
 
@@ -42,7 +49,7 @@ class XGBoostObjective:
         return f"xgboost_objective({self.objective!r})"
 
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
-        queries = _queries(self._memo, data)
+        queries = _queries(self._memo, data, self.weight, self.propensity, self.position)
         _refuse_abort(sys._getframe(1), data)
         return gradients_float32(self.objective, queries, predictions, self.n_threads)
 
@@ -82,13 +89,25 @@ def _refuse_abort(frame: FrameType | None, data: Any) -> None:
     )
 
 
-def xgboost_objective(objective: str | Objective, *, n_threads: int | None = None) -> XGBoostObjective:
+def xgboost_objective(
+    objective: str | Objective,
+    *,
+    weight: ArrayLike | None = None,
+    propensity: ArrayLike | None = None,
+    position: ArrayLike | None = None,
+    n_threads: int | None = None,
+) -> XGBoostObjective:
     """An objective for ``xgb.train(..., obj=...)``.
 
     Parameters
     ----------
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
+    weight : array of shape (queries,) or (rows,), optional
+        Instead of those of the training DMatrix, which carries weights by query only.
+    propensity, position : array of shape (rows,), optional
+        Where labels are clicks: how likely each document of the training set was looked at, or where it was shown, for
+        pairwise objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`.
     n_threads : int, optional
         Threads of the gradient computation; all processors by default. The model does not depend on it.
 
@@ -113,7 +132,7 @@ def xgboost_objective(objective: str | Objective, *, n_threads: int | None = Non
     >>> booster.predict(dtrain).shape
     (60,)
     """
-    return XGBoostObjective(get_objective(objective), n_threads)
+    return XGBoostObjective(get_objective(objective), n_threads, weight, propensity, position)
 
 
 class XGBoostMetric:

@@ -1,4 +1,4 @@
-"""One validated view of a data set's queries: labels, groups, weights, and what is computed once from them."""
+"""One validated view of a data set's queries: labels, groups, weights, propensities, and what is computed from them."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import LTRError, require
 
 T = TypeVar("T")
+MOST_POSITIONS = 100_000
 
 
 def _vector(name: str, values: ArrayLike) -> np.ndarray:
@@ -80,11 +81,18 @@ class Queries:
         Non-negative. A query's weight multiplies the gradients and Hessians of all its rows, a row's those of the row.
         Where both lengths are equal every query has one row, and the two mean the same. A metric weighs each query by
         the mean of its rows' weights.
+    propensity : array of shape (rows,), optional
+        How likely the user was to look at the document where it was shown, up to a common factor; above 0. The labels
+        are clicks then, and a pair of documents counts by its weight over the propensity of the one clicked.
+    position : array of shape (rows,), optional
+        Instead of ``propensity``: where each document was shown, in whole numbers of at least 0. The labels are clicks
+        then, and the propensities are estimated (:func:`ltr_objectives.propensity.position_propensity`).
 
     Raises
     ------
     LTRError
-        For sizes that do not add up, unsorted ``qid``, values that are not finite, weights of a wrong length or sign.
+        For sizes that do not add up, unsorted ``qid``, values that are not finite, weights, propensities and positions
+        of a wrong length or sign.
 
     Examples
     --------
@@ -100,6 +108,8 @@ class Queries:
         *,
         qid: ArrayLike | None = None,
         weight: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
     ) -> None:
         y = _vector("labels", labels)
         require(len(y) > 0, "labels is empty; a data set needs at least one row")
@@ -123,6 +133,11 @@ class Queries:
         self.rows = len(y)
         self.longest = int(sizes.max())
         self.weight_by_row = self._weights(weight, sizes)
+        require(
+            propensity is None or position is None, "pass propensity= or position=, not both: each corrects the bias"
+        )
+        self.propensity = None if propensity is None else self._propensities(propensity)
+        self.position = None if position is None else self._positions(position)
         self._computed: dict[Hashable, Any] = {}
 
     def __len__(self) -> int:
@@ -145,6 +160,24 @@ class Queries:
             f"weight has {len(w)} entries; pass one per query ({len(sizes)}) or one per row ({self.rows})",
         )
         return w.copy()
+
+    def _propensities(self, propensity: ArrayLike) -> np.ndarray:
+        given = _vector("propensity", propensity)
+        _finite("propensity", given)
+        require(len(given) == self.rows, f"propensity has {len(given)} entries; pass one per row ({self.rows})")
+        require(
+            (given > 0).all(), "propensity must be above 0; a document that nobody can see tells nothing: leave it out"
+        )
+        return np.array(given, np.float64, order="C")
+
+    def _positions(self, position: ArrayLike) -> np.ndarray:
+        given = _vector("position", position)
+        _finite("position", given)
+        require(len(given) == self.rows, f"position has {len(given)} entries; pass one per row ({self.rows})")
+        good = (given == np.floor(given)) & (given >= 0) & (given < MOST_POSITIONS)
+        require(good.all(), f"position must hold whole numbers from 0 to {MOST_POSITIONS - 1}")
+        require(self.labels.min() >= 0, "with position, labels are clicks and must not be negative")
+        return given.astype(np.int64)
 
     @property
     def weight_by_query(self) -> np.ndarray | None:

@@ -14,7 +14,8 @@ def warm_up() -> float:
     start = perf_counter()
     scores, labels, group = [0.0, 1.0, 2.0], [0, 1, 0], [3]
     for name in registry.objectives():
-        registry.objective_class(name)().gradient_hessian(scores, labels, group)
+        objective = registry.objective_class(name)()
+        objective.gradient_hessian(scores, labels, group, position=[0, 1, 2] if objective.takes_clicks else None)
     for name in registry.metrics():
         registry.metric_class(name).examples()[0].per_query(scores, labels, group)
     return perf_counter() - start

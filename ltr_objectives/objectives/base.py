@@ -33,6 +33,7 @@ class Objective(abc.ABC):
     """
 
     name: ClassVar[str]
+    takes_clicks: ClassVar[bool] = False  # whether it can correct labels that are clicks for the position
 
     @abc.abstractmethod
     def fill(
@@ -96,6 +97,10 @@ class Objective(abc.ABC):
         self, queries: Queries, scores: ArrayLike, *, iteration: int = 0, n_threads: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """As :meth:`gradient_hessian`, on a data set already validated."""
+        require(
+            (queries.propensity is None and queries.position is None) or self.takes_clicks,
+            f"{self.name} corrects no position bias; leave propensity and position out, or use LambdaMART or YetiLoss",
+        )
         s = queries.check_scores(scores)
         grad, hess = np.zeros(queries.rows), np.zeros(queries.rows)
         self.fill(queries, s, grad, hess, iteration=iteration & 0xFFFFFFFFFFFFFFFF, n_threads=n_threads)
@@ -127,6 +132,8 @@ class Objective(abc.ABC):
         weight: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
         iteration: int = 0,
         n_threads: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -140,6 +147,12 @@ class Objective(abc.ABC):
             Group sizes; or ``qid``, one id per row.
         weight : array of shape (queries,) or (rows,), optional
             Multiplies gradient and Hessian, of all rows of a query or of one row.
+        propensity : array of shape (rows,), optional
+            Where labels are clicks: how likely each document was looked at, up to a common factor; above 0. Pairwise
+            objectives divide the weight of a pair by that of its higher label; others refuse it.
+        position : array of shape (rows,), optional
+            Where labels are clicks and propensities are not known: where each document was shown. Pairwise objectives
+            take the gradient at scores to which the logarithm of the estimated propensity is added; others refuse it.
         iteration : int
             Selects the random stream: same seed and iteration, same noise.
         n_threads : int, optional
@@ -155,7 +168,7 @@ class Objective(abc.ABC):
         LTRError
             For input that cannot be right.
         """
-        queries = Queries(labels, group, qid=qid, weight=weight)
+        queries = Queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
 
 

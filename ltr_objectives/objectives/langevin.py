@@ -69,6 +69,10 @@ class Langevin(Objective):
         object.__setattr__(self, "objective", get_objective(self.objective))
 
     @property
+    def takes_clicks(self) -> bool:  # type: ignore[override]
+        return self.inner.takes_clicks
+
+    @property
     def inner(self) -> Objective:
         """The objective that is wrapped."""
         return get_objective(self.objective)

@@ -13,10 +13,12 @@ from ltr_objectives.kernels.swaps import HEAD
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.metrics.base import Metric, Terms
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.propensity import examination
 from ltr_objectives.queries import Queries
 
 HESSIANS = ("exact", "double", "ones")
 MANY = 2**62
+NOTHING = np.empty(0)
 
 
 class PairwiseObjective(Objective):
@@ -54,6 +56,8 @@ class PairwiseObjective(Objective):
             choice(name, getattr(self, name), (True, False))
         whole("seed", self.seed, 0)
 
+    takes_clicks = True
+
     @property
     def random(self) -> bool:
         return self.noise is not None
@@ -85,13 +89,16 @@ class PairwiseObjective(Objective):
         neighbors = MANY if self.neighbors == "all" else int(self.neighbors)
         beyond = 0 if self.neighbors == "all" else neighbors
         head = rows + beyond if rows == terms.ranks and kind <= HEAD else MANY  # beyond, all documents weigh the same
-        noisy = self.noise is not None
+        if queries.position is not None:
+            scores = scores + np.log(examination(queries, scores, self.sigma))[queries.position] / self.sigma
+        noisy, propensity = self.noise is not None, queries.propensity
         run(
             pair_gradients,
             queries.ptr,
-            (queries.ptr, scores, kind, gain, discount, scale, float(cap), float(self.sigma), rows, head, neighbors,
-             bool(self.score_norm), bool(self.lambda_norm), int(self.permutations) if noisy else 1, NOISES[self.noise],
-             float(self.noise_scale), np.uint64(self.seed), np.uint64(iteration), grad, hess),
+            (queries.ptr, scores, NOTHING if propensity is None else propensity, kind, gain, discount, scale,
+             float(cap), float(self.sigma), rows, head, neighbors, bool(self.score_norm), bool(self.lambda_norm),
+             int(self.permutations) if noisy else 1, NOISES[self.noise], float(self.noise_scale),
+             np.uint64(self.seed), np.uint64(iteration), grad, hess),
             n_threads,
         )  # fmt: skip
         if self.hessian == "double":
@@ -105,7 +112,9 @@ class PairwiseObjective(Objective):
             return queries.weight_by_row
         return np.repeat(weight * (len(weight) / weight.sum()), np.diff(queries.ptr))  # XGBoost divides by the mean
 
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def reference(
+        self, scores: np.ndarray, labels: np.ndarray, propensity: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         n = len(scores)
         order = np.argsort(-scores, kind="stable")
         s, y = scores[order], labels[order]
@@ -120,6 +129,8 @@ class PairwiseObjective(Objective):
         if self.score_norm and s[0] != s[-1]:
             delta = delta / (0.01 + np.abs(s[d] - s[e]))
         hi, lo = np.where(y[d] > y[e], d, e), np.where(y[d] > y[e], e, d)
+        if propensity is not None:
+            delta = delta / propensity[order][hi]
         rho = np.exp(-np.logaddexp(0.0, self.sigma * (s[hi] - s[lo])))
         grad, hess = np.zeros(n), np.zeros(n)
         curve = self.sigma**2 * delta * rho * np.exp(-np.logaddexp(0.0, self.sigma * (s[lo] - s[hi])))

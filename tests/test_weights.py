@@ -1,0 +1,135 @@
+"""One meaning of weights: a query of weight w counts as w queries, a row's multiplies its gradient and Hessian."""
+
+import numpy as np
+import pytest
+from conftest import METRICS, OBJECTIVES
+from generated import labels_for
+
+from ltr_objectives import LTRError, Queries, evaluate, registry
+from ltr_objectives.adapters import (
+    catboost_metric,
+    catboost_objective,
+    lightgbm_metric,
+    lightgbm_objective,
+    xgboost_metric,
+    xgboost_objective,
+)
+
+QUIET = [o.without_noise() for o in OBJECTIVES if o.without_noise() is not None]
+LIBRARIES = ("xgboost", "lightgbm", "catboost")
+
+
+def repeated(weight, group, *columns):
+    """Each query as often as its weight says, and the first row of each of its copies."""
+    ends = np.cumsum(group)
+    rows = [np.arange(e - n, e) for e, n, w in zip(ends, group, weight, strict=True) for _ in range(w)]
+    return [c[np.concatenate(rows)] for c in columns], np.repeat(group, weight)
+
+
+def lists(limit, rng):
+    group = rng.integers(1, 9, 15)
+    rows = int(group.sum())
+    return rng.normal(size=rows), labels_for(limit, rng, rows), group, rng.integers(1, 4, 15)
+
+
+@pytest.mark.parametrize("objective", QUIET, ids=[f"{i}-{o.name}" for i, o in enumerate(QUIET)])
+def test_a_weight_of_w_is_w_copies_in_the_gradient(objective, rng):
+    scores, labels, group, weight = lists(objective.label_limit, rng)
+    queries = Queries(labels, group, weight=weight)
+    ours = objective.compute(queries, scores)
+    # a preset may follow a library that divides the weights of all queries by one number
+    scale = objective.row_weight(queries) / queries.weight_by_row
+    np.testing.assert_allclose(scale, scale[0])
+    (s, y, row), copies = repeated(weight, group, scores, labels, np.arange(len(labels)))
+    for a, b in zip(ours, objective.gradient_hessian(s, y, copies), strict=True):
+        np.testing.assert_allclose(a, scale[0] * np.bincount(row, b), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=[f"{i}-{m.name}" for i, m in enumerate(METRICS)])
+def test_a_weight_of_w_is_w_copies_in_the_metric(metric, rng):
+    scores, labels, group, weight = lists(metric.label_limit, rng)
+    (s, y), copies = repeated(weight, group, scores, labels)
+    plain = metric.mean(Queries(y, copies), s)
+    if metric.query_weights == "mean":
+        assert metric.mean(Queries(labels, group, weight=weight), scores) == pytest.approx(plain)
+
+
+def test_rows_weigh_gradient_and_hessian_and_their_mean_weighs_the_query(any_objective, rng):
+    scores, labels, group, _ = lists(any_objective.label_limit, rng)
+    weight, query = rng.uniform(0.1, 2, len(labels)), np.repeat(np.arange(len(group)), group)
+    queries, plain = Queries(labels, group, weight=weight), any_objective.gradient_hessian(scores, labels, group)
+    ours = any_objective.compute(queries, scores)
+    factor = any_objective.row_weight(queries)
+    np.testing.assert_allclose(queries.weight_by_query, np.bincount(query, weight) / group)
+    np.testing.assert_allclose(ours[1], factor * plain[1], rtol=1e-9, atol=1e-12)
+    # a loss with a free constant for each query fits that to the weights: then its gradients add up to zero
+    constant = ours[0] / factor - plain[0]
+    np.testing.assert_allclose(constant, constant[queries.ptr[:-1]][query], rtol=1e-7, atol=1e-10)
+    moved = np.abs(constant[queries.ptr[:-1]]) > 1e-9
+    np.testing.assert_allclose(np.bincount(query, ours[0])[moved], 0.0, atol=1e-9)
+
+
+def fit(library, objective, X, y, group, weight=None):
+    """Predictions and the last value of map of a small training, weighted by query."""
+    module = pytest.importorskip(library)
+    qid = np.repeat(np.arange(len(group)), group)
+    by_row = None if weight is None else np.repeat(weight, group)
+    history = {}
+    if library == "xgboost":
+        data = module.DMatrix(X, y, qid=qid)
+        if weight is not None:
+            data.set_weight(weight)
+        params = {"max_depth": 3, "nthread": 1, "tree_method": "exact", "min_child_weight": 0, "base_score": 0,
+                  "disable_default_eval_metric": 1}  # fmt: skip
+        model = module.train(
+            params, data, 4, obj=xgboost_objective(objective), custom_metric=xgboost_metric("map"),
+            evals=[(data, "d")], evals_result=history, verbose_eval=False,
+        )  # fmt: skip
+        return model.predict(module.DMatrix(X)), history["d"]["map"][-1]
+    if library == "lightgbm":
+        data = module.Dataset(X, y, group=group, weight=by_row)
+        params = {"objective": lightgbm_objective(objective), "num_leaves": 6, "min_data_in_leaf": 1, "verbose": -1,
+                  "min_sum_hessian_in_leaf": 0.0, "num_threads": 1, "deterministic": True, "metric": "None",
+                  "force_col_wise": True, "max_bin": 500, "min_data_in_bin": 1}  # fmt: skip
+        model = module.train(
+            params, data, 4, valid_sets=[data], valid_names=["d"], feval=lightgbm_metric("map"),
+            callbacks=[module.record_evaluation(history)],
+        )  # fmt: skip
+        return model.predict(X), history["d"]["map"][-1]
+    data = module.Pool(X, y, group_id=qid, group_weight=by_row)
+    loss = catboost_objective(objective, data, group_weight=weight)
+    model = module.CatBoost(
+        {"loss_function": loss, "eval_metric": catboost_metric("map", data), "iterations": 4, "depth": 3,
+         "bootstrap_type": "No", "leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1,
+         "l2_leaf_reg": 0, "random_strength": 0, "verbose": False, "allow_writing_files": False, "thread_count": 1,
+         "boost_from_average": False}
+    ).fit(data)  # fmt: skip
+    return model.predict(X), model.evals_result_["learn"]["map"][-1]
+
+
+@pytest.mark.parametrize("name", registry.objectives())
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_weight_of_w_is_w_copies_in_a_model(library, name):
+    rng = np.random.default_rng(5)
+    cls = registry.objective_class(name)
+    examples = (e.without_noise() for e in (cls(), *cls.examples()))
+    objective = next((e for e in examples if e is not None and (e.label_limit is None or e.label_limit >= 3)), None)
+    if objective is None:
+        pytest.skip("nothing but noise, which differs between the copies of a query")
+    group, weight = rng.integers(5, 15, 20), rng.integers(1, 4, 20)
+    X = rng.integers(0, 12, (int(group.sum()), 4)).astype(float)
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] / 12 + rng.normal(size=len(X)), [8, 13, 18]).astype(float)
+    weighted, map_weighted = fit(library, objective, X, y, group, weight.astype(float))
+    (Xs, ys, row), copies = repeated(weight, group, X, y, np.arange(len(y)))
+    copied, map_copied = fit(library, objective, Xs, ys, copies)
+    assert np.ptp(weighted) > 0
+    np.testing.assert_allclose(weighted[row], copied, atol=1e-4 * np.ptp(weighted))
+    assert map_weighted == pytest.approx(map_copied, abs=1e-5)
+    assert map_weighted == pytest.approx(evaluate("map", weighted, y, group, weight), abs=1e-5)
+
+
+def test_wrong_weights_are_refused():
+    for weight, message in (([1.0], "one per query .2. or one per row .3."), ([-1.0, 1.0], "not be negative"),
+                            ([0.0, 0.0], "zero everywhere"), ([np.nan, 1.0], "must be finite")):  # fmt: skip
+        with pytest.raises(LTRError, match=message):
+            Queries([0, 1, 0], [2, 1], weight=weight)
