@@ -25,7 +25,7 @@ from ltr_objectives.kernels.rng import LOGISTIC, add_noise, stream, times_logist
 from ltr_objectives.kernels.sorting import head_order, scratch
 from ltr_objectives.kernels.swaps import restart, swap_terms
 
-NEAR = 8  # up to so many neighbours the loops run over d, else over e: measured XX
+NEAR = 8  # up to so many neighbours the inner loop runs over d, else over e
 WIDEST = 600.0  # exp(-600) is far from underflow, and so is the sum of two such
 
 
