@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy
+from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries
+from ltr_objectives.queries import Queries, to_numpy
 from ltr_objectives.registry import get_objective
 
 
