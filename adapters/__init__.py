@@ -10,6 +10,9 @@ _MODULES = {
     "lightgbm_metric": "_lightgbm",
     "catboost_objective": "_catboost",
     "catboost_metric": "_catboost",
+    "dask_by_query": "_dask",
+    "dask_evaluate": "_dask",
+    "dask_group": "_dask",
 }
 
 __all__ = list(_MODULES)

@@ -11,14 +11,16 @@ from ltr_objectives.adapters._dask_parts import (
     delayed_parts,
     spread_dask,
     spread_local,
+    try_out,
     worker_addresses,
 )
 from ltr_objectives.errors import require, whole
 from ltr_objectives.queries import Queries, sizes_of, to_numpy
-from ltr_objectives.registry import get_metric
+from ltr_objectives.registry import get_metric, get_objective
 
 if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
+    from ltr_objectives.objectives.base import Objective
 
 
 class DaskQueries(NamedTuple):
@@ -38,6 +40,7 @@ def dask_by_query(
     weight: Any = None,
     *,
     client: Any = None,
+    objective: "str | Objective | None" = None,
     partitions: int | None = None,
     everywhere: bool = False,
 ) -> DaskQueries:
@@ -56,6 +59,9 @@ def dask_by_query(
         Weight of each row. LightGBM takes it; XGBoost's Dask interface refuses weights for rankings.
     client : distributed.Client, optional
         The current one by default.
+    objective : str or Objective, optional
+        What will be trained. It is tried on each partition, so that labels that do not suit it are refused here: when
+        one worker fails in a LightGBM training the others wait for it, two hours unless ``time_out`` says otherwise.
     partitions : int, optional
         One for each worker by default, which is what keeps results equal from run to run.
     everywhere : bool
@@ -89,6 +95,9 @@ def dask_by_query(
     table = Table(X, y, qid, weight)
     spread = spread_dask if hasattr(X, "dask") else spread_local
     parts = spread(client, table, places[:1] if everywhere else places)
+    if objective is not None:
+        chosen = get_objective(objective)
+        client.gather([client.submit(try_out, chosen, part, pure=False) for part in parts])
     if everywhere:
         client.replicate(parts)
         parts = parts * count
@@ -149,6 +158,18 @@ def dask_evaluate(metric: "str | Metric", scores: Any, y: Any, qid: Any, weight:
     -------
     float
         Equal to ``evaluate`` of the same rows in one process.
+
+    Raises
+    ------
+    LTRError
+        For a query that was cut, and for what ``evaluate`` refuses.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> rows = np.array([[0.1, 1, 7], [0.9, 0, 7], [0.5, 0, 8], [0.2, 1, 8]])  # score, label, query
+    >>> dask_evaluate("mrr", *(da.from_array(column, chunks=2) for column in rows.T))
+    0.5
     """
     import dask
 
@@ -169,5 +190,3 @@ def _ids_and_sizes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
 def _values(chosen: "Metric", scores: Any, y: Any, qid: Any, weight: Any = None) -> tuple[np.ndarray, Any]:
     queries = Queries(y, qid=qid, weight=weight)
     return chosen.values(queries, to_numpy(scores).reshape(-1)), queries.weight_by_query
-
-

@@ -7,6 +7,7 @@ import numpy as np
 
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import chunk_bounds
+from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, sizes_of, to_numpy
 
 
@@ -41,10 +42,13 @@ def cluster(client: Any) -> Any:
 
 def worker_addresses(client: Any) -> list[str]:
     """Addresses of the workers, by name: 0, 1, 2, ... in a LocalCluster."""
-    known = client.scheduler_info(n_workers=-1)["workers"]
-    require(known, "the Dask cluster has no workers yet; call client.wait_for_workers(n)")
-    names = {address: str(worker.get("name", address)) for address, worker in known.items()}
-    return sorted(known, key=lambda address: (len(names[address]), names[address]))
+    names = {address: str(name) for address, name in client.run(_name).items()}
+    require(names, "the Dask cluster has no workers yet; call client.wait_for_workers(n)")
+    return sorted(names, key=lambda address: (len(names[address]), names[address], address))
+
+
+def _name(dask_worker: Any) -> Any:
+    return dask_worker.name
 
 
 def delayed_parts(collection: Any) -> list[Any]:
@@ -63,9 +67,7 @@ def spread_local(client: Any, table: Table, places: list[str]) -> list[Any]:
     queries = Queries(table.y, qid=table.qid, weight=table.weight)
     number = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))
     whole = Table(table.X, to_numpy(table.y), number, queries.weight_by_row)
-    require(
-        whole.X.shape[0] == queries.rows, f"X has {whole.X.shape[0]} rows, but qid has {queries.rows}"
-    )
+    require(whole.X.shape[0] == queries.rows, f"X has {whole.X.shape[0]} rows, but qid has {queries.rows}")
     ranges = itertools.pairwise(_bounds(np.diff(queries.ptr), len(places)))
     futures = []
     for span, place in zip(ranges, places, strict=True):
@@ -170,7 +172,8 @@ def _cut(table: Table, number: np.ndarray, first: int, last: int) -> Table:
 
 def _join(*tables: Table) -> Part:
     """One partition out of pieces, checked while no other worker waits for this one."""
-    X, y, number, weight = (None if c[0] is None else _stack(c) for c in zip(*tables, strict=True))
+    columns: list[Any] = [None if c[0] is None else _stack(c) for c in zip(*tables, strict=True)]
+    X, y, number, weight = columns
     if (np.diff(number) < 0).any():
         order = np.argsort(number, kind="stable")
         X, y, number = _take(X, order), y[order], number[order]
@@ -198,6 +201,11 @@ def _stack(tables: tuple[Any, ...]) -> Any:
 
         return vstack(tables, format="csr")
     return np.concatenate(tables)
+
+
+def try_out(objective: Objective, part: Part) -> None:
+    """Compute the gradient once, for the errors that it may raise."""
+    objective.compute(Queries(part.y, part.group, weight=part.weight), np.zeros(len(part.y)))
 
 
 def _sample(part: Part) -> tuple[Part, Part]:
