@@ -117,7 +117,7 @@ def collections(client: Any, parts: list[Any], places: list[str]) -> list[Any]:
 
     def array(column: str) -> Any:
         blocks = [
-            da.from_delayed(future, shape, meta=getattr(sample, column))
+            da.from_delayed(future, shape, meta=getattr(sample, column), name=f"{future.key}-array")
             for future, (shapes, sample) in zip(futures(column), samples, strict=True)
             for shape in [getattr(shapes, column)]
         ]

@@ -1,6 +1,10 @@
 """Dask: the models and values of one process, and the same model from the same partitions."""
 
 import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -124,3 +128,20 @@ def test_weights_by_row_reach_lightgbm(client):
     np.testing.assert_allclose(ranker.to_local().predict(X), alone.predict(X), atol=1e-9)
     by_query = dask_evaluate("map", ranker.predict(data.X), data.y, data.qid, data.weight)
     assert by_query == pytest.approx(evaluate("map", alone.predict(X), y, qid=qid, weight=weight), abs=1e-12)
+
+
+def test_the_example_trains_on_processes(tmp_path):
+    page = Path(__file__).parents[1] / "docs" / "distributed.md"
+    if not page.exists():
+        pytest.skip("the tests run beside an unpacked wheel")
+    [example] = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    small = (
+        example.replace("(200, 60, 60)", "(24, 12, 12)").replace("        300,", "        5,").replace("=300,", "=5,")
+    )
+    assert small.count("5,") >= 2
+    (tmp_path / "example.py").write_text(small)
+    done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    values = dict(re.findall(r"^(xgboost|lightgbm) ([0-9.]+)$", done.stdout, re.M))
+    assert set(values) == {"xgboost", "lightgbm"}
+    assert all(0.3 < float(value) < 1 for value in values.values())

@@ -15,7 +15,10 @@ from ltr_objectives.adapters import (
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of old versions of Dask
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets that close late
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of old versions of Dask
+]
 
 
 def pieces(data):
