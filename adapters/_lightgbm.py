@@ -15,6 +15,7 @@ from ltr_objectives.registry import get_objective
 def _unpack(memo: QueriesMemo, first: Any, second: Any, weight: Any, group: Any) -> tuple[Queries, np.ndarray]:
     """Queries and scores from ``(predictions, Dataset)`` or from ``(labels, predictions, weight, group)``."""
     if hasattr(second, "get_group"):
+        _refuse_cut(second)
         labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
     else:
         labels, scores = first, second
@@ -22,6 +23,21 @@ def _unpack(memo: QueriesMemo, first: Any, second: Any, weight: Any, group: Any)
         group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes) or fit(X, y, group=sizes)"
     )
     return memo.find(labels, group, weight), to_numpy(scores).reshape(-1)
+
+
+def _refuse_cut(data: Any) -> None:
+    """Raise for a subset with parts of queries, which `lgb.cv` makes unless told how to fold."""
+    rows, whole = getattr(data, "used_indices", None), getattr(data, "reference", None)
+    sizes = None if rows is None or whole is None else whole.get_group()
+    if sizes is None:
+        return
+    sizes = np.asarray(sizes, np.int64)
+    taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[rows], minlength=len(sizes))
+    require(
+        ((taken == 0) | (taken == sizes)).all(),
+        "the data is a subset that cuts queries in two; lgb.cv needs folds=GroupKFold(n) of scikit-learn, or pairs of "
+        "row indices that keep queries whole",
+    )
 
 
 class LightGBMObjective:

@@ -86,13 +86,13 @@ def load(pickler, path):
 
 
 THERE = """
-import pickle, sys, warnings
+import pathlib, pickle, sys
 sys.path.insert(0, sys.argv[1])
 import test_persistence as here
 for pickler, path in zip(sys.argv[2::2], sys.argv[3::2]):
-    objects = here.load(pickler, here.Path(path))
+    objects = here.load(pickler, pathlib.Path(path))
     computed = [here.compute(o) for o in objects]
-    here.Path(path + ".there").write_bytes(pickle.dumps((computed, [repr(o) for o in objects])))
+    pathlib.Path(path + ".there").write_bytes(pickle.dumps((computed, [repr(o) for o in objects])))
 """
 
 
