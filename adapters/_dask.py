@@ -98,10 +98,7 @@ def dask_by_query(
     if objective is not None:
         chosen = get_objective(objective)
         client.gather([client.submit(try_out, chosen, part, pure=False) for part in parts])
-    if everywhere:
-        client.replicate(parts)
-        parts = parts * count
-    return DaskQueries(*collections(client, parts, places))
+    return DaskQueries(*collections(client, parts * count if everywhere else parts, places))
 
 
 def dask_group(qid: Any) -> Any:
