@@ -82,7 +82,7 @@ def dask_by_query(
     Examples
     --------
     >>> from distributed import Client
-    >>> with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+    >>> with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as client:
     ...     data = dask_by_query(np.ones((5, 3)), np.array([0, 1, 0, 1, 2]), np.array(["a", "a", "b", "b", "b"]))
     ...     data.X.chunks, data.qid.compute(), data.group.compute()
     (((2, 3), (3,)), array([0, 0, 1, 1, 1]), array([2, 3]))

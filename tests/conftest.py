@@ -28,6 +28,6 @@ def client(request):
     of docs/distributed.md.
     """
     distributed = pytest.importorskip("distributed")
-    options = {"threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    options = {"threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(n_workers=request.param, **options) as cluster, distributed.Client(cluster) as client:
         yield client
