@@ -13,6 +13,9 @@ _MODULES = {
     "XGBRanker": "_xgboost_ranker",
     "LGBMRanker": "_lightgbm_ranker",
     "CatBoostRanker": "_catboost_ranker",
+    "dask_by_query": "_dask",
+    "dask_evaluate": "_dask",
+    "dask_group": "_dask",
 }
 
 __all__ = list(_MODULES)

@@ -13,7 +13,7 @@ from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.adapters._common import gradients, import_library
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries
+from ltr_objectives.queries import Queries, to_numpy
 
 
 class CatBoostObjective:
@@ -39,7 +39,7 @@ class CatBoostObjective:
         self.n_threads = n_threads
         self._rows = rows
         self._start = start
-        self._group_weight = None if group_weight is None else np.asarray(group_weight, np.float32)
+        self._group_weight = None if group_weight is None else to_numpy(group_weight).astype(np.float32)
         require(
             self._group_weight is None or rows.weight is None,
             "the pool has weights by row; CatBoost takes either those or group_weight",

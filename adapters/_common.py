@@ -9,7 +9,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.rng import content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries
+from ltr_objectives.queries import Queries, to_numpy
 from ltr_objectives.registry import get_metric
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
@@ -23,11 +23,6 @@ def import_library(name: str) -> Any:
         if error.name != name:
             raise
         raise ImportError(f"{name} is not installed: pip install ltr-objectives[{name}]") from None
-
-
-def to_numpy(values: Any) -> np.ndarray:
-    """A host array of what may be a CuPy array."""
-    return np.asarray(values.get() if hasattr(values, "__cuda_array_interface__") else values)
 
 
 class QueriesMemo:
@@ -50,11 +45,11 @@ class QueriesMemo:
     def find(self, labels: Any, group: Any, weight: Any, propensity: Any = None, position: Any = None) -> Queries:
         """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before."""
         key = (
-            np.asarray(labels),
-            np.asarray(group),
-            None if weight is None or len(weight) == 0 else np.asarray(weight),
-            None if propensity is None else np.asarray(propensity),
-            None if position is None else np.asarray(position),
+            to_numpy(labels),
+            to_numpy(group),
+            None if weight is None or len(weight) == 0 else to_numpy(weight),
+            None if propensity is None else to_numpy(propensity),
+            None if position is None else to_numpy(position),
         )
         for known, queries in self._entries:
             if all(_equal(a, b) for a, b in zip(known, key, strict=True)):

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy
+from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries
+from ltr_objectives.queries import Queries, to_numpy
 from ltr_objectives.registry import get_objective
 
 
@@ -24,6 +24,7 @@ def _unpack(
 ) -> tuple[Queries, np.ndarray]:
     """Queries and scores from ``(predictions, Dataset)`` or from ``(labels, predictions, weight, group)``."""
     if hasattr(second, "get_group"):
+        _refuse_cut(second)
         labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
     else:
         labels, scores = first, second
@@ -31,6 +32,21 @@ def _unpack(
         group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes) or fit(X, y, group=sizes)"
     )
     return memo.find(labels, group, weight, propensity, position), to_numpy(scores).reshape(-1)
+
+
+def _refuse_cut(data: Any) -> None:
+    """Raise for a subset with parts of queries, which `lgb.cv` makes unless told how to fold."""
+    rows, whole = getattr(data, "used_indices", None), getattr(data, "reference", None)
+    sizes = None if rows is None or whole is None else whole.get_group()
+    if sizes is None:
+        return
+    sizes = np.asarray(sizes, np.int64)
+    taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[rows], minlength=len(sizes))
+    require(
+        ((taken == 0) | (taken == sizes)).all(),
+        "the data is a subset that cuts queries in two; lgb.cv needs folds=GroupKFold(n) of scikit-learn, or pairs of "
+        "row indices that keep queries whole",
+    )
 
 
 class LightGBMObjective:

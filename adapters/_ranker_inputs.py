@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_array
 
-from ltr_objectives.adapters._common import to_numpy
 from ltr_objectives.errors import require
-from ltr_objectives.queries import Queries
+from ltr_objectives.queries import Queries, to_numpy
 
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
 # scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy
+from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32
+from ltr_objectives.adapters._xgboost_workers import added, agreed, workers
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries
+from ltr_objectives.queries import Queries, to_numpy
 from ltr_objectives.registry import get_objective
 
 MAXIMISED = ("auc", "pre", "map", "ndcg")  # XGBoost's early stopping maximises what starts so, and minimises the rest
@@ -49,9 +50,16 @@ class XGBoostObjective:
         return f"xgboost_objective({self.objective!r})"
 
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
-        queries = _queries(self._memo, data, self.weight, self.propensity, self.position)
-        _refuse_abort(sys._getframe(1), data)
-        return gradients_float32(self.objective, queries, predictions, self.n_threads)
+        caller = sys._getframe(1)
+
+        def compute() -> tuple[np.ndarray, np.ndarray]:
+            queries = _queries(self._memo, data, self.weight, self.propensity, self.position)
+            _refuse_abort(caller, data)
+            return gradients_float32(self.objective, queries, predictions, self.n_threads)
+
+        if workers() == 1:
+            return compute()
+        return agreed(compute, len(predictions), (np.zeros(0, np.float32), np.zeros(0, np.float32)))
 
 
 _seen: weakref.WeakSet[Any] = weakref.WeakSet()  # boosters whose parameters were looked at
@@ -147,9 +155,20 @@ class XGBoostMetric:
         return f"xgboost_metric({', '.join(map(repr, self.metrics))})"
 
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
-        queries = _queries(self._memo, data)
-        scores = to_numpy(predictions).reshape(-1)
-        return [_as_xgboost(m, m.mean(queries, scores, n_threads=self.n_threads)) for m in self.metrics]
+        def prepare() -> tuple[Queries, np.ndarray]:
+            return _queries(self._memo, data), to_numpy(predictions).reshape(-1)
+
+        def sums() -> np.ndarray:
+            queries, scores = prepare()
+            values = (m.values(queries, scores, n_threads=self.n_threads) for m in self.metrics)
+            return np.array([m.sums(v, queries.weight_by_query) for m, v in zip(self.metrics, values, strict=True)])
+
+        if workers() == 1:
+            means = [m.mean(*prepare(), n_threads=self.n_threads) for m in self.metrics]
+        else:
+            total = added(agreed(sums, len(predictions), np.zeros((len(self.metrics), 2))))
+            means = [m.average(*pair) for m, pair in zip(self.metrics, total.tolist(), strict=True)]
+        return [_as_xgboost(m, mean) for m, mean in zip(self.metrics, means, strict=True)]
 
 
 def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:

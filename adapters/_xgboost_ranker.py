@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import gradients_float32, import_library, to_numpy
+from ltr_objectives.adapters._common import gradients_float32, import_library
 from ltr_objectives.adapters._ranker import Plan, Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries
+from ltr_objectives.queries import Queries, to_numpy
 
 OF_THE_DATA = ("missing", "feature_types", "feature_weights", "enable_categorical")
 BY_QUERY = ("ndcg", "map", "pre", "auc")  # XGBoost's metrics that can be weighted by query; others abort the process

@@ -12,9 +12,21 @@ T = TypeVar("T")
 MOST_POSITIONS = 100_000
 
 
+TO_HOST = ("to_numpy", "get", "copy_to_host", "cpu")  # of cuDF, CuPy, numba and PyTorch
+
+
+def to_numpy(values: Any) -> np.ndarray:
+    """An array in the host's memory; what lies on a GPU is copied there."""
+    if hasattr(values, "__cuda_array_interface__"):
+        copy = next((name for name in TO_HOST if hasattr(values, name)), None)
+        require(copy is not None, f"a {type(values).__name__} lies on a GPU; copy it to a NumPy array first")
+        values = getattr(values, str(copy))()
+    return np.asarray(values)
+
+
 def _vector(name: str, values: ArrayLike) -> np.ndarray:
     try:
-        given = np.asarray(values)
+        given = to_numpy(values)
         require(given.dtype.kind != "c", f"{name} must be real numbers, got {given.dtype}")
         array = given.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
@@ -47,7 +59,7 @@ def sizes_of(qid: ArrayLike) -> np.ndarray:
     >>> sizes_of([7, 7, 3, 3, 3])
     array([2, 3])
     """
-    ids = np.asarray(qid)
+    ids = to_numpy(qid)
     require(ids.ndim == 1, f"qid must be one-dimensional, got shape {ids.shape}")
     require(len(ids) > 0, "qid is empty; pass one query id per row")
     if ids.dtype.kind == "f":

@@ -18,3 +18,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20240917)
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def client(request):
+    """A Dask cluster whose workers are threads of this process, each with connections of its own in both libraries.
+
+    That starts in milliseconds, and the machine code is compiled once. Workers that are processes train in the example
+    of docs/distributed.md.
+    """
+    distributed = pytest.importorskip("distributed")
+    options = {"threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with distributed.LocalCluster(n_workers=request.param, **options) as cluster, distributed.Client(cluster) as client:
+        yield client

@@ -1,4 +1,4 @@
-"""Random labels and all rankings of a list, for the tests."""
+"""Random data sets and labels, and all rankings of a list, for the tests."""
 
 import itertools
 
@@ -30,3 +30,14 @@ def exact_rankings(scores, ranks):
         rankings.append(y)
         probabilities.append(p)
     return np.array(rankings, np.int64), np.array(probabilities)
+
+
+def ranking(seed, queries=60, levels=None):
+    """Features, labels and query ids; features are whole numbers up to ``levels`` if that is given."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(1, 25, queries)
+    group[: queries // 3] = 3  # so that workers with equally many rows have different numbers of queries
+    X = rng.normal(size=(group.sum(), 5))
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=len(X)), [0.5, 1.5, 2.5]).astype(float)
+    X = X if levels is None else np.round(X.clip(-1, 1) * levels)
+    return X, y, np.repeat(np.arange(queries), group)

@@ -12,7 +12,7 @@ from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.swaps import swap_matrix
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import metric_values
-from ltr_objectives.queries import Queries
+from ltr_objectives.queries import Queries, to_numpy
 
 TIES = ("average", "input", "worst", "best")
 
@@ -164,13 +164,19 @@ class Metric(abc.ABC):
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
         """The mean over queries, weighted by query weight where there is one."""
         values = self.values(queries, scores, n_threads=n_threads)
-        weight = queries.weight_by_query if self.query_weights == "mean" else None
-        weight = np.ones(len(values)) if weight is None else weight
+        return self.average(*self.sums(values, queries.weight_by_query))
+
+    def sums(self, values: np.ndarray, weight: np.ndarray | None = None) -> tuple[float, float]:
+        """The weighted sum of the values of queries, and the sum of the weights of those that count."""
+        if weight is None or self.query_weights == "ignore":
+            weight = np.ones(len(values))
         counted = ~np.isnan(values)
-        require(
-            weight[counted].sum() > 0, f"{self}: every query is empty and skipped, or has weight 0; there is no mean"
-        )
-        return float(np.average(values[counted], weights=weight[counted]))
+        return float((values[counted] * weight[counted]).sum()), float(weight[counted].sum())
+
+    def average(self, total: float, weight: float) -> float:
+        """The mean that :meth:`sums`, of one data set or added over the parts of one, stand for."""
+        require(weight > 0, f"{self}: every query is empty and skipped, or has weight 0; there is no mean")
+        return total / weight
 
     def swap_changes(self, labels: ArrayLike) -> np.ndarray:
         """Exact signed change for each pair of ranks that trades places; ``labels`` stand in rank order.
@@ -181,7 +187,7 @@ class Metric(abc.ABC):
             ``out[d, e]`` for 0-based ``d < e``; zero elsewhere. Labels stay a query of their own, so that an empty
             query has no changes.
         """
-        queries = Queries(labels, group=[np.size(labels)])
+        queries = Queries(labels, group=[to_numpy(labels).size])
         terms = self.terms(queries)
         out = np.zeros((queries.rows, queries.rows))
         swap_matrix(terms.kind, terms.gain, terms.discount, terms.scale[0], out)
@@ -196,7 +202,7 @@ class Metric(abc.ABC):
             ``out[d, q]`` when the document at rank ``d`` moves to rank ``q``, both 0-based, and the others keep their
             order; zero on the diagonal.
         """
-        queries = Queries(labels, group=[np.size(labels)])
+        queries = Queries(labels, group=[to_numpy(labels).size])
         terms = self.terms(queries)
         out = np.zeros((queries.rows, queries.rows))
         move_matrix(terms.kind, terms.gain, terms.discount, terms.scale[0], out)

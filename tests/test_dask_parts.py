@@ -1,0 +1,163 @@
+"""Dask: how data sets are cut by query, and what is refused before any worker trains, or on all of them."""
+
+import numpy as np
+import pytest
+from generated import ranking
+
+from ltr_objectives import LTRError, evaluate
+from ltr_objectives.adapters import (
+    dask_by_query,
+    dask_evaluate,
+    dask_group,
+    xgboost_metric,
+    xgboost_objective,
+)
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets that close late
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of old versions of Dask
+]
+
+
+def pieces(data):
+    """What lies in each partition, by column."""
+    columns = [c for c in data if c is not None]
+    return [[np.asarray(c.partitions[i].compute()) for c in columns] for i in range(data.X.numblocks[0])]
+
+
+def check(data, X, y, qid, order=None):
+    """All rows, in order, whole queries, groups that fit, about equally many rows in each partition."""
+    found = pieces(data)
+    rows = slice(None) if order is None else order
+    assert np.array_equal(np.concatenate([p[0] for p in found]), np.asarray(X)[rows])
+    assert np.array_equal(np.concatenate([p[1] for p in found]), y[rows])
+    for _, _, numbers, group, *_ in found:
+        assert np.array_equal(np.bincount(numbers - numbers[0]), group)
+    queries = [set(p[2].tolist()) for p in found]
+    assert sum(map(len, queries)) == len(set.union(*queries)) == len(np.unique(qid))
+    assert max(len(p[1]) for p in found) < 2 * min(len(p[1]) for p in found)
+    return found
+
+
+def test_rows_in_memory(client):
+    X, y, qid = ranking(0)
+    names = np.array([f"query {q:03d}" for q in qid])
+    weight = np.linspace(1, 2, len(y))
+    data = dask_by_query(X, y, names, weight)
+    found = check(data, X, y, qid)
+    assert np.array_equal(np.concatenate([p[4] for p in found]), weight)
+    assert len(found) == len(client.ncores())
+    assert len(check(dask_by_query(X, y, names, partitions=3), X, y, qid)) == 3
+
+
+def test_each_worker_has_one_partition(client):
+    data = dask_by_query(*ranking(0))
+    for column in data[:4]:
+        futures = client.futures_of(client.persist(column))
+        distributed.wait(futures)
+        held = client.who_has(futures)
+        assert len({place[0] for place in held.values()}) == len(client.ncores())
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_rows_that_lie_cut_are_brought_together(client, shuffled):
+    X, y, qid = ranking(0)
+    if shuffled:
+        order = np.random.default_rng(2).permutation(len(y))
+        X, y, qid = X[order], y[order], qid[order]
+    chunks = (len(y) // 3, 1, len(y) - len(y) // 3 - 1)
+    cut = [da.from_array(c, chunks=(chunks, *c.shape[1:])) for c in (X, y, qid)]
+    with pytest.raises(LTRError, match="in several places" if shuffled else "was cut: it has rows in partitions 0 and"):
+        dask_group(cut[2])
+    first = {q: i for i, q in reversed(list(enumerate(qid)))}
+    order = np.argsort([first[q] for q in qid], kind="stable")
+    data = dask_by_query(*cut)
+    check(data, X, y, qid, order)
+    assert np.array_equal(dask_group(data.qid).compute(), data.group.compute())
+    by_row = da.from_array(np.arange(1, len(y) + 1), chunks=(chunks,))
+    assert np.array_equal(dask_by_query(*cut, by_row).weight.compute(), order + 1)
+
+
+def test_dataframes_and_sparse_matrices(client):
+    pd, sparse = pytest.importorskip("pandas"), pytest.importorskip("scipy.sparse")
+    dd = pytest.importorskip("dask.dataframe")
+    X, y, qid = ranking(0)
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(kind=pd.Categorical(np.where(y > 1, "u", "v")))
+    data = dask_by_query(frame, pd.Series(y), pd.Series(qid))
+    pd.testing.assert_frame_equal(data.X.compute(), frame)
+    lies = dd.from_pandas(frame.assign(y=y, qid=qid), npartitions=5, sort=False)
+    data = dask_by_query(lies[frame.columns.tolist()], lies["y"], lies["qid"])
+    pd.testing.assert_frame_equal(data.X.compute(), frame)
+    assert np.array_equal(data.y.compute(), y)
+    assert data.X.npartitions == len(client.ncores()) == data.qid.numblocks[0]
+    data = dask_by_query(sparse.csr_matrix(X), y, qid)
+    parts = [data.X.partitions[i].compute() for i in range(data.X.numblocks[0])]
+    assert all(sparse.issparse(p) for p in parts)
+    assert np.array_equal(sparse.vstack(parts).toarray(), X)
+
+
+def test_everywhere(client):
+    X, y, qid = ranking(0, queries=5)
+    data = dask_by_query(X, y, qid, everywhere=True)
+    for copy in pieces(data):
+        assert np.array_equal(copy[0], X)
+        assert np.array_equal(copy[3], np.bincount(qid))
+
+
+def test_refused_before_training(client):
+    X, y, qid = ranking(0)
+    with pytest.raises(LTRError, match="qid is not sorted"):
+        dask_by_query(X, y, qid[::2].repeat(2)[::-1] % 3)
+    with pytest.raises(LTRError, match="60 queries cannot be spread over 61 partitions"):
+        dask_by_query(X, y, qid, partitions=61)
+    with pytest.raises(LTRError, match="X has 5 rows, but qid has"):
+        dask_by_query(X[:5], y, qid)
+    with pytest.raises(LTRError, match="labels must be finite"):
+        dask_by_query(X, np.where(y == 2, np.nan, y), qid)
+    with pytest.raises(LTRError, match="partitions=0 must be"):
+        dask_by_query(X, y, qid, partitions=0)
+    with pytest.raises(LTRError, match="takes labels up to 4, got 7"):
+        dask_by_query(X, y + 4, qid, objective="lambdamart:err")
+    far = [da.from_array(c, chunks=(50, *c.shape[1:])) for c in (X, np.where(y == 2, np.nan, y), qid)]
+    with pytest.raises(LTRError, match="in one partition, labels must be finite"):
+        dask_by_query(*far)
+    with pytest.raises(LTRError, match="they must have the same"):
+        dask_by_query(far[0], far[1].rechunk(20), far[2])
+    with pytest.raises(LTRError, match="where a Dask array, series or dataframe must be"):
+        dask_by_query(far[0], y, qid)
+    with pytest.raises(LTRError, match="was cut"):
+        dask_evaluate("map", far[1], far[1], far[2])
+
+
+def test_an_error_on_one_worker_ends_the_training_on_all(client):
+    dxgb = pytest.importorskip("xgboost.dask")
+    X, y, qid = ranking(0)
+    y[-1] = 5
+    data = dask_by_query(X, y, qid)
+    dtrain = dxgb.DaskDMatrix(client, data.X, data.y, qid=data.qid)
+    params = {"disable_default_eval_metric": 1}
+    wrong = {"obj": xgboost_objective("lambdamart:err")}
+    late = {"obj": xgboost_objective("lambdamart"), "custom_metric": xgboost_metric("err"), "evals": [(dtrain, "d")]}
+    for options in (wrong, late):
+        with pytest.raises(LTRError, match="err takes labels up to 4, got 5"):
+            dxgb.train(client, params, dtrain, 2, verbose_eval=False, **options)
+        assert len(client.run(lambda: None)) == len(client.ncores())
+        out = dxgb.train(client, params, dtrain, 2, obj=xgboost_objective("lambdamart"))  # nobody is stuck
+        assert out["booster"].num_boosted_rounds() == 2
+
+
+def test_workers_without_rows_take_part(client):
+    xgb, dxgb = pytest.importorskip("xgboost"), pytest.importorskip("xgboost.dask")
+    X, y, qid = ranking(0)
+    one, all_ = dask_by_query(X, y, qid, partitions=1), dask_by_query(X, y, qid)
+    matrices = [dxgb.DaskDMatrix(client, d.X, d.y, qid=d.qid) for d in (one, all_)]
+    for dtrain, valid in (matrices, matrices[::-1]):
+        out = dxgb.train(
+            client, {"disable_default_eval_metric": 1, "min_child_weight": 1e-3}, dtrain, 3,
+            obj=xgboost_objective("lambdamart:map"), custom_metric=xgboost_metric("map"), evals=[(valid, "v")],
+            verbose_eval=False,
+        )  # fmt: skip
+        here = evaluate("map", out["booster"].predict(xgb.DMatrix(X)), y, qid=qid)
+        assert out["history"]["v"]["map"][-1] == pytest.approx(here, abs=1e-6)

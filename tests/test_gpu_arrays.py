@@ -1,0 +1,121 @@
+"""Arrays on a GPU are accepted wherever arrays are, and copied to the host by their own method, once."""
+
+import numpy as np
+import pytest
+
+from ltr_objectives import LTRError, Queries, evaluate, get_metric, get_objective
+from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
+from ltr_objectives.queries import to_numpy
+
+
+class OnDevice:
+    """As CuPy's arrays: an interface of CUDA, a length, no way to NumPy but ``get()``."""
+
+    def __init__(self, values):
+        self._values = np.asarray(values)
+        self.shape, self.dtype, self.ndim = self._values.shape, self._values.dtype, self._values.ndim
+        self.copies = 0
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": self.shape, "typestr": self.dtype.str, "data": (1, False), "version": 3}
+
+    def __array__(self, *_args, **_options):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+    def __len__(self):
+        return len(self._values)
+
+    def __iter__(self):
+        raise TypeError("one element at a time would take forever")
+
+    def get(self):
+        self.copies += 1
+        return self._values.copy()
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(4)
+    group = rng.integers(1, 12, 30)
+    rows = group.sum()
+    return rng.normal(size=rows).astype(np.float32), rng.integers(0, 4, rows), group, rng.uniform(0.5, 2, rows)
+
+
+def same(ours, expected):
+    for a, b in zip(ours, expected, strict=True):
+        assert type(a) is np.ndarray
+        assert np.array_equal(a, b)
+
+
+def test_gradient_hessian(any_objective, data):
+    scores, labels, group, weight = data
+    labels = np.minimum(labels, any_objective.label_limit or 3)
+    qid = np.repeat(np.arange(len(group)), group)
+    expected = any_objective.gradient_hessian(scores, labels, group, weight)
+    same(any_objective.gradient_hessian(*map(OnDevice, (scores, labels, group, weight))), expected)
+    there = any_objective.gradient_hessian(OnDevice(scores), labels, weight=OnDevice(weight), qid=OnDevice(qid))
+    same(there, expected)
+
+
+def test_metrics(any_metric, data):
+    scores, labels, group, weight = data
+    labels = np.minimum(labels, any_metric.label_limit or 3)
+    there = [OnDevice(x) for x in (scores, labels, group, weight)]
+    assert evaluate(any_metric, *there) == evaluate(any_metric, scores, labels, group, weight)
+    same([any_metric.per_query(*there[:3])], [any_metric.per_query(scores, labels, group)])
+    for changes in (any_metric.swap_changes, any_metric.move_changes):
+        same([changes(OnDevice(labels[:6]))], [changes(labels[:6])])
+
+
+def test_xgboost_s_adapters(data):
+    xgb = pytest.importorskip("xgboost")
+    scores, labels, group, _ = data
+    d = xgb.DMatrix(np.zeros((len(labels), 1)), labels, qid=np.repeat(np.arange(len(group)), group))
+    for shape in ((-1,), (-1, 1)):  # either is what XGBoost may hand over
+        there = OnDevice(scores.reshape(shape))
+        same(xgboost_objective("yetiloss:map")(there, d), xgboost_objective("yetiloss:map")(scores, d))
+        assert there.copies == 1
+        assert xgboost_metric("map", "mrr")(there, d) == xgboost_metric("map", "mrr")(scores, d)
+
+
+def test_lightgbm_s_adapters(data):
+    lgb = pytest.importorskip("lightgbm")
+    scores, labels, group, weight = data
+    d = lgb.Dataset(np.zeros((len(labels), 1)), labels, group=group, weight=weight).construct()
+    four = labels, scores, weight, group
+    for make in (lightgbm_objective, lightgbm_metric):
+        name = "yetiloss:map" if make is lightgbm_objective else "map"
+        plain, there = make(name)(*four), make(name)(*map(OnDevice, four))
+        assert np.array_equal(np.array(plain, object), np.array(there, object))
+        assert np.array_equal(
+            np.array(make(name)(scores, d), object), np.array(make(name)(OnDevice(scores), d), object)
+        )
+
+
+def test_catboost_s_group_weight(data):
+    catboost = pytest.importorskip("catboost")
+    from ltr_objectives.adapters import catboost_objective
+
+    _, labels, group, _ = data
+    weight = np.linspace(1, 2, len(group)).astype(np.float32)
+    pool = catboost.Pool(np.zeros((len(labels), 1)), labels, group_id=np.repeat(np.arange(len(group)), group))
+    there = catboost_objective("queryrmse", pool, group_weight=OnDevice(weight))
+    assert np.array_equal(there._queries.weight_by_row, np.repeat(weight, group))
+
+
+def test_other_libraries_arrays():
+    for name in ("to_numpy", "copy_to_host", "cpu"):  # cuDF, numba, PyTorch
+        other = type("Other", (OnDevice,), {name: OnDevice.get, "get": property()})
+        assert np.array_equal(to_numpy(other([1.0, 2.0])), [1, 2])
+    closed = type("Closed", (), {"__cuda_array_interface__": {}})
+    with pytest.raises(LTRError, match="a Closed lies on a GPU; copy it"):
+        Queries(closed(), [1])
+
+
+def test_bad_values_on_a_device_are_refused(data):
+    scores, labels, group, _ = data
+    with pytest.raises(LTRError, match="scores must be finite"):
+        get_objective("lambdamart").gradient_hessian(OnDevice(np.full_like(scores, np.nan)), labels, group)
+    with pytest.raises(LTRError, match="labels must be finite, but row 0"):
+        get_metric("map").per_query(scores, OnDevice(np.full(len(labels), np.inf)), group)

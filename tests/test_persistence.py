@@ -1,0 +1,160 @@
+"""Objects sent to other processes compute the same bytes there; saved models need nothing of ours."""
+
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ltr_objectives import registry
+from ltr_objectives.adapters import (
+    catboost_metric,
+    catboost_objective,
+    lightgbm_metric,
+    lightgbm_objective,
+    xgboost_metric,
+    xgboost_objective,
+)
+
+PICKLERS = ["pickle", "cloudpickle", "joblib"]
+RNG = np.random.default_rng(3)
+GROUP = RNG.integers(1, 12, 25)
+QID = np.repeat(np.arange(25), GROUP)
+LABELS = RNG.integers(0, 2, len(QID)).astype(np.float32)
+SCORES = RNG.normal(size=len(QID)).astype(np.float32)
+
+
+def compute(obj):
+    """The bytes of everything that an object of ours computes, whatever it is."""
+    if hasattr(obj, "gradient_hessian"):
+        return b"".join(a.tobytes() for a in obj.gradient_hessian(SCORES, LABELS, GROUP, iteration=7))
+    if hasattr(obj, "per_query"):
+        return obj.per_query(SCORES, LABELS, GROUP).tobytes()
+    if type(obj).__name__.startswith("XGBoost"):
+        import xgboost as xgb
+
+        found = obj(SCORES, xgb.DMatrix(np.zeros((len(QID), 1)), LABELS, qid=QID))
+    elif type(obj).__name__.startswith("LightGBM"):
+        found = obj(LABELS, SCORES, None, GROUP)
+    else:
+        return catboost_model(obj)
+    return b"".join(a.tobytes() for a in found) if isinstance(found, tuple) else repr(found).encode()
+
+
+def pool():
+    import catboost
+
+    return catboost.Pool(SCORES[:, None], LABELS, group_id=QID)
+
+
+def catboost_model(obj):
+    import catboost
+
+    ours = {"loss_function": obj} if hasattr(obj, "calc_ders_range") else {"loss_function": "RMSE", "eval_metric": obj}
+    params = {"eval_metric": "NDCG", "leaf_estimation_method": "Newton", **ours}
+    model = catboost.CatBoost(
+        {**params, "iterations": 3, "depth": 2, "thread_count": 1, "verbose": False, "allow_writing_files": False}
+    ).fit(pool())
+    return model.predict(pool()).tobytes() + repr(model.get_evals_result()).encode()
+
+
+def objects():
+    """Every objective and metric, and each adapter."""
+    for name in registry.objectives():
+        yield from registry.objective_class(name).examples()
+    for name in registry.metrics():
+        yield from registry.metric_class(name).examples()
+    for library in ("xgboost", "lightgbm"):
+        pytest.importorskip(library)
+    yield from (xgboost_objective("yetiloss:map"), xgboost_metric("map", "mrr"))
+    yield from (lightgbm_objective("yetiloss:map"), lightgbm_metric("map", "mrr"))
+    pytest.importorskip("catboost")
+    yield from (catboost_objective("yetiloss:map", pool()), catboost_metric("map", pool()))
+
+
+def dump(pickler, value, path):
+    if pickler == "joblib":
+        pytest.importorskip("joblib").dump(value, path)
+    else:
+        path.write_bytes(pytest.importorskip(pickler).dumps(value))
+
+
+def load(pickler, path):
+    return pytest.importorskip("joblib").load(path) if pickler == "joblib" else pickle.loads(path.read_bytes())
+
+
+THERE = """
+import pathlib, pickle, sys
+sys.path.insert(0, sys.argv[1])
+import test_persistence as here
+for pickler, path in zip(sys.argv[2::2], sys.argv[3::2]):
+    objects = here.load(pickler, pathlib.Path(path))
+    computed = [here.compute(o) for o in objects]
+    pathlib.Path(path + ".there").write_bytes(pickle.dumps((computed, [repr(o) for o in objects])))
+"""
+
+
+def test_the_same_bytes_in_another_process(tmp_path):
+    used = list(objects())
+    expected = [compute(obj) for obj in used]  # before they are pickled: what they keep stays here
+    arguments = []
+    for pickler in PICKLERS:
+        dump(pickler, used, tmp_path / pickler)
+        arguments += [pickler, str(tmp_path / pickler)]
+    subprocess.run([sys.executable, "-c", THERE, os.path.dirname(__file__), *arguments], check=True)
+    for pickler in PICKLERS:
+        computed, printed = pickle.loads((tmp_path / f"{pickler}.there").read_bytes())
+        assert printed == [repr(obj) for obj in used]
+        for obj, here, there in zip(used, expected, computed, strict=True):
+            assert here == there, (pickler, obj)
+
+
+WITHOUT_US = """
+import sys
+from pathlib import Path
+sys.modules["ltr_objectives"] = None  # whoever imports it fails
+import numpy as np
+X, library, path = np.load(sys.argv[1]), sys.argv[2], sys.argv[3]
+if library == "xgboost":
+    import xgboost as xgb
+    scores = xgb.Booster(model_file=path).predict(xgb.DMatrix(X))
+elif library == "lightgbm":
+    import lightgbm as lgb
+    scores = lgb.Booster(model_file=path).predict(X)
+else:
+    import catboost
+    scores = catboost.CatBoost().load_model(path).predict(X)
+np.save(path + ".npy", scores)
+"""
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
+def test_saved_models_load_without_this_package(library, tmp_path):
+    module = pytest.importorskip(library)
+    X, path = np.stack([SCORES, LABELS], axis=1), tmp_path / ("model.ubj" if library == "xgboost" else "model.txt")
+    if library == "xgboost":
+        d = module.DMatrix(X, LABELS, qid=QID)
+        model = module.train({"max_depth": 2}, d, 5, obj=xgboost_objective("yetiloss:map"))
+        expected = model.predict(module.DMatrix(X))
+    elif library == "lightgbm":
+        params = {
+            "objective": lightgbm_objective("yetiloss:map"),
+            "num_leaves": 4,
+            "min_data_in_leaf": 5,
+            "verbose": -1,
+        }
+        model = module.train(params, module.Dataset(X, LABELS, group=GROUP), 5)
+        expected = model.predict(X)
+    else:
+        train = module.Pool(X, LABELS, group_id=QID)
+        params = {"loss_function": catboost_objective("yetiloss:map", train), "eval_metric": "NDCG", "iterations": 5}
+        options = {"leaf_estimation_method": "Newton", "verbose": False, "allow_writing_files": False}
+        model = module.CatBoost({**params, **options}).fit(train)
+        expected = model.predict(X)
+    model.save_model(str(path))
+    np.save(tmp_path / "X.npy", X)
+    subprocess.run([sys.executable, "-c", WITHOUT_US, str(tmp_path / "X.npy"), library, str(path)], check=True)
+    assert np.ptp(expected) > 0
+    assert np.array_equal(np.load(f"{path}.npy"), expected)
