@@ -10,49 +10,56 @@ from ltr_objectives.kernels.plackett_luce import (
     build,
     change,
     find,
+    guide_sums,
     lattice,
     leaves,
+    place_guided,
     place_narrow,
     place_wide,
-    share,
+    shares,
 )
 from ltr_objectives.kernels.rng import stream
 
 
-def drawn(scores, ranks, count, wide, seed=5):
-    """Rankings of places in descending order of scores, by either sampler."""
+def drawn(scores, ranks, count, sampler, seed=5):
+    """Rankings of places in descending order of scores, by one of the samplers, and how many of them it drew."""
     n = len(scores)
     s = -np.sort(-scores)
     mass, size = np.exp(s - s[0]), leaves(n)
-    tree = np.empty(2 * size)
+    tree, sums, guide = np.empty(2 * size), np.empty(n + 1), np.empty(size, np.int64)
     build(tree, size, mass, n)
+    guide_sums(mass, n, size, sums, guide)
     key = np.uint64(stream(np.uint64(seed), np.uint64(0), np.uint64(0)))
-    unused, nothing = np.zeros(ranks, np.int64), np.full(ranks, -1)
-    y, e, m, shrink = np.empty(ranks, np.int64), np.empty(ranks), np.empty(ranks), np.empty(ranks)
-    out = np.empty((count, ranks), np.int64)
+    unused, nothing, places = np.zeros(ranks, np.int64), np.full(ranks, -1), np.empty(ranks, np.int64)
+    y, u, e, m, shrink = np.empty(ranks, np.int64), *(np.empty(ranks) for _ in range(4))
+    out, own = np.empty((count, ranks), np.int64), 0
     for j in range(count):
-        u = np.array([share(key, j, k, count, ranks, 0, unused, unused) for k in range(ranks)])
-        if wide:
+        shares(key, j, count, 0, unused, unused, u)
+        if sampler == "wide":
             place_wide(s, np.ones(n, bool), nothing, u, y, e, m, shrink)
-        else:
+        elif sampler == "narrow" or not place_guided(sums, guide, size, mass, n, u, places, y, e, m):
             place_narrow(tree, size, mass, nothing, u, y, e, m, shrink)
+        else:
+            own += 1
+            assert np.array_equal(e, mass[y])
+            np.testing.assert_allclose(m, [mass[[d for d in range(n) if d not in y[:k]]].sum() for k in range(ranks)])
         out[j] = y
-    return out
+    return out, own
 
 
-@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("sampler", ["narrow", "wide", "guided"])
 @pytest.mark.parametrize(
     "scores",
     [[0.0, 0.0, 0.0, 0.0], [1.0, 0.5, -0.5, 0.0, 0.3], [30.0, 0.0, 0.5, -0.5, 1.0], [50.0, 0.0, 0.4, -50.0, -50.3]],
     ids=["ties", "close", "one dominates", "gaps of 50"],
 )
-def test_rankings_have_their_probabilities(scores, wide):
+def test_rankings_have_their_probabilities(scores, sampler):
     scores = -np.sort(-np.array(scores))
     count = 20_000
     for ranks in (2, 4):
         rankings, probability = exact_rankings(scores, ranks)
         seen = {tuple(y): 0 for y in rankings}
-        for y in drawn(scores, ranks, count, wide):
+        for y in drawn(scores, ranks, count, sampler)[0]:
             seen[tuple(y)] += 1
         expected, observed = probability * count, np.array(list(seen.values()))
         common = expected >= 5
@@ -93,7 +100,17 @@ def test_a_lattice_meets_each_stratum_once_and_stays_inside_0_and_1(rankings):
     for query in range(30):
         key = np.uint64(stream(np.uint64(1), np.uint64(2), np.uint64(query)))
         lattice(key, rankings, 5, step, start)
-        for k in range(5):
-            u = np.array([share(key, j, k, rankings, 5, VARIATES["lattice"], step, start) for j in range(rankings)])
-            assert ((u > 0) & (u < 1)).all()
-            assert sorted((u * rankings).astype(int)) == list(range(rankings))
+        u = np.empty((rankings, 5))
+        for j in range(rankings):
+            shares(key, j, rankings, VARIATES["lattice"], step, start, u[j])
+        assert ((u > 0) & (u < 1)).all()
+        assert (np.sort((u * rankings).astype(int), axis=0) == np.arange(rankings)[:, None]).all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 200])
+def test_the_guide_finds_what_the_tree_finds(n, rng):
+    for spread in (0.0, 1.0, 3.0, 20.0):
+        scores, ranks = spread * rng.normal(size=n), min(n, 10)
+        guided, own = drawn(scores, ranks, 300, "guided")
+        assert np.array_equal(guided, drawn(scores, ranks, 300, "narrow")[0])
+        assert own > 250 or spread > 2.0 or n < 10  # elsewhere nearly all mass may be gone before the last rank

@@ -13,7 +13,8 @@ and for a document of mass e at rank i, with a = rho DR_i - RI_i (eqs. 6, 9, 10)
 
 A document beyond the last rank K has PR_{i+1} = 0, the sums at K, and e a instead of 2 e a. What it adds depends on the
 ranking only through RI, DR, RS, DS, DN DR and DN RI at K, so these are added up over the rankings once and given to all
-documents; only the K placed ones are visited in each ranking. That makes O(N K log n + n log n), not O(N (n + K)).
+documents; only the K placed ones are visited in each ranking. That makes O(N K^2 + n log n) or, where little
+mass is open, O(N K log n + n log n), not O(N (n + K)).
 
 To give such sums to a document that some of the rankings placed and take them back there would cancel badly: its mass
 may be far above the mass S_K of the rankings that placed it early. But a document is open at K only if e <= S_K, in
@@ -30,11 +31,13 @@ from ltr_objectives.kernels.plackett_luce import (
     REACH,
     WIDEST,
     build,
+    guide_sums,
     lattice,
     leaves,
+    place_guided,
     place_narrow,
     place_wide,
-    share,
+    shares,
 )
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import descending_order, scratch
@@ -84,12 +87,14 @@ def _narrow(s, theta, rho, curvature, given, weight, key, variates, step, start,
     n, rankings, ranks = len(s), len(weight), len(u)
     mass = np.exp(s - s[0])
     size = leaves(n)
-    tree = np.empty(2 * size)
+    tree, running, guide, places = np.empty(2 * size), np.empty(n + 1), np.empty(size, np.int64), np.empty_like(y)
     build(tree, size, mass, n)
+    guide_sums(mass, n, size, running, guide)
+    shrink[:] = 1.0
     for j in range(rankings):
-        for k in range(ranks):
-            u[k] = share(key, j, k, rankings, ranks, variates, step, start)
-        place_narrow(tree, size, mass, given[j % len(given)], u, y, e, m, shrink)
+        shares(key, j, rankings, variates, step, start, u)
+        if given[0, 0] >= 0 or not place_guided(running, guide, size, mass, n, u, places, y, e, m):
+            place_narrow(tree, size, mass, given[j % len(given)], u, y, e, m, shrink)
         _placed(curvature, y, e, m, shrink, theta, rho, weight[j], later, sums[j], grad, hess)
         last = m[ranks - 1]
         for k in range(ranks):
@@ -115,11 +120,10 @@ def _narrow(s, theta, rho, curvature, given, weight, key, variates, step, start,
 @kernel
 def _wide(s, theta, rho, curvature, given, weight, key, variates, step, start, work, grad, hess):
     u, y, e, m, shrink, later, sums, _ = work
-    n, rankings, ranks = len(s), len(weight), len(u)
+    n, rankings = len(s), len(weight)
     open_ = np.ones(n, np.bool_)
     for j in range(rankings):
-        for k in range(ranks):
-            u[k] = share(key, j, k, rankings, ranks, variates, step, start)
+        shares(key, j, rankings, variates, step, start, u)
         unit = place_wide(s, open_, given[j % len(given)], u, y, e, m, shrink)
         _placed(curvature, y, e, m, shrink, theta, rho, weight[j], later, sums[j], grad, hess)
         open_[y] = False
