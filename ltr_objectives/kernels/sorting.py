@@ -74,3 +74,12 @@ def all_finite(x):
     for v in x:
         bad += not np.isfinite(v)
     return bad == 0
+
+
+@kernel
+def all_equal(x):
+    """Whether there is at most one value."""
+    for v in x:
+        if v != x[0]:
+            return False
+    return True
