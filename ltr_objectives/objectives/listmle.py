@@ -32,7 +32,7 @@ class ListMLE(Objective):
         Documents of equal label stand in a random order, another one for each iteration; or each counts by the average
         share of it that is still open: place l = 0, 1, ... of a tie of m documents has :math:`S` = lower labels' mass +
         (1 - l/m) of the tie's. That is Efron's treatment of ties in Cox's model ("The Efficiency of Cox's Likelihood
-        Function for Censored Data", JASA 1977), and close to, not equal to, the mean over all orders.
+        Function for Censored Data", JASA 1977); the mean over all orders, which it stands for, has no short form.
     seed : int
         Of the random order.
 

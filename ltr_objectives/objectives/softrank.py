@@ -16,16 +16,16 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.neuralndcg import reference_head
 from ltr_objectives.queries import Queries
 
-EXPONENTIALS = 40
-
 
 @functools.lru_cache
 def discount_exponentials(ranks: int) -> tuple[np.ndarray, np.ndarray]:
     """Factors c and z with ``sum_m c_m z_m^(d - 1)`` = 1 / log2(1 + d) for d = 1, ..., ranks, within 1e-12.
 
-    1 / log(1 + d) is a mixture of exp(-x d) over x > 0, so that a few, spread evenly in log x, come close.
+    1 / log(1 + d) is a mixture of exp(-x d) over x > 0, so that a few, spread evenly in log x, come close: 41 for 1,000
+    ranks. The last z is 1.
     """
-    rates = np.append(np.geomspace(0.1 / ranks, 20.0, EXPONENTIALS), 0.0)
+    least, most = 0.1 / ranks, 20.0
+    rates = np.append(np.geomspace(least, most, math.ceil(3.3 * math.log(most / least))), 0.0)
     d = np.unique(np.rint(np.concatenate((np.arange(1, min(ranks, 200) + 1), np.geomspace(1, ranks, 400)))))
     factors = np.linalg.lstsq(np.exp(-np.outer(d - 1.0, rates)), 1.0 / np.log2(1.0 + d), rcond=1e-16)[0]
     return factors, np.exp(-rates)
@@ -40,7 +40,7 @@ class SoftRank(Objective):
 
     with the ideal N and independent :math:`B`, as in the paper: each score has a normal distribution, and the
     dependence between pairs with a document in common is left out. In O(n^2) a query where the paper takes O(n^3): the
-    discount is written as a sum of 40 exponentials, exact to 1e-12, see :mod:`ltr_objectives.kernels.softrank`. A
+    discount is written as a sum of 41 exponentials, exact to 1e-12, see :mod:`ltr_objectives.kernels.softrank`. A
     cutoff is no such sum; the whole list counts.
 
     The gradient is exact. The Hessian, an estimate, is the sum of the absolute gradients of a document's pairs over
@@ -95,12 +95,11 @@ class SoftRank(Objective):
     ) -> None:
         terms = NDCG(gain_type=self.gain).terms(queries)
         factors, z = discount_exponentials(int(self.max_documents))
-        moving = slice(EXPONENTIALS)  # the last is constant
         run(
             softrank,
             queries.ptr,
-            (queries.ptr, scores, queries.labels, terms.gain, terms.scale, float(self.sigma), factors[moving].copy(),
-             1.0 - z[moving], int(self.max_documents), grad, hess),
+            (queries.ptr, scores, queries.labels, terms.gain, terms.scale, float(self.sigma), factors[:-1].copy(),
+             1.0 - z[:-1], int(self.max_documents), grad, hess),
             n_threads,
         )  # fmt: skip
 
