@@ -1,9 +1,9 @@
 r"""Metrics of soft ranks ``pi_i = 1 + sum_j p_ij``, with ``p_ij`` the chance that j beats i.
 
 Only the ranks of relevant documents count, so that a list costs two passes over (relevant x all) pairs and O(n) memory.
-With c_i the derivative of the loss by ``pi_i``, each pair adds ``alpha c_i p (1 - p)`` to the gradient of j and takes it
-from i; the Hessian of both is alpha times the absolute value, since ``|d^2 p / ds^2| <= alpha^2 p (1 - p)`` and since
-1/log and 1/x bend such that what is left out is negative.
+With c_i the derivative of the loss by ``pi_i``, each pair adds ``alpha c_i p (1 - p)`` to the gradient of j and takes
+it from i; the Hessian of both is alpha times the absolute value, since ``|d^2 p / ds^2| <= alpha^2 p (1 - p)`` and
+since 1/log and 1/x bend such that what is left out is negative.
 """
 
 import math

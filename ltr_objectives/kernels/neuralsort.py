@@ -7,10 +7,10 @@ In the order of descending scores, row i (a rank) and column j (a document) of t
 which falls off on both sides of the diagonal, quadratically in the distance where gaps are even. So K is a band: only
 entries above 4e-18 times the diagonal's are kept, and the diagonal is at least 1/n, so that no sum is ever near 0.
 
-Sinkhorn scaling multiplies rows by u and columns by v until P = u K v has sums 1. One sweep over K a round:
-``u_i = 1 / (K v)_i`` row by row, while the row is in cache also the next column sums ``K^T u``. The factors of all rounds
-are kept, O(n) each, and the gradient goes back through them, exactly, by one sweep a round. The derivative of K is
-a sum of outer products of vectors already at hand; with rho_i = n - 1 - 2i, only ``C1_j = sum_i rho_i dc_ij`` and
+Sinkhorn scaling multiplies rows by u and columns by v until P = u K v has sums 1. One sweep over K a round: row by row
+``u_i = 1 / (K v)_i`` and, while the row is in cache, the next column sums ``K^T u``. The factors of all rounds are
+kept, O(n) each, and the gradient goes back through them, exactly, by one sweep a round. The derivative of K is a sum
+of outer products of vectors already at hand; with rho_i = n - 1 - 2i, only ``C1_j = sum_i rho_i dc_ij`` and
 ``C0_j = sum_i dc_ij`` are needed of it, since c_ij = rho_i s_j - sum_k |s_j - s_k|.
 """
 

@@ -1,7 +1,7 @@
 r"""SoftRank: expected discounts of documents with normal scores, in O(n^2) a list.
 
-The rank of document i less 1 is a sum of independent 0/1 variables, one for each j, with chance ``p_ij`` that j beats i.
-Its distribution takes O(n^2) a document by recursion. But with discounts that are a sum of a few exponentials,
+The rank of document i less 1 is a sum of independent 0/1 variables, one for each j, with chance ``p_ij`` that j beats
+i. Its distribution takes O(n^2) a document by recursion. But with discounts that are a sum of a few exponentials,
 ``w_r = sum_m c_m z_m^r`` for r = 0, 1, ..., the expected discount is a sum of products,
 
     E w = sum_m c_m prod_j (1 - (1 - z_m) p_ij),

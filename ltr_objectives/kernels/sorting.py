@@ -79,7 +79,7 @@ def all_finite(x):
 @kernel
 def all_equal(x):
     """Whether there is at most one value."""
+    others = 0
     for v in x:
-        if v != x[0]:
-            return False
-    return True
+        others += v != x[0]
+    return others == 0

@@ -39,7 +39,9 @@ class _Approx(Objective):
         n_threads: int | None,
     ) -> None:
         gain, scale = self._gains(queries)
-        run(approx, queries.ptr, (queries.ptr, scores, gain, scale, self.kind, float(self.alpha), grad, hess), n_threads)
+        run(
+            approx, queries.ptr, (queries.ptr, scores, gain, scale, self.kind, float(self.alpha), grad, hess), n_threads
+        )
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         return queries.once(("relevance", self.kind), lambda: self._relevance(queries))

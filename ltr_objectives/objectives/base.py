@@ -180,6 +180,16 @@ class Objective(abc.ABC):
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
 
 
+STEP_HESSIANS = ("bounded", "exact")
+
+
+def shorten_steps(hessian: str, grad: np.ndarray, hess: np.ndarray) -> np.ndarray:
+    """With "bounded", Hessians raised in place to the absolute gradient, so that no Newton step is longer than 1."""
+    if hessian == "bounded":
+        np.maximum(hess, np.abs(grad), out=hess)
+    return hess
+
+
 def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> None:
     """Fill in every parameter left at None: from the preset if there is one, else the default."""
     preset = getattr(objective, "preset")  # noqa: B009

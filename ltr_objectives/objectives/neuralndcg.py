@@ -20,7 +20,7 @@ class NeuralNDCG(NDCGObjective):
     Relaxation of Sorting", 2021), eqs. 3, 5 and 6.
 
     .. math:: -\frac{1}{N} \sum_{d \le k} \frac{(\operatorname{scale}(\hat P)\, G)_d}{\log_2(1 + d)}, \quad
-        \hat P_{d \cdot} = \operatorname{softmax}\Big(\big((n + 1 - 2d)\, s - \textstyle\sum_j |s - s_j|\big) / \tau\Big)
+        \hat P_{d \cdot} = \operatorname{softmax} \frac{(n + 1 - 2d)\, s - \sum_j |s - s_j|}{\tau}
 
     with gains G, ideal N, and Sinkhorn's scaling, which divides columns and rows by their sums in turn. The gradient is
     exact, through every round. The Hessian is its absolute value, an estimate, so that no leaf moves by more than the

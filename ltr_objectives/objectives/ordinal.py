@@ -21,9 +21,9 @@ class Ordinal(Objective):
     .. math:: \sum_i \sum_{c=1}^{C} \log\left(1 + e^{\mp (s_i - \theta_c)}\right),
         \quad - \text{ where } y_i \ge c, \; + \text{ elsewhere}
 
-    McCullagh's proportional odds in their all-thresholds form. allRank's ordinal loss is the same sum, but each question
-    has an output of its own there; trees of one output answer all by one score against C thresholds. Exact gradient,
-    between -C and C, and Hessian, at most C/4. Pointwise: what differs between queries counts too.
+    McCullagh's proportional odds in their all-thresholds form. allRank's ordinal loss is the same sum, but each
+    question has an output of its own there; trees of one output answer all by one score against C thresholds. Exact
+    gradient, between -C and C, and Hessian, at most C/4. Pointwise: what differs between queries counts too.
 
     Parameters
     ----------
