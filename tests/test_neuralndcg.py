@@ -39,7 +39,7 @@ def test_scaling_keeps_the_sum_of_the_labels():
 
 def test_rows_or_columns_are_exact_after_any_round(rng):
     scores = rng.normal(size=9)
-    rows, columns = (NeuralNDCG(rounds=1, transposed=t).reference_sort(scores) for t in (False, True))
+    rows, columns = (NeuralNDCG(temperature=1.0, rounds=1, transposed=t).reference_sort(scores) for t in (False, True))
     np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-12)
     np.testing.assert_allclose(columns.sum(axis=0), 1, rtol=1e-12)
     assert abs(rows.sum(axis=0) - 1).max() > 1e-3
@@ -50,7 +50,9 @@ def test_both_variants_agree_where_scaling_has_converged(rng):
     scores, labels = 0.1 * rng.normal(size=12), rng.integers(0, 5, 12).astype(float)
     for k in (None, 4):
         a, b = (
-            NeuralNDCG(k, rounds=500, tolerance=1e-12, transposed=t).gradient_hessian(scores, labels, [12])[0]
+            NeuralNDCG(k, temperature=1.0, rounds=500, tolerance=1e-12, transposed=t).gradient_hessian(
+                scores, labels, [12]
+            )[0]
             for t in (False, True)
         )
         assert np.abs(a).max() > 1e-3
@@ -62,7 +64,7 @@ def test_long_lists_with_many_rounds_equal_the_reference(spread, rng):
     # bands of all widths; fewer coordinates than documents, to keep the reference cheap
     n = 150
     scores, labels = spread * np.round(rng.normal(size=n), 1), rng.integers(0, 5, n).astype(float)
-    objective = NeuralNDCG(10, transposed=spread == 0.1)
+    objective = NeuralNDCG(10, temperature=1.0, transposed=spread == 0.1)
     grad, _ = objective.gradient_hessian(scores, labels, [n])
     for i in rng.choice(n, 8, replace=False):
         z = scores.astype(complex)

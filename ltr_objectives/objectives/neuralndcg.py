@@ -33,7 +33,8 @@ class NeuralNDCG(NDCGObjective):
     k : int, optional
         Cutoff; None is the whole list.
     temperature : float
-        :math:`\tau`: NDCG itself is approached as it goes to 0.
+        :math:`\tau`: NDCG itself is approached as it goes to 0. The paper has 1, for scores between -1 and 1; trees
+        move scores by up to the learning rate each, and 10 trained far better than 1 and 100 in XGBoost and LightGBM.
     rounds : int
         Most rounds of Sinkhorn's scaling, each of columns and rows; 0 leaves :math:`\hat P` as it is. The paper has 30,
         allRank 50.
@@ -53,10 +54,10 @@ class NeuralNDCG(NDCGObjective):
     --------
     >>> grad, hess = NeuralNDCG().gradient_hessian([0.0, 0.0], [0, 1], group=[2])
     >>> grad.round(6), hess.round(6)
-    (array([ 0.184535, -0.184535]), array([0.184535, 0.184535]))
+    (array([ 0.018454, -0.018454]), array([0.018454, 0.018454]))
     """
 
-    temperature: float = 1.0
+    temperature: float = 10.0
     rounds: int = 30
     tolerance: float = 1e-6
     transposed: bool = False
@@ -78,7 +79,7 @@ class NeuralNDCG(NDCGObjective):
             cls(),
             cls(3, temperature=0.1, gain="linear"),
             cls(5, transposed=True, rounds=2, temperature=3.0),
-            cls(rounds=0, gain=(0.0, 0.5, 2.0, 2.0, 9.0)),
+            cls(temperature=1.0, rounds=0, gain=(0.0, 0.5, 2.0, 2.0, 9.0)),
             cls(2, rounds=4, tolerance=0.0, transposed=True, max_documents=6),
         )
 
