@@ -44,12 +44,14 @@ class SoftRank(Objective):
     cutoff is no such sum; the whole list counts.
 
     The gradient is exact. The Hessian, an estimate, is the sum of the absolute gradients of a document's pairs over
-    :math:`\sigma`, so that Newton steps are at most :math:`\sigma`. Queries whose labels are all equal teach nothing.
+    ``step`` times :math:`\sigma`. Queries whose labels are all equal teach nothing.
 
     Parameters
     ----------
     sigma : float
         Deviation of each score.
+    step : float
+        Newton steps are at most this times :math:`\sigma`; 10 trained much better than 1 in LightGBM.
     gain : "exp", "linear" or table
         :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
     max_documents : int
@@ -60,24 +62,26 @@ class SoftRank(Objective):
     --------
     >>> grad, hess = SoftRank().gradient_hessian([0.0, 0.0], [0, 1], group=[2])
     >>> grad.round(6), hess.round(6)
-    (array([ 0.104109, -0.104109]), array([0.104109, 0.104109]))
+    (array([ 0.104113, -0.104113]), array([0.010411, 0.010411]))
     """
 
     sigma: float = 1.0
     _: KW_ONLY
     gain: str | tuple[float, ...] = "exp"
     max_documents: int = 1000
+    step: float = 10.0
 
     name: ClassVar[str] = "softrank"
 
     def __post_init__(self) -> None:
         positive("sigma", self.sigma)
+        positive("step", self.step)
         whole("max_documents", self.max_documents, 2)
         object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
 
     @classmethod
     def examples(cls) -> tuple[Objective, ...]:
-        return cls(), cls(0.1, gain="linear"), cls(3.0, gain=(0.0, 0.5, 2.0, 2.0, 9.0), max_documents=6)
+        return cls(), cls(0.1, gain="linear", step=1), cls(3.0, gain=(0.0, 0.5, 2.0, 2.0, 9.0), max_documents=6)
 
     @property
     def label_limit(self) -> float | None:
@@ -102,6 +106,7 @@ class SoftRank(Objective):
              1.0 - z[:-1], int(self.max_documents), grad, hess),
             n_threads,
         )  # fmt: skip
+        hess /= self.step
 
     def _list(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Documents that count, their gains over the ideal, and the chances that a column's beats a row's."""
@@ -140,5 +145,5 @@ class SoftRank(Objective):
                 t = gain[i] * density * float(self._rank_distribution(np.delete(chance[i], (i, j))) @ lost)
                 grad[chosen[j]] += t
                 grad[chosen[i]] -= t
-                hess[chosen[[i, j]]] += t / self.sigma
+                hess[chosen[[i, j]]] += t / (self.sigma * self.step)
         return grad, hess
