@@ -54,7 +54,7 @@ class LambdaLoss(NDCGObjective):
     --------
     >>> grad, hess = LambdaLoss(weights="ndcg2").gradient_hessian([0.0, 0.0], [1, 0], group=[2])
     >>> grad.round(6), hess.round(6)
-    (array([-0.266185,  0.266185]), array([0.133093, 0.133093]))
+    (array([-0.266228,  0.266228]), array([0.133114, 0.133114]))
     """
 
     weights: str = "ndcg2++"

@@ -54,7 +54,7 @@ class NeuralNDCG(NDCGObjective):
     --------
     >>> grad, hess = NeuralNDCG().gradient_hessian([0.0, 0.0], [0, 1], group=[2])
     >>> grad.round(6), hess.round(6)
-    (array([ 0.018454, -0.018454]), array([0.018454, 0.018454]))
+    (array([ 0.009227, -0.009227]), array([0.009227, 0.009227]))
     """
 
     temperature: float = 10.0
