@@ -27,6 +27,17 @@ OBJECTIVES = {
     "queryrmse": "queryrmse:QueryRMSE",
     "ranknet": "ranknet:RankNet",
     "plrank": "plrank:PLRank",
+    "listnet": "listnet:ListNet",
+    "xendcg": "xendcg:XENDCG",
+    "listmle": "listmle:ListMLE",
+    "lambdaloss": "lambdaloss:LambdaLoss",
+    "approxndcg": "approx:ApproxNDCG",
+    "approxmrr": "approx:ApproxMRR",
+    "approxmap": "approx:ApproxMAP",
+    "rmse": "rmse:RMSE",
+    "ordinal": "ordinal:Ordinal",
+    "neuralndcg": "neuralndcg:NeuralNDCG",
+    "softrank": "softrank:SoftRank",
 }
 METRICS = {
     "ndcg": "linear:NDCG",

@@ -82,6 +82,8 @@ def test_ugly_lists_give_finite_gradients(any_objective, case):
 
 
 def test_nothing_is_learnt_where_nothing_can_be(any_objective):
+    if not any_objective.shift_invariant:
+        pytest.skip("single documents have something to learn")
     for scores, labels, group in ([[0.5], [1], [1]], [[0.5, 0.5], [0, 0], [2]], [[1.0, 1.0, 1.0], [1, 1, 1], [3]]):
         grad, _ = any_objective.gradient_hessian(scores, labels, group)
         assert not grad.any()

@@ -42,6 +42,7 @@ from ltr_objectives.kernels.plackett_luce import (
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import descending_order, scratch
 
+FEW_RANKS = 50  # the guide's cost grows with the square of the ranks, the tree's with their number
 EXACT, LIKELIHOOD, EXPOSURE = range(3)  # what is written beside the gradient
 
 
@@ -93,7 +94,8 @@ def _narrow(s, theta, rho, curvature, given, weight, key, variates, step, start,
     shrink[:] = 1.0
     for j in range(rankings):
         shares(key, j, rankings, variates, step, start, u)
-        if given[0, 0] >= 0 or not place_guided(running, guide, size, mass, n, u, places, y, e, m):
+        guided = given[0, 0] < 0 and ranks <= FEW_RANKS
+        if not guided or not place_guided(running, guide, size, mass, n, u, places, y, e, m):
             place_narrow(tree, size, mass, given[j % len(given)], u, y, e, m, shrink)
         _placed(curvature, y, e, m, shrink, theta, rho, weight[j], later, sums[j], grad, hess)
         last = m[ranks - 1]

@@ -154,3 +154,12 @@ def all_finite(x):
     for v in x:
         bad += not np.isfinite(v)
     return bad == 0
+
+
+@kernel
+def all_equal(x):
+    """Whether there is at most one value."""
+    others = 0
+    for v in x:
+        others += v != x[0]
+    return others == 0

@@ -1,8 +1,10 @@
 """Gains and discounts that metrics take by name, and relevance by threshold."""
 
+from typing import Any
+
 import numpy as np
 
-from ltr_objectives.errors import choice, require
+from ltr_objectives.errors import LTRError, choice, require
 
 SMALLEST = 1e-290  # an ideal below has no reciprocal; nothing can be learned from such gains
 LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
@@ -20,6 +22,16 @@ def check_gain(gain: object, argument: str = "gain_type") -> None:
     )
     require(np.isfinite(table).all() and (table >= 0).all() and (np.diff(table) >= 0).all(),
             "a gain table must be finite, not negative and not decrease with the label")  # fmt: skip
+
+
+def parse_gain(gain: object, argument: str) -> str | tuple[float, ...]:
+    """A checked gain, with lists and arrays as tuples."""
+    try:
+        table: Any = as_table(gain)
+    except (TypeError, ValueError):
+        raise LTRError(f"{argument} must be a name or a table of numbers") from None
+    check_gain(table, argument)
+    return table
 
 
 def gain_limit(gain: str | tuple[float, ...]) -> float | None:

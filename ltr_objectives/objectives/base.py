@@ -69,6 +69,27 @@ class Objective(abc.ABC):
         """Whether entries of the Hessian may be negative, which the libraries do not expect."""
         return False
 
+    @property
+    def hessian_kind(self) -> str:
+        """How the Hessian relates to the second derivatives of :meth:`reference_loss` by each score.
+
+        "exact": equal to them; "bound": never below them, and never negative; "estimate": neither, or there is no loss.
+        """
+        return "estimate"
+
+    @property
+    def shift_invariant(self) -> bool:
+        """Whether a constant added to all scores of a query changes nothing; not so for losses of single documents."""
+        return True
+
+    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
+        """The loss of one query in plain NumPy, without noise; None where no loss has this gradient.
+
+        Where weights depend on the present ranking they count as constants: the derivative is then the gradient as long
+        as no two scores trade places. Scores may be complex, see :mod:`ltr_objectives.objectives.reference`.
+        """
+        return None
+
     @classmethod
     def examples(cls) -> "tuple[Objective, ...]":
         """Instances that between them use every option; the tests run over them."""
@@ -170,6 +191,16 @@ class Objective(abc.ABC):
         """
         queries = Queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
+
+
+STEP_HESSIANS = ("bounded", "exact")
+
+
+def shorten_steps(hessian: str, grad: np.ndarray, hess: np.ndarray) -> np.ndarray:
+    """With "bounded", Hessians raised in place to the absolute gradient, so that no Newton step is longer than 1."""
+    if hessian == "bounded":
+        np.maximum(hess, np.abs(grad), out=hess)
+    return hess
 
 
 def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> None:

@@ -90,6 +90,10 @@ class Langevin(Objective):
         return self.inner.negative_hessian
 
     @property
+    def shift_invariant(self) -> bool:
+        return self.inner.shift_invariant and self.shrink == 0
+
+    @property
     def label_limit(self) -> float | None:
         return self.inner.label_limit
 

@@ -13,6 +13,7 @@ from ltr_objectives.kernels.swaps import HEAD
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.metrics.base import Metric, Terms
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.reference import softplus
 from ltr_objectives.propensity import examination
 from ltr_objectives.queries import Queries
 
@@ -111,6 +112,25 @@ class PairwiseObjective(Objective):
         if self.preset != "xgboost" or weight is None:
             return queries.weight_by_row
         return np.repeat(weight * (len(weight) / weight.sum()), np.diff(queries.ptr))  # XGBoost divides by the mean
+
+    @property
+    def hessian_kind(self) -> str:
+        return "exact" if self.hessian == "exact" and self._has_loss else "estimate"
+
+    @property
+    def _has_loss(self) -> bool:
+        return not (self.random or self.score_norm or self.lambda_norm)
+
+    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
+        if not self._has_loss:
+            return None
+        order = np.argsort(-scores.real, kind="stable")
+        s, y = scores[order], labels[order]
+        d, e = np.triu_indices(len(s), 1)
+        near = (d < (self.truncation or MANY)) & (e - d <= (MANY if self.neighbors == "all" else self.neighbors))
+        d, e = d[near], e[near]
+        ahead = np.sign(y[d] - y[e]) * (s[d] - s[e])
+        return np.sum(np.where(y[d] != y[e], self.pair_weights(y)[d, e], 0.0) * softplus(-self.sigma * ahead))
 
     def reference(
         self, scores: np.ndarray, labels: np.ndarray, propensity: np.ndarray | None = None

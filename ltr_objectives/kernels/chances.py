@@ -1,0 +1,51 @@
+r"""Chances that one document beats another, ``1 / (1 + exp(alpha (s_i - s_j)))``, a row at a time.
+
+One exponential a document serves all its pairs: with ``E = exp(alpha (s - s_max))`` the chance that j beats i is
+``E_j / (E_i + E_j)``. Lists whose scores span more than the exponential can hold take one exponential a pair.
+"""
+
+import math
+
+from ltr_objectives.kernels._jit import kernel, vector_kernel
+
+WIDEST = 600.0  # exp(-600) is far from underflow, and so is the sum of two such
+
+
+@kernel
+def exponentials(s, alpha, E):
+    """Fill ``E``; return whether the list is too wide for it."""
+    top, bottom = s[0], s[0]
+    for x in s:
+        top, bottom = max(top, x), min(bottom, x)
+    wide = not alpha * (top - bottom) < WIDEST
+    for i in range(len(s)):
+        E[i] = 0.0 if wide else math.exp(alpha * (s[i] - top))
+    return wide
+
+
+@vector_kernel
+def _narrow(E_i, E, p, q):
+    for j in range(len(E)):
+        inverse = 1.0 / (E_i + E[j])
+        p[j] = E[j] * inverse
+        q[j] = E_i * inverse
+
+
+@kernel
+def _wide(s_i, s, alpha, p, q):
+    for j in range(len(s)):
+        gap = alpha * (s_i - s[j])
+        e = math.exp(-abs(gap))
+        small, large = e / (1.0 + e), 1.0 / (1.0 + e)
+        p[j] = small if gap > 0.0 else large
+        q[j] = large if gap > 0.0 else small
+
+
+@kernel
+def chances(i, s, E, wide, alpha, start, p, q):
+    """Fill ``p[j]``, the chance that j beats i, and ``q[j] = 1 - p[j]`` for all j from ``start`` on."""
+    n = len(s)
+    if wide:
+        _wide(s[i], s[start:], alpha, p[start:n], q[start:n])
+    else:
+        _narrow(E[i], E[start:n], p[start:n], q[start:n])

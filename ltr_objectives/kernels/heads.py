@@ -1,0 +1,38 @@
+"""The part of a long list that losses of quadratic cost and memory look at."""
+
+import numpy as np
+
+from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels.sorting import descending_order
+
+
+@kernel
+def head(scores, labels, most, key, order, key2, order2, chosen):
+    """Write into ``chosen`` the places of at most ``most`` documents by descending score; return how many.
+
+    Of a longer list, the first half (rounded up) of ``most`` are the documents of the largest scores, the other half
+    those of the largest labels among the rest, of equal labels those of the largest scores. The first six arrays are
+    scratch but for the first two.
+    """
+    n = len(scores)
+    descending_order(scores, key, order, key2, order2)
+    if n <= most:
+        chosen[:n] = order[:n]
+        return n
+    first = most - most // 2
+    rest = order[first:n].copy()
+    taken = np.zeros(n, np.bool_)
+    by_label = np.empty(n - first)
+    for i in range(n - first):
+        by_label[i] = labels[rest[i]]
+    descending_order(by_label, key, order2, key2, chosen)
+    for i in range(most - first):
+        taken[first + order2[i]] = True
+    for i in range(first):
+        taken[i] = True
+    m = 0
+    for i in range(n):
+        if taken[i]:
+            chosen[m] = order[i]
+            m += 1
+    return m

@@ -1,0 +1,50 @@
+"""What the losses that stand for NDCG share: gains, cutoff and ideal."""
+
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+
+from ltr_objectives.errors import whole
+from ltr_objectives.metrics import gains
+from ltr_objectives.metrics.base import Terms
+from ltr_objectives.metrics.linear import NDCG
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries
+
+
+@dataclass(frozen=True)
+class NDCGObjective(Objective):
+    """Base of the losses that stand for NDCG@k. Queries whose labels are all equal teach nothing.
+
+    Parameters
+    ----------
+    k : int, optional
+        Cutoff; None is the whole list.
+    gain : "exp", "linear" or table
+        :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
+    """
+
+    k: int | None = None
+    _: KW_ONLY
+    gain: str | tuple[float, ...] = "exp"
+
+    def __post_init__(self) -> None:
+        if self.k is not None:
+            whole("k", self.k)
+        object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
+
+    @property
+    def label_limit(self) -> float | None:
+        return gains.gain_limit(self.gain)
+
+    def terms(self, queries: Queries) -> Terms:
+        """Gains, discounts up to the cutoff and one over the ideal, of NDCG@k."""
+        return NDCG(self.k, gain_type=self.gain).terms(queries)
+
+    def reference_gains(self, labels: np.ndarray) -> np.ndarray:
+        """Gains over the ideal; all 0 where nothing can be learned."""
+        gain = np.array(gains.apply_gain(self.gain, labels), float)
+        if len(set(gain)) < 2:
+            return np.zeros(len(gain))
+        ideal = np.sort(gain)[::-1][: self.k]
+        return gain / float(np.sum(ideal / np.log2(np.arange(2, len(ideal) + 2))))

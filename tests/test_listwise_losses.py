@@ -1,0 +1,81 @@
+"""ListMLE against enumerated rankings, XE-NDCG against LightGBM, LambdaLoss against LambdaMART."""
+
+import itertools
+
+import numpy as np
+import pytest
+from generated import exact_rankings
+
+from ltr_objectives import XENDCG, LambdaLoss, LambdaMART, ListMLE, Queries
+
+
+def test_without_ties_listmle_is_the_likelihood_of_one_ranking(rng):
+    scores, labels = rng.normal(size=5), rng.permutation(5).astype(float)
+    rankings, probabilities = exact_rankings(scores, 5)
+    [chance] = probabilities[(rankings == np.argsort(-labels)).all(axis=1)]
+    assert ListMLE().reference_loss(scores, labels) == pytest.approx(-np.log(chance))
+    average, random = (ListMLE(ties).gradient_hessian(scores, labels, [5]) for ties in ("average", "random"))
+    np.testing.assert_allclose(average, random, rtol=1e-12)
+
+
+def test_random_ties_are_every_order_equally_often(rng):
+    scores, labels = np.array([0.5, -1.0, 2.0, 0.0, 1.0]), np.array([1.0, 0.0, 1.0, 1.0, 0.0])
+    seen = []
+    for top in itertools.permutations([0, 2, 3]):
+        for bottom in itertools.permutations([1, 4]):
+            order = np.empty(5)
+            order[list(top + bottom)] = [4, 3, 2, 1, 0]
+            seen.append(ListMLE().reference(scores, order)[0])
+    count = 20_000
+    grad, _ = ListMLE("random", seed=1).compute(
+        Queries(np.tile(labels, count), np.full(count, 5)), np.tile(scores, count)
+    )
+    grad = grad.reshape(count, 5)
+    # one of five bounds of 5 errors fails by chance once in 300,000 seeds
+    assert (np.abs(grad.mean(axis=0) - np.mean(seen, axis=0)) < 5 * grad.std(axis=0) / np.sqrt(count)).all()
+    assert len(np.unique(grad.round(9), axis=0)) == 12
+
+
+def test_lambdaloss_with_lambdarank_s_weights_alone_is_lambdamart(rng):
+    scores, labels = rng.normal(size=30), rng.integers(0, 5, 30).astype(float)
+    ours = LambdaLoss(mu=0.0, sigma=1.3).gradient_hessian(scores, labels, [30])
+    theirs = LambdaMART("ndcg", sigma=1.3).gradient_hessian(scores, labels, [30])
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a * np.log(2), b, rtol=1e-9, atol=1e-15)
+
+
+def lightgbm_uniform(seed, count):
+    """LightGBM's random numbers: a linear congruential generator of 15 bits."""
+    x, out = seed, []
+    for _ in range(count):
+        x = (214013 * x + 2531011) % 2**32
+        out.append(((x >> 16) & 0x7FFF) / 32768.0)
+    return out
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_xendcg_is_lightgbm_s_with_its_random_numbers(weighted, rng):
+    lgb = pytest.importorskip("lightgbm")
+    group = np.array([4, 7, 2, 12, 5])
+    n = int(group.sum())
+    labels = rng.integers(0, 5, n).astype(float)
+    ends = np.cumsum(group)
+    labels[ends - 1], labels[ends - 2] = 0, 3  # all equal: we learn nothing, LightGBM its random numbers
+    start = np.float32(3 * rng.normal(size=n)).astype(float)
+    weight = rng.uniform(0.5, 2, n).astype(np.float32) if weighted else None
+    X = rng.permutation(n)[:, None].astype(float)
+    data = lgb.Dataset(X, labels, group=group, init_score=start, weight=weight)
+    params = {"objective": "rank_xendcg", "objective_seed": 5, "num_leaves": n, "min_data_in_leaf": 1, "max_bin": 255,
+              "min_data_in_bin": 1, "min_sum_hessian_in_leaf": 0.0, "learning_rate": 1.0, "verbose": -1,
+              "num_threads": 1}  # fmt: skip
+    booster = lgb.train(params, data, 1)
+    leaves, native = booster.predict(X, pred_leaf=True).ravel(), booster.predict(X)
+    given = np.concatenate([lightgbm_uniform(5 + q, k) for q, k in enumerate(group)])
+    grad, hess = np.zeros(n), np.zeros(n)
+    XENDCG(hessian="exact").fill(Queries(labels, group), start, grad, hess, iteration=0, n_threads=1, given=given)
+    w = np.ones(n) if weight is None else weight.astype(float)
+    assert len(np.unique(leaves)) > 10
+    for leaf in np.unique(leaves):
+        rows = leaves == leaf
+        expected = -(grad * w)[rows].sum() / (hess * w)[rows].sum()
+        np.testing.assert_allclose(native[rows], expected, rtol=1e-4)

@@ -1,0 +1,83 @@
+"""NeuralNDCG: the paper's table, scaling and its transpose, long lists."""
+
+import numpy as np
+import pytest
+
+from ltr_objectives import NeuralNDCG
+
+LABELS = np.array([4.0, 2.0, 1.0, 0.0, 4.0, 3.0])
+SCORES = np.array([0.5, 0.2, 0.1, 0.01, 0.65, 0.3])
+TABLE_1 = {
+    1e-9: [4, 4, 3, 2, 1, 0],
+    0.01: [4, 4, 3, 2, 0.99992, 0.00012339],
+    0.1: [3.9995, 3.8909, 2.8239, 1.9730, 0.9989, 0.3136],
+    1.0: [3.3893, 2.9820, 2.4965, 2.0191, 1.6097, 1.2815],
+}
+
+
+def sorted_labels(**settings):
+    """The quasi-sorted labels, from differences of the losses with cutoffs k and k - 1."""
+    ideal, values, before = np.cumsum(np.sort(LABELS)[::-1] / np.log2(np.arange(2, 8))), [], 0.0
+    for k in range(1, 7):
+        dcg = -NeuralNDCG(k, gain="linear", **settings).reference_loss(SCORES, LABELS) * ideal[k - 1]
+        values.append((dcg - before) * np.log2(k + 1))
+        before = dcg
+    return np.array(values)
+
+
+@pytest.mark.parametrize("temperature", TABLE_1)
+def test_quasi_sorted_labels_are_those_of_the_paper(temperature):
+    printed = TABLE_1[temperature]
+    np.testing.assert_allclose(sorted_labels(temperature=temperature, rounds=0), printed, rtol=1e-4, atol=6e-5)
+
+
+def test_scaling_keeps_the_sum_of_the_labels():
+    assert abs(sorted_labels(temperature=1.0, rounds=0).sum() - 14) > 0.1
+    assert sorted_labels(temperature=1.0, rounds=200).sum() == pytest.approx(14, abs=1e-5)
+    assert sorted_labels(temperature=1.0, rounds=1, transposed=True).sum() == pytest.approx(14, abs=1e-12)
+
+
+def test_rows_or_columns_are_exact_after_any_round(rng):
+    scores = rng.normal(size=9)
+    rows, columns = (NeuralNDCG(temperature=1.0, rounds=1, transposed=t).reference_sort(scores) for t in (False, True))
+    np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(columns.sum(axis=0), 1, rtol=1e-12)
+    assert abs(rows.sum(axis=0) - 1).max() > 1e-3
+    assert abs(columns.sum(axis=1) - 1).max() > 1e-3
+
+
+def test_both_variants_agree_where_scaling_has_converged(rng):
+    scores, labels = 0.1 * rng.normal(size=12), rng.integers(0, 5, 12).astype(float)
+    for k in (None, 4):
+        a, b = (
+            NeuralNDCG(k, temperature=1.0, rounds=500, tolerance=1e-12, transposed=t).gradient_hessian(
+                scores, labels, [12]
+            )[0]
+            for t in (False, True)
+        )
+        assert np.abs(a).max() > 1e-3
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("spread", [1e-4, 0.1, 1.0])
+def test_long_lists_with_many_rounds_equal_the_reference(spread, rng):
+    # bands of all widths; fewer coordinates than documents, to keep the reference cheap
+    n = 150
+    scores, labels = spread * np.round(rng.normal(size=n), 1), rng.integers(0, 5, n).astype(float)
+    objective = NeuralNDCG(10, temperature=1.0, transposed=spread == 0.1)
+    grad, _ = objective.gradient_hessian(scores, labels, [n])
+    for i in rng.choice(n, 8, replace=False):
+        z = scores.astype(complex)
+        z[i] += 1e-100j
+        expected = np.imag(objective.reference_loss(z, labels)) / 1e-100
+        assert grad[i] == pytest.approx(expected, rel=1e-9, abs=1e-12 * np.abs(grad).max())
+
+
+def test_documents_beyond_the_head_get_no_gradient(rng):
+    scores, labels = rng.permutation(50) / 50.0, np.zeros(50)
+    last = np.argsort(scores)[:2]
+    labels[last] = 1.0
+    grad, _ = NeuralNDCG(max_documents=8, temperature=10.0).gradient_hessian(scores, labels, [50])
+    seen = set(np.flatnonzero(grad))
+    assert seen == set(np.argsort(-scores)[:6]) | set(last)  # four by score, two relevant, two more of label 0 by score
+    assert (grad[last] < 0).all()

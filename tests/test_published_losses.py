@@ -1,0 +1,158 @@
+"""The losses as rax and allRank publish them, on the same lists, their definitions written out."""
+
+from math import exp, log, log2
+
+import numpy as np
+import pytest
+
+from ltr_objectives import (
+    ApproxMAP,
+    ApproxMRR,
+    ApproxNDCG,
+    LambdaLoss,
+    ListMLE,
+    ListNet,
+    NeuralNDCG,
+    Ordinal,
+    RankNet,
+    SoftRank,
+    evaluate,
+)
+
+
+def loss(objective, scores, labels):
+    return float(np.real(objective.reference_loss(np.array(scores, float), np.array(labels, float))))
+
+
+def sg(x):
+    return 1 / (1 + exp(-x))
+
+
+def test_softmax_loss_of_rax():
+    assert loss(ListNet("labels"), [2, 1, 3], [1, 0, 0]) == pytest.approx(log(exp(2) + exp(1) + exp(3)) - 2)
+    assert loss(ListNet("labels"), [2, 1, 3], [1, 0, 0]) == pytest.approx(1.4076059, abs=2e-7)  # in its documentation
+    graded = log(exp(2) + exp(1) + exp(3)) - (1 * 2 + 3 * 1 + 0 * 3) / 4
+    assert loss(ListNet("labels"), [2, 1, 3], [1, 3, 0]) == pytest.approx(graded)
+
+
+def test_listnet_of_allrank():
+    total = exp(2) + exp(0) + exp(1)
+    expected = -sum(
+        exp(y) / total * log(exp(s) / (exp(0.5) + exp(-1) + exp(0))) for s, y in ((0.5, 2), (-1, 0), (0, 1))
+    )
+    assert loss(ListNet(), [0.5, -1, 0], [2, 0, 1]) == pytest.approx(expected)
+
+
+def test_listmle_of_allrank_without_ties():
+    a, b, c = exp(0.5), exp(-1), exp(0)
+    assert loss(ListMLE(), [0.5, -1, 0], [1, 0, 2]) == pytest.approx(-log(c / (a + b + c) * a / (a + b)))
+
+
+def test_pairwise_logistic_loss_of_rax():
+    expected = log(1 + exp(-(2 - 1))) + log(1 + exp(-(2 - 3)))
+    assert loss(RankNet(), [2, 1, 3], [1, 0, 0]) == pytest.approx(expected)
+    assert expected == pytest.approx(1.6265235, abs=2e-7)  # in its documentation
+
+
+def test_approximate_metrics_of_rax():
+    scores, labels = [0, 1, 3, 2], [0, 0, 1, 2]
+    first = 1 + sg(0 - 3) + sg(1 - 3) + sg(2 - 3)
+    second = 1 + sg(0 - 2) + sg(1 - 2) + sg(3 - 2)
+    assert loss(ApproxMRR(), scores, labels) == pytest.approx(-1 / first)
+    assert -1 / first == pytest.approx(-0.6965873, abs=2e-7)  # in its documentation
+    ndcg = (1 / log2(1 + first) + 3 / log2(1 + second)) / (3 / log2(2) + 1 / log2(3))
+    assert loss(ApproxNDCG(), scores, labels) == pytest.approx(-ndcg)
+    assert -ndcg == pytest.approx(-0.71789175, abs=2e-7)  # in its documentation
+    steep = 1 + sg(5 * (0 - 3)) + sg(5 * (1 - 3)) + sg(5 * (2 - 3))
+    assert loss(ApproxMRR(5.0), scores, labels) == pytest.approx(-1 / steep)
+
+
+def pairs(weight, limit=3):
+    """allRank's sum for scores 1, .5, -.2, which rank documents of labels 1, 0, 2 so."""
+    scores, gains = (1.0, 0.5, -0.2), (1.0, 0.0, 3.0)
+    ideal = sum(g / log2(d + 1) for d, g in list(enumerate(sorted(gains, reverse=True), 1))[:limit])
+    total = 0.0
+    for d in range(1, limit + 1):
+        for e in range(1, limit + 1):
+            if d != e:
+                w = weight(d, e, gains[d - 1] / ideal, gains[e - 1] / ideal)
+                total += w * log2(1 + exp(-(scores[d - 1] - scores[e - 1])))
+    return total
+
+
+def second(d, e, g, h):
+    gap = abs(d - e)
+    return max(g - h, 0) * (1 / log2(1 + gap) - 1 / log2(2 + gap))
+
+
+def rank(d, e, g, h):
+    return max(g - h, 0) * abs(1 / log2(1 + d) - 1 / log2(1 + e))
+
+
+def test_lambdaloss_of_allrank():
+    scores, labels = [-0.2, 1.0, 0.5], [2, 1, 0]
+    first = pairs(lambda d, e, g, h: g / log2(1 + d))
+    assert loss(LambdaLoss(weights="ndcg1"), scores, labels) == pytest.approx(first)
+    assert loss(LambdaLoss(weights="ndcg2"), scores, labels) == pytest.approx(pairs(second))
+    assert loss(LambdaLoss(mu=10), scores, labels) == pytest.approx(
+        pairs(lambda *x: 10 * second(*x) + rank(*x))
+    )  # ndcg2++
+    for weights, weight in (("ndcg2", second), ("ndcg1", lambda d, e, g, h: g / log2(1 + d))):
+        cut = loss(LambdaLoss(2, weights=weights, pairs="both"), scores, labels)
+        assert cut == pytest.approx(pairs(weight, 2))
+
+
+def test_ordinal_loss_of_allrank_with_one_score():
+    outputs = [[sg(0.3 + 1), sg(0.3 - 2)], [sg(-0.7 + 1), sg(-0.7 - 2)]]
+    answers = [[1, 0], [1, 1]]  # of labels 1 and 2
+    expected = -sum(
+        log(p) if y else log(1 - p)
+        for ps, ys in zip(outputs, answers, strict=True)
+        for p, y in zip(ps, ys, strict=True)
+    )
+    assert loss(Ordinal((-1.0, 2.0)), [0.3, -0.7], [1, 2]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_neuralndcg_of_allrank_for_two_documents(transposed):
+    # the rows softmax(s / tau) and softmax(-s / tau) add up to 1 by column already
+    tau, p = 0.7, sg((0.4 - 0.1) / 0.7)
+    expected = (3 * p + 1 * (1 - p)) / 1 + (3 * (1 - p) + 1 * p) / log2(3)
+    ideal = 3 + 1 / log2(3)
+    objective = NeuralNDCG(temperature=tau, transposed=transposed)
+    assert loss(objective, [0.4, 0.1], [2, 1]) == pytest.approx(-expected / ideal)
+
+
+def test_neuralndcg_of_allrank_with_one_round_of_scaling():
+    s, tau = [0.5, -0.1, 0.2], 0.9
+    matrix = np.zeros((3, 3))
+    for i in range(3):
+        logits = [((3 + 1 - 2 * (i + 1)) * x - sum(abs(x - z) for z in s)) / tau for x in s]
+        matrix[i] = [exp(c) / sum(map(exp, logits)) for c in logits]
+    matrix /= matrix.sum(axis=0)
+    matrix /= matrix.sum(axis=1)[:, None]
+    gains = matrix @ [1, 0, 3]
+    expected = (gains[0] + gains[1] / log2(3)) / (3 + 1 / log2(3))
+    assert loss(NeuralNDCG(2, temperature=tau, rounds=1), s, [1, 0, 2]) == pytest.approx(-expected)
+
+
+def neural(sharp, k=None):
+    return [NeuralNDCG(k, temperature=1 / sharp, transposed=t) for t in (False, True)]
+
+
+SOFT = {
+    "ndcg": lambda sharp: [ApproxNDCG(sharp), SoftRank(1 / sharp), *neural(sharp)],
+    "ndcg@3": lambda sharp: neural(sharp, 3),
+    "mrr": lambda sharp: [ApproxMRR(sharp)],
+    "map": lambda sharp: [ApproxMAP(sharp)],
+}
+
+
+@pytest.mark.parametrize("metric", SOFT)
+def test_soft_metrics_tend_to_the_metric(metric, rng):
+    for _ in range(5):
+        scores, labels = rng.permutation(8) / 4.0, rng.permutation([0, 0, 0, 1, 1, 2, 3, 4]).astype(float)
+        value = evaluate(metric, scores, labels, [8])
+        for soft, sharp in zip(SOFT[metric](3.0), SOFT[metric](1e3), strict=True):
+            assert loss(sharp, scores, labels) == pytest.approx(-value, abs=1e-9)
+            assert abs(loss(soft, scores, labels) + value) > 1e-6

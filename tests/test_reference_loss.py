@@ -1,0 +1,73 @@
+"""Gradients are derivatives of the reference losses, and Hessians what their objective declares them to be."""
+
+import numpy as np
+import pytest
+from generated import labels_for
+
+STENCIL = ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))  # central differences of order 6
+
+
+def losses(objective, rng):
+    """Lists with scores far enough apart that no step makes two trade places, at gaps from 1e-3 to 1e4."""
+    objective = objective.without_noise()
+    if objective is None or objective.reference_loss(np.array([0.0, 1.0]), np.array([1.0, 0.0])) is None:
+        pytest.skip("has no loss")
+    for gap in (1e-3, 0.3, 1e4):
+        for n in (2, 5):
+            labels = labels_for(objective.label_limit, rng, n)
+            yield objective, gap * (rng.permutation(n) + rng.uniform(-0.2, 0.2, n)), labels, min(gap / 10, 2e-3)
+
+
+def difference(function, scores, i, step):
+    out = 0.0
+    for places, weight in STENCIL:
+        up, down = scores.copy(), scores.copy()
+        up[i] += places * step
+        down[i] -= places * step
+        out += weight * (function(up) - function(down))
+    return out / step
+
+
+def test_the_gradient_is_the_derivative_of_the_reference_loss(any_objective, rng):
+    for objective, scores, labels, longest in losses(any_objective, rng):
+        grad, _ = objective.gradient_hessian(scores, labels, [len(scores)])
+
+        def loss(s, objective=objective, labels=labels):
+            return float(np.real(objective.reference_loss(s, labels)))
+
+        size = max(1.0, abs(loss(scores)), np.abs(scores).max())
+        for i in range(len(scores)):
+            # steep losses need short steps, of which rounding leaves fewer digits
+            errors = [
+                abs(grad[i] - difference(loss, scores, i, step)) - 1e-14 * size / step
+                for step in (longest, longest / 10, longest / 100)
+            ]
+            assert min(errors) <= 1e-6 * np.abs(grad).max()
+
+
+def test_the_hessian_is_what_it_is_declared_to_be(any_objective, rng):
+    assert any_objective.hessian_kind in ("exact", "bound", "estimate")
+    if any_objective.hessian_kind == "estimate":
+        pytest.skip("promises nothing")
+    for objective, scores, labels, step in losses(any_objective, rng):
+        group = [len(scores)]
+        _, hess = objective.gradient_hessian(scores, labels, group)
+        step /= max(1.0, getattr(objective, "alpha", 1.0))
+        for i in range(len(scores)):
+
+            def slope(s, objective=objective, labels=labels, group=group, i=i):
+                return objective.gradient_hessian(s, labels, group)[0][i]
+
+            expected = difference(slope, scores, i, step)
+            allowed = 1e-6 * np.abs(hess).max() + 1e-15 * max(1.0, abs(slope(scores))) / step
+            assert hess[i] >= expected - allowed
+            assert objective.hessian_kind == "bound" or hess[i] <= expected + allowed
+
+
+def test_a_constant_added_to_all_scores_changes_nothing_where_it_is_said(any_objective, rng):
+    objective = any_objective.without_noise() or pytest.skip("nothing but noise")
+    scores, labels = rng.integers(-3, 4, 9) / 4, labels_for(objective.label_limit, rng, 9)
+    before, after = (objective.gradient_hessian(s, labels, [9])[0] for s in (scores, scores + 5.0))
+    assert np.allclose(before, after, rtol=1e-9, atol=1e-12) == objective.shift_invariant
+    if objective.shift_invariant and objective.reference_loss(scores, labels) is not None:
+        assert abs(before.sum()) < 1e-9 * max(1.0, np.abs(before).sum())
