@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.queries import sizes_of
 
 
@@ -65,6 +66,10 @@ class Fit(NamedTuple):
     pool: Any
     eval_sets: tuple[Any, ...]
     init_model: Any
+
+    def n_threads(self, chosen: int | None) -> int | None:
+        """The caller's choice, or ``thread_count`` of this training."""
+        return at_most(self.params.get("thread_count")) if chosen is None else chosen
 
     def require_cpu(self) -> None:
         """Raise for ``task_type="GPU"``, which evaluates user-defined objects in other ways."""

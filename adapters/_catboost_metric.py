@@ -37,6 +37,7 @@ class CatBoostMetric:
         fit = fit_under_way()
         if fit is not None:
             self._check(fit)
+            twin.n_threads = fit.n_threads(self.n_threads)
             twin._seen = {}
         return twin
 

@@ -1,5 +1,6 @@
 """What the adapters share: plain arrays from whatever a library hands over, and one `Queries` per data set."""
 
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,16 @@ from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
+
+
+def training(frame: FrameType | None, library: str) -> Any:
+    """The Booster of ``library`` whose code is calling us, or None: no library hands it over."""
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == library:
+        caller = frame.f_locals.get("self")
+        if hasattr(caller, "num_trees") or hasattr(caller, "num_boosted_rounds"):
+            return caller
+        frame = frame.f_back
+    return None
 
 
 def to_numpy(values: Any) -> np.ndarray:

@@ -1,11 +1,14 @@
 """LightGBM: one callable for ``lgb.train``, ``Booster.update(fobj=)`` and ``LGBMRanker``."""
 
+import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy
+from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy, training
 from ltr_objectives.errors import require
+from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
@@ -22,6 +25,18 @@ def _unpack(memo: QueriesMemo, first: Any, second: Any, weight: Any, group: Any)
         group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes) or fit(X, y, group=sizes)"
     )
     return memo.find(labels, group, weight), to_numpy(scores).reshape(-1)
+
+
+NUM_THREADS = ("num_threads", "num_thread", "nthread", "nthreads", "n_jobs")
+
+
+def _n_threads(chosen: int | None, frame: FrameType) -> int | None:
+    """The caller's choice, or the number that the training was given under any of its names."""
+    booster = training(frame, "lightgbm")
+    if chosen is not None or booster is None:
+        return chosen
+    asked = [at_most(int(booster.params[name])) for name in NUM_THREADS if booster.params.get(name) is not None]
+    return min((n for n in asked if n is not None), default=None)
 
 
 class LightGBMObjective:
@@ -43,7 +58,7 @@ class LightGBMObjective:
             "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
         )
         queries, scores = _unpack(self._memo, first, second, weight, group)
-        return gradients_float32(self.objective, queries, scores, self.n_threads)
+        return gradients_float32(self.objective, queries, scores, _n_threads(self.n_threads, sys._getframe(1)))
 
 
 def lightgbm_objective(objective: str | Objective, *, n_threads: int | None = None) -> LightGBMObjective:
@@ -54,7 +69,8 @@ def lightgbm_objective(objective: str | Objective, *, n_threads: int | None = No
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
     n_threads : int, optional
-        Threads of the gradient computation; all processors by default. The model does not depend on it.
+        Threads of the gradient computation; by default ``num_threads`` of the training, at most all processors. The
+        model does not depend on it.
 
     Returns
     -------
@@ -93,7 +109,8 @@ class LightGBMMetric:
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         queries, scores = _unpack(self._memo, first, second, weight, group)
-        return [(str(m), m.mean(queries, scores, n_threads=self.n_threads), True) for m in self.metrics]
+        n_threads = _n_threads(self.n_threads, sys._getframe(1))
+        return [(str(m), m.mean(queries, scores, n_threads=n_threads), True) for m in self.metrics]
 
 
 def lightgbm_metric(*metrics: str | Metric, n_threads: int | None = None) -> LightGBMMetric:
@@ -104,7 +121,7 @@ def lightgbm_metric(*metrics: str | Metric, n_threads: int | None = None) -> Lig
     *metrics : str or Metric
         Such as ``"ndcg@10"``. Set ``"metric": "None"`` in the parameters to evaluate nothing else.
     n_threads : int, optional
-        All processors by default.
+        By default ``num_threads`` of the training, at most all processors.
 
     Returns
     -------

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy
+from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy, training
 from ltr_objectives.errors import require
+from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
@@ -43,42 +44,63 @@ class XGBoostObjective:
 
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
         queries = _queries(self._memo, data)
-        _refuse_abort(sys._getframe(1), data)
-        return gradients_float32(self.objective, queries, predictions, self.n_threads)
+        booster = training(sys._getframe(1), "xgboost")
+        if booster is not None and booster not in _seen:
+            _refuse_abort(booster, sys._getframe(1), data)
+            _seen.add(booster)
+        return gradients_float32(self.objective, queries, predictions, _n_threads(self.n_threads, booster))
 
 
 _seen: weakref.WeakSet[Any] = weakref.WeakSet()  # boosters whose parameters were looked at
 
 
-def _refuse_abort(frame: FrameType | None, data: Any) -> None:
-    """Raise where XGBoost would abort the process.
+def _learner(booster: Any) -> dict[str, Any]:
+    """The learner's part of a booster's configuration: every parameter as XGBoost read it."""
+    config: dict[str, Any] = json.loads(booster.save_config())["learner"]
+    return config
 
-    With weights by query, its default metric for custom objectives (rmse) stops the process. Neither the predictions
-    nor the DMatrix tell whether that metric is on and what is evaluated, but the callers do: Booster and ``xgb.train``.
+
+def _n_threads(chosen: int | None, booster: Any) -> int | None:
+    """The caller's choice, or the number that the training was given, in its parameters or for all of XGBoost."""
+    if chosen is not None or booster is None:
+        return chosen
+    import xgboost
+
+    mine = int(_learner(booster)["generic_param"]["nthread"])
+    return at_most(mine if mine > 0 else xgboost.get_config().get("nthread"))
+
+
+def _refuse_abort(booster: Any, frame: FrameType | None, data: Any) -> None:
+    """Raise where XGBoost would abort the process, or drop the weights.
+
+    With weights by query, metrics by row, such as its default for custom objectives (rmse), stop the process. Neither
+    the predictions nor the DMatrix tell which metrics are on and what is evaluated, but the callers do.
     """
-    booster: Any = None
+    evaluated = [data]  # what a loop of the user's own evaluates is not to be seen
     while frame is not None and frame.f_globals.get("__name__", "").startswith("xgboost"):
-        caller = frame.f_locals.get("self")
-        if booster is None and hasattr(caller, "save_config"):
-            booster = caller
-            if booster in _seen:
-                return
-            _seen.add(booster)
+        if frame.f_code.co_name == "cv" and "dtrain" in frame.f_locals:
+            kept = len(data.get_weight()) > 0 or len(frame.f_locals["dtrain"].get_weight()) == 0
+            require(kept, "xgb.cv drops weights by query without saying so; call xgb.train on folds of your own")
         if frame.f_code.co_name == "train" and "evals" in frame.f_locals:
             evaluated = [item[0] for item in frame.f_locals["evals"] or ()]
             break
         frame = frame.f_back
-    else:
-        evaluated = [data]  # what a loop of the user's own evaluates is not to be seen
-    if booster is None or not any(len(d.get_weight()) and len(d.get_uint_info("group_ptr")) for d in evaluated):
+    if not any(len(d.get_weight()) and len(d.get_uint_info("group_ptr")) for d in evaluated):
         return
-    learner = json.loads(booster.save_config())["learner"]
+    learner = _learner(booster)
     params = learner["learner_train_param"]
-    off = params.get("disable_default_eval_metric") == "1" or bool(learner.get("metrics"))
+    names = [metric["name"] for metric in learner.get("metrics", ())]
+    off = params.get("disable_default_eval_metric") == "1" or names or params["objective"].startswith("rank:")
     require(
-        off or params["objective"].startswith("rank:"),
+        off,
         "XGBoost cannot evaluate its default metric with weights by query, and would abort the process: "
         "add 'disable_default_eval_metric': 1 to the parameters",
+    )
+    by_row = [name for name in names if not name.startswith(MAXIMISED)]
+    require(
+        not by_row,
+        f"XGBoost cannot evaluate eval_metric={', '.join(by_row)} with weights by query, and would abort the process: "
+        "leave it out, and pass custom_metric=xgboost_metric(...)",
     )
 
 
@@ -90,7 +112,8 @@ def xgboost_objective(objective: str | Objective, *, n_threads: int | None = Non
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
     n_threads : int, optional
-        Threads of the gradient computation; all processors by default. The model does not depend on it.
+        Threads of the gradient computation; by default ``nthread`` of the training, at most all processors. The model
+        does not depend on it.
 
     Returns
     -------
@@ -130,7 +153,8 @@ class XGBoostMetric:
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
         queries = _queries(self._memo, data)
         scores = to_numpy(predictions).reshape(-1)
-        return [_as_xgboost(m, m.mean(queries, scores, n_threads=self.n_threads)) for m in self.metrics]
+        n_threads = _n_threads(self.n_threads, training(sys._getframe(1), "xgboost"))
+        return [_as_xgboost(m, m.mean(queries, scores, n_threads=n_threads)) for m in self.metrics]
 
 
 def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
@@ -152,7 +176,7 @@ def xgboost_metric(*metrics: str | Metric, n_threads: int | None = None) -> XGBo
     *metrics : str or Metric
         Such as ``"ndcg@10"``; early stopping looks at the last one unless told otherwise.
     n_threads : int, optional
-        All processors by default.
+        By default ``nthread`` of the training, at most all processors.
 
     Returns
     -------

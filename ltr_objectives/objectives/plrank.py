@@ -150,7 +150,7 @@ class PLRank(Objective):
         best = np.empty(len(queries))
         theta, weights = self.theta(queries.longest), np.zeros(queries.longest)
         weights[: len(theta)] = -np.sort(-theta)
-        run(best_linear, queries.ptr, (queries.ptr, gain, weights, best))
+        run(best_linear, queries.ptr, (queries.ptr, gain, weights, best), 1)
         return gain, np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
 
     def exposure(self, queries: Queries, scores: np.ndarray, **how: Any) -> np.ndarray:
