@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, import_catboost, rows_of
 from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.adapters._common import gradients
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, LTRWarning, require
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
 
@@ -94,7 +94,7 @@ class CatBoostObjective:
         def derivatives(scores: np.ndarray) -> np.ndarray:
             grad, hess = gradients(self.objective, self._queries, scores, n_threads)
             if mvs and not grad.any():
-                warnings.warn(NOTHING_TO_SAMPLE, RuntimeWarning, stacklevel=2)
+                warnings.warn(NOTHING_TO_SAMPLE, LTRWarning, stacklevel=2)
             return np.stack((-grad, -hess), axis=1)
 
         return derivatives

@@ -1,12 +1,18 @@
 """LightGBM: one callable for ``lgb.train``, ``Booster.update(fobj=)`` and ``LGBMRanker``."""
 
 import sys
-from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy, training
+from ltr_objectives.adapters._common import (
+    QueriesMemo,
+    distinct,
+    gradients_float32,
+    to_numpy,
+    training,
+    warn_if_no_split,
+)
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
@@ -30,13 +36,23 @@ def _unpack(memo: QueriesMemo, first: Any, second: Any, weight: Any, group: Any)
 NUM_THREADS = ("num_threads", "num_thread", "nthread", "nthreads", "n_jobs")
 
 
-def _n_threads(chosen: int | None, frame: FrameType) -> int | None:
+def _n_threads(chosen: int | None, booster: Any) -> int | None:
     """The caller's choice, or the number that the training was given under any of its names."""
-    booster = training(frame, "lightgbm")
     if chosen is not None or booster is None:
         return chosen
     asked = [at_most(int(booster.params[name])) for name in NUM_THREADS if booster.params.get(name) is not None]
     return min((n for n in asked if n is not None), default=None)
+
+
+LEAST_HESSIAN = (
+    "min_sum_hessian_in_leaf", "min_sum_hessian_per_leaf", "min_sum_hessian", "min_hessian", "min_child_weight"
+)  # fmt: skip
+
+
+def _least_hessian(booster: Any) -> tuple[str, float]:
+    """What a leaf must have: the parameter's name and value."""
+    given = [(name, float(booster.params[name])) for name in LEAST_HESSIAN if booster.params.get(name) is not None]
+    return given[0] if given else (LEAST_HESSIAN[0], 1e-3)  # LightGBM's default
 
 
 class LightGBMObjective:
@@ -58,7 +74,11 @@ class LightGBMObjective:
             "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
         )
         queries, scores = _unpack(self._memo, first, second, weight, group)
-        return gradients_float32(self.objective, queries, scores, _n_threads(self.n_threads, sys._getframe(1)))
+        booster = training(sys._getframe(1), "lightgbm")
+        grad, hess = gradients_float32(self.objective, queries, scores, _n_threads(self.n_threads, booster))
+        if booster is not None:
+            warn_if_no_split(queries, hess, *_least_hessian(booster))
+        return grad, hess
 
 
 def lightgbm_objective(objective: str | Objective, *, n_threads: int | None = None) -> LightGBMObjective:
@@ -109,7 +129,7 @@ class LightGBMMetric:
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         queries, scores = _unpack(self._memo, first, second, weight, group)
-        n_threads = _n_threads(self.n_threads, sys._getframe(1))
+        n_threads = _n_threads(self.n_threads, training(sys._getframe(1), "lightgbm"))
         return [(str(m), m.mean(queries, scores, n_threads=n_threads), True) for m in self.metrics]
 
 

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, to_numpy, training
+from ltr_objectives.adapters._common import (
+    QueriesMemo,
+    distinct,
+    gradients_float32,
+    to_numpy,
+    training,
+    warn_if_no_split,
+)
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
@@ -48,7 +55,10 @@ class XGBoostObjective:
         if booster is not None and booster not in _seen:
             _refuse_abort(booster, sys._getframe(1), data)
             _seen.add(booster)
-        return gradients_float32(self.objective, queries, predictions, _n_threads(self.n_threads, booster))
+        grad, hess = gradients_float32(self.objective, queries, predictions, _n_threads(self.n_threads, booster))
+        if booster is not None:
+            warn_if_no_split(queries, hess, "min_child_weight", _least_hessian(booster))
+        return grad, hess
 
 
 _seen: weakref.WeakSet[Any] = weakref.WeakSet()  # boosters whose parameters were looked at
@@ -68,6 +78,13 @@ def _n_threads(chosen: int | None, booster: Any) -> int | None:
 
     mine = int(_learner(booster)["generic_param"]["nthread"])
     return at_most(mine if mine > 0 else xgboost.get_config().get("nthread"))
+
+
+def _least_hessian(booster: Any) -> float:
+    """What a leaf must have."""
+    model = _learner(booster)["gradient_booster"]
+    model = model.get("gbtree", model)  # where the booster is dart
+    return float(model.get("tree_train_param", {}).get("min_child_weight", 0.0))
 
 
 def _refuse_abort(booster: Any, frame: FrameType | None, data: Any) -> None:
@@ -100,7 +117,8 @@ def _refuse_abort(booster: Any, frame: FrameType | None, data: Any) -> None:
     require(
         not by_row,
         f"XGBoost cannot evaluate eval_metric={', '.join(by_row)} with weights by query, and would abort the process: "
-        "leave it out, and pass custom_metric=xgboost_metric(...)",
+        "leave it out, and pass custom_metric=xgboost_metric(...); where it comes with xgb_model, train that with "
+        "'disable_default_eval_metric': 1",
     )
 
 

@@ -54,7 +54,7 @@ def train_catboost(count, chosen=None):
 TRAINERS = (train_xgboost, train_lightgbm, train_catboost)
 
 
-@pytest.mark.parametrize("train", (*TRAINERS, train_lgbmranker))
+@pytest.mark.parametrize("train", [*TRAINERS, train_lgbmranker])
 def test_the_objective_uses_the_training_s_threads(train):
     for asked, used in ((1, 1), (3, 3), (64, 5)):
         assert threads_of(lambda asked=asked: train(asked)) == used

@@ -1,4 +1,4 @@
-"""Trainings in other processes and threads: joblib, multiprocessing, forks in bad moments, and the end of the process."""
+"""Trainings in other processes and threads: joblib, multiprocessing, forks in bad moments, late threads."""
 
 import multiprocessing
 import os

@@ -142,6 +142,9 @@ class PLRank(Objective):
         """
         return queries.once(("plrank", self.k, self.gain, self.discount, self.normalize), lambda: self._gains(queries))
 
+    def worth(self, queries: Queries) -> np.ndarray:
+        return self._gains(queries)[0]
+
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG(gain_type=self.gain).check_labels(queries.labels)
         gain = np.require(gains.apply_gain(self.gain, queries.labels), np.float64, ["C", "A", "W"])
