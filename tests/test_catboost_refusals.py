@@ -228,6 +228,31 @@ def test_nothing_to_learn_says_what_to_set(bootstrap):
     assert train(catboost_objective("queryrmse", pool), pool).tree_count_ == 8
 
 
+def test_threads_that_wait_hear_of_an_interrupt(monkeypatch):
+    labels, scores, errors = rich().astype(np.float32), np.zeros(ROWS), []
+    passes = Passes(labels, None, scores, lambda s: np.zeros((len(s), 2)))
+
+    def ask():
+        with pytest.raises(LTRError) as caught:
+            passes.answer(scores[500:], labels[500:], None)
+        errors.append(str(caught.value))
+
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    here, address_of = threading.get_ident(), _catboost_passes.address_of
+
+    def interrupt(view):
+        if threading.get_ident() == here:
+            raise KeyboardInterrupt
+        return address_of(view)
+
+    monkeypatch.setattr(_catboost_passes, "address_of", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        passes.answer(scores[:500], labels[:500], None)
+    waiting.join(5)
+    assert errors == ["the training was interrupted"]
+
+
 # What follows is the second line of defence: the checks of the passes, with those of `fit` switched off.
 
 
