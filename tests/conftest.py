@@ -24,7 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"property tests: {settings.default.max_examples} examples each, --hypothesis-seed={config.option.hypothesis_seed}"
+    examples, seed = settings.default.max_examples, config.option.hypothesis_seed
+    return f"property tests: {examples} examples each, --hypothesis-seed={seed}"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -37,21 +37,25 @@ def vectors(draw: Any, length: int, usual: Any, odd: bool = True) -> Any:
 
 
 @st.composite
-def data_sets(draw: Any, labels: Any = labels_0_to_4, odd: bool = True) -> dict[str, Any]:
-    """Arguments ``scores, labels, group or qid, weight``, of which each may be wrong."""
+def data_sets(draw: Any, labels: Any = labels_0_to_4) -> dict[str, Any]:
+    """Arguments ``scores, labels, group or qid, weight``: half of the time all right, else one or all odd."""
+    names = ("scores", "labels", "group", "weight")
+    odd = draw(st.sampled_from([(), (), (), (), *zip(names), names]))
     sizes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=5))
     rows = sum(sizes)
     found = {
-        "scores": draw(vectors(rows, draw(st.sampled_from([moderate, st.just(0.0), labels_0_to_4, finite])), odd)),
-        "labels": draw(vectors(rows, labels, odd)),
+        "scores": draw(
+            vectors(rows, draw(st.sampled_from([moderate, st.just(0.0), labels_0_to_4, finite])), "scores" in odd)
+        ),
+        "labels": draw(vectors(rows, labels, "labels" in odd)),
     }
     if draw(st.booleans()):
         found["qid"] = np.repeat(draw(st.sampled_from([np.arange(5), np.array(list("edabc"))]))[: len(sizes)], sizes)
     else:
         found["group"] = sizes
-    if odd and draw(st.integers(0, 9)) == 0:
+    if "group" in odd:
         found["qid" if "qid" in found else "group"] = draw(vectors(len(sizes), st.integers(-1, 6)))
     if draw(st.booleans()):
         count = draw(st.sampled_from([len(sizes), rows]))
-        found["weight"] = draw(vectors(count, st.one_of(st.floats(0, 10), st.just(0.0)), odd))
+        found["weight"] = draw(vectors(count, st.one_of(st.floats(0, 10), st.just(0.0)), "weight" in odd))
     return found

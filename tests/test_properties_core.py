@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 from conftest import METRICS, OBJECTIVES
-from hypothesis import example, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 from strategies import anything, data_sets, labels_0_to_4
 
@@ -21,6 +21,7 @@ def test_gradient_hessian(objective, data, iteration, n_threads):
     try:
         grad, hess = objective.gradient_hessian(**data, iteration=iteration, n_threads=n_threads)
     except LTRError:
+        event("refused")
         return
     assert grad.shape == hess.shape == (len(data["labels"]),)
     assert grad.dtype == hess.dtype == np.float64
@@ -34,6 +35,7 @@ def test_report(objective, data):
     try:
         report = objective.report(**data)
     except LTRError:
+        event("refused")
         return
     assert report.useful + sum(report.useless.values()) == report.queries
     assert json.dumps(report.as_dict(), allow_nan=False)
@@ -50,6 +52,7 @@ def test_evaluate(metric, data, per_query, convention):
     try:
         value = evaluate(metric, **data, per_query=per_query, convention=convention)
     except LTRError:
+        event("refused")
         return
     assert np.isfinite(value).all()
     if metric.maximum is not None:
@@ -62,6 +65,7 @@ def test_queries(data):
     try:
         queries = Queries(**data)
     except LTRError:
+        event("refused")
         return
     assert queries.ptr[0] == 0
     assert queries.ptr[-1] == queries.rows == len(queries.labels) > 0
@@ -76,6 +80,7 @@ def test_queries(data):
     try:
         s = queries.check_scores(scores)
     except LTRError:
+        event("refused")
         return
     assert s.shape == (queries.rows,)
     assert np.isfinite(s).all()
@@ -93,12 +98,15 @@ def test_parameters(data, cls, value):
         scores, labels, group = [0.3, -1.0, 0.2, 5.0], [0, 1, 0, 1], [3, 1]
         found = (made.gradient_hessian if hasattr(made, "pairs") else made.per_query)(scores, labels, group)
     except LTRError:
+        event("refused")
         return
     assert np.isfinite(found).all() or value == "skip"
 
 
 notation = st.from_regex(r"[a-z]{2,7}(@[0-9]{1,3})?(:[a-z]{2,7}(@[0-9]{1,3})?)?", fullmatch=True)
-known = st.sampled_from([*registry.objectives(), *registry.metrics(), "ndcg@0", "yetiloss:", ":map", "map@", "ndcg@1@2"])
+known = st.sampled_from(
+    [*registry.objectives(), *registry.metrics(), "ndcg@0", "yetiloss:", ":map", "map@", "ndcg@1@2"]
+)
 
 
 @given(st.one_of(st.text(max_size=20), notation, known, anything, st.tuples(known, known).map(":".join)))
