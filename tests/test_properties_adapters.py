@@ -30,8 +30,7 @@ def by_the_library() -> Iterator[None]:
         yield
     except (ValueError, TypeError, AttributeError, OverflowError, KeyError, RuntimeWarning, CatBoostError,
             xgb.core.XGBoostError, lgb.basic.LightGBMError) as error:  # fmt: skip
-        assert not isinstance(error, LTRError)
-        raise Refused from None
+        raise error if isinstance(error, LTRError) else Refused from None
 
 
 @contextmanager
@@ -45,7 +44,8 @@ def known_outcome() -> Iterator[None]:
         event("refused")
     except CatBoostError as error:
         known = "LTRError", "All features are either constant", "All train targets are equal"
-        assert any(message in str(error) for message in known), error
+        if not any(message in str(error) for message in known):
+            raise
         event("refused")
 
 
@@ -96,7 +96,8 @@ def test_lightgbm(objective, metric, data):
             X, qid = rows_of(data)
             sizes = np.unique(qid, return_counts=True)[1]
             d = lgb.Dataset(X, data["labels"], group=sizes, weight=data.get("weight"), params=params).construct()
-            lgb.Booster({**params, "objective": "none"}, d)
+            flat = np.zeros(len(X)), np.ones(len(X))
+            lgb.Booster({**params, "objective": "none"}, d).update(fobj=lambda *_: flat)
         model = lgb.train({**params, "objective": obj}, d, 2, valid_sets=[d], feval=evaluation)
         assert np.isfinite(model.predict(X, num_threads=1)).all()
         assert all(np.isfinite(value) for _, value, _ in evaluation(data["scores"], d))
