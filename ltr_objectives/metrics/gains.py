@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ltr_objectives.errors import choice, require
+from ltr_objectives.errors import LTRError, choice, require
 
 SMALLEST = 1e-290  # an ideal below has no reciprocal; nothing can be learned from such gains
 LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
@@ -68,6 +68,11 @@ def relevant(labels: np.ndarray, threshold: float) -> np.ndarray:
     return (labels > threshold).astype(np.float64)
 
 
-def as_table(value: object) -> object:
+def as_table(argument: str, value: object) -> object:
     """Lists and arrays as tuples, so that a metric stays hashable."""
-    return value if isinstance(value, str) else tuple(float(x) for x in np.ravel(np.asarray(value, np.float64)))
+    if isinstance(value, str):
+        return value
+    try:
+        return tuple(float(x) for x in np.ravel(np.asarray(value, np.float64)))
+    except (TypeError, ValueError, OverflowError):
+        raise LTRError(f"{argument} must be a name or a table of numbers") from None

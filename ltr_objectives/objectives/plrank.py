@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import LTRError, choice, require, whole
+from ltr_objectives.errors import choice, require, whole
 from ltr_objectives.kernels.plackett_luce import VARIATES
 from ltr_objectives.kernels.plrank import EXACT, EXPOSURE, LIKELIHOOD, plrank
 from ltr_objectives.kernels.threads import run
@@ -93,10 +93,7 @@ class PLRank(Objective):
         choice("hessian", self.hessian, HESSIANS)
         choice("variates", self.variates, tuple(VARIATES))
         for field in ("gain", "discount"):
-            try:
-                object.__setattr__(self, field, gains.as_table(getattr(self, field)))
-            except (TypeError, ValueError):
-                raise LTRError(f"{field} must be a name or a table of numbers") from None
+            object.__setattr__(self, field, gains.as_table(field, getattr(self, field)))
         gains.check_gain(self.gain, "gain")
         if isinstance(self.discount, str):
             choice("discount", self.discount, DISCOUNTS)
