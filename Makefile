@@ -2,8 +2,9 @@ PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 BIN := .venv/bin
 JOBS ?= 2
+SEED ?= $(shell date +%Y%m%d)
 
-.PHONY: demo test lint bench test-wheel test-lowest clean
+.PHONY: demo test lint bench test-wheel test-lowest test-nightly soak clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -16,6 +17,13 @@ demo: .venv/installed  ## train the three libraries, their own objectives beside
 
 test: .venv/installed  ## the whole suite
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+test-nightly: .venv/installed  ## the property tests with 10,000 examples each; SEED= repeats a run
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(JOBS) --hypothesis-seed=$(SEED) --hypothesis-show-statistics \
+	  tests/test_properties_core.py tests/test_properties_adapters.py
+
+soak: .venv/installed  ## 2,000 trainings in one process: memory must not grow
+	OMP_WAIT_POLICY=passive PYTHONPATH=tests $(BIN)/python tests/soak.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .

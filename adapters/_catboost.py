@@ -48,7 +48,8 @@ def catboost_objective(
         That model is what ``fit`` gives with ``iterations=1`` and the same ``snapshot_file``. For ``fit(init_model=)``
         it need not be given.
     n_threads : int, optional
-        Threads of the gradient computation; all processors by default. The model does not depend on it.
+        Threads of the gradient computation; by default ``thread_count`` of the training, at most all processors. The
+        model does not depend on it.
 
     Returns
     -------
@@ -100,7 +101,7 @@ def catboost_metric(metric: "str | Metric", *pools: Any, n_threads: int | None =
     *pools : catboost.Pool
         The training pool, then each pool of ``eval_set`` in order; each with ``group_id``.
     n_threads : int, optional
-        All processors by default. The value does not depend on it.
+        By default ``thread_count`` of the training, at most all processors. The value does not depend on it.
 
     Returns
     -------

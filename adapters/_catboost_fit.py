@@ -8,6 +8,7 @@ import numpy as np
 
 from ltr_objectives.adapters._common import import_library
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.queries import sizes_of
 
 
@@ -57,6 +58,10 @@ class Fit(NamedTuple):
     pool: Any
     eval_sets: tuple[Any, ...]
     init_model: Any
+
+    def n_threads(self, chosen: int | None) -> int | None:
+        """The caller's choice, or ``thread_count`` of this training."""
+        return at_most(self.params.get("thread_count")) if chosen is None else chosen
 
     def require_cpu(self) -> None:
         """Raise for ``task_type="GPU"``, which evaluates user-defined objects in other ways."""

@@ -37,6 +37,7 @@ class CatBoostMetric:
         fit = fit_under_way()
         if fit is not None:
             self._check(fit)
+            twin.n_threads = fit.n_threads(self.n_threads)
             twin._seen = {}
         return twin
 
@@ -51,6 +52,7 @@ class CatBoostMetric:
         for i, (known, pool) in enumerate(zip(self._sets, pools, strict=True)):
             name = f"fit's eval set {i - 1}" if i else "fit's training pool"
             known.check_same(rows_of(pool, name), f"pool {i} of catboost_metric", name)
+            self.metric.terms(Queries(known.labels, known.group))  # labels that the metric refuses, before training
         fit.require_cpu()
         fit.require_pool_order()
         fit.require_plain_leaves()

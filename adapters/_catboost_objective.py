@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, rows_of
 from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.adapters._common import gradients, import_library
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, LTRWarning, require
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, to_numpy
 
@@ -89,7 +89,7 @@ class CatBoostObjective:
             self._rows.labels,
             None if weight is None else weight.astype(np.float32),
             self._scores_at_start(fit),
-            self._derivatives(mvs),
+            self._derivatives(mvs, fit.n_threads(self.n_threads)),
         )
 
     def _scores_at_start(self, fit: Fit) -> np.ndarray:
@@ -100,11 +100,11 @@ class CatBoostObjective:
         baseline = self._rows.baseline
         return np.zeros(len(self._rows.labels)) if baseline is None else baseline.astype(np.float64)
 
-    def _derivatives(self, mvs: bool) -> Callable[[np.ndarray], np.ndarray]:
+    def _derivatives(self, mvs: bool, n_threads: int | None) -> Callable[[np.ndarray], np.ndarray]:
         def derivatives(scores: np.ndarray) -> np.ndarray:
-            grad, hess = gradients(self.objective, self._queries, scores, self.n_threads)
+            grad, hess = gradients(self.objective, self._queries, scores, n_threads)
             if mvs and not grad.any():
-                warnings.warn(NOTHING_TO_SAMPLE, RuntimeWarning, stacklevel=2)
+                warnings.warn(NOTHING_TO_SAMPLE, LTRWarning, stacklevel=2)
             return np.stack((-grad, -hess), axis=1)
 
         return derivatives

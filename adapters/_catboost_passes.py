@@ -117,8 +117,13 @@ class Passes:
                 return self._answer(scores, labels, weight)
             except Exception as error:
                 self._failure = self._failure or error
-                self._turn.notify_all()
                 raise self._failure from None
+            except BaseException:  # Ctrl-C in the thread that called fit, for which others may wait
+                self._failure = LTRError("the training was interrupted")
+                raise
+            finally:
+                if self._failure is not None:
+                    self._turn.notify_all()
 
     def _answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         address = address_of(labels)

@@ -1,11 +1,14 @@
 """What the adapters share: plain arrays from whatever a library hands over, and one `Queries` per data set."""
 
 import importlib
+import warnings
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from ltr_objectives.errors import require
+from ltr_objectives.diagnostics import warn_if_useless
+from ltr_objectives.errors import LTRWarning, require
 from ltr_objectives.kernels.rng import content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -23,6 +26,16 @@ def import_library(name: str) -> Any:
         if error.name != name:
             raise
         raise ImportError(f"{name} is not installed: pip install ltr-objectives[{name}]") from None
+
+
+def training(frame: FrameType | None, library: str) -> Any:
+    """The Booster of ``library`` whose code is calling us, or None: no library hands it over."""
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == library:
+        caller = frame.f_locals.get("self")
+        if hasattr(caller, "num_trees") or hasattr(caller, "num_boosted_rounds"):
+            return caller
+        frame = frame.f_back
+    return None
 
 
 class QueriesMemo:
@@ -69,7 +82,9 @@ def gradients(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Float64 gradient and Hessian; the noise is selected by the scores themselves."""
     s = queries.check_scores(to_numpy(scores).reshape(-1))
-    return objective.compute(queries, s, iteration=content_stream(s), n_threads=n_threads)
+    grad, hess = objective.compute(queries, s, iteration=content_stream(s), n_threads=n_threads)
+    queries.once("warned", lambda: warn_if_useless(objective, queries, s, grad))
+    return grad, hess
 
 
 def gradients_float32(
@@ -84,7 +99,31 @@ def gradients_float32(
         finite,
         "gradients are beyond the range of float32: scale the labels or gains down, or normalise the metric",
     )
+    require(
+        hess.min() >= 0,
+        f"{objective.name} has negative second derivatives, from which this library learns nothing or diverges: choose "
+        "another hessian=, such as 'absolute'",
+    )
     return grad, hess
+
+
+def warn_if_no_split(queries: Queries, hess: np.ndarray, name: str, least: float) -> None:
+    """Warn, once for a data set, where the Hessian cannot fill two leaves: the library grows no tree, and says little.
+
+    ``least`` is what the library demands of each leaf by its parameter ``name``.
+    """
+
+    def warn() -> None:
+        total = float(hess.sum(dtype=np.float64))
+        if 0 < total < 2 * least:
+            warnings.warn(
+                f"{name}={least:g} forbids every split, since the Hessian of all rows together is {total:.3g}: set it "
+                "to a small part of that, such as 1e-3, or 0",
+                LTRWarning,
+                stacklevel=4,
+            )
+
+    queries.once("splits", warn)
 
 
 def distinct(metrics: tuple[str | Metric, ...]) -> tuple[Metric, ...]:

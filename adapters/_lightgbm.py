@@ -1,12 +1,14 @@
 """LightGBM: one callable for ``lgb.train``, ``Booster.update(fobj=)`` and ``LGBMRanker``."""
 
+import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32
+from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, training, warn_if_no_split
 from ltr_objectives.errors import require
+from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, to_numpy
@@ -49,6 +51,28 @@ def _refuse_cut(data: Any) -> None:
     )
 
 
+NUM_THREADS = ("num_threads", "num_thread", "nthread", "nthreads", "n_jobs")
+
+
+def _n_threads(chosen: int | None, booster: Any) -> int | None:
+    """The caller's choice, or the number that the training was given under any of its names."""
+    if chosen is not None or booster is None:
+        return chosen
+    asked = [at_most(int(booster.params[name])) for name in NUM_THREADS if booster.params.get(name) is not None]
+    return min((n for n in asked if n is not None), default=None)
+
+
+LEAST_HESSIAN = (
+    "min_sum_hessian_in_leaf", "min_sum_hessian_per_leaf", "min_sum_hessian", "min_hessian", "min_child_weight"
+)  # fmt: skip
+
+
+def _least_hessian(booster: Any) -> tuple[str, float]:
+    """What a leaf must have: the parameter's name and value."""
+    given = [(name, float(booster.params[name])) for name in LEAST_HESSIAN if booster.params.get(name) is not None]
+    return given[0] if given else (LEAST_HESSIAN[0], 1e-3)  # LightGBM's default
+
+
 class LightGBMObjective:
     """Callable for LightGBM; made by :func:`lightgbm_objective`."""
 
@@ -73,7 +97,11 @@ class LightGBMObjective:
         if position is None and self.propensity is None and hasattr(second, "get_position"):
             position = second.get_position()
         queries, scores = _unpack(self._memo, first, second, weight, group, self.propensity, position)
-        return gradients_float32(self.objective, queries, scores, self.n_threads)
+        booster = training(sys._getframe(1), "lightgbm")
+        grad, hess = gradients_float32(self.objective, queries, scores, _n_threads(self.n_threads, booster))
+        if booster is not None:
+            warn_if_no_split(queries, hess, *_least_hessian(booster))
+        return grad, hess
 
 
 def lightgbm_objective(
@@ -94,7 +122,8 @@ def lightgbm_objective(
         pairwise objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`. With neither, the position of the
         ``Dataset`` is taken where it has one (LightGBM 4.1 or newer).
     n_threads : int, optional
-        Threads of the gradient computation; all processors by default. The model does not depend on it.
+        Threads of the gradient computation; by default ``num_threads`` of the training, at most all processors. The
+        model does not depend on it.
 
     Returns
     -------
@@ -133,7 +162,8 @@ class LightGBMMetric:
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         queries, scores = _unpack(self._memo, first, second, weight, group)
-        return [(str(m), m.mean(queries, scores, n_threads=self.n_threads), True) for m in self.metrics]
+        n_threads = _n_threads(self.n_threads, training(sys._getframe(1), "lightgbm"))
+        return [(str(m), m.mean(queries, scores, n_threads=n_threads), True) for m in self.metrics]
 
 
 def lightgbm_metric(*metrics: str | Metric, n_threads: int | None = None) -> LightGBMMetric:
@@ -144,7 +174,7 @@ def lightgbm_metric(*metrics: str | Metric, n_threads: int | None = None) -> Lig
     *metrics : str or Metric
         Such as ``"ndcg@10"``. Set ``"metric": "None"`` in the parameters to evaluate nothing else.
     n_threads : int, optional
-        All processors by default.
+        By default ``num_threads`` of the training, at most all processors.
 
     Returns
     -------

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32
+from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, training, warn_if_no_split
 from ltr_objectives.adapters._xgboost_workers import added, agreed, workers
 from ltr_objectives.errors import require
+from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, to_numpy
@@ -54,8 +55,14 @@ class XGBoostObjective:
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
             queries = _queries(self._memo, data, self.weight, self.propensity, self.position)
-            _refuse_abort(caller, data)
-            return gradients_float32(self.objective, queries, predictions, self.n_threads)
+            booster = training(caller, "xgboost")
+            if booster is not None and booster not in _seen:
+                _refuse_abort(booster, caller, data)
+                _seen.add(booster)
+            grad, hess = gradients_float32(self.objective, queries, predictions, _n_threads(self.n_threads, booster))
+            if booster is not None:
+                warn_if_no_split(queries, hess, "min_child_weight", _least_hessian(booster))
+            return grad, hess
 
         if workers() == 1:
             return compute()
@@ -65,35 +72,61 @@ class XGBoostObjective:
 _seen: weakref.WeakSet[Any] = weakref.WeakSet()  # boosters whose parameters were looked at
 
 
-def _refuse_abort(frame: FrameType | None, data: Any) -> None:
-    """Raise where XGBoost would abort the process.
+def _learner(booster: Any) -> dict[str, Any]:
+    """The learner's part of a booster's configuration: every parameter as XGBoost read it."""
+    config: dict[str, Any] = json.loads(booster.save_config())["learner"]
+    return config
 
-    With weights by query, its default metric for custom objectives (rmse) stops the process. Neither the predictions
-    nor the DMatrix tell whether that metric is on and what is evaluated, but the callers do: Booster and ``xgb.train``.
+
+def _n_threads(chosen: int | None, booster: Any) -> int | None:
+    """The caller's choice, or the number that the training was given, in its parameters or for all of XGBoost."""
+    if chosen is not None or booster is None:
+        return chosen
+    import xgboost
+
+    mine = int(_learner(booster)["generic_param"]["nthread"])
+    return at_most(mine if mine > 0 else xgboost.get_config().get("nthread"))
+
+
+def _least_hessian(booster: Any) -> float:
+    """What a leaf must have."""
+    model = _learner(booster)["gradient_booster"]
+    model = model.get("gbtree", model)  # where the booster is dart
+    return float(model.get("tree_train_param", {}).get("min_child_weight", 0.0))
+
+
+def _refuse_abort(booster: Any, frame: FrameType | None, data: Any) -> None:
+    """Raise where XGBoost would abort the process, or drop the weights.
+
+    With weights by query, metrics by row, such as its default for custom objectives (rmse), stop the process. Neither
+    the predictions nor the DMatrix tell which metrics are on and what is evaluated, but the callers do.
     """
-    booster: Any = None
+    evaluated = [data]  # what a loop of the user's own evaluates is not to be seen
     while frame is not None and frame.f_globals.get("__name__", "").startswith("xgboost"):
-        caller = frame.f_locals.get("self")
-        if booster is None and hasattr(caller, "save_config"):
-            booster = caller
-            if booster in _seen:
-                return
-            _seen.add(booster)
+        if frame.f_code.co_name == "cv" and "dtrain" in frame.f_locals:
+            kept = len(data.get_weight()) > 0 or len(frame.f_locals["dtrain"].get_weight()) == 0
+            require(kept, "xgb.cv drops weights by query without saying so; call xgb.train on folds of your own")
         if frame.f_code.co_name == "train" and "evals" in frame.f_locals:
             evaluated = [item[0] for item in frame.f_locals["evals"] or ()]
             break
         frame = frame.f_back
-    else:
-        evaluated = [data]  # what a loop of the user's own evaluates is not to be seen
-    if booster is None or not any(len(d.get_weight()) and len(d.get_uint_info("group_ptr")) for d in evaluated):
+    if not any(len(d.get_weight()) and len(d.get_uint_info("group_ptr")) for d in evaluated):
         return
-    learner = json.loads(booster.save_config())["learner"]
+    learner = _learner(booster)
     params = learner["learner_train_param"]
-    off = params.get("disable_default_eval_metric") == "1" or bool(learner.get("metrics"))
+    names = [metric["name"] for metric in learner.get("metrics", ())]
+    off = params.get("disable_default_eval_metric") == "1" or names or params["objective"].startswith("rank:")
     require(
-        off or params["objective"].startswith("rank:"),
+        off,
         "XGBoost cannot evaluate its default metric with weights by query, and would abort the process: "
         "add 'disable_default_eval_metric': 1 to the parameters",
+    )
+    by_row = [name for name in names if not name.startswith(MAXIMISED)]
+    require(
+        not by_row,
+        f"XGBoost cannot evaluate eval_metric={', '.join(by_row)} with weights by query, and would abort the process: "
+        "leave it out, and pass custom_metric=xgboost_metric(...); where it comes with xgb_model, train that with "
+        "'disable_default_eval_metric': 1",
     )
 
 
@@ -117,7 +150,8 @@ def xgboost_objective(
         Where labels are clicks: how likely each document of the training set was looked at, or where it was shown, for
         pairwise objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`.
     n_threads : int, optional
-        Threads of the gradient computation; all processors by default. The model does not depend on it.
+        Threads of the gradient computation; by default ``nthread`` of the training, at most all processors. The model
+        does not depend on it.
 
     Returns
     -------
@@ -155,16 +189,18 @@ class XGBoostMetric:
         return f"xgboost_metric({', '.join(map(repr, self.metrics))})"
 
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
+        n_threads = _n_threads(self.n_threads, training(sys._getframe(1), "xgboost"))
+
         def prepare() -> tuple[Queries, np.ndarray]:
             return _queries(self._memo, data), to_numpy(predictions).reshape(-1)
 
         def sums() -> np.ndarray:
             queries, scores = prepare()
-            values = (m.values(queries, scores, n_threads=self.n_threads) for m in self.metrics)
+            values = (m.values(queries, scores, n_threads=n_threads) for m in self.metrics)
             return np.array([m.sums(v, queries.weight_by_query) for m, v in zip(self.metrics, values, strict=True)])
 
         if workers() == 1:
-            means = [m.mean(*prepare(), n_threads=self.n_threads) for m in self.metrics]
+            means = [m.mean(*prepare(), n_threads=n_threads) for m in self.metrics]
         else:
             total = added(agreed(sums, len(predictions), np.zeros((len(self.metrics), 2))))
             means = [m.average(*pair) for m, pair in zip(self.metrics, total.tolist(), strict=True)]
@@ -190,7 +226,7 @@ def xgboost_metric(*metrics: str | Metric, n_threads: int | None = None) -> XGBo
     *metrics : str or Metric
         Such as ``"ndcg@10"``; early stopping looks at the last one unless told otherwise.
     n_threads : int, optional
-        All processors by default.
+        By default ``nthread`` of the training, at most all processors.
 
     Returns
     -------

@@ -9,7 +9,7 @@ from typing import Any
 import ltr_objectives.metrics
 import ltr_objectives.objectives  # noqa: F401 - both first, so that the functions of these names below stay bound
 from ltr_objectives import registry
-from ltr_objectives.errors import LTRError
+from ltr_objectives.errors import LTRError, LTRWarning
 from ltr_objectives.registry import get_metric, get_objective, metrics, objectives
 
 __version__ = "0.1.0"
@@ -20,9 +20,19 @@ _ELSEWHERE = {
     "Metric": "ltr_objectives.metrics.base",
     "Objective": "ltr_objectives.objectives.base",
     "Queries": "ltr_objectives.queries",
+    "Report": "ltr_objectives.diagnostics",
 }
 
-__all__ = ["LTRError", "get_metric", "get_objective", "metrics", "objectives", *_ELSEWHERE, *registry.public_classes()]
+__all__ = [
+    "LTRError",
+    "LTRWarning",
+    "get_metric",
+    "get_objective",
+    "metrics",
+    "objectives",
+    *_ELSEWHERE,
+    *registry.public_classes(),
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The one exception type that bad input and bad parameters raise."""
+"""The one exception type that bad input and bad parameters raise, and the one warning."""
 
 import math
 import numbers
@@ -6,6 +6,10 @@ import numbers
 
 class LTRError(ValueError):
     """Input or a parameter that cannot be right; the message names the argument and says what to do."""
+
+
+class LTRWarning(UserWarning):
+    """A training that is allowed but cannot learn much; the message says why and what to do."""
 
 
 def require(condition: object, message: str) -> None:

@@ -50,6 +50,7 @@ def _sizes(group: ArrayLike) -> np.ndarray:
     if wrong.any():
         at = int(np.argmax(wrong))
         raise LTRError(f"group must hold sizes of at least one document, but query {at} has {sizes[at]:g}")
+    require(sizes.max(initial=0.0) < 2**40, "group must hold sizes, but one has more rows than any data set")
     return sizes.astype(np.int64)
 
 

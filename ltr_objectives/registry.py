@@ -119,7 +119,7 @@ def get_metric(metric: str | Metric | None) -> Metric:
         if not isinstance(metric, Metric):
             raise LTRError(f"metric must be a string such as 'ndcg@10' or a metric object, got {type(metric).__name__}")
         return metric
-    match = re.fullmatch(r"([a-z]+)(?:@([0-9]+))?", metric.strip().lower())
+    match = re.fullmatch(r"([a-z]+)(?:@([0-9]{1,9}))?", metric.strip().lower())
     if not match:
         raise LTRError(f"metric {metric!r} is not of the form name or name@k, such as 'ndcg@10'")
     name, k = match.groups()

@@ -1,12 +1,31 @@
-"""Data for the tests: random queries, ugly lists, and everything in the registry."""
+"""Data for the tests: random queries, everything in the registry, and how many examples the property tests try."""
+
+import os
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from ltr_objectives import registry
 
+SEED = "20240917"
+HOW = {"deadline": None, "database": None, "print_blob": True, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("default", max_examples=300, **HOW)
+settings.register_profile("nightly", max_examples=10_000, **HOW)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
 OBJECTIVES = [example for name in registry.objectives() for example in registry.objective_class(name).examples()]
 METRICS = [example for name in registry.metrics() for example in registry.metric_class(name).examples()]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.hypothesis_seed = config.option.hypothesis_seed or SEED
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    examples, seed = settings.default.max_examples, config.option.hypothesis_seed
+    return f"property tests: {examples} examples each, --hypothesis-seed={seed}"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

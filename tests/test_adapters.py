@@ -191,6 +191,32 @@ def test_xgboost_s_abort_with_weights_becomes_an_error(data):
     )
 
 
+def test_metrics_by_row_with_weights_by_query_become_an_error(data):
+    plain, heavy = dmatrix(*data), dmatrix(*data, np.ones(len(data[2])))
+    ours = xgboost_objective("lambdamart")
+    for metrics in ("rmse", ["ndcg", "mae"], ["mphe", "auc"]):
+        params = {"max_depth": 2, "eval_metric": metrics}
+        for more in ({}, {"objective": "rank:ndcg"}, {"disable_default_eval_metric": 1}):
+            with pytest.raises(LTRError, match=r"eval_metric=.*leave it out, and pass custom_metric"):
+                xgb.train({**params, **more}, plain, 1, obj=ours, evals=[(plain, "learn"), (heavy, "valid")])
+        assert xgb.train(params, heavy, 1, obj=ours).num_boosted_rounds() == 1
+        xgb.train(params, plain, 1, obj=ours, evals=[(plain, "learn")], verbose_eval=False)
+    before = xgb.train({"max_depth": 2}, heavy, 1, obj=ours)
+    with pytest.raises(LTRError, match="disable_default_eval_metric"):
+        xgb.train({"max_depth": 2}, heavy, 1, obj=ours, evals=[(heavy, "valid")], xgb_model=before)
+    off = {"max_depth": 2, "disable_default_eval_metric": 1}
+    before = xgb.train(off, heavy, 1, obj=ours)
+    after = xgb.train(off, heavy, 1, obj=ours, evals=[(heavy, "v")], xgb_model=before, verbose_eval=False)
+    assert after.num_boosted_rounds() == 2
+
+
+def test_xgboost_s_cv_drops_weights_by_query_and_is_refused(data):
+    params, ours = {"max_depth": 2, "disable_default_eval_metric": 1}, xgboost_objective("lambdamart")
+    assert len(xgb.cv(params, dmatrix(*data), 2, nfold=2, obj=ours, custom_metric=xgboost_metric("map"))) == 2
+    with pytest.raises(LTRError, match=r"xgb.cv drops weights by query"):
+        xgb.cv(params, dmatrix(*data, np.ones(len(data[2]))), 2, nfold=2, obj=ours)
+
+
 def test_lightgbm_s_bagging_by_query_is_refused(data):
     X, labels, group = data
     params = {**LGB, "objective": lightgbm_objective("lambdamart"), "bagging_by_query": True, "bagging_fraction": 0.5}

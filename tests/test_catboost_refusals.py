@@ -12,7 +12,7 @@ from catboost import CatBoost, CatBoostError, Pool, cv
 from ltr_objectives.adapters import _catboost_fit, _catboost_passes
 from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
 from ltr_objectives.adapters._catboost_passes import Passes
-from ltr_objectives.errors import LTRError
+from ltr_objectives.errors import LTRError, LTRWarning
 
 ROWS = 1500
 BASE = {
@@ -215,6 +215,7 @@ def test_without_catboost(monkeypatch):
         catboost_metric("ndcg", None)
 
 
+@pytest.mark.filterwarnings("ignore:1500 of 1500 queries give no gradient")
 @pytest.mark.parametrize("bootstrap", [{"bootstrap_type": "MVS"}, {"bootstrap_type": None}], ids=str)
 def test_nothing_to_learn_says_what_to_set(bootstrap):
     """With one row a query no gradient is left."""
@@ -222,9 +223,34 @@ def test_nothing_to_learn_says_what_to_set(bootstrap):
     params = {k: v for k, v in {**BASE, **bootstrap}.items() if v is not None}
     model = CatBoost({**params, "loss_function": catboost_objective("queryrmse", pool)})
     message = r"every gradient is zero.*set bootstrap_type='Bernoulli' or 'No'"
-    with pytest.warns(RuntimeWarning, match=message), pytest.raises(CatBoostError, match="Too few sampling units"):
+    with pytest.warns(LTRWarning, match=message), pytest.raises(CatBoostError, match="Too few sampling units"):
         model.fit(pool)
     assert train(catboost_objective("queryrmse", pool), pool).tree_count_ == 8
+
+
+def test_threads_that_wait_hear_of_an_interrupt(monkeypatch):
+    labels, scores, errors = rich().astype(np.float32), np.zeros(ROWS), []
+    passes = Passes(labels, None, scores, lambda s: np.zeros((len(s), 2)))
+
+    def ask():
+        with pytest.raises(LTRError) as caught:
+            passes.answer(scores[500:], labels[500:], None)
+        errors.append(str(caught.value))
+
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    here, address_of = threading.get_ident(), _catboost_passes.address_of
+
+    def interrupt(view):
+        if threading.get_ident() == here:
+            raise KeyboardInterrupt
+        return address_of(view)
+
+    monkeypatch.setattr(_catboost_passes, "address_of", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        passes.answer(scores[:500], labels[:500], None)
+    waiting.join(5)
+    assert errors == ["the training was interrupted"]
 
 
 # What follows is the second line of defence: the checks of the passes, with those of `fit` switched off.
@@ -238,6 +264,7 @@ def unguarded(monkeypatch):
     monkeypatch.setattr(_catboost_passes, "WAIT_SECONDS", 10.0)
 
 
+@pytest.mark.filterwarnings("ignore:.*queries give no gradient")  # sparse labels
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("labels", [rich, sparse], ids=["rich", "sparse"])
 @pytest.mark.parametrize("what", ["ordered", "categorical", "leafwise", "eval_fraction", "longer", "shorter", "labels"])

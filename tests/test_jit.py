@@ -85,6 +85,7 @@ def test_each_kernel_has_one_compiled_signature(rng):
             for objective in registry.objective_class(name).examples():
                 for threads in (1, 2):
                     objective.gradient_hessian(scores, labels, group, n_threads=threads)
+                objective.report(scores, labels, group)
         for name in registry.metrics():
             for metric in registry.metric_class(name).examples():
                 metric.per_query(scores, labels, group)

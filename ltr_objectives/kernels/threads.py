@@ -9,12 +9,12 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
 
-from ltr_objectives.errors import whole
+from ltr_objectives.errors import is_number, whole
 
 CHUNKS_PER_THREAD = 8
 
@@ -43,6 +43,17 @@ def available_threads() -> int:
     return count
 
 
+def at_most(asked: object) -> int | None:
+    """The threads a training asked for, bounded by :func:`available_threads`; None where it left that open.
+
+    >>> at_most(1), at_most(0), at_most(-1), at_most(None)
+    (1, None, None, None)
+    """
+    if is_number(asked) and asked >= 1:  # type: ignore[operator]
+        return min(int(asked), available_threads())  # type: ignore[call-overload]
+    return None
+
+
 def _pool(threads: int) -> ThreadPoolExecutor:
     with _lock:
         if threads not in _pools:
@@ -66,6 +77,23 @@ def run(kernel: Callable[..., Any], ptr: np.ndarray, arguments: tuple[Any, ...],
         return
     bounds = chunk_bounds(ptr, threads * CHUNKS_PER_THREAD)
     pool = _pool(threads)
-    futures = [pool.submit(kernel, int(a), int(b), *arguments) for a, b in itertools.pairwise(bounds)]
-    for future in futures:
-        future.result()
+    futures: list[Future[Any]] = []
+    try:
+        for a, b in itertools.pairwise(bounds):
+            futures.append(_submit(pool, kernel, int(a), int(b), *arguments))
+        for future in futures:
+            future.result()
+    except BaseException:  # an interrupt too: nobody may write into the arrays once the caller is gone
+        for future in futures:
+            future.cancel()
+        wait(futures)
+        raise
+
+
+def _submit(pool: ThreadPoolExecutor, kernel: Callable[..., Any], *arguments: Any) -> "Future[Any]":
+    try:
+        return pool.submit(kernel, *arguments)
+    except RuntimeError:  # the main thread has ended, and with it every pool, but this thread still trains
+        done: Future[Any] = Future()
+        done.set_result(kernel(*arguments))
+        return done

@@ -26,10 +26,7 @@ def check_gain(gain: object, argument: str = "gain_type") -> None:
 
 def parse_gain(gain: object, argument: str) -> str | tuple[float, ...]:
     """A checked gain, with lists and arrays as tuples."""
-    try:
-        table: Any = as_table(gain)
-    except (TypeError, ValueError):
-        raise LTRError(f"{argument} must be a name or a table of numbers") from None
+    table: Any = as_table(argument, gain)
     check_gain(table, argument)
     return table
 
@@ -80,6 +77,11 @@ def relevant(labels: np.ndarray, threshold: float) -> np.ndarray:
     return (labels > threshold).astype(np.float64)
 
 
-def as_table(value: object) -> object:
+def as_table(argument: str, value: object) -> object:
     """Lists and arrays as tuples, so that a metric stays hashable."""
-    return value if isinstance(value, str) else tuple(float(x) for x in np.ravel(np.asarray(value, np.float64)))
+    if isinstance(value, str):
+        return value
+    try:
+        return tuple(float(x) for x in np.ravel(np.asarray(value, np.float64)))
+    except (TypeError, ValueError, OverflowError):
+        raise LTRError(f"{argument} must be a name or a table of numbers") from None

@@ -50,8 +50,8 @@ class DCG(Metric):
     def __post_init__(self) -> None:
         super().__post_init__()
         for field, check in (("gain_type", gains.check_gain), ("discount_type", gains.check_discount)):
+            object.__setattr__(self, field, gains.as_table(field, getattr(self, field)))
             check(getattr(self, field))
-            object.__setattr__(self, field, gains.as_table(getattr(self, field)))
 
     @classmethod
     def examples(cls) -> tuple[Metric, ...]:
@@ -124,7 +124,7 @@ class NDCG(DCG):
             ranks = np.arange(1, queries.longest + 1)
             discount = np.where(ranks <= self.ideal_k, self.discount(ranks), 0.0)
         best = np.empty(len(queries))
-        run(best_linear, queries.ptr, (queries.ptr, gain, discount, best))
+        run(best_linear, queries.ptr, (queries.ptr, gain, discount, best), 1)
         return np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
 
     def reference(self, labels: np.ndarray) -> float:

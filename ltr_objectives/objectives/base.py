@@ -1,14 +1,17 @@
 """What every objective is: frozen parameters, and a gradient and Hessian for each data set and score vector."""
 
 import abc
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, choice, require
 from ltr_objectives.queries import Queries
+
+if TYPE_CHECKING:
+    from ltr_objectives.diagnostics import Report
 
 
 class Parity(NamedTuple):
@@ -88,6 +91,28 @@ class Objective(abc.ABC):
         Where weights depend on the present ranking they count as constants: the derivative is then the gradient as long
         as no two scores trade places. Scores may be complex, see :mod:`ltr_objectives.objectives.reference`.
         """
+        return None
+
+    @property
+    def inner(self) -> "Objective":
+        """What learns from the labels: this objective itself, or the one that it wraps."""
+        return self
+
+    def with_exact_hessian(self) -> "Objective | None":
+        """This objective with its second derivative as it is, not repaired or replaced; None if there is no such."""
+        if "hessian" not in self.parameters():
+            return self
+        try:
+            return replace(self, hessian="exact")  # type: ignore[call-arg]
+        except LTRError:
+            return None
+
+    def worth(self, queries: Queries) -> np.ndarray:
+        """What each row is worth to this objective: a query whose rows are all worth the same teaches nothing."""
+        return queries.labels
+
+    def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
+        """How many pairs of documents of each query have a weight, int64; None where the loss knows no pairs."""
         return None
 
     @classmethod
@@ -191,6 +216,45 @@ class Objective(abc.ABC):
         """
         queries = Queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
+
+    def report(
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        group: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> "Report":
+        """What can be learned at these scores, and why no more: for a ranking that does not improve.
+
+        Parameters
+        ----------
+        scores, labels, group, weight, qid, n_threads
+            As for :meth:`gradient_hessian`.
+
+        Returns
+        -------
+        Report
+            Queries without gradient by reason, pairs, Hessian entries, gradient norms; ``print`` shows a table, and
+            ``as_dict()`` gives plain numbers.
+
+        Raises
+        ------
+        LTRError
+            For input that cannot be right.
+
+        Examples
+        --------
+        >>> from ltr_objectives import LambdaMART
+        >>> report = LambdaMART().report([0.1, 0.2, 0.3, 0.4, 0.5], [1, 0, 2, 2, 1], group=[2, 2, 1])
+        >>> report.useful, report.useless
+        (1, {'one document': 1, 'all labels equal': 1})
+        """
+        from ltr_objectives.diagnostics import diagnose
+
+        return diagnose(self, Queries(labels, group, qid=qid, weight=weight), scores, n_threads=n_threads)
 
 
 STEP_HESSIANS = ("bounded", "exact")

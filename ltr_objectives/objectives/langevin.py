@@ -85,6 +85,10 @@ class Langevin(Objective):
         inner = self.inner.without_noise()
         return None if inner is None else replace(self, objective=inner, temperature=0.0)
 
+    def with_exact_hessian(self) -> Objective | None:
+        inner = self.inner.with_exact_hessian()
+        return None if inner is None else replace(self, objective=inner)
+
     @property
     def negative_hessian(self) -> bool:
         return self.inner.negative_hessian

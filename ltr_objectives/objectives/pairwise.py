@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ltr_objectives.errors import choice, positive, whole
+from ltr_objectives.kernels.counts import count_pairs
 from ltr_objectives.kernels.pairs import pair_gradients
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import HEAD
@@ -106,6 +107,23 @@ class PairwiseObjective(Objective):
             hess *= 2.0
         elif self.hessian == "ones":
             hess[:] = 1.0
+
+    def worth(self, queries: Queries) -> np.ndarray:
+        return self.terms(queries).gain
+
+    def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray:
+        """Pairs in the ranking by these scores, without noise."""
+        kind, gain, discount, scale, _, _ = terms = self.terms(queries)
+        rows = min(terms.ranks, self.truncation or MANY)
+        neighbors = MANY if self.neighbors == "all" else int(self.neighbors)
+        count = np.zeros(len(queries), np.int64)
+        run(
+            count_pairs,
+            queries.ptr,
+            (queries.ptr, scores, kind, gain, discount, scale, rows, neighbors, count),
+            1,
+        )
+        return count
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         weight = queries.weight_by_query

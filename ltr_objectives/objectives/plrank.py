@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import LTRError, choice, require, whole
+from ltr_objectives.errors import choice, require, whole
 from ltr_objectives.kernels.plackett_luce import VARIATES
 from ltr_objectives.kernels.plrank import EXACT, EXPOSURE, LIKELIHOOD, plrank
 from ltr_objectives.kernels.threads import run
@@ -93,10 +93,7 @@ class PLRank(Objective):
         choice("hessian", self.hessian, HESSIANS)
         choice("variates", self.variates, tuple(VARIATES))
         for field in ("gain", "discount"):
-            try:
-                object.__setattr__(self, field, gains.as_table(getattr(self, field)))
-            except (TypeError, ValueError):
-                raise LTRError(f"{field} must be a name or a table of numbers") from None
+            object.__setattr__(self, field, gains.as_table(field, getattr(self, field)))
         gains.check_gain(self.gain, "gain")
         if isinstance(self.discount, str):
             choice("discount", self.discount, DISCOUNTS)
@@ -142,6 +139,9 @@ class PLRank(Objective):
         """
         return queries.once(("plrank", self.k, self.gain, self.discount, self.normalize), lambda: self._gains(queries))
 
+    def worth(self, queries: Queries) -> np.ndarray:
+        return self._gains(queries)[0]
+
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG(gain_type=self.gain).check_labels(queries.labels)
         gain = np.require(gains.apply_gain(self.gain, queries.labels), np.float64, ["C", "A", "W"])
@@ -150,7 +150,7 @@ class PLRank(Objective):
         best = np.empty(len(queries))
         theta, weights = self.theta(queries.longest), np.zeros(queries.longest)
         weights[: len(theta)] = -np.sort(-theta)
-        run(best_linear, queries.ptr, (queries.ptr, gain, weights, best))
+        run(best_linear, queries.ptr, (queries.ptr, gain, weights, best), 1)
         return gain, np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
 
     def exposure(self, queries: Queries, scores: np.ndarray, **how: Any) -> np.ndarray:

@@ -118,6 +118,9 @@ class StochasticRank(Objective):
     def label_limit(self) -> float | None:
         return get_metric(self.metric).label_limit
 
+    def worth(self, queries: Queries) -> np.ndarray:
+        return get_metric(self.metric).terms(queries).gain
+
     def fill(
         self,
         queries: Queries,

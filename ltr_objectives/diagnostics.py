@@ -1,0 +1,196 @@
+"""Why a ranking does not learn: which queries give no gradient, and what the gradients are like."""
+
+import warnings
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_objectives.errors import LTRWarning
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries
+
+SETTLED = 1e-6  # of the gradient at tied scores: the leaves of such a query move by nothing that counts
+
+ONE_DOCUMENT = "one document"
+NO_WEIGHT = "weight zero"
+EQUAL_LABELS = "all labels equal"
+NOTHING_RELEVANT = "nothing relevant"
+EQUAL_WORTH = "all equally relevant"
+SATURATED = "scores settled"
+OTHER = "gradient zero"
+REASONS = {
+    ONE_DOCUMENT: "nothing to order",
+    NO_WEIGHT: "every row has weight 0",
+    EQUAL_LABELS: "no order is better than another",
+    NOTHING_RELEVANT: "labels differ, but none has a gain above 0: see threshold and gains of the metric",
+    EQUAL_WORTH: "labels differ, but all have the same gain: see threshold and gains of the metric",
+    SATURATED: f"the gradient is below {SETTLED:g} of that at tied scores: in the right order, or too far apart",
+    OTHER: "at these scores, for example beyond the cutoff",
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an objective can learn from a data set at given scores; made by ``objective.report(...)``.
+
+    Parameters
+    ----------
+    objective : str
+        With its parameters.
+    queries, rows : int
+        Size of the data set.
+    useful : int
+        Queries that give a gradient.
+    useless : dict of str to int
+        The other queries by reason.
+    pairs : int or None
+        Pairs of documents with a weight, in the ranking by these scores; None where the loss knows no pairs.
+    hessian_zero : int
+        Rows of useful queries whose Hessian is exactly zero.
+    hessian_repaired : int or None
+        Rows whose exact second derivative is negative and was made not negative; None where it is not known.
+    hessian_negative : int
+        Rows whose Hessian is negative as it is given to the libraries.
+    hessian_sum : float
+        What limits such as ``min_child_weight`` and ``min_sum_hessian_in_leaf`` are compared with, over all rows.
+    gradient_norm : float
+        Euclidean norm over all rows.
+    query_norms : tuple of three floats
+        Smallest, median and largest norm of the gradient of a useful query.
+
+    Examples
+    --------
+    >>> from ltr_objectives import LambdaMART
+    >>> print(LambdaMART("mrr").report([0.0, 0.0, 1.0], [1, 0, 1], group=[2, 1]))
+    LambdaMART(metric=MRR(k=None, ties='average', empty=0.0, query_weights='mean', threshold=0.0), ...)
+    queries                2, rows 3
+      useful               1 (50 %)
+      one document         1 (50 %): nothing to order
+    pairs with weight      1
+    Hessian                sum 0.25; 0 zero, 0 negative, 0 repaired
+    gradient norm          0.3536; by useful query 0.3536, 0.3536, 0.3536 (smallest, median, largest)
+    """
+
+    objective: str
+    queries: int
+    rows: int
+    useful: int
+    useless: dict[str, int]
+    pairs: int | None
+    hessian_zero: int
+    hessian_repaired: int | None
+    hessian_negative: int
+    hessian_sum: float
+    gradient_norm: float
+    query_norms: tuple[float, float, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        def share(n: int) -> str:
+            return f"{n} ({100 * n / self.queries:.0f} %)"
+
+        low, middle, high = self.query_norms
+        repaired = "unknown" if self.hessian_repaired is None else self.hessian_repaired
+        lines = [
+            ("queries", f"{self.queries}, rows {self.rows}"),
+            ("  useful", share(self.useful)),
+            *((f"  {reason}", f"{share(n)}: {REASONS[reason]}") for reason, n in self.useless.items()),
+            ("pairs with weight", "-" if self.pairs is None else str(self.pairs)),
+            ("Hessian", f"sum {self.hessian_sum:.4g}; {self.hessian_zero} zero, {self.hessian_negative} negative, "
+                        f"{repaired} repaired"),
+            ("gradient norm", f"{self.gradient_norm:.4g}; by useful query {low:.4g}, {middle:.4g}, {high:.4g} "
+                              "(smallest, median, largest)"),
+        ]  # fmt: skip
+        return "\n".join([self.objective, *(f"{name:22} {value}" for name, value in lines)])
+
+
+def _by_query(ufunc: np.ufunc, values: np.ndarray, queries: Queries) -> np.ndarray:
+    found: np.ndarray = ufunc.reduceat(values, queries.ptr[:-1])
+    return found
+
+
+def _spread(values: np.ndarray, queries: Queries) -> np.ndarray:
+    """Whether each query has different values; without a difference, which may overflow."""
+    return _by_query(np.maximum, values, queries) > _by_query(np.minimum, values, queries)
+
+
+def _largest(grad: np.ndarray, queries: Queries) -> np.ndarray:
+    """The largest absolute gradient of each query."""
+    return _by_query(np.maximum, np.abs(grad), queries)
+
+
+def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
+    """Queries without gradient by reason; each counts for the first reason that holds."""
+    worth = objective.worth(queries)
+    weight = objective.row_weight(queries)
+    heavy = np.ones(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) > 0
+    holds = {
+        ONE_DOCUMENT: np.diff(queries.ptr) == 1,
+        NO_WEIGHT: ~heavy,
+        EQUAL_LABELS: ~_spread(queries.labels, queries),
+        NOTHING_RELEVANT: ~(_by_query(np.maximum, worth, queries) > 0) & ~(_by_query(np.minimum, worth, queries) < 0),
+        EQUAL_WORTH: ~_spread(worth, queries),
+        SATURATED: tied > 0,
+        OTHER: np.ones(len(queries), bool),
+    }
+    left = now <= SETTLED * tied
+    counts = {}
+    for reason, which in holds.items():
+        counts[reason] = int((left & which).sum())
+        left &= ~which
+    return {reason: n for reason, n in counts.items() if n}
+
+
+def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
+    """As :meth:`Objective.report`, on a data set already validated; costs three computations of the gradient."""
+    s = queries.check_scores(scores)
+    learner = objective.inner
+    grad, hess = learner.compute(queries, s, n_threads=n_threads)
+    now = _largest(grad, queries)
+    tied = _largest(learner.compute(queries, np.zeros(queries.rows), n_threads=n_threads)[0], queries)
+    useless = _reasons(learner, queries, now, tied)
+    useful = now > SETTLED * tied
+    exact = learner.with_exact_hessian()
+    negative = None if exact is None else exact.compute(queries, s, n_threads=n_threads)[1] < 0
+    pairs = learner.pair_counts(queries, s)
+    largest = now.max()
+    scaled = grad / largest if largest > 0 else grad  # squares of the largest gradients overflow
+    norms = largest * np.sqrt(_by_query(np.add, scaled * scaled, queries))
+    of_useful = norms[useful] if useful.any() else np.zeros(1)
+    low, middle, high = of_useful.min(), np.median(of_useful), of_useful.max()
+    return Report(
+        objective=repr(objective),
+        queries=len(queries),
+        rows=queries.rows,
+        useful=int(useful.sum()),
+        useless=useless,
+        pairs=None if pairs is None else int(pairs.sum()),
+        hessian_zero=int(((hess == 0) & np.repeat(useful, np.diff(queries.ptr))).sum()),
+        hessian_repaired=None if negative is None else int((negative & (hess >= 0)).sum()),
+        hessian_negative=int((hess < 0).sum()),
+        hessian_sum=float(hess.sum()),
+        gradient_norm=float(largest * np.linalg.norm(scaled)),
+        query_norms=(float(low), float(middle), float(high)),
+    )
+
+
+def warn_if_useless(objective: Objective, queries: Queries, scores: np.ndarray, grad: np.ndarray) -> None:
+    """Warn where more than half of the queries give no gradient; ``grad`` is what ``objective`` gave."""
+    if objective.inner is not objective:
+        grad, _ = objective.inner.compute(queries, scores)
+    without = int((_largest(grad, queries) == 0).sum())
+    if 2 * without <= len(queries):
+        return
+    useless = diagnose(objective, queries, scores).useless
+    reasons = "; ".join(f"{n} {reason}" for reason, n in useless.items())
+    warnings.warn(
+        f"{without} of {len(queries)} queries give no gradient, so that nothing is learned from them ({reasons}): "
+        "see objective.report(scores, labels, group)",
+        LTRWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,41 @@
+"""An objective that notes which threads compute it, for the tests."""
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ltr_objectives.kernels.threads import run
+from ltr_objectives.objectives.base import Objective
+
+SEEN: set[int] = set()
+
+
+def _note(first, last, ptr, scores, labels, grad):
+    SEEN.add(threading.get_ident())
+    time.sleep(0.002)  # so that every thread of a pool gets a chunk
+    rows = slice(ptr[first], ptr[last])
+    grad[rows] = scores[rows] - labels[rows]
+
+
+@dataclass(frozen=True)
+class Recording(Objective):
+    """Squared error; the threads that compute it are found in ``SEEN``."""
+
+    name: ClassVar[str] = "recording"
+
+    def fill(self, queries, scores, grad, hess, *, iteration, n_threads):
+        run(_note, queries.ptr, (queries.ptr, scores, queries.labels, grad), n_threads)
+        hess[:] = 1.0
+
+    def reference(self, scores, labels):
+        return scores - labels, np.ones(len(scores))
+
+
+def threads_of(work) -> int:
+    """How many threads computed gradients during ``work()``."""
+    SEEN.clear()
+    work()
+    return len(SEEN)

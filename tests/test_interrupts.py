@@ -1,0 +1,86 @@
+"""Ctrl-C in the middle of a boosting round: the process lives on, and the next training gives the same bytes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from trainings import LIBRARIES
+
+HERE = Path(__file__).parent
+SCRIPT = """
+import os, signal, sys, threading, time
+import numpy as np
+from ltr_objectives.adapters import _catboost_passes
+from ltr_objectives.objectives import pairwise
+from trainings import small_data, train
+
+_catboost_passes.WAIT_SECONDS = 1e6  # a thread that waits for one that is gone would hang, and the test with it
+LIBRARY, DATA = sys.argv[1], small_data(300)
+
+def run(**how):
+    return train(LIBRARY, "lambdamart", threads=2, data=DATA, **how)
+
+def ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
+
+def interrupted(work):
+    try:
+        work()
+    except KeyboardInterrupt:
+        return True
+    except Exception as error:  # CatBoost wraps what comes out of a user-defined objective
+        assert type(error).__name__ == "CatBoostError", error
+        return "KeyboardInterrupt" in str(error) or "interrupted" in str(error)
+    return False
+
+expected = run()
+
+# inside our kernel
+real, calls = pairwise.pair_gradients, 0
+
+def kernel(*arguments):
+    global calls
+    calls += 1
+    if calls == WHEN:
+        ctrl_c()
+        time.sleep(0.1)
+    real(*arguments)
+
+pairwise.pair_gradients = kernel
+for WHEN in (1, 20, 40):  # at the start of the training, in a later round
+    calls = 0
+    assert interrupted(lambda: run(rounds=500))
+    assert run() == expected
+pairwise.pair_gradients = real
+
+# anywhere in a round, mostly inside the library
+def soon(iteration):
+    if iteration == 2:
+        threading.Timer(DELAY, ctrl_c).start()
+
+for DELAY in (0.0, 0.001, 0.003, 0.007, 0.02):
+    assert interrupted(lambda: run(rounds=100_000, after=soon))
+    assert run() == expected
+
+# inside a callback
+def now(iteration):
+    if iteration == 2:
+        ctrl_c()
+        time.sleep(1)
+
+assert interrupted(lambda: run(rounds=500, after=now))
+assert run() == expected
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to oneself")
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_next_training_is_right(library, tmp_path):
+    script = tmp_path / "interrupted.py"
+    script.write_text(SCRIPT)
+    path = os.pathsep.join([str(HERE), str(HERE.parent)])
+    done = subprocess.run([sys.executable, script, library], cwd=tmp_path, timeout=120, text=True,
+                          capture_output=True, env={**os.environ, "PYTHONPATH": path})  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,62 @@
+"""Every row of docs/refused.md: the call raises LTRError, with these words."""
+
+import re
+from pathlib import Path
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from catboost import CatBoost, Pool
+
+import ltr_objectives
+from ltr_objectives import LTRError, adapters
+
+PAGE = Path(__file__).parents[1] / "docs" / "refused.md"
+TEXT = PAGE.read_text() if PAGE.exists() else ""
+ROWS = re.findall(r"^\| ([^|]+) \| `([^|]+)` \| ([^|]+) \| [^|]+ \|$", TEXT, re.M)
+
+group, qid = [4] * 30, np.repeat(np.arange(30), 4)
+rng = np.random.default_rng(0)
+X, y, scores = rng.normal(size=(120, 3)), rng.integers(0, 3, 120).astype(float), rng.normal(size=120)
+dtrain, heavy, pool = (
+    xgb.DMatrix(X, y, qid=qid),
+    xgb.DMatrix(X, y, qid=qid, weight=np.ones(30)),
+    Pool(X, y, group_id=qid),
+)
+
+
+def xgb_train(data, objective="lambdamart", evals=False, **params):
+    evaluated = [(data, "learn")] if evals else []
+    return xgb.train({"nthread": 1, **params}, data, 1, obj=adapters.xgboost_objective(objective), evals=evaluated)
+
+
+def lgb_train(data, objective="lambdamart", **params):
+    params |= {"objective": adapters.lightgbm_objective(objective), "verbose": -1, "num_threads": 1}
+    return lgb.train(params, data, 1)
+
+
+def cat_train(fit_on=pool, **params):
+    like = Pool(X, y, group_id=qid) if fit_on is pool or fit_on.get_cat_feature_indices() == [] else fit_on
+    loss = adapters.catboost_objective("lambdamart", like)
+    base = {"loss_function": loss, "eval_metric": "NDCG", "iterations": 1, "verbose": 0, "allow_writing_files": False}
+    return CatBoost({**base, **params}).fit(fit_on)
+
+
+NAMES = {
+    **globals(),
+    **{name: getattr(ltr_objectives, name) for name in ltr_objectives.__all__},
+    **{name: getattr(adapters, name) for name in adapters.__all__ if "_" in name},
+}
+
+
+@pytest.mark.skipif(not TEXT, reason="the tests run beside an unpacked wheel")
+def test_every_row_of_the_tables_is_found():
+    assert len(ROWS) == sum(line.startswith("| ") for line in TEXT.splitlines()) - TEXT.count("| argument |") > 60
+
+
+@pytest.mark.parametrize(("argument", "call", "message"), ROWS, ids=[call for _, call, _ in ROWS])
+def test_the_call_is_refused(argument, call, message):
+    with pytest.raises(LTRError) as caught:
+        eval(call, dict(NAMES))
+    assert message in str(caught.value)

@@ -1,0 +1,187 @@
+"""Reports of what can be learned, against counts by hand and by definition; and the warnings of a training."""
+
+import json
+import warnings
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from catboost import CatBoost, Pool
+from generated import labels_for
+from trainings import LIBRARIES, train
+
+from ltr_objectives import (
+    LambdaMART,
+    LTRError,
+    LTRWarning,
+    PLRank,
+    QueryRMSE,
+    RankNet,
+    StochasticRank,
+    YetiRank,
+    adapters,
+)
+from ltr_objectives.metrics.cascade import MRR
+from ltr_objectives.objectives.langevin import Langevin
+
+EVERY_REASON = {
+    "one document": ([0.0], [1], 1.0),
+    "weight zero": ([0.0, 1.0], [0, 1], 0.0),
+    "all labels equal": ([0.0, 1.0, 2.0], [2, 2, 2], 1.0),
+    "nothing relevant": ([0.0, 1.0], [0, 1], 1.0),
+    "all equally relevant": ([0.0, 1.0], [2, 3], 1.0),
+    "scores settled": ([40.0, 0.0], [2, 0], 1.0),
+    "useful": ([0.0, 0.0], [0, 2], 1.0),
+}
+
+
+def lists(names):
+    chosen = [EVERY_REASON[name] for name in names]
+    scores, labels = (np.concatenate([c[i] for c in chosen]) for i in (0, 1))
+    return scores, labels, [len(c[1]) for c in chosen], [c[2] for c in chosen]
+
+
+def test_each_reason_is_told():
+    report = LambdaMART(MRR(threshold=1.0)).report(*lists(EVERY_REASON))
+    assert report.useless == {reason: 1 for reason in EVERY_REASON if reason != "useful"}
+    assert (report.queries, report.useful, report.rows) == (7, 1, 14)
+    for reason in EVERY_REASON:
+        assert reason in str(report)
+    gap = LambdaMART("ndcg@1").report([0.0, 0.0, 0.0], [2, 2, 0], [3])
+    assert gap.useless == {}
+    beyond = LambdaMART("ndcg@1", truncation=1).report([3.0, 2.0, 1.0, 0.0], [1, 1, 1, 0], [4])
+    assert (beyond.useful, beyond.pairs) == (1, 1)
+
+
+def test_a_report_is_plain_numbers(any_objective, rng):
+    group = rng.integers(1, 9, 30)
+    labels = labels_for(any_objective.label_limit, rng, int(group.sum()))
+    scores = rng.normal(size=len(labels))
+    report = any_objective.report(scores, labels, group)
+    again = any_objective.report(scores, labels, qid=np.repeat(np.arange(30), group), n_threads=1)
+    assert report == again
+    assert json.loads(json.dumps(report.as_dict()))["useful"] == report.useful
+    assert report.useful + sum(report.useless.values()) == report.queries == 30
+    assert report.useless["one document"] == (group == 1).sum()
+    assert str(report).startswith(type(any_objective).__name__)
+    grad, hess = any_objective.inner.gradient_hessian(scores, labels, group)
+    assert report.gradient_norm == pytest.approx(np.linalg.norm(grad))
+    assert report.hessian_sum == pytest.approx(hess.sum())
+    assert report.hessian_negative == (hess < 0).sum()
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [LambdaMART("ndcg@3"), LambdaMART("map"), LambdaMART("err"), LambdaMART("mrr", truncation=2), RankNet(truncation=3),
+     YetiRank(noise=None)],
+    ids=repr,
+)  # fmt: skip
+def test_pairs_are_those_of_the_definition(objective, rng):
+    for _ in range(20):
+        n = int(rng.integers(2, 9))
+        scores, labels = rng.permutation(n).astype(float), rng.integers(0, 4, n).astype(float)
+        ranked = labels[np.argsort(-scores)]
+        d, e = np.triu_indices(n, 1)
+        near = (e - d <= (n if objective.neighbors == "all" else objective.neighbors)) & (
+            d < (objective.truncation or n)
+        )
+        weights = objective.pair_weights(ranked)[d, e] * (ranked[d] != ranked[e])
+        assert objective.report(scores, labels, [n]).pairs == (weights[near] > 1e-15).sum()
+    assert QueryRMSE().report([0.0, 1.0], [1, 0], [2]).pairs is None
+
+
+@pytest.mark.parametrize("make", [PLRank, StochasticRank])
+def test_repaired_hessians_are_counted(make, rng):
+    group = rng.integers(1, 20, 30)
+    data = rng.normal(size=group.sum()), rng.integers(0, 3, group.sum()), group
+    exact = make(hessian="exact").gradient_hessian(*data)[1]
+    assert (exact < 0).any()
+    report = make(hessian="exact").report(*data)
+    assert (report.hessian_negative, report.hessian_repaired) == ((exact < 0).sum(), 0)
+    for policy in ("absolute", "clipped"):
+        report = make(hessian=policy).report(*data)
+        assert (report.hessian_negative, report.hessian_repaired) == (0, (exact < 0).sum())
+    assert make(hessian="clipped").report(*data).hessian_zero >= (exact < 0).sum() - (group == 1).sum()
+
+
+def test_noise_of_a_wrapper_does_not_hide_useless_queries():
+    report = Langevin("lambdamart", temperature=1.0).report([0.0, 0.0], [1, 1], [2])
+    assert report.useless == {"all labels equal": 1}
+    data = xgb.DMatrix(np.ones((4, 1)), [1, 1, 1, 1], qid=[0, 0, 1, 1])
+    with pytest.warns(LTRWarning, match="2 of 2 queries give no gradient"):
+        adapters.xgboost_objective(Langevin("lambdamart", temperature=1.0))(np.zeros(4), data)
+
+
+def test_bad_input_is_refused_and_the_largest_scores_are_fine():
+    with pytest.raises(LTRError, match="scores must be finite"):
+        LambdaMART().report([np.nan, 0.0], [0, 1], [2])
+    report = QueryRMSE().report([1e300, -1e300, 0.0], [0, 1, 2], [3])
+    assert np.isfinite(report.gradient_norm)
+
+
+def mostly_useless(useless):
+    """Ten queries of six, of which some have equal labels."""
+    rng = np.random.default_rng(0)
+    y = np.tile([0.0, 0.0, 1.0, 0.0, 2.0, 1.0], 10)
+    y[: 6 * useless] = 1.0
+    return rng.normal(size=(60, 2)), y, np.repeat(np.arange(10), 6)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_training_warns_once_where_most_queries_are_useless(library):
+    message = r"6 of 10 queries give no gradient.*\(6 all labels equal\).*objective.report"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        train(library, "lambdamart", data=mostly_useless(6))
+    assert len(caught) == 1
+    with pytest.warns(LTRWarning, match=message):
+        train(library, "lambdamart", data=mostly_useless(6))
+    train(library, "lambdamart", data=mostly_useless(5))  # warnings are errors here
+
+
+def test_an_object_warns_once_for_a_data_set():
+    X, y, qid = mostly_useless(9)
+    obj = adapters.xgboost_objective("lambdamart")
+    data = xgb.DMatrix(X, y, qid=qid)
+    params = {"max_depth": 2, "min_child_weight": 0, "nthread": 1}
+    with pytest.warns(LTRWarning, match="9 of 10"):
+        xgb.train(params, data, 3, obj=obj)
+    xgb.train(params, data, 3, obj=obj)
+    pool = Pool(X, y, group_id=qid)
+    loss = adapters.catboost_objective("lambdamart", pool)
+    params = {"loss_function": loss, "eval_metric": "NDCG", "iterations": 2, "verbose": 0, "thread_count": 1}
+    with pytest.warns(LTRWarning, match="9 of 10"):
+        CatBoost({**params, "allow_writing_files": False}).fit(pool)
+    CatBoost({**params, "allow_writing_files": False}).fit(pool)
+
+
+def test_limits_that_forbid_every_split_are_told():
+    X, y, qid = mostly_useless(0)
+    data = xgb.DMatrix(X, y, qid=qid)
+    total = float(LambdaMART("mrr").gradient_hessian(np.full(60, 0.5), y, qid=qid)[1].sum())
+    message = r"min_child_weight=7 forbids every split, since the Hessian of all rows together is"
+    assert total < 14
+    for params in ({}, {"booster": "dart"}):
+        with pytest.warns(LTRWarning, match=message):
+            booster = xgb.train({"min_child_weight": 7, "nthread": 1, **params}, data, 2,
+                                obj=adapters.xgboost_objective("lambdamart:mrr"))  # fmt: skip
+        assert np.ptp(booster.predict(data)) == 0
+    least = total / 2.01
+    xgb.train({"min_child_weight": least, "nthread": 1}, data, 2, obj=adapters.xgboost_objective("lambdamart:mrr"))
+    base = {"verbose": -1, "num_threads": 1, "metric": "None"}
+    for name in lgb.basic._ConfigAliases.get("min_sum_hessian_in_leaf"):
+        params = {**base, "objective": adapters.lightgbm_objective("lambdamart:mrr"), name: 7}
+        with pytest.warns(LTRWarning, match=f"{name}=7 forbids every split"):
+            model = lgb.train(params, lgb.Dataset(X, y, group=[6] * 10), 2)
+        assert np.ptp(model.predict(X)) == 0
+
+
+@pytest.mark.parametrize("objective", [PLRank(hessian="exact"), StochasticRank(hessian="exact")], ids=repr)
+def test_negative_hessians_are_refused(objective, rng):
+    X, y, qid = mostly_useless(0)
+    message = "negative second derivatives.*choose another hessian="
+    with pytest.raises(LTRError, match=message):
+        adapters.xgboost_objective(objective)(rng.normal(size=60), xgb.DMatrix(X, y, qid=qid))
+    with pytest.raises(LTRError, match=message):
+        adapters.lightgbm_objective(objective)(y, rng.normal(size=60), None, [6] * 10)
