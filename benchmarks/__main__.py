@@ -8,6 +8,8 @@ from benchmarks.compare import compare
 from benchmarks.demo import demo
 from benchmarks.kernels import kernels
 from benchmarks.quality import quality
+from benchmarks.scaling import scaling
+from benchmarks.startup import startup
 from benchmarks.training import training
 
 # OpenMP threads that spin while they wait take the processors from whoever works, on a busy machine for many times as
@@ -24,6 +26,8 @@ app.command()(compare)
 app.command()(demo)
 app.command()(kernels)
 app.command()(quality)
+app.command()(scaling)
+app.command()(startup)
 app.command()(training)
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.datasets import RankingData
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, Terms
 from ltr_objectives.queries import Queries
 
 Report = Callable[[float], None]  # called after each tree with the first vali metric
@@ -48,6 +48,12 @@ class Watch(Metric):
         self.bests[0] += better
         self.report(self.curves[str(self.metrics[0])][-1])
         return float(self.bests[0])
+
+    def terms(self, queries: Queries) -> Terms:
+        """As the first metric's; all of them check the labels."""
+        for metric in self.metrics:
+            metric.terms(queries)
+        return self.metrics[0].terms(queries)
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         """As the first metric's."""

@@ -180,7 +180,12 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
 
 
 def warn_if_useless(objective: Objective, queries: Queries, scores: np.ndarray, grad: np.ndarray) -> None:
-    """Warn where more than half of the queries give no gradient; ``grad`` is what ``objective`` gave."""
+    """Warn where more than half of the queries give no gradient; ``grad`` is what ``objective`` gave.
+
+    Not of clicks, where queries without any are usual.
+    """
+    if queries.propensity is not None or queries.position is not None:
+        return
     if objective.inner is not objective:
         grad, _ = objective.inner.compute(queries, scores)
     without = int((_largest(grad, queries) == 0).sum())

@@ -6,6 +6,7 @@ import pytest
 import xgboost as xgb
 from catboost import CatBoost, Pool
 from recording import Recording, threads_of
+from sklearn.model_selection import GroupKFold
 
 from ltr_objectives import adapters
 from ltr_objectives.kernels import threads
@@ -86,7 +87,7 @@ def test_other_ways_to_train():
     assert threads_of(lambda: light.update(fobj=adapters.lightgbm_objective(Recording()))) == 3
     params = {"objective": adapters.lightgbm_objective(Recording()), "num_threads": 2, "verbose": -1, "metric": "None"}
     folds = lgb.Dataset(X, Y, group=GROUP)
-    cv = {"feval": adapters.lightgbm_metric("map"), "stratified": False, "nfold": 2}
+    cv = {"feval": adapters.lightgbm_metric("map"), "folds": GroupKFold(2).split(X, groups=QID)}
     assert threads_of(lambda: lgb.cv(params, folds, 2, **cv)) == 2
 
 

@@ -1,0 +1,84 @@
+"""``python -m benchmarks scaling``: how time and memory of an iteration grow with rows, list length and threads."""
+
+import json
+import resource
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from typer import Option
+
+from benchmarks.iteration import seconds
+from benchmarks.tables import versions
+from ltr_objectives.datasets import MSLR_SHARES
+from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_objective
+
+KIB = 1024  # what ru_maxrss counts in on Linux
+
+
+def lists(queries: int, mean: float = 120.0) -> np.ndarray:
+    """Lengths of generated lists, as in :func:`ltr_objectives.datasets.make_ranking`."""
+    lengths = np.random.default_rng(0).lognormal(np.log(mean) - 0.18, 0.6, queries)
+    return np.maximum(np.rint(lengths), 1).astype(np.int64)
+
+
+def measure(objective: str, group: np.ndarray, threads: int, rounds: int) -> tuple[float, float]:
+    """Least seconds of an iteration, and bytes a row by which the first raises the memory of the process."""
+    rng = np.random.default_rng(0)
+    rows = int(group.sum())
+    labels = rng.choice(len(MSLR_SHARES), rows, p=MSLR_SHARES).astype(np.float32)
+    scores = rng.standard_normal(rows)
+    made = get_objective(objective)
+    made.gradient_hessian(scores[: group[0]], labels[: group[0]], group[:1])  # compiles
+    queries = Queries(labels, group)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    made.compute(queries, scores, n_threads=threads)
+    growth = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * KIB / rows
+    return min(seconds(lambda: made.compute(queries, scores, n_threads=threads)) for _ in range(rounds)), growth
+
+
+def apart(*arguments: Any) -> tuple[float, float]:
+    """The same in a process of its own, whose memory nothing else has raised."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(measure, arguments)
+
+
+def scaling(
+    objectives: Annotated[str, Option(help="Ours.")] = "lambdamart:ndcg;truncation=30,lambdamart,yetiloss,plrank",
+    rows: Annotated[str, Option(help="About so many.")] = "70000,230000,700000,2300000",
+    longest: Annotated[int, Option(min=1000, help="Documents of one single list, at truncation 30.")] = 100_000,
+    rounds: Annotated[int, Option(min=1, help="The least time counts.")] = 5,
+    threads: Annotated[int, Option(min=1)] = 2,
+    out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
+) -> None:
+    """Time of an iteration by rows, with one thread and with all, its memory, and a single long list."""
+    console = Console()
+    table = Table("objective", "rows", "ms", "times linear", f"1 thread / {threads} threads", "bytes a row")
+    results: list[dict[str, Any]] = []
+    sizes = [int(n) for n in rows.split(",")]
+    names = [name.strip() for name in objectives.split(",")]
+    for name, size in track([(n, s) for n in names for s in sizes], console=console, transient=True):
+        group = lists(size // 118)
+        (time, growth), (one, _) = apart(name, group, threads, rounds), apart(name, group, 1, rounds)
+        per_row = time / group.sum()
+        first = next((r for r in results if r["objective"] == name), None)
+        results.append({"objective": name, "rows": int(group.sum()), "seconds": time, "one_thread": one,
+                        "linear": per_row / first["per_row"] if first else 1.0, "per_row": per_row,
+                        "bytes_a_row": growth})  # fmt: skip
+        r = results[-1]
+        table.add_row(
+            name, f"{r['rows']:,}", f"{1e3 * time:.1f}", f"{r['linear']:.2f}", f"{one / time:.2f}", f"{growth:.0f}"
+        )
+    console.print(table)
+    time, growth = apart("lambdamart:ndcg;truncation=30", np.array([longest]), threads, rounds)
+    console.print(f"one list of {longest:,} documents, truncation 30: {1e3 * time:.1f} ms, {growth:.0f} bytes a row")
+    out.mkdir(parents=True, exist_ok=True)
+    document = {"threads": threads, "versions": versions(), "results": results,
+                "long_list": {"rows": longest, "seconds": time, "bytes_a_row": growth}}  # fmt: skip
+    (out / "scaling.json").write_text(json.dumps(document, indent=1))
+    console.print(f"written: {out / 'scaling.json'}")

@@ -1,0 +1,55 @@
+"""``python -m benchmarks startup``: seconds until a new process has imported the package and its first gradient."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from typer import Option
+
+from benchmarks.tables import versions
+from ltr_objectives.registry import objectives
+
+IMPORT = "import time; t = time.perf_counter(); import ltr_objectives; print(time.perf_counter() - t)"
+FIRST = (
+    "import time; t = time.perf_counter(); import ltr_objectives; "
+    "ltr_objectives.get_objective({name!r}).gradient_hessian([0.1, 0.2, 0.3], [1, 0, 2], [3]); "
+    "print(time.perf_counter() - t)"
+)
+
+
+def run(code: str, cache: str | None = None) -> float:
+    """What a new process prints; its machine code is kept in ``cache``."""
+    environment = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def startup(
+    only: Annotated[str, Option(help="Only objectives that contain this text.")] = "",
+    rounds: Annotated[int, Option(min=1, help="The least time counts.")] = 3,
+    out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
+) -> None:
+    """Time the import, and each objective's first gradient in a new process, with and without compiled code on disk."""
+    console = Console()
+    imported = min(run(IMPORT) for _ in range(rounds))
+    console.print(f"import ltr_objectives: {imported:.3f} s")
+    table = Table("objective", "first gradient, s", "compiling first, s")
+    results = []
+    for name in track([o for o in objectives() if only in o], console=console, transient=True):
+        with tempfile.TemporaryDirectory() as cache:
+            cold = run(FIRST.format(name=name), cache)
+            warm = min(run(FIRST.format(name=name), cache) for _ in range(rounds))
+        results.append({"objective": name, "warm": warm, "cold": cold})
+        table.add_row(name, f"{warm:.2f}", f"{cold:.2f}")
+    console.print(table)
+    out.mkdir(parents=True, exist_ok=True)
+    document = {"import": imported, "versions": versions(), "results": results}
+    (out / "startup.json").write_text(json.dumps(document, indent=1))
+    console.print(f"written: {out / 'startup.json'}")
