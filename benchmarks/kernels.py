@@ -1,6 +1,7 @@
 """``python -m benchmarks kernels``: time of an iteration's gradients, the libraries' own against ours, in turn."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -79,7 +80,8 @@ CASES = (
          _native("catboost", "StochasticRank:metric=MRR;num_estimations=1"), 3, THIRD),
     Case("StochasticRank ERR", "stochasticrank:err", "CatBoost StochasticRank",
          _native("catboost", "StochasticRank:metric=ERR;num_estimations=1"), 60, THIRD),
-    Case("PL-Rank, 10 ranks, 200 rankings", "plrank:hessian=exact", "PL-Rank-3 in NumPy", _plrank, 100, FEW),
+    Case("PL-Rank, 10 ranks, 200 rankings", "plrank:hessian=absolute", "PL-Rank-3 in NumPy", _plrank, 100, FEW),
+    Case("XE-NDCG", "xendcg", "LightGBM rank_xendcg", _native("lightgbm", "rank_xendcg"), 3),
     Case("evaluate NDCG@10", "ndcg@10", "LightGBM's metric", lambda d, t, n: iteration.native_metric(d, t), 2),
     Case("evaluate NDCG@10", "ndcg@10", "scikit-learn's ndcg_score", lambda d, t, n: iteration.sklearn_metric(d), 100),
 )  # fmt: skip
@@ -98,7 +100,7 @@ def kernels(
     A native objective's time is that of an iteration with trees of one split of four features, less the same with
     squared error. For slow references a part of the queries is used, for both.
     """
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 120)
     data = make_ranking(queries, seed=0)
     parts = {share: data.select(np.arange(max(1, round(queries * share)))) for share in {c.share for c in CASES}}
     console.print(f"{data!r}, {threads} threads")

@@ -2,6 +2,7 @@
 
 import json
 import resource
+import sys
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,7 +58,7 @@ def scaling(
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
     """Time of an iteration by rows, with one thread and with all, its memory, and a single long list."""
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 120)
     table = Table("objective", "rows", "ms", "times linear", f"1 thread / {threads} threads", "bytes a row")
     results: list[dict[str, Any]] = []
     sizes = [int(n) for n in rows.split(",")]

@@ -37,7 +37,7 @@ def startup(
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
     """Time the import, and each objective's first gradient in a new process, with and without compiled code on disk."""
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 120)
     imported = min(run(IMPORT) for _ in range(rounds))
     console.print(f"import ltr_objectives: {imported:.3f} s")
     table = Table("objective", "first gradient, s", "compiling first, s")

@@ -1,0 +1,70 @@
+"""The benchmarks of speed run on small data and write down what they measured."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from benchmarks.__main__ import app
+from benchmarks.kernels import CASES
+from benchmarks.plrank_numpy import plrank_numpy
+from ltr_objectives import PLRank
+from ltr_objectives.registry import get_metric, get_objective
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("only", ["XGBoost", "CatBoost YetiRank:mode=MRR", "our NDCG", "in NumPy", "evaluate"])
+def test_kernels(tmp_path, only):
+    run("kernels", "--queries", 60, "--rounds", 3, "--iterations", 1, "--threads", 1, "--only", only, "--out", tmp_path)
+    written = json.loads((tmp_path / "kernels.json").read_text())
+    expected = [c for c in CASES if only.lower() in f"{c.what} {c.against}".lower()]
+    assert [(r["what"], r["against"]) for r in written["results"]] == [(c.what, c.against) for c in expected]
+    for result in written["results"]:
+        ours, other = np.median(result["seconds"], axis=0)
+        assert ours > 0
+        assert result["ratio"] == pytest.approx(other / ours)
+    table = (tmp_path / "kernels.md").read_text().splitlines()
+    assert len(table) == 2 + len(expected)
+
+
+def test_every_line_names_what_there_is():
+    for case in CASES:
+        assert (get_metric if case.what.startswith("evaluate") else get_objective)(case.ours)
+
+
+def test_scaling(tmp_path):
+    output = run("scaling", "--objectives", "lambdamart:ndcg;truncation=30", "--rows", "2000,4000", "--longest", 1500,
+                 "--rounds", 1, "--threads", 2, "--out", tmp_path)  # fmt: skip
+    written = json.loads((tmp_path / "scaling.json").read_text())
+    small, large = written["results"]
+    assert large["rows"] > small["rows"]
+    assert large["linear"] == pytest.approx(large["seconds"] / large["rows"] * small["rows"] / small["seconds"])
+    assert written["long_list"]["rows"] == 1500
+    assert "one list of 1,500 documents" in output
+
+
+def test_startup(tmp_path):
+    run("startup", "--only", "queryrmse", "--rounds", 1, "--out", tmp_path)
+    written = json.loads((tmp_path / "startup.json").read_text())
+    [result] = written["results"]
+    assert result["cold"] > result["warm"] > written["import"] > 0
+
+
+def test_the_reference_of_plrank_is_right():
+    """Against exact enumeration; 4 standard errors are about .01 at 60,000 rankings."""
+    objective = PLRank(3, hessian="exact", normalize=False)
+    scores, labels = np.array([0.3, -0.2, 1.0, 0.0, -1.0]), np.array([0.0, 2.0, 1.0, 3.0, 0.0])
+    gain, rng = np.exp2(labels) - 1.0, np.random.default_rng(0)
+    found = plrank_numpy(scores, gain, objective.theta(5), 60_000, rng)
+    for ours, exact in zip(found, objective.reference(scores, labels), strict=True):
+        np.testing.assert_allclose(ours, exact, atol=0.03)
