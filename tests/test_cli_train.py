@@ -58,6 +58,14 @@ def test_the_model_predicts_what_the_table_says(library, own, folder):
         assert found[name] == pytest.approx(expected, abs=1e-9)
 
 
+def test_the_first_metric_stops_the_training(folder):
+    pytest.importorskip("lightgbm")
+    given = ["--library", "lightgbm", "--data", folder, "--out", "model.txt", *OPTIONS, "--patience", 40]
+    by_map, by_mrr = (run_json("train", "--metric", metrics, *given) for metrics in ("map,mrr", "mrr,map"))
+    assert by_map["vali"]["map"] > by_mrr["vali"]["map"]
+    assert by_map["vali"]["mrr"] < by_mrr["vali"]["mrr"]
+
+
 def test_parts_may_be_files_of_their_own_with_fewer_features(folder):
     pytest.importorskip("lightgbm")
     X, y, group, qid = FOLD.test

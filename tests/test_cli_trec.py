@@ -75,7 +75,7 @@ def test_relevant_documents_that_were_not_retrieved_count(tmp_path):
 
 
 def test_equal_scores_are_averaged_unless_a_convention_orders_them(tmp_path):
-    files = write(tmp_path, {"1": {"a": 0.0, "b": 0.0}}, {"1": {"a": 1}})
+    files = write(tmp_path, {"1": {"a": 0.0, "b": 0.0}}, {"1": {"a": 1, "c": 0}})
     assert run_json("evaluate", "--metric", "mrr", *files)["metrics"] == {"mrr": 0.75}
     assert run_json("evaluate", "--metric", "mrr", "--convention", "trec_eval", *files)["metrics"] == {"mrr": 0.5}
 
