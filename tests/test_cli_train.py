@@ -80,6 +80,13 @@ def test_parts_may_be_files_of_their_own_with_fewer_features(folder):
     assert found["test"]["map"] == pytest.approx(evaluate("map", scores, y, group))
 
 
+def test_what_the_library_prints_is_no_part_of_the_result(folder):
+    pytest.importorskip("catboost")
+    given = ["--library", "catboost", "--data", folder, "--out", "m.cbm", "--param", "verbose=1", *OPTIONS]
+    assert "bestTest" in run("train", *given)
+    assert run_json("train", *given)["trees"] > 0
+
+
 def test_parameters_reach_the_library(folder):
     pytest.importorskip("lightgbm")
     given = ["--param", "num_leaves=2", "--param", "boosting=dart", "--param", "deterministic=true", *OPTIONS]

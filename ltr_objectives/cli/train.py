@@ -3,6 +3,8 @@
 import ast
 import os
 import re
+import sys
+from contextlib import redirect_stdout
 from enum import Enum
 from operator import attrgetter
 from pathlib import Path
@@ -157,7 +159,8 @@ def _fit(
     if vali is not None:
         stopping = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "early_stopping_rounds": patience}
     start = perf_counter()
-    with Console(stderr=True).status(f"{library} trains {objective}"):
+    # what the libraries print is no part of the result
+    with Console(stderr=True).status(f"{library} trains {objective}"), redirect_stdout(sys.stderr):
         try:
             ranker = ranker_class(objective=objective, eval_metric=metrics[0], **params)
             ranker.fit(train.X, train.y, qid=train.qid, **stopping)
