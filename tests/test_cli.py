@@ -115,7 +115,7 @@ def test_people_get_a_table(folder):
         ({}, ["--metric", "ndgc"], "unknown metric 'ndgc'; there are ndcg, "),
         ({}, ["--metric", ","], "--metric is empty"),
         ({}, ["--convention", "lightgmb"], "choose one of 'catboost'"),
-        ({}, ["--data", "x"], "pass --labels, --scores and --qid, or --data"),
+        ({}, ["--data", "x"], "pass --labels and --qid, or --data, and --scores"),
         ({}, ["--complete"], "--complete goes with --run"),
         ({}, ["--scores", "nowhere"], "--scores nowhere does not exist"),
         ({}, ["--scores", "nowhere.csv:column"], "--scores nowhere.csv does not exist"),

@@ -35,6 +35,11 @@ class Lists(NamedTuple):
     retrieved: np.ndarray | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def group(self) -> np.ndarray:
+        """Rows of each query."""
+        return np.diff(self.queries.ptr)
+
     def values(self, metric: Metric) -> np.ndarray:
         """The value of each query; documents not retrieved count for its best ranking, but have no gain where they are.
 
@@ -48,7 +53,7 @@ class Lists(NamedTuple):
             return metric.values(self.queries, self.scores)
         require(metric.cutoff != "none", f"{metric} needs the rank of every document; a run does not have them all")
         terms = metric.terms(self.queries)
-        ranked = Queries(self.queries.labels, np.diff(self.queries.ptr))
+        ranked = Queries(self.queries.labels, self.group)
         ranked.once(metric, lambda: terms._replace(gain=np.where(retrieved, terms.gain, 0.0)))
         return metric.values(ranked, self.scores)
 
@@ -57,7 +62,7 @@ def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: s
     """Labels and query ids of a LETOR file or of files of their own; without scores all are 0."""
     require(
         (data is None) != (labels is None) and (labels is None) == (qid is None),
-        "pass --labels, --scores and --qid, or --data and --scores",
+        "pass --labels and --qid, or --data, and --scores",
     )
     if data is not None:
         letor = read_letor("data", data)

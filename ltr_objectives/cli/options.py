@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ONE_A_LINE = "one a line (.gz, .bz2 and .xz too), a .npy file, or a column of a CSV file as FILE.csv:COLUMN."
 Metrics = Annotated[str, Option("--metric", help="Such as ndcg@10, map or mrr; several with commas between.")]
+ObjectiveName = Annotated[str, Option("--objective", help="Such as lambdamart:map or yetiloss:map;seed=1.")]
 Convention = Annotated[
     str | None, Option(help="Compute as lightgbm, xgboost, catboost, sklearn or trec_eval does.", show_default=False)
 ]
