@@ -198,10 +198,17 @@ def load_letor(
     where = Path(path).expanduser()
     if where.is_file():
         return _ranking_data(where, parse_cached(where, cache))
-    parts = {part: (file, parse_cached(file, cache)) for part, file in find_parts(where).items()}
-    width = max(X.shape[1] for _, (X, _, _) in parts.values())
-    data = {part: _ranking_data(file, parsed, width) for part, (file, parsed) in parts.items()}
+    data = load_parts(find_parts(where), cache=cache)
     return RankingFold(data["train"], data.get("vali"), data["test"])
+
+
+def load_parts(files: dict[str, Path], *, cache: str | os.PathLike[str] | None = "default") -> dict[str, RankingData]:
+    """LETOR files by name, read as by :func:`load_letor`, with the same number of features in all."""
+    from ltr_objectives._letor import parse_cached
+
+    parsed = {part: parse_cached(file, cache) for part, file in files.items()}
+    width = max(X.shape[1] for X, _, _ in parsed.values())
+    return {part: _ranking_data(files[part], found, width) for part, found in parsed.items()}
 
 
 def _ranking_data(file: Path, parsed: tuple[np.ndarray, np.ndarray, np.ndarray], width: int = 0) -> RankingData:

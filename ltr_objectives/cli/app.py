@@ -1,0 +1,43 @@
+"""The commands, and what they do with errors. To add a command, write its file and its line below."""
+
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperGroup
+
+from ltr_objectives.cli.evaluate import evaluate
+from ltr_objectives.cli.report import report
+from ltr_objectives.cli.train import train
+from ltr_objectives.cli.warmup import warmup
+from ltr_objectives.errors import LTRError
+
+
+class OneLineErrors(TyperGroup):
+    """What the user can mend is one red line and exit code 2; anything else is a mistake of ours and shows where."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # whoever reads the output has seen enough
+            raise
+        except (LTRError, ImportError, OSError) as error:
+            line = " ".join(f"error: {error}".splitlines())
+            Console(stderr=True).print(Text(line, "bold red"), soft_wrap=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    help="Ranking metrics, and ranking objectives in XGBoost, LightGBM and CatBoost.",
+    cls=OneLineErrors,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+app.command()(evaluate)
+app.command()(report)
+app.command()(train)
+app.command()(warmup)

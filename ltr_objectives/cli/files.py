@@ -1,0 +1,130 @@
+"""What commands read: scores, labels and query ids, from files of several kinds."""
+
+import importlib
+import re
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ltr_objectives.datasets import RankingData, load_letor
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.queries import Queries
+
+
+class Lists(NamedTuple):
+    """Scored documents by query.
+
+    Attributes
+    ----------
+    queries : Queries
+    scores : float64 array of shape (rows,)
+    ids : list
+        Of the queries, in their order.
+    retrieved : bool array of shape (rows,), optional
+        False for documents that no ranking has, and that are only known to be relevant; these have the lowest scores.
+    notes : tuple of str
+        What was left out.
+    """
+
+    queries: Queries
+    scores: np.ndarray
+    ids: list[Any]
+    retrieved: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> np.ndarray:
+        """Rows of each query."""
+        return np.diff(self.queries.ptr)
+
+    def values(self, metric: Metric) -> np.ndarray:
+        """The value of each query; documents not retrieved count for its best ranking, but have no gain where they are.
+
+        >>> from ltr_objectives import get_metric
+        >>> lists = Lists(Queries([1, 0, 1], [3]), np.array([2.0, 1.0, 0.0]), ["a"], np.array([True, True, False]))
+        >>> float(lists.values(get_metric("map"))[0])
+        0.5
+        """
+        retrieved = self.retrieved
+        if retrieved is None:
+            return metric.values(self.queries, self.scores)
+        require(metric.cutoff != "none", f"{metric} needs the rank of every document; a run does not have them all")
+        terms = metric.terms(self.queries)
+        ranked = Queries(self.queries.labels, self.group)
+        ranked.once(metric, lambda: terms._replace(gain=np.where(retrieved, terms.gain, 0.0)))
+        return metric.values(ranked, self.scores)
+
+
+def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: str | None) -> Lists:
+    """Labels and query ids of a LETOR file or of files of their own; without scores all are 0."""
+    require(
+        (data is None) != (labels is None) and (labels is None) == (qid is None),
+        "pass --labels and --qid, or --data, and --scores",
+    )
+    if data is not None:
+        letor = read_letor("data", data)
+        y, ids = letor.y, letor.qid
+    else:
+        y, ids = read_column("labels", str(labels)), read_column("qid", str(qid), float_numbers=False)
+    queries = Queries(y, qid=ids)
+    s = np.zeros(queries.rows) if scores is None else read_column("scores", scores)
+    return Lists(queries, queries.check_scores(s), ids[queries.ptr[:-1]].tolist())
+
+
+def read_letor(option: str, path: Path) -> RankingData:
+    """One LETOR file."""
+    existing(option, path)
+    found = load_letor(path)
+    require(isinstance(found, RankingData), f"--{option} {path} is a folder; pass one LETOR file")
+    assert isinstance(found, RankingData)
+    return found
+
+
+def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.ndarray:
+    """One-dimensional: numbers, or ids as they are written."""
+    named = None if Path(text).exists() else re.fullmatch(r"(.+\.csv(?:\.\w+)?):(.+)", text)
+    path = existing(option, Path(named[1] if named else text))
+    kind = float if float_numbers else str
+    try:
+        if path.suffix == ".npy":
+            array = np.load(path)
+        elif ".csv" in path.suffixes:
+            array = _csv_column(path, named and named[2], kind)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of an empty file
+                table = np.loadtxt(path, kind, comments=None, ndmin=2)
+            require(table.shape[1] == 1 or table.size == 0, f"it has {table.shape[1]} columns; write one value a line")
+            array = table.reshape(-1)
+        require(array.ndim == 1, f"it has shape {array.shape}; it must be one-dimensional")
+        require(len(array) > 0, "it is empty")
+    except (ValueError, OSError, EOFError) as error:
+        raise LTRError(f"--{option} {path}: {error}") from None
+    return array
+
+
+def _csv_column(path: Path, name: str | None, kind: type) -> np.ndarray:
+    pandas = import_pandas()
+    columns = [str(column) for column in pandas.read_csv(path, nrows=0).columns]
+    if name is None:
+        require(len(columns) == 1, f"name one of its columns, as in {path}:{columns[-1]}; there are {columns}")
+        name = columns[0]
+    require(name in columns, f"there is no column {name!r}, only {columns}")
+    return np.asarray(pandas.read_csv(path, usecols=[name], dtype={name: kind})[name].to_numpy())
+
+
+def existing(option: str, path: Path) -> Path:
+    """``path``, where there is something to read."""
+    require(path.exists(), f"--{option} {path} does not exist")
+    return path
+
+
+def import_pandas() -> Any:
+    """pandas, or what to install."""
+    try:
+        return importlib.import_module("pandas")
+    except ModuleNotFoundError as error:
+        raise ImportError(f"this file needs {error.name}: pip install ltr-objectives[cli]") from None

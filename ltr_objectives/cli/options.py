@@ -1,0 +1,47 @@
+"""Options and output that commands share."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from rich.console import Console
+from typer import Option, echo
+
+from ltr_objectives.errors import require
+from ltr_objectives.registry import get_metric
+
+if TYPE_CHECKING:
+    from ltr_objectives.metrics.base import Metric
+
+ONE_A_LINE = "one a line (.gz, .bz2 and .xz too), a .npy file, or a column of a CSV file as FILE.csv:COLUMN."
+Metrics = Annotated[str, Option("--metric", help="Such as ndcg@10, map or mrr; several with commas between.")]
+ObjectiveName = Annotated[str, Option("--objective", help="Such as lambdamart:map or yetiloss:map;seed=1.")]
+Convention = Annotated[
+    str | None, Option(help="Compute as lightgbm, xgboost, catboost, sklearn or trec_eval does.", show_default=False)
+]
+AsJson = Annotated[bool, Option("--json", help="Print JSON, for other programs.")]
+Labels = Annotated[str | None, Option(metavar="FILE", help=f"Relevance labels: {ONE_A_LINE}", show_default=False)]
+Scores = Annotated[str | None, Option(metavar="FILE", help="Scores, in the same forms.", show_default=False)]
+Qid = Annotated[str | None, Option(metavar="FILE", help="Query ids, in the same forms.", show_default=False)]
+Letor = Annotated[
+    Path | None, Option(metavar="FILE", help="Labels and query ids from a LETOR file.", show_default=False)
+]
+
+
+def read_metrics(text: str, convention: str | None) -> "list[Metric]":
+    """The metrics named in an option, each once."""
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    require(names, "--metric is empty; give metrics such as ndcg@10,map")
+    found = [get_metric(name) for name in names]
+    return found if convention is None else [metric.with_convention(convention) for metric in found]
+
+
+def console() -> Console:
+    """For standard output; a file has no width to respect."""
+    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """On standard output, without numbers that JSON does not have."""
+    echo(json.dumps(document, indent=1, allow_nan=False))

@@ -1,0 +1,31 @@
+"""``ltr-objectives report``: what an objective can learn from a data set."""
+
+from typing import Any
+
+from typer import echo
+
+from ltr_objectives.cli.options import AsJson, Labels, Letor, ObjectiveName, Qid, Scores, print_json
+
+
+def report(
+    objective: ObjectiveName = "yetiloss:ndcg@10",
+    labels: Labels = None,
+    scores: Scores = None,
+    qid: Qid = None,
+    data: Letor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say which queries an objective can learn from, and why not from the others.
+
+    Pass labels and query ids in files of their own or a LETOR file. Without scores all are 0, as before the first tree.
+    """
+    from ltr_objectives.cli.files import read_lists
+    from ltr_objectives.registry import get_objective
+
+    asked: Any = get_objective(objective)
+    lists = read_lists(data, labels, scores, qid)
+    found = asked.report(lists.scores, lists.queries.labels, lists.group)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        echo(str(found))

@@ -1,0 +1,198 @@
+"""``ltr-objectives train``: from LETOR files to a model in the library's own format."""
+
+import ast
+import os
+import re
+import sys
+from contextlib import redirect_stdout
+from enum import Enum
+from operator import attrgetter
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from typer import Option
+
+from ltr_objectives.cli.options import AsJson, Convention, Metrics, console, print_json, read_metrics
+from ltr_objectives.errors import LTRError, require
+
+if TYPE_CHECKING:
+    from ltr_objectives.datasets import RankingData
+    from ltr_objectives.metrics.base import Metric
+
+
+class Library(str, Enum):
+    """What trains."""
+
+    xgboost = "xgboost"
+    lightgbm = "lightgbm"
+    catboost = "catboost"
+
+
+class _Facts(NamedTuple):
+    ranker: str
+    endings: tuple[str, ...]
+    error: str
+
+
+FACTS = {
+    "xgboost": _Facts("XGBRanker", (".json", ".ubj"), "core.XGBoostError"),
+    "lightgbm": _Facts("LGBMRanker", (".txt",), "basic.LightGBMError"),
+    "catboost": _Facts("CatBoostRanker", (".cbm",), "CatBoostError"),
+}
+OWN_OR_NATIVE = "Ours, such as yetiloss:map or lambdamart, or the library's own, such as lambdarank."
+PART = {"metavar": "FILE", "show_default": False}
+
+
+def train(
+    out: Annotated[Path, Option(metavar="FILE", help="The model: .json or .ubj (XGBoost), .txt (LightGBM), .cbm.")],
+    library: Annotated[Library, Option(metavar="NAME", help="xgboost, lightgbm or catboost.")],
+    data: Annotated[Path | None, Option(metavar="FOLDER", help="train, vali and test of one fold.")] = None,
+    train: Annotated[Path | None, Option(help="Or each part by itself, in LETOR format.", **PART)] = None,
+    vali: Annotated[Path | None, Option(help="For early stopping.", **PART)] = None,
+    test: Annotated[Path | None, Option(help="For the table.", **PART)] = None,
+    objective: Annotated[str, Option(help=OWN_OR_NATIVE)] = "yetiloss:ndcg@10",
+    metric: Metrics = "ndcg@10,map,mrr",
+    convention: Convention = None,
+    trees: Annotated[int, Option(min=1, help="At most so many.")] = 500,
+    learning_rate: Annotated[float, Option(min=1e-6)] = 0.1,
+    patience: Annotated[int, Option(min=1, help="Stop when vali has not improved for so many trees.")] = 50,
+    threads: Annotated[int, Option(min=0, help="0: all processors.")] = 0,
+    param: Annotated[
+        list[str] | None, Option(metavar="NAME=VALUE", help="Any parameter of the library; several times.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train on LETOR files, write the model, and print metrics of vali and test.
+
+    The first metric is the one that early stopping looks at; without a vali part all trees are trained. The model is in
+    the library's own format, which needs nothing of ours to predict.
+    """
+    facts = FACTS[library.value]
+    _check_out(out, library.value, facts.endings)
+    metrics = read_metrics(metric, convention)
+    given = _parameters(param or [], reserved=("objective", "eval_metric", "n_estimators", "learning_rate"))
+    parts = _read(data, {"train": train, "vali": vali, "test": test})
+    ranker, seconds = _fit(
+        library.value, facts, parts, objective, metrics,
+        {"n_estimators": trees, "learning_rate": learning_rate, **given}, patience, threads,
+    )  # fmt: skip
+    ranker.save_model(out)
+    values: dict[str, dict[str, float]] = {
+        part: _values(ranker, metrics, parts[part]) for part in ("vali", "test") if part in parts
+    }
+    kept = ranker.best_iteration_
+    if as_json:
+        print_json(
+            {
+                "library": library.value, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
+                "convention": convention, **values,
+            }
+        )  # fmt: skip
+        return
+    screen = console()
+    for name, part in parts.items():
+        screen.print(f"{name:5} {len(part.y):,} rows in {len(part.group):,} queries, {part.X.shape[1]} features")
+    if values:
+        screen.print(_table(values, metrics))
+    stopped = f"kept by vali {metrics[0]}" if "vali" in parts else "no vali part to stop by"
+    line = f"{library.value}, {objective}: {kept} trees ({stopped}) in {seconds:.1f} s, written to {out}"
+    screen.print(line, markup=False, soft_wrap=True)
+
+
+def _check_out(out: Path, library: str, endings: tuple[str, ...]) -> None:
+    """Now rather than fail after the training."""
+    require(out.suffix in endings, f"--out {out} must end with {' or '.join(endings)} for {library}")
+    require(out.parent.is_dir(), f"--out {out}: there is no folder {out.parent}")
+    target = out if out.exists() else out.parent
+    require(not out.is_dir() and os.access(target, os.W_OK), f"--out {out} cannot be written")
+
+
+def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
+    """``name=value`` as Python values where they read as such, else text."""
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        require(name and equals and value, f"--param {text!r} is not of the form NAME=VALUE, such as max_depth=6")
+        require(name not in reserved, f"--param {name} has an option of its own; see --help")
+        require(name not in found, f"--param {name} is given twice")
+        try:
+            found[name] = ast.literal_eval({"true": "True", "false": "False"}.get(value, value))
+        except (ValueError, SyntaxError):
+            found[name] = value
+    return found
+
+
+def _read(folder: Path | None, files: dict[str, Path | None]) -> "dict[str, RankingData]":
+    """The parts that there are, with equally many features."""
+    from ltr_objectives.cli.files import existing
+    from ltr_objectives.datasets import RankingFold, load_letor, load_parts
+
+    named = {part: existing(part, file) for part, file in files.items() if file is not None}
+    if folder is None:
+        require(
+            "train" in named, "pass --data with the folder of a fold, or --train, and --vali and --test if you have"
+        )
+        return load_parts(named)
+    require(not named, "pass --data, or --train, --vali and --test, not both")
+    fold = load_letor(folder)
+    require(isinstance(fold, RankingFold), f"--data {folder} is a file; pass it as --train")
+    return {part: data for part, data in vars(fold).items() if data is not None}
+
+
+def _fit(
+    library: str, facts: _Facts, parts: "dict[str, RankingData]", objective: str, metrics: "list[Metric]",
+    params: dict[str, Any], patience: int, threads: int,
+) -> tuple[Any, float]:  # fmt: skip
+    from ltr_objectives import adapters
+    from ltr_objectives.adapters._common import import_library
+
+    own_error = attrgetter(facts.error)(import_library(library))
+    ranker_class = getattr(adapters, facts.ranker)
+    if threads:
+        params = {ranker_class.threads[0]: threads, **params}
+    train, vali = parts["train"], parts.get("vali")
+    stopping: dict[str, Any] = {}
+    if vali is not None:
+        stopping = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "early_stopping_rounds": patience}
+    start = perf_counter()
+    # what the libraries print is no part of the result
+    with Console(stderr=True).status(f"{library} trains {objective}"), redirect_stdout(sys.stderr):
+        try:
+            ranker = ranker_class(objective=objective, eval_metric=metrics[0], **params)
+            ranker.fit(train.X, train.y, qid=train.qid, **stopping)
+        except LTRError:
+            raise
+        except (own_error, ValueError, TypeError) as error:
+            raise LTRError(f"{library}: {_essence(str(error))}") from None
+    return ranker, perf_counter() - start
+
+
+def _essence(message: str) -> str:
+    """What a library says, without the place in its source and the stack trace.
+
+    >>> _essence("[16:40:25] /src/o.cc:27: Unknown objective function: `rank:foo`\\n\\nStack trace:\\n  0x7f")
+    'Unknown objective function: `rank:foo`'
+    """
+    said = message.partition("Stack trace:")[0].strip()
+    return re.sub(r"^(\[[\d:]+\] )?\S+\.(cc|cpp|h|cu):\d+: ", "", said)
+
+
+def _values(ranker: Any, metrics: "list[Metric]", part: "RankingData") -> dict[str, float]:
+    from ltr_objectives.metrics.evaluation import evaluate
+
+    scores = ranker.predict(part.X)
+    return {str(m): float(evaluate(m, scores, part.y, part.group)) for m in metrics}
+
+
+def _table(values: dict[str, dict[str, float]], metrics: "list[Metric]") -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("")
+    for metric in metrics:
+        table.add_column(str(metric), justify="right", no_wrap=True)
+    for part, found in values.items():
+        table.add_row(part, *(f"{value:.4f}" for value in found.values()), style="bold" if part == "test" else "")
+    return table

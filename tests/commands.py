@@ -1,0 +1,42 @@
+"""The command line for the tests: run it in this process, and write the files that it reads."""
+
+import json
+from inspect import signature
+
+from sklearn.datasets import dump_svmlight_file
+from typer.testing import CliRunner
+
+from ltr_objectives.cli.app import app
+
+
+def invoke(arguments, code):
+    """The finished command; errors beside those that it words itself come up as they are."""
+    apart = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}  # before click 8.2
+    done = CliRunner(**apart).invoke(app, [str(a) for a in arguments])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == code, done.stdout + done.stderr
+    return done
+
+
+def run(*arguments, code=0):
+    """What the command printed, to people and about errors."""
+    done = invoke(arguments, code)
+    return done.stdout + done.stderr
+
+
+def run_json(*arguments):
+    return json.loads(invoke([*arguments, "--json"], 0).stdout)
+
+
+def fails(*arguments):
+    """The one line of an error."""
+    printed = run(*arguments, code=2)
+    assert printed.startswith("error: ")
+    assert printed.count("\n") == 1
+    return printed
+
+
+def write_letor(path, part):
+    dump_svmlight_file(part.X, part.y, str(path), zero_based=False, query_id=part.qid)
+    return path

@@ -1,0 +1,193 @@
+"""``ltr-objectives``: every kind of file, output for people and for programs, errors of one line."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from generated import ranking
+
+pytest.importorskip("typer")
+pytest.importorskip("pandas")
+metrics = pytest.importorskip("sklearn.metrics")
+
+from commands import fails, run, run_json, write_letor  # noqa: E402
+
+import ltr_objectives.cli  # noqa: E402
+from ltr_objectives import registry  # noqa: E402
+from ltr_objectives.datasets import RankingData  # noqa: E402
+
+LABELS, SCORES, QID = [1, 0, 0, 1, 2], [0.1, 0.9, 0.2, 0.5, 0.3], ["a", "a", "bb", "bb", "bb"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(params=["text", "gz", "npy", "csv", "csv.gz"])
+def files(request, folder):
+    """The options that name the same labels, scores and query ids in one kind of file."""
+    columns = {"labels": LABELS, "scores": SCORES, "qid": QID}
+    if request.param.startswith("csv"):
+        rows = [columns, *zip(*columns.values(), strict=True)]
+        path = write(folder / f"all.{request.param}", "\n".join(",".join(map(str, row)) for row in rows))
+        return [text for name in columns for text in (f"--{name}", f"{path}:{name}")]
+    found = []
+    for name, values in columns.items():
+        path = folder / f"{name}.{request.param}"
+        if request.param == "npy":
+            np.save(path, np.array(values))
+        else:
+            write(path, "\n".join(map(str, values)))
+        found += [f"--{name}", path]
+    return found
+
+
+def write(path, text):
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def test_every_kind_of_file_is_read(files):
+    found = run_json("evaluate", "--metric", "mrr,ndcg@1", "--per-query", *files)
+    assert found["queries"] == 2
+    assert found["metrics"] == {"mrr": 0.75, "ndcg@1": pytest.approx((0 + 1 / 3) / 2)}
+    assert found["per_query"] == {"qid": ["a", "bb"], "mrr": [0.5, 1.0], "ndcg@1": [0.0, pytest.approx(1 / 3)]}
+
+
+def columns(folder, **changed):
+    """Options with plain text files of the columns."""
+    found = []
+    for name, values in {"labels": LABELS, "scores": SCORES, "qid": [1, 1, 2, 2, 2], **changed}.items():
+        path = folder / name
+        path.write_text(values if isinstance(values, str) else "\n".join(map(str, values)))
+        found += [f"--{name}", path]
+    return found
+
+
+def test_a_letor_file_has_labels_and_query_ids(folder):
+    X, y, qid = ranking(1, 20)
+    scores = X[:, 0] + 0.5
+    data = RankingData(X, y, np.bincount(qid), qid + 1)
+    np.savetxt(folder / "scores", scores)
+    files = ["--data", write_letor(folder / "test.txt", data), "--scores", folder / "scores"]
+    found = run_json("evaluate", "--metric", "ndcg@3", "--convention", "sklearn", "--per-query", *files)
+    assert found["convention"] == "sklearn"
+    assert found["per_query"]["qid"] == list(range(1, 21))
+    for i, value in enumerate(found["per_query"]["ndcg@3"]):
+        rows = qid == i
+        # scikit-learn refuses lists of one document; another one, below all, changes nothing
+        expected = metrics.ndcg_score([[*y[rows], 0]], [[*scores[rows], -1e9]], k=3)
+        assert value == pytest.approx(expected)
+    assert found["metrics"]["ndcg@3"] == pytest.approx(np.mean(found["per_query"]["ndcg@3"]))
+
+
+def test_a_convention_decides_ties_and_empty_queries(folder):
+    files = columns(folder, labels=[0, 0, 0, 1, 0], scores=[1, 1, 1, 1, 1])
+    assert run_json("evaluate", "--metric", "ndcg@1", *files)["metrics"]["ndcg@1"] == pytest.approx(1 / 6)
+    under = run_json("evaluate", "--metric", "ndcg@1", "--convention", "lightgbm", *files)
+    assert under["metrics"]["ndcg@1"] == 0.5  # 1 without anything relevant, and the rows' order of ties
+
+
+def test_a_query_that_is_skipped_has_no_value(folder):
+    files = columns(folder, labels=[0, 0, 0, 1, 0])
+    arguments = ("evaluate", "--metric", "auc", "--convention", "sklearn", "--per-query", *files)
+    assert run_json(*arguments)["per_query"]["auc"] == [None, 1.0]
+    assert [line.split() for line in run(*arguments).splitlines()][3:5] == [["1", "-"], ["2", "1.0000"]]
+
+
+def test_people_get_a_table(folder):
+    words = [line.split() for line in run("evaluate", "--metric", "mrr,map", *columns(folder)).splitlines()]
+    assert ["query", "mrr", "map"] in words
+    assert ["mean", "0.7500", "0.7500"] in words
+    assert ["queries:", "2"] in words
+
+
+@pytest.mark.parametrize(
+    ("changed", "arguments", "message"),
+    [
+        ({}, ["--metric", "ndgc"], "unknown metric 'ndgc'; there are ndcg, "),
+        ({}, ["--metric", ","], "--metric is empty"),
+        ({}, ["--convention", "lightgmb"], "choose one of 'catboost'"),
+        ({}, ["--data", "x"], "pass --labels and --qid, or --data, and --scores"),
+        ({}, ["--complete"], "--complete goes with --run"),
+        ({}, ["--scores", "nowhere"], "--scores nowhere does not exist"),
+        ({}, ["--scores", "nowhere.csv:column"], "--scores nowhere.csv does not exist"),
+        ({}, ["--scores", "two.csv"], "two.csv: name one of its columns"),
+        ({}, ["--scores", "two.csv:none"], "there is no column 'none', only ['one', 'two']"),
+        ({}, ["--scores", "two.csv:two"], "scores must be finite, but row 1 is nan"),
+        ({}, ["--scores", "broken.npy"], "--scores broken.npy: "),
+        ({}, ["--scores", "square.npy"], "it has shape (2, 2)"),
+        ({}, ["--scores", "broken.gz"], "broken.gz: "),
+        ({"scores": ""}, [], "it is empty"),
+        ({"scores": "1 2 3 4 5"}, [], "it has 5 columns; write one value a line"),
+        ({"scores": "# from a model\n1"}, [], "--scores scores: "),
+        ({"scores": [1, 2]}, [], "scores has 2 entries, but labels has 5"),
+        ({"qid": [1, 1, 2, 2, 1]}, [], "qid is not sorted"),
+        ({"labels": [-1, 0, 0, 0, 0]}, [], "needs labels of at least 0"),
+    ],
+)
+def test_errors_are_one_line_that_says_what_to_do(folder, changed, arguments, message):
+    (folder / "two.csv").write_text("one,two\n" + "1,1\n2,\n" + "1,1\n" * 3)
+    (folder / "broken.npy").write_text("no array")
+    (folder / "broken.gz").write_text("not compressed")
+    np.save(folder / "square.npy", np.ones((2, 2)))
+    files = [str(path).replace(f"{folder}/", "") for path in columns(folder, **changed)]
+    for name in {"--scores"} & set(arguments):
+        del files[files.index(name) : files.index(name) + 2]
+    assert message in fails("evaluate", *files, *arguments)
+
+
+def test_nothing_to_evaluate_is_an_error():
+    assert "or --run and --qrels" in fails("evaluate")
+
+
+def test_a_missing_package_is_named(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    (folder / "x.csv").write_text("a\n1\n")
+    assert "pip install ltr-objectives[cli]" in fails("evaluate", *columns(folder), "--scores", "x.csv")
+
+
+def test_errors_are_red(folder, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    assert run("evaluate", code=2).startswith("\x1b[1;31merror: ")
+
+
+@pytest.mark.parametrize("name", ["typer", "rich"])
+def test_without_the_extra_it_says_what_to_install(name, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, name, None)
+    for module in [m for m in sys.modules if m.startswith("ltr_objectives.cli.")]:
+        monkeypatch.delitem(sys.modules, module)
+    with pytest.raises(SystemExit) as stopped:
+        ltr_objectives.cli.main()
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == f"error: the command line needs {name}: pip install ltr-objectives[cli]\n"
+
+
+def test_warmup_runs_everything(monkeypatch):
+    ran = set()
+    load = registry.objective_class
+    monkeypatch.setattr(registry, "objective_class", lambda name: ran.add(name) or load(name))
+    found = run_json("warmup")
+    assert ran == set(registry.objectives())
+    assert found["seconds"] > 0
+    assert f"cache: {found['cache']}" in run("warmup")
+
+
+def test_it_runs_as_a_module(folder):
+    arguments = [*map(str, columns(folder)), "--metric", "mrr", "--json"]
+    command = [sys.executable, "-m", "ltr_objectives", "evaluate", *arguments]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["metrics"] == {"mrr": 0.75}
+    done = subprocess.run([*command, "--metric", "x"], capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: unknown metric 'x'")
