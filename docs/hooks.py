@@ -7,7 +7,8 @@ import importlib
 import inspect
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from ltr_objectives import adapters, registry
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "build" / "docs-source"  # as in mkdocs.yml
+PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
 MODULES = ("ltr_objectives.datasets", "ltr_objectives.propensity", "ltr_objectives.warmup")
 REQUEST = re.compile(r"^<!-- from the code: (.+) -->$", re.MULTILINE)
-OF_BASE_CLASSES = ("Objective", "Metric", "Queries")
+BASE_CLASSES = ("Objective", "Metric", "Queries")
 
 
 def on_config(config: Any) -> None:
@@ -51,29 +53,27 @@ def public_names() -> dict[str, Any]:
     return found
 
 
-def render(public: str, thing: Any, members: Iterable[str] | bool) -> str:
+def render(public: str, thing: Any) -> str:
     """A block of mkdocstrings, with the anchor of the public name."""
     if not inspect.getdoc(thing):
         raise ValueError(f"{public} has no docstring")
-    shown = str(members).lower() if isinstance(members, bool) else str([*members])
+    shown, level = members(thing), 3 if public.startswith(MODULES) else 2
+    options = f"{{heading_level: {level}, members: {'null' if shown is None else shown}}}"
     path = f"{thing.__module__}.{thing.__qualname__}"
-    return f"[](){{#{public}}}\n\n::: {path}\n    options:\n      members: {shown}\n"
+    return f"[](){{#{public}}}\n\n::: {path}\n    options: {options}\n"
 
 
-def own_members(thing: Any) -> list[str]:
-    """Documented methods and properties that a class adds to those of every objective or metric."""
-    bases = [getattr(ltr_objectives, name) for name in OF_BASE_CLASSES]
-    return [
-        name
-        for name, value in vars(thing).items()
-        if not name.startswith("_")
-        and (inspect.isroutine(value) or isinstance(value, property))
-        and value.__doc__
-        and not any(hasattr(base, name) for base in bases)
-    ]
+def members(thing: Any) -> list[str] | None:
+    """What to show of a class: all of a base class; of an objective or metric what its text names; else what is new."""
+    if thing.__name__ in BASE_CLASSES or not inspect.isclass(thing):
+        return None
+    if issubclass(thing, ltr_objectives.Objective | ltr_objectives.Metric):
+        return re.findall(r":meth:`(\w+)`", inspect.getdoc(thing) or "")
+    routines = {name for name, value in vars(thing).items() if inspect.isroutine(value) and value.__doc__}
+    return sorted(name for name in routines if not name.startswith("_"))
 
 
-def registered(kind: str) -> list[tuple[str, type]]:
+def registered(kind: str) -> list[tuple[str, Any]]:
     """Public name and class of every registered objective or metric, in the registry's order."""
     names = [name for name, (folder, _) in registry.public_classes().items() if folder == kind]
     return [(f"ltr_objectives.{name}", registry.load_public(name)) for name in names]
@@ -81,55 +81,49 @@ def registered(kind: str) -> list[tuple[str, type]]:
 
 def classes(kind: str) -> str:
     """Each registered objective or metric."""
-    return "\n".join(render(name, thing, own_members(thing)) for name, thing in registered(kind))
+    return "\n".join(render(public, thing) for public, thing in registered(kind))
 
 
 def others(package: str) -> str:
     """The public names of a package that are no registered objective or metric."""
-    shown = set(registry.public_classes())
-    out = []
-    for public, thing in public_names().items():
-        module, _, name = public.rpartition(".")
-        if module == package and name not in shown:
-            out.append(
-                render(
-                    public, thing, name in OF_BASE_CLASSES or own_members(thing) if inspect.isclass(thing) else False
-                )
-            )
-    return "\n".join(out)
+    known = {f"ltr_objectives.{name}" for name in registry.public_classes()}
+    names = public_names()
+    return "\n".join(render(n, names[n]) for n in names if n.rpartition(".")[0] == package and n not in known)
 
 
 def objectives_table() -> str:
-    """One line for each objective: notation, metric, randomness, Hessian, and what reproduces it in a library."""
-    lines = [
-        "| objective | as a string | optimises | random | Hessian | native counterpart |",
-        "|---|---|---|---|---|---|",
-    ]
+    """One line for each objective: notation, metric, randomness, Hessian, and what a library has of it."""
+    lines = ["| objective | optimises | random | Hessian | native counterpart |", "|---" * 5 + "|"]
     for public, thing in registered("objectives"):
         plain = thing()
-        metric = "any metric" if "metric" in thing.parameters() else first_sentence(thing)
-        native = {f"{p.library} `{next(iter(p.params.values()))}`".partition(":mode")[0] for p in thing.parities()}
+        subject = "any metric" if "metric" in thing.parameters() else what_it_is(thing)
+        native = {f"{p.library} `{native_name(p.params)}`" for p in thing.parities()}
         lines.append(
-            f'| [`{thing.__name__}`][{public}] | `"{thing.name}"` | {metric} | {"yes" if plain.random else "no"} '
-            f"| {plain.hessian_kind} | {', '.join(sorted(native)) or '-'} |"
+            f'| [`{thing.__name__}`][{public}]<br>`"{thing.name}"` | {subject} | {"yes" if plain.random else "no"} '
+            f"| {plain.hessian_kind} | {'<br>'.join(sorted(native)) or '-'} |"
         )
     return "\n".join(lines)
 
 
-def first_sentence(thing: Any) -> str:
-    return inspect.getdoc(inspect.getmodule(thing)).partition(":")[2].strip().partition("\n")[0].rstrip(".")
+def native_name(params: dict[str, str]) -> str:
+    """The library's name of its objective; CatBoost's without options, which it writes behind a colon."""
+    return params["objective"] if "objective" in params else params["loss_function"].partition(":")[0]
+
+
+def what_it_is(thing: Any) -> str:
+    """The head of the module's text, without the name in front of it."""
+    head = (inspect.getdoc(inspect.getmodule(thing)) or "").partition("\n")[0].rstrip(".")
+    what = head.rpartition(": ")[2]
+    return what if what[1:2].isupper() else what[:1].lower() + what[1:]
 
 
 def conventions_table() -> str:
     """What each metric changes for the convention of each library."""
-    libraries = sorted({name for _, thing in registered("metrics") for name in thing.conventions})
-    lines = [f"| metric | {' | '.join(libraries)} |", "|---" * (len(libraries) + 1) + "|"]
+    lines = ["| metric | convention | sets |", "|---|---|---|"]
     for public, thing in registered("metrics"):
-        cells = (
-            "<br>".join(f"`{key}={value!r}`" for key, value in thing.conventions[name].items())
-            if name in thing.conventions else "-" for name in libraries
-        )  # fmt: skip
-        lines.append(f"| [`{thing.__name__}`][{public}] | {' | '.join(cells)} |")
+        for library, settings in thing.conventions.items():
+            shown = ", ".join(f"`{name}={value!r}`" for name, value in settings.items())
+            lines.append(f"| [`{thing.__name__}`][{public}] | {library} | {shown} |")
     return "\n".join(lines)
 
 
@@ -149,10 +143,9 @@ def opening() -> str:
 CONTENTS: dict[str, Callable[[], str]] = {
     "opening of the README": opening,
     "table of objectives": objectives_table,
-    "objectives": lambda: classes("objectives"),
+    "objectives": partial(classes, "objectives"),
     "kernels": kernels,
     "table of conventions": conventions_table,
-    "metrics": lambda: classes("metrics"),
-    **{f"other names of {name}": lambda name=name: others(name)
-       for name in ("ltr_objectives", "ltr_objectives.adapters", *MODULES)},
-}  # fmt: skip
+    "metrics": partial(classes, "metrics"),
+    **{f"other names of {name}": partial(others, name) for name in (*PACKAGES, *MODULES)},
+}

@@ -12,6 +12,8 @@ from ltr_objectives import adapters
 
 DISPLAY = re.compile(r"^( *)\.\. math::(.*(?:\n(?: *\n)*\1 +\S.*)*)", re.MULTILINE)
 ROLE = re.compile(r":(math|func|class|meth|mod|attr|exc):`([^`]+)`")
+SHARED = re.compile(r"^( *)(\w+(?:, \w+)+)\n((?:\1 +\S.*\n)+)", re.MULTILINE)  # parameters with one text and no type
+DOCTEST = re.compile(r"^>>> .*\n?(?:.+\n?)*", re.MULTILINE)
 
 
 def display(match: re.Match[str]) -> str:
@@ -21,6 +23,11 @@ def display(match: re.Match[str]) -> str:
     return textwrap.indent(f"\n$$\n{lines}\n$$\n", match[1])
 
 
+def separate(match: re.Match[str]) -> str:
+    """One entry for each parameter: griffe would give all of them the type of the first."""
+    return "".join(f"{match[1]}{name}\n{match[3]}" for name in match[2].split(", "))
+
+
 def to_markdown(text: str, place: griffe.Object) -> str:
     """The docstring ``text`` of ``place`` with reST mathematics and roles in Markdown."""
 
@@ -28,7 +35,9 @@ def to_markdown(text: str, place: griffe.Object) -> str:
         kind, inner = match[1], " ".join(match[2].split())
         return rf"\({inner}\)" if kind == "math" else f"[`{inner}`][{target(place, inner)}]"
 
-    return ROLE.sub(role, DISPLAY.sub(display, text))
+    if "Examples\n--------" not in text:  # griffe sees to that section itself
+        text = DOCTEST.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```\n", text)
+    return ROLE.sub(role, DISPLAY.sub(display, SHARED.sub(separate, text)))
 
 
 def target(place: griffe.Object, name: str) -> str:
@@ -52,9 +61,10 @@ class RestructuredText(griffe.Extension):
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         self._convert(pkg)
 
-    def _convert(self, thing: griffe.Object) -> None:
+    def _convert(self, thing: griffe.Object | griffe.Alias) -> None:
+        if isinstance(thing, griffe.Alias):
+            return
         if thing.docstring:
             thing.docstring.value = to_markdown(thing.docstring.value, thing)
         for member in thing.members.values():
-            if not member.is_alias:
-                self._convert(member)
+            self._convert(member)

@@ -37,12 +37,13 @@ class Page(HTMLParser):
         self.ids: set[str] = set()
         self.links: list[str] = []
         self.words: list[str] = []
-        self.code = 0
+        self.code = self.quotes = 0
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
         self.ids.add(found.get("id") or "")
+        self.quotes += tag == "blockquote"
         self.links += [link for name in ("href", "src") if (link := found.get(name))]
         self.code += tag in ("code", "script", "style")
 
@@ -122,6 +123,7 @@ def check_markup(site: dict[str, Page]) -> None:
     left = re.compile(r":(math|func|class|meth|mod|attr):|\.\. \w+::|\$\$|from the code:|^::: |\]\[", re.MULTILINE)
     for name, page in site.items():
         assert not left.search("".join(page.words)), (name, left.search("".join(page.words)))
+        assert not page.quotes, name  # what doctests would be in Markdown
     assert any("\\sigma" in word for word in site["objectives/index.html"].words)
 
 
@@ -129,7 +131,7 @@ def check_markup(site: dict[str, Page]) -> None:
 def test_what_has_no_docstring_is_refused():
     bare = type("Bare", (), {"__doc__": None})
     with pytest.raises(ValueError, match=r"a\.Bare has no docstring"):
-        load_hooks().render("a.Bare", bare, True)
+        load_hooks().render("a.Bare", bare)
 
 
 @pytest.mark.parametrize("page", RUN)
