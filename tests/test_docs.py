@@ -66,7 +66,7 @@ def load_hooks() -> ModuleType:
 
 def build(out: Path) -> dict[str, Page]:
     """The pages of a strict build, by their place in it."""
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]  # --quiet would not count
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return {path.relative_to(out).as_posix(): Page(path.read_text()) for path in out.rglob("*.html")}
