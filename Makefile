@@ -4,7 +4,7 @@ BIN := .venv/bin
 JOBS ?= 2
 SEED ?= $(shell date +%Y%m%d)
 
-.PHONY: demo test lint bench test-wheel test-lowest test-nightly soak clean
+.PHONY: demo test lint bench docs docs-serve test-wheel test-lowest test-nightly soak clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -32,6 +32,12 @@ lint: .venv/installed
 
 bench: .venv/installed  ## list the benchmarks
 	$(BIN)/python -m benchmarks --help
+
+docs: .venv/installed  ## the documentation, in build/site
+	$(BIN)/python -m mkdocs build --strict
+
+docs-serve: .venv/installed  ## the documentation at http://127.0.0.1:8000, built again at every change
+	$(BIN)/python -m mkdocs serve
 
 test-wheel: .venv/installed  ## the built wheel, unpacked elsewhere, passes the tests of the package
 	rm -rf dist build/wheel

@@ -22,6 +22,7 @@ class RankingData:
     Attributes
     ----------
     X : float32 array of shape (rows, features)
+        One row for each document.
     y : float32 array of shape (rows,)
         Labels; higher is more relevant.
     group : int64 array of shape (queries,)

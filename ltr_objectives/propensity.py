@@ -7,6 +7,8 @@ from ltr_objectives.errors import positive
 from ltr_objectives.kernels.examination import fit_examination
 from ltr_objectives.queries import Queries
 
+__all__ = ["position_propensity"]
+
 
 def position_propensity(
     scores: ArrayLike,

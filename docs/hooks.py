@@ -1,0 +1,151 @@
+"""What the documentation takes from the code: the registry, the public names, and the opening of the README.
+
+A page asks for it by a comment of its own line, ``<!-- from the code: objectives -->``; see ``CONTENTS``.
+"""
+
+import importlib
+import inspect
+import re
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import ltr_objectives
+from ltr_objectives import adapters, registry
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "build" / "docs-source"  # as in mkdocs.yml
+PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
+MODULES = ("ltr_objectives.datasets", "ltr_objectives.propensity", "ltr_objectives.warmup")
+REQUEST = re.compile(r"^<!-- from the code: (.+) -->$", re.MULTILINE)
+BASE_CLASSES = ("Objective", "Metric", "Queries")
+
+
+def on_config(config: Any) -> None:
+    """Pages that the navigation does not name are how-to pages."""
+    named = set(re.findall(r"[\w/]+\.md", str(config.nav)))
+    [how_to] = [section["How to"] for section in config.nav if "How to" in section]
+    how_to += sorted({page.name for page in Path(config.docs_dir).glob("*.md")} - named)
+
+
+def on_pre_build(config: Any) -> None:
+    """Lay the package out as it is installed: the adapters lie beside it in the repository."""
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "ltr_objectives", SOURCE / "ltr_objectives", ignore=without)
+    shutil.copytree(ROOT / "adapters", SOURCE / "ltr_objectives" / "adapters", ignore=without)
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill in what the page asks for."""
+    return REQUEST.sub(lambda match: CONTENTS[match[1]](), markdown)
+
+
+def public_names() -> dict[str, Any]:
+    """Every public object by the name that users import it by."""
+    found = {f"{package.__name__}.{name}": getattr(package, name)
+             for package in (ltr_objectives, adapters) for name in package.__all__}  # fmt: skip
+    for module in map(importlib.import_module, MODULES):
+        own = {n: v for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__}
+        found |= {f"{module.__name__}.{n}": own[n] for n in getattr(module, "__all__", own) if not n.startswith("_")}
+    return found
+
+
+def render(public: str, thing: Any) -> str:
+    """A block of mkdocstrings, with the anchor of the public name."""
+    if not inspect.getdoc(thing):
+        raise ValueError(f"{public} has no docstring")
+    shown, level = members(thing), 3 if public.startswith(MODULES) else 2
+    options = f"{{heading_level: {level}, members: {'null' if shown is None else shown}}}"
+    path = f"{thing.__module__}.{thing.__qualname__}"
+    return f"[](){{#{public}}}\n\n::: {path}\n    options: {options}\n"
+
+
+def members(thing: Any) -> list[str] | None:
+    """What to show of a class: all of a base class; of an objective or metric what its text names; else what is new."""
+    if thing.__name__ in BASE_CLASSES or not inspect.isclass(thing):
+        return None
+    if issubclass(thing, ltr_objectives.Objective | ltr_objectives.Metric):
+        return re.findall(r":meth:`(\w+)`", inspect.getdoc(thing) or "")
+    routines = {name for name, value in vars(thing).items() if inspect.isroutine(value) and value.__doc__}
+    return sorted(name for name in routines if not name.startswith("_"))
+
+
+def registered(kind: str) -> list[tuple[str, Any]]:
+    """Public name and class of every registered objective or metric, in the registry's order."""
+    names = [name for name, (folder, _) in registry.public_classes().items() if folder == kind]
+    return [(f"ltr_objectives.{name}", registry.load_public(name)) for name in names]
+
+
+def classes(kind: str) -> str:
+    """Each registered objective or metric."""
+    return "\n".join(render(public, thing) for public, thing in registered(kind))
+
+
+def others(package: str) -> str:
+    """The public names of a package that are no registered objective or metric."""
+    known = {f"ltr_objectives.{name}" for name in registry.public_classes()}
+    names = public_names()
+    return "\n".join(render(n, names[n]) for n in names if n.rpartition(".")[0] == package and n not in known)
+
+
+def objectives_table() -> str:
+    """One line for each objective: notation, metric, randomness, Hessian, and what a library has of it."""
+    lines = ["| objective | optimises | random | Hessian | native counterpart |", "|---" * 5 + "|"]
+    for public, thing in registered("objectives"):
+        plain = thing()
+        subject = "any metric" if "metric" in thing.parameters() else what_it_is(thing)
+        native = {f"{p.library} `{native_name(p.params)}`" for p in thing.parities()}
+        lines.append(
+            f'| [`{thing.__name__}`][{public}]<br>`"{thing.name}"` | {subject} | {"yes" if plain.random else "no"} '
+            f"| {plain.hessian_kind} | {'<br>'.join(sorted(native)) or '-'} |"
+        )
+    return "\n".join(lines)
+
+
+def native_name(params: dict[str, str]) -> str:
+    """The library's name of its objective; CatBoost's without options, which it writes behind a colon."""
+    return params["objective"] if "objective" in params else params["loss_function"].partition(":")[0]
+
+
+def what_it_is(thing: Any) -> str:
+    """The head of the module's text, without the name in front of it."""
+    head = (inspect.getdoc(inspect.getmodule(thing)) or "").partition("\n")[0].rstrip(".")
+    what = head.rpartition(": ")[2]
+    return what if what[1:2].isupper() else what[:1].lower() + what[1:]
+
+
+def conventions_table() -> str:
+    """What each metric changes for the convention of each library."""
+    lines = ["| metric | convention | sets |", "|---|---|---|"]
+    for public, thing in registered("metrics"):
+        for library, settings in thing.conventions.items():
+            shown = ", ".join(f"`{name}={value!r}`" for name, value in settings.items())
+            lines.append(f"| [`{thing.__name__}`][{public}] | {library} | {shown} |")
+    return "\n".join(lines)
+
+
+def kernels() -> str:
+    """The derivation at the head of each kernel's module."""
+    names = sorted(path.stem for path in (ROOT / "ltr_objectives" / "kernels").glob("[!_]*.py"))
+    return "\n".join(f"::: ltr_objectives.kernels.{name}\n    options:\n      members: false\n" for name in names)
+
+
+def opening() -> str:
+    """The README up to its first section, with links that hold from here."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    text = re.sub(r"\]\(docs/", "](", text.partition("\n")[2])
+    return re.sub(r"!?\[([^\]]*)\]\((?!https?:)(?![\w]+\.md)[^)]*\)", r"\1", text)
+
+
+CONTENTS: dict[str, Callable[[], str]] = {
+    "opening of the README": opening,
+    "table of objectives": objectives_table,
+    "objectives": partial(classes, "objectives"),
+    "kernels": kernels,
+    "table of conventions": conventions_table,
+    "metrics": partial(classes, "metrics"),
+    **{f"other names of {name}": partial(others, name) for name in (*PACKAGES, *MODULES)},
+}

@@ -1,0 +1,70 @@
+"""Docstrings as Markdown: reST mathematics and cross-references, which mkdocstrings would show as they stand."""
+
+import pydoc
+import re
+import textwrap
+from typing import Any
+
+import griffe
+
+import ltr_objectives
+from ltr_objectives import adapters
+
+DISPLAY = re.compile(r"^( *)\.\. math::(.*(?:\n(?: *\n)*\1 +\S.*)*)", re.MULTILINE)
+ROLE = re.compile(r":(math|func|class|meth|mod|attr|exc):`([^`]+)`")
+SHARED = re.compile(r"^( *)(\w+(?:, \w+)+)\n((?:\1 +\S.*\n)+)", re.MULTILINE)  # parameters with one text and no type
+DOCTEST = re.compile(r"^>>> .*\n?(?:.+\n?)*", re.MULTILINE)
+
+
+def display(match: re.Match[str]) -> str:
+    """A block of mathematics, at the indentation of its directive."""
+    first, _, rest = match[2].partition("\n")
+    lines = f"{first.strip()}\n{textwrap.dedent(rest)}".strip()
+    return textwrap.indent(f"\n$$\n{lines}\n$$\n", match[1])
+
+
+def separate(match: re.Match[str]) -> str:
+    """One entry for each parameter: griffe would give all of them the type of the first."""
+    return "".join(f"{match[1]}{name}\n{match[3]}" for name in match[2].split(", "))
+
+
+def to_markdown(text: str, place: griffe.Object) -> str:
+    """The docstring ``text`` of ``place`` with reST mathematics and roles in Markdown."""
+
+    def role(match: re.Match[str]) -> str:
+        kind, inner = match[1], " ".join(match[2].split())
+        return rf"\({inner}\)" if kind == "math" else f"[`{inner}`][{target(place, inner)}]"
+
+    if "Examples\n--------" not in text:  # griffe sees to that section itself
+        text = DOCTEST.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```\n", text)
+    return ROLE.sub(role, DISPLAY.sub(display, SHARED.sub(separate, text)))
+
+
+def target(place: griffe.Object, name: str) -> str:
+    """Where a name leads as seen from ``place``: a member of it, a public name, or something in the scopes around."""
+    if name.startswith("ltr_objectives."):
+        path = getattr(pydoc.locate(name), "__qualname__", "")
+        return (
+            f"{pydoc.locate(name).__module__}.{path}" if "." in path else name
+        )  # methods go by where they are defined
+    if name in place.members:
+        return f"{place.path}.{name}"
+    for package in (ltr_objectives, adapters):
+        if name in package.__all__:
+            return f"{package.__name__}.{name}"
+    return place.resolve(name)
+
+
+class RestructuredText(griffe.Extension):
+    """Converts every docstring of a package once it is loaded."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        self._convert(pkg)
+
+    def _convert(self, thing: griffe.Object | griffe.Alias) -> None:
+        if isinstance(thing, griffe.Alias):
+            return
+        if thing.docstring:
+            thing.docstring.value = to_markdown(thing.docstring.value, thing)
+        for member in thing.members.values():
+            self._convert(member)

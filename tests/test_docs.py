@@ -1,0 +1,161 @@
+"""The documentation builds strictly, names everything that is public, and its code runs."""
+
+import ast
+import contextlib
+import importlib.util
+import io
+import posixpath
+import re
+import subprocess
+import sys
+import textwrap
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import ltr_objectives
+from ltr_objectives import adapters
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```\n(?:\n\1```text\n(.*?)^\1```\n)?", re.DOTALL | re.MULTILINE)
+EXECUTED = re.compile(r"\A---\n(?:.*\n)*?executed: (.+)\n(?:.*\n)*?---\n")
+PAGES = {page.relative_to(DOCS).as_posix(): page.read_text() for page in sorted(DOCS.rglob("*.md"))}
+RUN = {name: ast.literal_eval(found[1].replace("true", "True")) for name, text in PAGES.items()
+       if (found := EXECUTED.match(text))}  # fmt: skip
+needs_sources = pytest.mark.skipif(not (ROOT / "mkdocs.yml").exists(), reason="the tests run beside an unpacked wheel")
+
+
+class Page(HTMLParser):
+    """Ids and links of one page, and its text without code."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.words: list[str] = []
+        self.code = self.quotes = 0
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.ids.add(found.get("id") or "")
+        self.quotes += tag == "blockquote"
+        self.links += [link for name in ("href", "src") if (link := found.get(name))]
+        self.code += tag in ("code", "script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.code -= tag in ("code", "script", "style")
+
+    def handle_data(self, data: str) -> None:
+        if not self.code:
+            self.words.append(data)
+
+
+def load_hooks() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_hooks", DOCS / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def build(out: Path) -> dict[str, Page]:
+    """The pages of a strict build, by their place in it."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]  # --quiet would not count
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return {path.relative_to(out).as_posix(): Page(path.read_text()) for path in out.rglob("*.html")}
+
+
+@needs_sources
+def test_the_site(tmp_path):  # one test, so that one process builds
+    for needed in ("mkdocs", "material", "mkdocstrings"):
+        if importlib.util.find_spec(needed) is None:
+            pytest.skip(f"{needed} is not installed: pip install -e '.[docs]'")
+    for library in ("sklearn", "dask"):
+        pytest.importorskip(library)
+    site = build(tmp_path)
+    check_pages(site)
+    check_public_names(site)
+    check_links(site)
+    check_markup(site)
+
+
+def check_pages(site: dict[str, Page]) -> None:
+    assert {name.replace(".md", ".html") for name in PAGES} <= set(site)
+    at_home = site["index.html"].links
+    assert {name.replace(".md", ".html") for name in PAGES if "/" not in name} <= set(at_home)
+
+
+def check_public_names(site: dict[str, Page]) -> None:
+    reference = set().union(*(page.ids for name, page in site.items() if name.startswith(("api/", "objectives/"))))
+    names = load_hooks().public_names()
+    assert {f"ltr_objectives.{name}" for name in ltr_objectives.__all__} <= set(names)
+    assert {f"ltr_objectives.adapters.{name}" for name in adapters.__all__} <= set(names)
+    assert {"ltr_objectives.datasets.load_letor", "ltr_objectives.propensity.position_propensity"} <= set(names)
+    for public, thing in names.items():
+        assert public in reference
+        assert f"{thing.__module__}.{thing.__qualname__}" in reference
+
+
+def check_links(site: dict[str, Page]) -> None:
+    followed = 0
+    for name, page in site.items():
+        if name == "404.html":  # its links are absolute
+            continue
+        for link in page.links:
+            parts = urlsplit(link)
+            where = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(parts.path)))
+            where = where if parts.path else name
+            if not parts.scheme and where.endswith(".html"):
+                assert where in site, (name, link)
+                assert not parts.fragment or unquote(parts.fragment) in site[where].ids, (name, link)
+                followed += 1
+    assert followed > 1000
+
+
+def check_markup(site: dict[str, Page]) -> None:
+    left = re.compile(r":(math|func|class|meth|mod|attr):|\.\. \w+::|\$\$|from the code:|^::: |\]\[", re.MULTILINE)
+    for name, page in site.items():
+        assert not left.search("".join(page.words)), (name, left.search("".join(page.words)))
+        assert not page.quotes, name  # what doctests would be in Markdown
+    assert any("\\sigma" in word for word in site["objectives/index.html"].words)
+
+
+@needs_sources
+def test_what_has_no_docstring_is_refused():
+    bare = type("Bare", (), {"__doc__": None})
+    with pytest.raises(ValueError, match=r"a\.Bare has no docstring"):
+        load_hooks().render("a.Bare", bare)
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_the_code_runs(page, tmp_path, monkeypatch):
+    for library in ("xgboost", "lightgbm", "catboost", "pandas", "sklearn", "scipy"):
+        pytest.importorskip(library)
+    monkeypatch.chdir(tmp_path)
+    smaller = RUN[page] if isinstance(RUN[page], dict) else {}
+    names: dict[str, object] = {"__name__": "page"}
+    for match in BLOCK.finditer(PAGES[page]):
+        code = textwrap.dedent(match[2])
+        for large, small in smaller.items():
+            code = code.replace(large, small)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, page, "exec"), names)
+        if match[3] is not None and not smaller:
+            assert printed.getvalue() == textwrap.dedent(match[3])
+    assert all(large in PAGES[page] for large in smaller)
+
+
+@needs_sources
+def test_no_code_is_left_out():
+    others = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
+    tested = {*RUN, "gpu.md"}  # whose code needs data of the reader's
+    assert all(name in tested or name in others for name, text in PAGES.items() if BLOCK.search(text))
+    assert len(RUN) > 5
