@@ -30,12 +30,20 @@ def import_library(name: str) -> Any:
 
 def training(frame: FrameType | None, library: str) -> Any:
     """The Booster of ``library`` whose code is calling us, or None: no library hands it over."""
+    frame = called_by(frame, library)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == library:
         caller = frame.f_locals.get("self")
         if hasattr(caller, "num_trees") or hasattr(caller, "num_boosted_rounds"):
             return caller
         frame = frame.f_back
     return None
+
+
+def called_by(frame: FrameType | None, library: str) -> FrameType | None:
+    """The first frame of ``library`` at or above ``frame``: users wrap our callables in functions of their own."""
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] != library:
+        frame = frame.f_back
+    return frame
 
 
 class QueriesMemo:
@@ -49,11 +57,8 @@ class QueriesMemo:
     def __init__(self) -> None:
         self._entries: tuple[tuple[tuple[np.ndarray | None, ...], Queries], ...] = ()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._entries = ()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return QueriesMemo, ()
 
     def find(self, labels: Any, group: Any, weight: Any, propensity: Any = None, position: Any = None) -> Queries:
         """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before."""

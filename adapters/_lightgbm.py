@@ -51,6 +51,16 @@ def _refuse_cut(data: Any) -> None:
     )
 
 
+def _position(data: Any) -> Any:
+    """The positions of a Dataset; LightGBM leaves them out of subsets."""
+    rows, whole = getattr(data, "used_indices", None), getattr(data, "reference", None)
+    position = data.get_position()
+    if position is not None or rows is None or whole is None:
+        return position
+    position = whole.get_position()
+    return None if position is None else np.asarray(position)[rows]
+
+
 NUM_THREADS = ("num_threads", "num_thread", "nthread", "nthreads", "n_jobs")
 
 
@@ -88,16 +98,17 @@ class LightGBMObjective:
 
     # LGBMRanker counts the parameters and hands over the groups only where there are four; lgb.train passes two.
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        by_query = str((getattr(second, "params", None) or {}).get("bagging_by_query", False)).lower()
+        booster = training(sys._getframe(1), "lightgbm")
+        params = {**(getattr(second, "params", None) or {}), **(getattr(booster, "params", None) or {})}
+        by_query = str(params.get("bagging_by_query", False)).lower()
         require(
             by_query in ("false", "0"),
             "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
         )
         position = self.position
         if position is None and self.propensity is None and hasattr(second, "get_position"):
-            position = second.get_position()
+            position = _position(second)
         queries, scores = _unpack(self._memo, first, second, weight, group, self.propensity, position)
-        booster = training(sys._getframe(1), "lightgbm")
         grad, hess = gradients_float32(self.objective, queries, scores, _n_threads(self.n_threads, booster))
         if booster is not None:
             warn_if_no_split(queries, hess, *_least_hessian(booster))

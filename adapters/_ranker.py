@@ -20,6 +20,7 @@ except ModuleNotFoundError:
 from ltr_objectives.adapters._common import distinct, import_library
 from ltr_objectives.adapters._ranker_inputs import Part, check_features, read_eval_sets, read_part, read_table
 from ltr_objectives.errors import require, whole
+from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_objective
@@ -153,7 +154,7 @@ class Ranker(BaseEstimator, abc.ABC):
             if isinstance(value, np.random.RandomState | np.random.Generator):
                 params[name] = _seed(value)
         n_jobs = next((params[name] for name in self.threads if name in params), None)
-        n_threads = n_jobs if n_jobs is not None and n_jobs > 0 else None
+        n_threads = at_most(n_jobs)
         plan = Plan(train, evals, params, objective, metrics, patience, given, verbose, n_threads)
         _try_once(plan)
         self.nameless_ = False

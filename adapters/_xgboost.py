@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, training, warn_if_no_split
+from ltr_objectives.adapters._common import (
+    QueriesMemo,
+    called_by,
+    distinct,
+    gradients_float32,
+    training,
+    warn_if_no_split,
+)
 from ltr_objectives.adapters._xgboost_workers import added, agreed, workers
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import at_most
@@ -19,6 +26,13 @@ from ltr_objectives.queries import Queries, to_numpy
 from ltr_objectives.registry import get_objective
 
 MAXIMISED = ("auc", "pre", "map", "ndcg")  # XGBoost's early stopping maximises what starts so, and minimises the rest
+
+BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what it can weigh by query; any other aborts the process
+
+
+def by_query(metric: str) -> bool:
+    """Whether XGBoost evaluates its ``metric``, such as "ndcg@10-", query by query."""
+    return metric.partition("@")[0].rstrip("-") in BY_QUERY
 
 
 def _queries(memo: QueriesMemo, data: Any, weight: Any = None, propensity: Any = None, position: Any = None) -> Queries:
@@ -51,7 +65,7 @@ class XGBoostObjective:
         return f"xgboost_objective({self.objective!r})"
 
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
-        caller = sys._getframe(1)
+        caller = called_by(sys._getframe(1), "xgboost")
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
             queries = _queries(self._memo, data, self.weight, self.propensity, self.position)
@@ -121,7 +135,7 @@ def _refuse_abort(booster: Any, frame: FrameType | None, data: Any) -> None:
         "XGBoost cannot evaluate its default metric with weights by query, and would abort the process: "
         "add 'disable_default_eval_metric': 1 to the parameters",
     )
-    by_row = [name for name in names if not name.startswith(MAXIMISED)]
+    by_row = [name for name in names if not by_query(name)]
     require(
         not by_row,
         f"XGBoost cannot evaluate eval_metric={', '.join(by_row)} with weights by query, and would abort the process: "

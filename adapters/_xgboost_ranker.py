@@ -4,16 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import gradients_float32, import_library
+from ltr_objectives.adapters._common import import_library
 from ltr_objectives.adapters._ranker import Plan, Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame
+from ltr_objectives.adapters._xgboost import by_query, xgboost_objective
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, to_numpy
 
 OF_THE_DATA = ("missing", "feature_types", "feature_weights", "enable_categorical")
-BY_QUERY = ("ndcg", "map", "pre", "auc")  # XGBoost's metrics that can be weighted by query; others abort the process
 
 
 class XGBRanker(Ranker):
@@ -92,12 +92,14 @@ class XGBRanker(Ranker):
             train,
             rounds,
             evals=[(data, f"validation_{i}") for i, data in enumerate(evals)],
-            obj=_objective(plan) if own else None,
+            obj=_objective(plan),
             custom_metric=_metric(plan, evals) if plan.own_metrics else None,
             evals_result=result,
             verbose_eval=plan.verbose if evals else False,
             callbacks=callbacks,
         )
+        if "best_iteration" in booster.attributes():  # by a callback of the user's
+            booster = booster[: booster.best_iteration + 1]
         return booster, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
 
     def _data(self, part: Part, weight: np.ndarray | None) -> Any:
@@ -152,7 +154,7 @@ def _by_query(part: Part) -> np.ndarray | None:
 
 def _weighs(plan: Plan) -> bool:
     """Whether XGBoost itself evaluates; if so with weights, which for other metrics would abort the process."""
-    wrong = [m for m in plan.native_metrics if not m.startswith(BY_QUERY)]
+    wrong = [m for m in plan.native_metrics if not by_query(m)]
     weighted = any(part.weight is not None for part in plan.evals)
     require(
         not (wrong and weighted), f"XGBoost cannot weigh {wrong} by query, and would abort the process; leave it out"
@@ -161,11 +163,10 @@ def _weighs(plan: Plan) -> bool:
 
 
 def _objective(plan: Plan) -> Any:
-    """As ``xgboost_objective``, but with weights by row, which a DMatrix with queries cannot hold."""
-    objective, part = plan.objective, plan.train
-    assert isinstance(objective, Objective)
-    queries = _queries(part)
-    return lambda predictions, _: gradients_float32(objective, queries, predictions, plan.n_threads)
+    """Ours with weights by row, which a DMatrix with queries cannot hold."""
+    if not isinstance(plan.objective, Objective):
+        return None
+    return xgboost_objective(plan.objective, weight=plan.train.weight)
 
 
 def _metric(plan: Plan, evals: list[Any]) -> Any:
