@@ -149,6 +149,8 @@ def prepare(name: str, fold: RankingFold, metrics: Sequence[Metric], budget: Bud
         return LIBRARIES[name](fold, metrics, budget)
     except ImportError as error:
         raise LTRError(f"{name} is not installed: pip install ltr-objectives[{name}] ({error})") from None
+    except Exception as error:  # each library has its own kinds
+        raise LTRError(f"{name} refuses the data: {error}") from error
 
 
 def per_query(metrics: Sequence[Metric], part: RankingData, scores: np.ndarray, threads: int) -> dict[str, np.ndarray]:

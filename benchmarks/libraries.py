@@ -111,8 +111,9 @@ class XGBoost(Library):
     def prepare(self) -> None:
         import xgboost as xgb
 
-        self.dtrain = xgb.QuantileDMatrix(self.train_data.X, self.train_data.y, qid=self.train_data.qid)
-        self.dvali = xgb.QuantileDMatrix(self.vali_data.X, self.vali_data.y, qid=self.vali_data.qid, ref=self.dtrain)
+        train, vali = self.train_data, self.vali_data  # by group, since qids would have to ascend
+        self.dtrain = xgb.QuantileDMatrix(train.X, train.y, group=train.group)
+        self.dvali = xgb.QuantileDMatrix(vali.X, vali.y, group=vali.group, ref=self.dtrain)
 
     def train(self, objective: str | Objective, watch: Watch) -> Predict:
         import xgboost as xgb

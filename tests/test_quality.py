@@ -1,6 +1,7 @@
 """A study trains each cell once, stops and chooses on vali by metric, and compares over test queries."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -209,6 +210,15 @@ def test_a_fold_without_vali_gives_up_a_fifth_of_its_train_queries(tmp_path):
     assert [len(part.group) for part in fold.load()] == [6, 2, 6]
     with pytest.raises(LTRError, match="is a file"):
         cells.folds_of(str(tmp_path / "set" / "Fold1" / "train.txt"), [0])
+
+
+def test_queries_may_stand_in_any_order_of_their_ids(tmp_path):
+    fold = write_fold(tmp_path / "set" / "Fold1", 1)
+    path = tmp_path / "set" / "Fold1" / "train.txt"
+    path.write_text(re.sub(r"qid:(\d+)", lambda m: f"qid:{100 - int(m[1])}", path.read_text()))
+    found = study(tmp_path / "out", "--data", tmp_path / "set", "--objectives", "queryrmse", "--natives", "none")
+    assert found.exit_code == 0, found.output
+    assert fold.train.qid[0] < fold.train.qid[-1]
 
 
 def test_a_new_seed_is_new_generated_data():
