@@ -46,12 +46,12 @@ class StochasticRank(Objective):
         Scale-free step: the mean is taken from each query's gradient, and this times its part along the centred scores
         :math:`c`, so that trees do not spend themselves on the scale of the scores, on which no metric depends:
         :math:`g - sfa\, c \langle c, g \rangle / (\|c\| + \nu)^2`. 0 leaves the gradient as it is. CatBoost calls it
-        lambda and sets 1. Lists of two documents only lose the mean.
+        lambda; its default is 1 too. Lists of two documents only lose the mean.
     nu : float
         Above: keeps the step small while scores are.
-    hessian : "bounded", "ones", "absolute", "clipped" or "exact"
-        :math:`\sum_j |\Delta_{ij}| \varphi_\tau(x_j - m_i) / \tau`, so that the Newton step of a row is at most
-        :math:`\tau`; 1 for each row, as CatBoost; or the curvature of the loss,
+    hessian : "ones", "bounded", "absolute", "clipped" or "exact"
+        1 for each row, as CatBoost; :math:`\sum_j |\Delta_{ij}| \varphi_\tau(x_j - m_i) / \tau`, so that the Newton
+        step of a row is at most :math:`\tau`; or the curvature of the loss,
         :math:`-\sum_j \Delta_{ij} \varphi_\tau(x_j - m_i) (x_j - m_i) / \tau^2`: its absolute value, its positive part,
         or as it is. The last is negative for many rows, which boosting libraries do not expect.
     noise : "gaussian" or None
@@ -64,7 +64,7 @@ class StochasticRank(Objective):
     --------
     >>> grad, hess = StochasticRank("mrr").gradient_hessian([0.0, 0.0], [0, 1], group=[2])
     >>> grad.round(6), hess.round(6)
-    (array([ 0.141047, -0.141047]), array([0.099736, 0.099736]))
+    (array([ 0.141047, -0.141047]), array([1., 1.]))
     """
 
     metric: str | Metric = "ndcg@10"
@@ -72,9 +72,9 @@ class StochasticRank(Objective):
     sigma: float = 1.0
     mu: float = 0.0
     samples: int = 1
-    sfa: float = 0.0
+    sfa: float = 1.0
     nu: float = 0.01
-    hessian: str = "bounded"
+    hessian: str = "ones"
     noise: str | None = "gaussian"
     seed: int = 0
 
