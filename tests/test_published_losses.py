@@ -58,13 +58,29 @@ def test_approximate_metrics_of_rax():
     scores, labels = [0, 1, 3, 2], [0, 0, 1, 2]
     first = 1 + sg(0 - 3) + sg(1 - 3) + sg(2 - 3)
     second = 1 + sg(0 - 2) + sg(1 - 2) + sg(3 - 2)
-    assert loss(ApproxMRR(), scores, labels) == pytest.approx(-1 / first)
-    assert -1 / first == pytest.approx(-0.6965873, abs=2e-7)  # in its documentation
     ndcg = (1 / log2(1 + first) + 3 / log2(1 + second)) / (3 / log2(2) + 1 / log2(3))
     assert loss(ApproxNDCG(), scores, labels) == pytest.approx(-ndcg)
     assert -ndcg == pytest.approx(-0.71789175, abs=2e-7)  # in its documentation
-    steep = 1 + sg(5 * (0 - 3)) + sg(5 * (1 - 3)) + sg(5 * (2 - 3))
-    assert loss(ApproxMRR(5.0), scores, labels) == pytest.approx(-1 / steep)
+
+
+def test_approximate_mrr_of_rax_for_one_relevant_document():
+    scores = [0, 1, 3, 2]
+    for alpha in (1.0, 5.0):
+        rank = 1 + sg(alpha * (0 - 2)) + sg(alpha * (1 - 2)) + sg(alpha * (3 - 2))
+        assert loss(ApproxMRR(alpha), scores, [0, 0, 0, 2]) == pytest.approx(-1 / rank)
+
+
+def test_approximate_mrr_counts_no_relevant_document_as_a_rival_and_shares_ties():
+    scores, labels = [0, 1, 3, 2], [0, 0, 1, 2]
+    assert loss(ApproxMRR(), scores, labels) == pytest.approx(-1 / (1 + sg(0 - 3) + sg(1 - 3)))
+    of_rax = -1 / (1 + sg(0 - 3) + sg(1 - 3) + sg(2 - 3))
+    assert of_rax == pytest.approx(-0.6965873, abs=2e-7)  # in its documentation
+    assert loss(ApproxMRR(), scores, labels) < of_rax
+    grad, hess = ApproxMRR(step=1).gradient_hessian([0, 0, 0, -1], [0, 1, 1, 2], [4])
+    rank = 1 + sg(0)
+    pair = sg(0) ** 2 / rank**2
+    assert grad == pytest.approx([pair, -pair / 2, -pair / 2, 0])
+    assert hess == pytest.approx([pair, pair / 2, pair / 2, 0])
 
 
 def pairs(weight, limit=3):
