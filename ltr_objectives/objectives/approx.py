@@ -30,6 +30,10 @@ class _Approx(Objective):
     def examples(cls) -> tuple[Objective, ...]:
         return cls(), cls(alpha=10.0), cls(step=1)
 
+    @property
+    def treats_ties_alike(self) -> bool:
+        return True
+
     def fill(
         self,
         queries: Queries,

@@ -85,6 +85,14 @@ class Objective(abc.ABC):
         """Whether a constant added to all scores of a query changes nothing; not so for losses of single documents."""
         return True
 
+    @property
+    def treats_ties_alike(self) -> bool:
+        """Whether the order of rows of equal score changes nothing, in lists that are not cut.
+
+        Not so for losses that take ranks from the present ranking, where such rows stand in the order of the data.
+        """
+        return False
+
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         """The loss of one query in plain NumPy, without noise; None where no loss has this gradient.
 

@@ -72,6 +72,10 @@ class ListMLE(Objective):
     def hessian_kind(self) -> str:
         return "bound" if self.hessian == "bounded" else "exact"
 
+    @property
+    def treats_ties_alike(self) -> bool:
+        return self.ties == "average"
+
     def fill(
         self,
         queries: Queries,

@@ -58,6 +58,10 @@ class ListNet(Objective):
     def hessian_kind(self) -> str:
         return "bound" if self.hessian == "bounded" else "exact"
 
+    @property
+    def treats_ties_alike(self) -> bool:
+        return True
+
     def _target(self, queries: Queries) -> np.ndarray:
         y = queries.labels
         out = np.zeros(queries.rows)

@@ -83,6 +83,10 @@ class NeuralNDCG(NDCGObjective):
             cls(2, rounds=4, tolerance=0.0, transposed=True, max_documents=6),
         )
 
+    @property
+    def treats_ties_alike(self) -> bool:
+        return True
+
     def fill(
         self,
         queries: Queries,

@@ -84,6 +84,10 @@ class RankNet(PairwiseObjective):
     def parities(cls) -> tuple[Parity, ...]:
         return (Parity("xgboost", {"objective": "rank:pairwise"}, cls(preset="xgboost"), 1e-5),)
 
+    @property
+    def treats_ties_alike(self) -> bool:
+        return self.truncation is None
+
     def terms(self, queries: Queries) -> Terms:
         return queries.once(("ranknet", self.weights), lambda: self._terms(queries))
 

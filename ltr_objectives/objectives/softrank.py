@@ -87,6 +87,10 @@ class SoftRank(Objective):
     def label_limit(self) -> float | None:
         return gains.gain_limit(self.gain)
 
+    @property
+    def treats_ties_alike(self) -> bool:
+        return True
+
     def fill(
         self,
         queries: Queries,

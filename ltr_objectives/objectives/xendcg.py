@@ -84,6 +84,10 @@ class XENDCG(Objective):
     def label_limit(self) -> float | None:
         return gains.gain_limit("exp")
 
+    @property
+    def treats_ties_alike(self) -> bool:
+        return not self.random
+
     def fill(
         self,
         queries: Queries,
