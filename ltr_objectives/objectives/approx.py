@@ -31,6 +31,10 @@ class _Approx(Objective):
         return cls(), cls(alpha=10.0), cls(step=1)
 
     @property
+    def longest_step(self) -> float | None:
+        return self.step / self.alpha
+
+    @property
     def treats_ties_alike(self) -> bool:
         return True
 
@@ -83,8 +87,7 @@ class ApproxNDCG(_Approx):
 
     with :math:`N` the ideal. The gradient is exact. The Hessian is
     :math:`\alpha^2 \sum_j (c_i + c_j) p_{ij} (1 - p_{ij})` over ``step``, with :math:`c` the derivative by the rank and
-    :math:`p` the chances above; the Hessians of a query add up to about :math:`\alpha^2 / \log n` over ``step``.
-    Queries whose labels are all equal teach nothing.
+    :math:`p` the chances above. Queries whose labels are all equal teach nothing.
 
     Parameters
     ----------

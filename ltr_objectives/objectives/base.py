@@ -86,6 +86,15 @@ class Objective(abc.ABC):
         return True
 
     @property
+    def longest_step(self) -> float | None:
+        """What no Newton step, ``|grad| / hess``, exceeds; None where they have no limit."""
+        return None
+
+    def hessian_limit(self, n: int) -> float | None:
+        """What the Hessians of a query of ``n`` documents never add up to more than; None where it is not known."""
+        return None
+
+    @property
     def treats_ties_alike(self) -> bool:
         """Whether the order of rows of equal score changes nothing, in lists that are not cut.
 
@@ -265,7 +274,7 @@ class Objective(abc.ABC):
         return diagnose(self, Queries(labels, group, qid=qid, weight=weight), scores, n_threads=n_threads)
 
 
-STEP_HESSIANS = ("bounded", "exact")
+STEP_HESSIANS = {"bounded": "bound", "exact": "exact"}  # and their hessian_kind
 
 
 def shorten_steps(hessian: str, grad: np.ndarray, hess: np.ndarray) -> np.ndarray:
