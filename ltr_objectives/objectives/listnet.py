@@ -28,7 +28,9 @@ class ListNet(Objective):
     ----------
     target : "softmax" or "labels"
         :math:`P` is the softmax of the labels, as in the paper and in allRank; or the labels, not negative, over their
-        sum, as in rax's softmax loss. Then queries with nothing relevant teach nothing.
+        sum: labels taken for probabilities (Sapronov, "Solving the Ranking Problem Using Continuous Optimization
+        Methods", slides, which leave the division to the reader), as in rax's softmax loss. Then queries with nothing
+        relevant teach nothing, where rax takes a uniform distribution for them, which pulls their scores together.
     hessian : "bounded" or "exact"
         The second derivative raised to the absolute gradient, so that no Newton step exceeds 1; or as it is. Where a
         relevant document has little of the softmax, steps are of the order of n without the bound; in XGBoost
