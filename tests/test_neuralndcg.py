@@ -87,3 +87,11 @@ def test_more_rounds_than_can_be_kept_are_refused():
     assert NeuralNDCG(rounds=1000).rounds == 1000
     with pytest.raises(LTRError, match="rounds=1001 must be at most 1,000"):
         NeuralNDCG(rounds=1001)
+
+
+@pytest.mark.parametrize("n", [5, 40, 200])
+def test_gradients_at_tied_scores_grow_with_the_length(n, rng):
+    labels = rng.permutation(np.arange(n) % 5).astype(float)
+    for temperature in (1.0, 10.0):
+        grad, _ = NeuralNDCG(temperature=temperature).gradient_hessian(np.zeros(n), labels, [n])
+        assert 0.1 < np.abs(grad).sum() * temperature * np.log(n) / n < 1.0

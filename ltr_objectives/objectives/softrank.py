@@ -40,8 +40,8 @@ class SoftRank(Objective):
 
     with the ideal N and independent :math:`B`, as in the paper: each score has a normal distribution, and the
     dependence between pairs with a document in common is left out. In O(n^2) a query where the paper takes O(n^3): the
-    discount is written as a sum of exponentials, 41 for 1,000 ranks, exact to 1e-12, see :mod:`ltr_objectives.kernels.softrank`. A
-    cutoff is no such sum; the whole list counts.
+    discount is written as a sum of exponentials, 41 for 1,000 ranks, exact to 1e-12, see
+    :mod:`ltr_objectives.kernels.softrank`. A cutoff is no such sum; the whole list counts.
 
     The gradient is exact. The Hessian, an estimate, is the sum of the absolute gradients of a document's pairs over
     ``step`` times :math:`\sigma`. Queries whose labels are all equal teach nothing.
