@@ -78,6 +78,7 @@ class LambdaLoss(NDCGObjective):
         return (
             cls(),
             cls(weights="ndcg1"),
+            cls(weights="ndcg2", sigma=0.5),
             cls(3, weights="ndcg2", sigma=2.0),
             cls(5, mu=0.5, pairs="both", gain="linear"),
             cls(2, weights="ndcg1", gain=(0.0, 0.5, 2.0, 2.0, 9.0)),

@@ -22,7 +22,7 @@ class ListNet(Objective):
     .. math:: -\sum_i P_i \log \rho_i, \quad \rho = \operatorname{softmax}(s)
 
     with gradient :math:`\rho - P` and second derivative :math:`\rho (1 - \rho)`. The absolute gradients of a query add
-    up to at most 2, its Hessians to at most 3: about 1/n a document, so keep ``min_child_weight`` small.
+    up to at most 2, its Hessians too: about 1/n a document, so keep ``min_child_weight`` small.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class ListNet(Objective):
         return True
 
     def hessian_limit(self, n: int) -> float | None:
-        return 3.0 if self.hessian == "bounded" else 1.0
+        return 2.0 if self.hessian == "bounded" else 1.0
 
     def _target(self, queries: Queries) -> np.ndarray:
         y = queries.labels
