@@ -79,3 +79,12 @@ def test_xendcg_is_lightgbm_s_with_its_random_numbers(weighted, rng):
         rows = leaves == leaf
         expected = -(grad * w)[rows].sum() / (hess * w)[rows].sum()
         np.testing.assert_allclose(native[rows], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("weights", ["ndcg1", "ndcg2", "ndcg2++"])
+def test_steps_of_lambdaloss_at_tied_scores(weights, rng):
+    for sigma in (0.5, 3.0):
+        objective = LambdaLoss(weights=weights, sigma=sigma)
+        grad, hess = objective.gradient_hessian(np.zeros(40), rng.integers(0, 4, 40), [20, 20])
+        assert (np.abs(grad) <= 2.0 / sigma * hess * (1 + 1e-12)).all()
+        assert np.abs(grad / hess).max() > 1.0 / sigma

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ltr_objectives import NeuralNDCG
+from ltr_objectives import LTRError, NeuralNDCG
 
 LABELS = np.array([4.0, 2.0, 1.0, 0.0, 4.0, 3.0])
 SCORES = np.array([0.5, 0.2, 0.1, 0.01, 0.65, 0.3])
@@ -81,3 +81,17 @@ def test_documents_beyond_the_head_get_no_gradient(rng):
     seen = set(np.flatnonzero(grad))
     assert seen == set(np.argsort(-scores)[:6]) | set(last)  # four by score, two relevant, two more of label 0 by score
     assert (grad[last] < 0).all()
+
+
+def test_more_rounds_than_can_be_kept_are_refused():
+    assert NeuralNDCG(rounds=1000).rounds == 1000
+    with pytest.raises(LTRError, match="rounds=1001 must be at most 1,000"):
+        NeuralNDCG(rounds=1001)
+
+
+@pytest.mark.parametrize("n", [5, 40, 200])
+def test_gradients_at_tied_scores_grow_with_the_length(n, rng):
+    labels = rng.permutation(np.arange(n) % 5).astype(float)
+    for temperature in (1.0, 10.0):
+        grad, _ = NeuralNDCG(temperature=temperature).gradient_hessian(np.zeros(n), labels, [n])
+        assert 0.1 < np.abs(grad).sum() * temperature * np.log(n) / n < 1.0

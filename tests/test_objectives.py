@@ -159,6 +159,20 @@ def test_queries_do_not_touch_each_other(any_objective, rng):
             np.testing.assert_allclose(x[a:b], alone, rtol=1e-12, atol=1e-15)
 
 
+def test_the_order_of_the_rows_changes_nothing_where_it_is_said(any_objective, rng):
+    any_objective = without_noise(any_objective)
+    n, lists = 6, 20  # no objective here cuts lists of 6
+    for distinct in (True, not any_objective.treats_ties_alike):
+        labels = labels_for(any_objective.label_limit, rng, n * lists)
+        places = [rng.permutation(n) if distinct else rng.integers(-1, 2, n) for _ in range(lists)]
+        scores = np.concatenate(places) / 4
+        rows = np.concatenate([n * i + rng.permutation(n) for i in range(lists)])
+        before = any_objective.gradient_hessian(scores, labels, [n] * lists)
+        after = any_objective.gradient_hessian(scores[rows], labels[rows], [n] * lists)
+        for x, permuted in zip(before, after, strict=True):
+            np.testing.assert_allclose(x[rows], permuted, rtol=1e-9, atol=1e-12)
+
+
 def test_weights_of_queries_and_rows_mean_the_same(any_objective, rng):
     scores, labels, group = queries_for(any_objective, rng, 20)
     weight = rng.uniform(0.5, 2, 20)

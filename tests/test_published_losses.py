@@ -58,26 +58,55 @@ def test_approximate_metrics_of_rax():
     scores, labels = [0, 1, 3, 2], [0, 0, 1, 2]
     first = 1 + sg(0 - 3) + sg(1 - 3) + sg(2 - 3)
     second = 1 + sg(0 - 2) + sg(1 - 2) + sg(3 - 2)
-    assert loss(ApproxMRR(), scores, labels) == pytest.approx(-1 / first)
-    assert -1 / first == pytest.approx(-0.6965873, abs=2e-7)  # in its documentation
     ndcg = (1 / log2(1 + first) + 3 / log2(1 + second)) / (3 / log2(2) + 1 / log2(3))
     assert loss(ApproxNDCG(), scores, labels) == pytest.approx(-ndcg)
     assert -ndcg == pytest.approx(-0.71789175, abs=2e-7)  # in its documentation
-    steep = 1 + sg(5 * (0 - 3)) + sg(5 * (1 - 3)) + sg(5 * (2 - 3))
-    assert loss(ApproxMRR(5.0), scores, labels) == pytest.approx(-1 / steep)
+
+
+def test_approximate_mrr_of_rax_for_one_relevant_document():
+    scores = [0, 1, 3, 2]
+    for alpha in (1.0, 5.0):
+        rank = 1 + sg(alpha * (0 - 2)) + sg(alpha * (1 - 2)) + sg(alpha * (3 - 2))
+        assert loss(ApproxMRR(alpha), scores, [0, 0, 0, 2]) == pytest.approx(-1 / rank)
+
+
+def test_approximate_mrr_counts_no_relevant_document_as_a_rival_and_shares_ties():
+    scores, labels = [0, 1, 3, 2], [0, 0, 1, 2]
+    assert loss(ApproxMRR(), scores, labels) == pytest.approx(-1 / (1 + sg(0 - 3) + sg(1 - 3)))
+    of_rax = -1 / (1 + sg(0 - 3) + sg(1 - 3) + sg(2 - 3))
+    assert of_rax == pytest.approx(-0.6965873, abs=2e-7)  # in its documentation
+    assert loss(ApproxMRR(), scores, labels) < of_rax
+    grad, hess = ApproxMRR(step=1).gradient_hessian([0, 0, 0, -1], [0, 1, 1, 2], [4])
+    rank = 1 + sg(0)
+    pair = sg(0) ** 2 / rank**2
+    assert grad == pytest.approx([pair, -pair / 2, -pair / 2, 0])
+    assert hess == pytest.approx([pair, pair / 2, pair / 2, 0])
+
+
+def ideal_dcg(limit):
+    return sum(g / log2(d + 1) for d, g in list(enumerate((3, 1, 0), 1))[:limit])
 
 
 def pairs(weight, limit=3):
     """allRank's sum for scores 1, .5, -.2, which rank documents of labels 1, 0, 2 so."""
     scores, gains = (1.0, 0.5, -0.2), (1.0, 0.0, 3.0)
-    ideal = sum(g / log2(d + 1) for d, g in list(enumerate(sorted(gains, reverse=True), 1))[:limit])
+    ideal = ideal_dcg(limit)
     total = 0.0
     for d in range(1, limit + 1):
         for e in range(1, limit + 1):
-            if d != e:
+            if d != e or weight is first:  # the others are of pairs in order of label
                 w = weight(d, e, gains[d - 1] / ideal, gains[e - 1] / ideal)
                 total += w * log2(1 + exp(-(scores[d - 1] - scores[e - 1])))
     return total
+
+
+def first(d, e, g, h):
+    return g / log2(1 + d)
+
+
+def diagonal(limit=3):
+    """What pairs of a document with itself add in NDCG-Loss1: the DCG of the first, a constant without gradient."""
+    return (1 / log2(2) + (3 / log2(4) if limit == 3 else 0)) / ideal_dcg(limit) * log2(2)
 
 
 def second(d, e, g, h):
@@ -91,15 +120,14 @@ def rank(d, e, g, h):
 
 def test_lambdaloss_of_allrank():
     scores, labels = [-0.2, 1.0, 0.5], [2, 1, 0]
-    first = pairs(lambda d, e, g, h: g / log2(1 + d))
-    assert loss(LambdaLoss(weights="ndcg1"), scores, labels) == pytest.approx(first)
+    assert loss(LambdaLoss(weights="ndcg1"), scores, labels) + diagonal() == pytest.approx(pairs(first))
     assert loss(LambdaLoss(weights="ndcg2"), scores, labels) == pytest.approx(pairs(second))
     assert loss(LambdaLoss(mu=10), scores, labels) == pytest.approx(
         pairs(lambda *x: 10 * second(*x) + rank(*x))
     )  # ndcg2++
-    for weights, weight in (("ndcg2", second), ("ndcg1", lambda d, e, g, h: g / log2(1 + d))):
+    for weights, weight, constant in (("ndcg2", second, 0.0), ("ndcg1", first, diagonal(2))):
         cut = loss(LambdaLoss(2, weights=weights, pairs="both"), scores, labels)
-        assert cut == pytest.approx(pairs(weight, 2))
+        assert cut + constant == pytest.approx(pairs(weight, 2))
 
 
 def test_ordinal_loss_of_allrank_with_one_score():

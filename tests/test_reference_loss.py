@@ -64,6 +64,22 @@ def test_the_hessian_is_what_it_is_declared_to_be(any_objective, rng):
             assert objective.hessian_kind == "bound" or hess[i] <= expected + allowed
 
 
+def test_steps_and_sums_of_hessians_stay_below_their_limits(any_objective, rng):
+    n, lists = 30, 40
+    if any_objective.longest_step is None and any_objective.hessian_limit(n) is None:
+        pytest.skip("promises nothing")
+    some = labels_for(any_objective.label_limit, rng, n * lists)
+    first = np.tile(np.arange(n) == 0, lists) * some.max()  # what is relevant stands first
+    for labels in (some, first):
+        for spread in (0.0, 0.01, 1.0, 30.0):
+            scores = spread * rng.normal(size=n * lists)
+            grad, hess = any_objective.gradient_hessian(scores, labels, [n] * lists)
+            if any_objective.longest_step is not None:
+                assert (np.abs(grad) <= any_objective.longest_step * hess * (1 + 1e-9) + 1e-15).all()
+            if any_objective.hessian_limit(n) is not None:
+                assert hess.reshape(lists, n).sum(axis=1).max() <= any_objective.hessian_limit(n) * (1 + 1e-9)
+
+
 def test_a_constant_added_to_all_scores_changes_nothing_where_it_is_said(any_objective, rng):
     objective = any_objective.without_noise() or pytest.skip("nothing but noise")
     scores, labels = rng.integers(-3, 4, 9) / 4, labels_for(objective.label_limit, rng, 9)

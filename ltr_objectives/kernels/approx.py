@@ -42,13 +42,14 @@ def _spread(c, r, alpha, p, q, g, lam, hes):
 
 
 @kernel
-def _best(s, g):
-    """The first relevant document of the largest score."""
-    best = -1
+def _first(s, g):
+    """The largest score of a relevant document, and how many have it."""
+    top, ties = -np.inf, 0
     for i in range(len(s)):
-        if g[i] > 0.0 and (best < 0 or s[i] > s[best]):
-            best = i
-    return best
+        if g[i] > 0.0 and s[i] >= top:
+            ties = ties + 1 if s[i] == top else 1
+            top = s[i]
+    return top, ties
 
 
 @kernel
@@ -65,14 +66,14 @@ def approx(first, last, ptr, scores, gain, scale, kind, alpha, grad, hess):
         if scale[query] == 0.0 or all_equal(g):
             continue
         wide = exponentials(s, alpha, E)
-        best = _best(s, g) if kind == MRR else -1
+        top, ties = _first(s, g) if kind == MRR else (0.0, 1)
         for i in range(n):
-            if g[i] <= 0.0 or (kind == MRR and i != best):
+            if g[i] <= 0.0 or (kind == MRR and s[i] != top):
                 continue
             chances(i, s, E, wide, alpha, 0, p, q)
             p[i] = 0.0
             above, relevant = _sums(p[:n], g)
-            rank = 1.0 + above
+            rank = 1.0 + above - (relevant if kind == MRR else 0.0)
             c, r = scale[query] / (rank * rank), 0.0
             if kind == NDCG:
                 log = math.log(1.0 + rank)
@@ -80,6 +81,9 @@ def approx(first, last, ptr, scores, gain, scale, kind, alpha, grad, hess):
             elif kind == MAP:
                 c *= 1.0 + relevant
                 r = scale[query] / rank
+            else:
+                c /= ties
+                r = c
             down, curve = _spread(c, r, alpha, p[:n], q, g, lam, hes)
             lam[i] -= down
             hes[i] += curve

@@ -85,6 +85,23 @@ class Objective(abc.ABC):
         """Whether a constant added to all scores of a query changes nothing; not so for losses of single documents."""
         return True
 
+    @property
+    def longest_step(self) -> float | None:
+        """What no Newton step, ``|grad| / hess``, exceeds; None where they have no limit."""
+        return None
+
+    def hessian_limit(self, n: int) -> float | None:
+        """What the Hessians of a query of ``n`` documents never add up to more than; None where it is not known."""
+        return None
+
+    @property
+    def treats_ties_alike(self) -> bool:
+        """Whether the order of rows of equal score changes nothing, in lists that are not cut.
+
+        Not so for losses that take ranks from the present ranking, where such rows stand in the order of the data.
+        """
+        return False
+
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         """The loss of one query in plain NumPy, without noise; None where no loss has this gradient.
 
@@ -257,7 +274,7 @@ class Objective(abc.ABC):
         return diagnose(self, Queries(labels, group, qid=qid, weight=weight), scores, n_threads=n_threads)
 
 
-STEP_HESSIANS = ("bounded", "exact")
+STEP_HESSIANS = {"bounded": "bound", "exact": "exact"}  # and their hessian_kind
 
 
 def shorten_steps(hessian: str, grad: np.ndarray, hess: np.ndarray) -> np.ndarray:

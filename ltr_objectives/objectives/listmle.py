@@ -54,7 +54,7 @@ class ListMLE(Objective):
 
     def __post_init__(self) -> None:
         choice("ties", self.ties, TIES)
-        choice("hessian", self.hessian, STEP_HESSIANS)
+        choice("hessian", self.hessian, tuple(STEP_HESSIANS))
         whole("seed", self.seed, 0)
 
     @classmethod
@@ -70,7 +70,15 @@ class ListMLE(Objective):
 
     @property
     def hessian_kind(self) -> str:
-        return "bound" if self.hessian == "bounded" else "exact"
+        return STEP_HESSIANS[self.hessian]
+
+    @property
+    def longest_step(self) -> float | None:
+        return 1.0 if self.hessian == "bounded" else None
+
+    @property
+    def treats_ties_alike(self) -> bool:
+        return self.ties == "average"
 
     def fill(
         self,

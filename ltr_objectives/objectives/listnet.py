@@ -22,13 +22,15 @@ class ListNet(Objective):
     .. math:: -\sum_i P_i \log \rho_i, \quad \rho = \operatorname{softmax}(s)
 
     with gradient :math:`\rho - P` and second derivative :math:`\rho (1 - \rho)`. The absolute gradients of a query add
-    up to at most 2, its Hessians to less than 3: about 1/n a document, so keep ``min_child_weight`` small.
+    up to at most 2, its Hessians too: about 1/n a document, so keep ``min_child_weight`` small.
 
     Parameters
     ----------
     target : "softmax" or "labels"
         :math:`P` is the softmax of the labels, as in the paper and in allRank; or the labels, not negative, over their
-        sum, as in rax's softmax loss. Then queries with nothing relevant teach nothing.
+        sum: labels taken for probabilities (Sapronov, "Solving the Ranking Problem Using Continuous Optimization
+        Methods", slides, which leave the division to the reader), as in rax's softmax loss. Then queries with nothing
+        relevant teach nothing, where rax takes a uniform distribution for them, which pulls their scores together.
     hessian : "bounded" or "exact"
         The second derivative raised to the absolute gradient, so that no Newton step exceeds 1; or as it is. Where a
         relevant document has little of the softmax, steps are of the order of n without the bound; in XGBoost
@@ -48,7 +50,7 @@ class ListNet(Objective):
 
     def __post_init__(self) -> None:
         choice("target", self.target, TARGETS)
-        choice("hessian", self.hessian, STEP_HESSIANS)
+        choice("hessian", self.hessian, tuple(STEP_HESSIANS))
 
     @classmethod
     def examples(cls) -> tuple[Objective, ...]:
@@ -56,7 +58,18 @@ class ListNet(Objective):
 
     @property
     def hessian_kind(self) -> str:
-        return "bound" if self.hessian == "bounded" else "exact"
+        return STEP_HESSIANS[self.hessian]
+
+    @property
+    def longest_step(self) -> float | None:
+        return 1.0 if self.hessian == "bounded" else None
+
+    @property
+    def treats_ties_alike(self) -> bool:
+        return True
+
+    def hessian_limit(self, n: int) -> float | None:
+        return 2.0 if self.hessian == "bounded" else 1.0
 
     def _target(self, queries: Queries) -> np.ndarray:
         y = queries.labels

@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice, not_negative, positive, whole
+from ltr_objectives.errors import choice, not_negative, positive, require, whole
 from ltr_objectives.kernels.neuralsort import neuralndcg
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.ndcg import NDCGObjective
-from ltr_objectives.objectives.reference import complex_step
+from ltr_objectives.objectives.reference import complex_step, reference_head
 from ltr_objectives.queries import Queries
 
 
@@ -37,7 +37,7 @@ class NeuralNDCG(NDCGObjective):
         move scores by up to the learning rate each, and 10 trained far better than 1 and 100 in XGBoost and LightGBM.
     rounds : int
         Most rounds of Sinkhorn's scaling, each of columns and rows; 0 leaves :math:`\hat P` as it is. The paper has 30,
-        allRank 50.
+        allRank 50; at most 1,000, since scaling converges or stalls long before and every round is kept.
     tolerance : float
         Scaling stops where all sums are this close to 1.
     transposed : bool
@@ -69,6 +69,10 @@ class NeuralNDCG(NDCGObjective):
         super().__post_init__()
         positive("temperature", self.temperature)
         whole("rounds", self.rounds, 0)
+        require(
+            self.rounds <= 1000,
+            f"rounds={self.rounds!r} must be at most 1,000; scaling converges or stalls long before",
+        )
         not_negative("tolerance", self.tolerance)
         choice("transposed", self.transposed, (True, False))
         whole("max_documents", self.max_documents, 2)
@@ -82,6 +86,14 @@ class NeuralNDCG(NDCGObjective):
             cls(temperature=1.0, rounds=0, gain=(0.0, 0.5, 2.0, 2.0, 9.0)),
             cls(2, rounds=4, tolerance=0.0, transposed=True, max_documents=6),
         )
+
+    @property
+    def longest_step(self) -> float | None:
+        return 1.0
+
+    @property
+    def treats_ties_alike(self) -> bool:
+        return True
 
     def fill(
         self,
@@ -128,13 +140,3 @@ class NeuralNDCG(NDCGObjective):
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad = complex_step(lambda s: self.reference_loss(s, labels), scores)
         return grad, np.abs(grad)
-
-
-def reference_head(scores: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:
-    """Which documents count of a list: see ``max_documents``."""
-    order = np.argsort(-scores, kind="stable")
-    if len(order) <= most:
-        return order
-    first, rest = order[: most - most // 2], order[most - most // 2 :]
-    relevant = rest[np.argsort(-labels[rest], kind="stable")][: most // 2]
-    return np.array([i for i in order if i in first or i in relevant])

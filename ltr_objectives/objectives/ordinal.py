@@ -63,6 +63,10 @@ class Ordinal(Objective):
     def shift_invariant(self) -> bool:
         return False
 
+    @property
+    def treats_ties_alike(self) -> bool:
+        return True
+
     def fill(
         self,
         queries: Queries,

@@ -33,6 +33,10 @@ class QueryRMSE(Objective):
     def parities(cls) -> tuple[Parity, ...]:
         return (Parity("catboost", {"loss_function": "QueryRMSE"}, cls(), 1e-10),)
 
+    @property
+    def treats_ties_alike(self) -> bool:
+        return True
+
     def fill(
         self,
         queries: Queries,

@@ -84,6 +84,10 @@ class RankNet(PairwiseObjective):
     def parities(cls) -> tuple[Parity, ...]:
         return (Parity("xgboost", {"objective": "rank:pairwise"}, cls(preset="xgboost"), 1e-5),)
 
+    @property
+    def treats_ties_alike(self) -> bool:
+        return self.truncation is None
+
     def terms(self, queries: Queries) -> Terms:
         return queries.once(("ranknet", self.weights), lambda: self._terms(queries))
 
@@ -92,9 +96,8 @@ class RankNet(PairwiseObjective):
         flat = np.ones(queries.longest)
         if self.weights == "difference":
             return Terms(HEAD, queries.labels.copy(), flat, ones, 0.0 * ones)
-        steps = np.unique(queries.labels, return_inverse=True)[1].astype(
-            np.float64
-        )  # differ by at least 1, capped at 1
+        # differ by at least 1, capped at 1
+        steps = np.unique(queries.labels, return_inverse=True)[1].astype(np.float64)
         return Terms(HEAD, steps, flat, ones, 0.0 * ones, cap=1.0)
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:

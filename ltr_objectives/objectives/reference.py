@@ -48,3 +48,13 @@ def softmax(x: np.ndarray) -> np.ndarray:
     """exp(x) over their sum."""
     e: np.ndarray = np.exp(x - x[np.argmax(x.real)])
     return e / e.sum()
+
+
+def reference_head(scores: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:
+    """Which documents count of a list: half of them the first, half the most relevant others."""
+    order = np.argsort(-scores, kind="stable")
+    if len(order) <= most:
+        return order
+    first, rest = order[: most - most // 2], order[most - most // 2 :]
+    relevant = rest[np.argsort(-labels[rest], kind="stable")][: most // 2]
+    return np.array([i for i in order if i in first or i in relevant])

@@ -13,7 +13,7 @@ from ltr_objectives.kernels.threads import run
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.neuralndcg import reference_head
+from ltr_objectives.objectives.reference import reference_head
 from ltr_objectives.queries import Queries
 
 
@@ -40,8 +40,8 @@ class SoftRank(Objective):
 
     with the ideal N and independent :math:`B`, as in the paper: each score has a normal distribution, and the
     dependence between pairs with a document in common is left out. In O(n^2) a query where the paper takes O(n^3): the
-    discount is written as a sum of 41 exponentials, exact to 1e-12, see :mod:`ltr_objectives.kernels.softrank`. A
-    cutoff is no such sum; the whole list counts.
+    discount is written as a sum of exponentials, 41 for 1,000 ranks, exact to 1e-12, see
+    :mod:`ltr_objectives.kernels.softrank`. A cutoff is no such sum; the whole list counts.
 
     The gradient is exact. The Hessian, an estimate, is the sum of the absolute gradients of a document's pairs over
     ``step`` times :math:`\sigma`. Queries whose labels are all equal teach nothing.
@@ -86,6 +86,14 @@ class SoftRank(Objective):
     @property
     def label_limit(self) -> float | None:
         return gains.gain_limit(self.gain)
+
+    @property
+    def longest_step(self) -> float | None:
+        return self.step * self.sigma
+
+    @property
+    def treats_ties_alike(self) -> bool:
+        return True
 
     def fill(
         self,

@@ -61,7 +61,7 @@ class XENDCG(Objective):
 
     def __post_init__(self) -> None:
         choice("terms", self.terms, (1, 2, 3))
-        choice("hessian", self.hessian, STEP_HESSIANS)
+        choice("hessian", self.hessian, tuple(STEP_HESSIANS))
         choice("noise", self.noise, ("uniform", None))
         whole("seed", self.seed, 0)
 
@@ -78,11 +78,19 @@ class XENDCG(Objective):
 
     @property
     def hessian_kind(self) -> str:
-        return {"bounded": "bound", "exact": "exact"}[self.hessian] if self.terms == 1 else "estimate"
+        return STEP_HESSIANS[self.hessian] if self.terms == 1 else "estimate"
+
+    @property
+    def longest_step(self) -> float | None:
+        return 1.0 if self.hessian == "bounded" else None
 
     @property
     def label_limit(self) -> float | None:
         return gains.gain_limit("exp")
+
+    @property
+    def treats_ties_alike(self) -> bool:
+        return not self.random
 
     def fill(
         self,
