@@ -88,7 +88,7 @@ def gradients(
     """Float64 gradient and Hessian; the noise is selected by the scores themselves."""
     s = queries.check_scores(to_numpy(scores).reshape(-1))
     grad, hess = objective.compute(queries, s, iteration=content_stream(s), n_threads=n_threads)
-    queries.once("warned", lambda: warn_if_useless(objective, queries, s, grad))
+    queries.once("warned", lambda: warn_if_useless(objective, queries, s, grad, n_threads))
     return grad, hess
 
 

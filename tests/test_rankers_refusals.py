@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, fold, query_weights, ranker
+from rankers import LIBRARIES, NATIVE, fold, query_weights, ranker
 
 from ltr_objectives import LTRError, registry
 
@@ -32,6 +32,11 @@ MISTAKES = {
     "negative weight": ({"sample_weight": changed(np.ones(ROWS), 3, -1)}, "weight must not be negative"),
     "short weight": ({"sample_weight": np.ones(3)}, "weight has 3 entries; pass one per query"),
     "no weight": ({"sample_weight": np.zeros(ROWS)}, "weight is zero everywhere"),
+    "label in float32": ({"y": changed(DATA.y, 3, 1e39)}, "labels are beyond float32, .* scale them down"),
+    "weight in float32": ({"sample_weight": changed(np.ones(ROWS), 3, 1e39)}, "weights are beyond float32"),
+    "short propensity": ({"propensity": np.ones(3)}, f"propensity has 3 entries; pass one per row .{ROWS}."),
+    "both corrections": ({"propensity": np.ones(ROWS), "position": np.zeros(ROWS)}, "not both"),
+    "no correction": ({"position": np.arange(ROWS) % 7}, "yetiloss corrects no position bias"),
     "patience": ({"early_stopping_rounds": 0}, "early_stopping_rounds=0 must be a whole number"),
     "nothing to stop on": ({"early_stopping_rounds": 3}, "early_stopping_rounds needs an eval_set"),
     "eval lists": ({"eval_qid": [DATA.qid]}, "eval_qid must be a list with one entry for each of the 0 pairs"),
@@ -68,6 +73,20 @@ def test_labels_that_objective_or_metric_cannot_take(library):
             ranker(library, **chosen).fit(
                 DATA.X, too_high, qid=DATA.qid, eval_set=[(DATA.X, too_high)], eval_qid=[DATA.qid]
             )
+
+
+@everywhere
+def test_the_library_s_own_objectives_take_no_label_beyond_float32_and_no_positions(library):
+    for given, message in (
+        ({"y": changed(DATA.y, 3, -1e39)}, "labels are beyond float32"),
+        ({"y": DATA.y, "propensity": np.ones(ROWS)}, "leave propensity= and position= out"),
+        ({"y": DATA.y, "position": np.zeros(ROWS)}, "leave propensity= and position= out"),
+    ):
+        with pytest.raises(LTRError, match=message):
+            ranker(library, NATIVE[library]).fit(DATA.X, qid=DATA.qid, **given)
+    with pytest.raises(LTRError, match=r"eval_set\[0\]: labels are beyond float32"):
+        data = {"qid": DATA.qid, "eval_qid": [DATA.qid]}
+        ranker(library).fit(DATA.X, DATA.y, **data, eval_set=[(DATA.X, changed(DATA.y, 3, 1e39))])
 
 
 @everywhere
@@ -119,8 +138,10 @@ def test_xgboost_s_linear_model_trains_without_early_stopping():
 
 def test_metrics_that_a_library_would_leave_out_or_cannot_take():
     data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
-    with pytest.raises(LTRError, match=r"LightGBM knows no metric in \['ncdg'\]"):
-        ranker("lightgbm", eval_metric=["map", "ncdg"]).fit(DATA.X, DATA.y, **data)
+    with pytest.raises(LTRError, match="LightGBM knows no metric 'ncdg'"):
+        ranker("lightgbm", eval_metric=["map", "average_precision", "ncdg"]).fit(DATA.X, DATA.y, **data)
+    for known in ("l2", "mean_absolute_error", "auc"):
+        ranker("lightgbm", eval_metric=["map", known], n_estimators=1).fit(DATA.X, DATA.y > 1, **data)
     with pytest.raises(LTRError, match=r"one metric of ours, as the first; use CatBoost's names for \['mrr'\]"):
         ranker("catboost", eval_metric=["map", "mrr"]).fit(DATA.X, DATA.y, **data)
 
