@@ -47,7 +47,7 @@ class CatBoostRanker(Ranker):
     -----
     Columns of dtype category are categorical features, in addition to ``cat_features``; a missing category is one of
     its own. With an ``eval_set`` CatBoost keeps the best rounds even without early stopping: ``use_best_model=False``
-    keeps all. With ``init_model`` its random numbers, as of ``random_strength``, begin anew, as with models from a file.
+    keeps all. With ``init_model`` its random numbers, as of ``random_strength``, begin anew, as with a file's.
     What CatBoost refuses of our objectives is listed in :func:`ltr_objectives.adapters.catboost_objective`.
 
     Examples

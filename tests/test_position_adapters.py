@@ -8,7 +8,7 @@ from clicks import click_log, some_queries
 from rankers import LIBRARIES, ranker
 
 from ltr_objectives import LambdaMART, LTRError
-from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
+from ltr_objectives.adapters import catboost_objective, lightgbm_metric, lightgbm_objective, xgboost_objective
 from ltr_objectives.datasets import RankingData
 
 LOG = click_log(some_queries(40, 1), 1.0, 1)
@@ -49,6 +49,27 @@ def test_lightgbm_s_own_positions_are_read():
     same(lightgbm_objective("lambdamart", propensity=LOG.propensity)(scores, dataset), propensity=LOG.propensity)
     with pytest.raises(LTRError, match="corrects no position bias"):
         lightgbm_objective("queryrmse")(scores, dataset)
+
+
+def test_lightgbm_s_positions_are_kept_by_subsets(monkeypatch):
+    lgb = pytest.importorskip("lightgbm")
+    if not hasattr(lgb.Dataset, "get_position"):
+        pytest.skip("before LightGBM 4.1")
+    whole = lgb.Dataset(LOG.data.X, LOG.clicks, group=LOG.data.group, position=LOG.position, free_raw_data=False)
+    rows = np.flatnonzero(LOG.data.qid % 2 == LOG.data.qid[0] % 2)
+    part = whole.construct().subset(rows).construct()
+    scores, group = LOG.data.X[rows, 0], np.unique(LOG.data.qid[rows], return_counts=True)[1]
+    ours = lightgbm_objective("lambdamart")(scores, part)
+    expected = LambdaMART().gradient_hessian(scores, LOG.clicks[rows], group, position=LOG.position[rows])
+    for a, b in zip(ours, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-8)
+    seen, compute = [], LambdaMART.compute
+    monkeypatch.setattr(LambdaMART, "compute", lambda self, q, *a, **k: seen.append(q) or compute(self, q, *a, **k))
+    params = {"objective": lightgbm_objective("lambdamart"), "verbose": -1, "num_threads": 1, "metric": "None"}
+    folds = [(rows, np.setdiff1d(np.arange(len(LOG.clicks)), rows))]
+    lgb.cv(params, whole, 2, folds=folds, feval=lightgbm_metric("map"))
+    assert seen
+    assert all(q.position is not None and q.rows == len(rows) for q in seen)
 
 
 @pytest.mark.parametrize("how", WAYS)

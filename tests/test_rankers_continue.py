@@ -91,5 +91,5 @@ def test_categories_that_would_be_mixed_up_are_refused(library):
     again = ranker(library, n_estimators=2, **small).fit(first, y, qid=qid, init_model=model)
     assert again.best_iteration_ == 4
     renumbered = first.assign(colour=first.colour.cat.set_categories(["red", "green", "blue", "grey"]))
-    with pytest.raises(LTRError, match="X has the categories .* make them the same"):
+    with pytest.raises(LTRError, match=r"X has the categories .* make them the same"):
         ranker(library, **small).fit(renumbered, y, qid=qid, init_model=model)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, NATIVE, fold, query_weights, ranker
+from rankers import LIBRARIES, NATIVE, fold, ranker
 
 from ltr_objectives import LTRError, registry
 
@@ -36,7 +36,6 @@ MISTAKES = {
     "weight in float32": ({"sample_weight": changed(np.ones(ROWS), 3, 1e39)}, "weights are beyond float32"),
     "short propensity": ({"propensity": np.ones(3)}, f"propensity has 3 entries; pass one per row .{ROWS}."),
     "both corrections": ({"propensity": np.ones(ROWS), "position": np.zeros(ROWS)}, "not both"),
-    "no correction": ({"position": np.arange(ROWS) % 7}, "yetiloss corrects no position bias"),
     "patience": ({"early_stopping_rounds": 0}, "early_stopping_rounds=0 must be a whole number"),
     "nothing to stop on": ({"early_stopping_rounds": 3}, "early_stopping_rounds needs an eval_set"),
     "eval lists": ({"eval_qid": [DATA.qid]}, "eval_qid must be a list with one entry for each of the 0 pairs"),
@@ -84,9 +83,11 @@ def test_the_library_s_own_objectives_take_no_label_beyond_float32_and_no_positi
     ):
         with pytest.raises(LTRError, match=message):
             ranker(library, NATIVE[library]).fit(DATA.X, qid=DATA.qid, **given)
+    data = {"qid": DATA.qid, "eval_qid": [DATA.qid], "eval_set": [(DATA.X, changed(DATA.y, 3, 1e39))]}
     with pytest.raises(LTRError, match=r"eval_set\[0\]: labels are beyond float32"):
-        data = {"qid": DATA.qid, "eval_qid": [DATA.qid]}
-        ranker(library).fit(DATA.X, DATA.y, **data, eval_set=[(DATA.X, changed(DATA.y, 3, 1e39))])
+        ranker(library).fit(DATA.X, DATA.y, **data)
+    with pytest.raises(LTRError, match="queryrmse corrects no position bias"):
+        ranker(library, "queryrmse").fit(DATA.X, DATA.y, qid=DATA.qid, position=np.arange(ROWS) % 7)
 
 
 @everywhere
@@ -110,30 +111,6 @@ def test_parameters_that_cannot_be_right(library):
 def test_one_name_for_one_thing(library, theirs, ours):
     with pytest.raises(LTRError, match=f"{theirs}= is called {ours}= in this"):
         ranker(library, **{theirs: "x"})
-
-
-def test_xgboost_never_aborts_on_weights():
-    weight = query_weights(DATA.group)
-    data = {"qid": DATA.qid, "sample_weight": weight, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
-    data["eval_sample_weight"] = [weight]
-    for objective in ("yetiloss:map", "rank:ndcg"):
-        for metric in (None, "mrr", ["map", "ndcg@3-"]):
-            ranker("xgboost", objective, eval_metric=metric).fit(DATA.X, DATA.y, **data)
-        with pytest.raises(LTRError, match="would abort the process"):
-            ranker("xgboost", objective, eval_metric=["map", "rmse"]).fit(DATA.X, DATA.y, **data)
-    data["sample_weight"] = np.random.default_rng(0).uniform(1, 2, ROWS)
-    with pytest.raises(LTRError, match="one weight a query"):
-        ranker("xgboost", "rank:ndcg").fit(DATA.X, DATA.y, **data)
-    with pytest.raises(LTRError, match="is not one for ranking"):
-        ranker("xgboost", "reg:squarederror").fit(DATA.X, DATA.y, qid=DATA.qid)
-
-
-def test_xgboost_s_linear_model_trains_without_early_stopping():
-    data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
-    linear = ranker("xgboost", booster="gblinear", max_depth=None)
-    assert linear.fit(DATA.X, DATA.y, **data).best_iteration_ == 8
-    with pytest.raises(LTRError, match="cannot keep the best rounds of gblinear"):
-        linear.fit(DATA.X, DATA.y, **data, early_stopping_rounds=2)
 
 
 def test_metrics_that_a_library_would_leave_out_or_cannot_take():

@@ -26,9 +26,10 @@ dtrain, heavy, pool = (
 )
 
 
-def xgb_train(data, objective="lambdamart", evals=False, **params):
+def xgb_train(data, objective="lambdamart", evals=False, wrap=lambda f: f, **params):
     evaluated = [(data, "learn")] if evals else []
-    return xgb.train({"nthread": 1, **params}, data, 1, obj=adapters.xgboost_objective(objective), evals=evaluated)
+    ours = wrap(adapters.xgboost_objective(objective))
+    return xgb.train({"nthread": 1, **params}, data, 1, obj=ours, evals=evaluated)
 
 
 def lgb_train(data, objective="lambdamart", **params):
