@@ -26,10 +26,9 @@ dtrain, heavy, pool = (
 )
 
 
-def xgb_train(data, objective="lambdamart", evals=False, wrap=lambda f: f, **params):
+def xgb_train(data, objective="lambdamart", evals=False, **params):
     evaluated = [(data, "learn")] if evals else []
-    ours = wrap(adapters.xgboost_objective(objective))
-    return xgb.train({"nthread": 1, **params}, data, 1, obj=ours, evals=evaluated)
+    return xgb.train({"nthread": 1, **params}, data, 1, obj=adapters.xgboost_objective(objective), evals=evaluated)
 
 
 def lgb_train(data, objective="lambdamart", **params):

@@ -156,3 +156,16 @@ def test_the_metric_uses_them_too(train, monkeypatch):
     train(3, 2)
     assert set(asked[: len(asked) // 2]) == {3}
     assert set(asked[len(asked) // 2 :]) == {2}
+
+
+def test_what_the_objective_was_told_is_not_the_metric_s(monkeypatch):
+    asked = []
+    monkeypatch.setattr(base, "run", lambda *a: asked.append(a[3]) or threads.run(*a))
+    data = xgb.DMatrix(X, Y, qid=QID)
+    params = {"max_depth": 2, "disable_default_eval_metric": 1, "nthread": 2}
+    ours = {
+        "obj": adapters.xgboost_objective(Recording(), n_threads=4),
+        "custom_metric": adapters.xgboost_metric("map"),
+    }
+    xgb.train(params, data, 2, **ours, evals=[(data, "learn")], verbose_eval=False)
+    assert set(asked) == {2}
