@@ -147,7 +147,7 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
 
 
 def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
-    """As :meth:`Objective.report`, on a data set already validated; costs three computations of the gradient."""
+    """As ``objective.report(...)``, on a data set already validated; costs three computations of the gradient."""
     s = queries.check_scores(scores)
     learner = objective.inner
     grad, hess = learner.compute(queries, s, n_threads=n_threads)
