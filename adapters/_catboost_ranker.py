@@ -6,8 +6,9 @@ from typing import Any
 
 from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
 from ltr_objectives.adapters._common import import_library
-from ltr_objectives.adapters._ranker import Plan, Ranker, Records
+from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories
+from ltr_objectives.adapters._ranker_plan import Plan
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -46,7 +47,8 @@ class CatBoostRanker(Ranker):
     -----
     Columns of dtype category are categorical features, in addition to ``cat_features``; a missing category is one of
     its own. With an ``eval_set`` CatBoost keeps the best rounds even without early stopping: ``use_best_model=False``
-    keeps all. What CatBoost refuses of our objectives is listed in :func:`ltr_objectives.adapters.catboost_objective`.
+    keeps all. With ``init_model`` its random numbers, as of ``random_strength``, begin anew, as with a file's.
+    What CatBoost refuses of our objectives is listed in :func:`ltr_objectives.adapters.catboost_objective`.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class CatBoostRanker(Ranker):
     library = "catboost"
     renamed = {"loss_function": "objective"}  # noqa: RUF012 - declared a class variable by the base
     threads = ("thread_count",)
+    model = "CatBoost"
 
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         catboost = import_library("catboost")
@@ -75,7 +78,13 @@ class CatBoostRanker(Ranker):
                 "has_time": len(pools[0].get_cat_feature_indices()) > 0,
                 **params,
             }
-            params["loss_function"] = catboost_objective(plan.objective, pools[0], n_threads=plan.n_threads)
+            params["loss_function"] = catboost_objective(
+                plan.objective,
+                pools[0],
+                propensity=plan.train.queries.propensity,
+                position=plan.train.queries.position,
+                n_threads=plan.n_threads,
+            )
         else:
             params["loss_function"] = plan.objective
         if plan.metrics:
@@ -95,6 +104,7 @@ class CatBoostRanker(Ranker):
             eval_set=pools[1:] or None,
             early_stopping_rounds=plan.early_stopping_rounds,
             callbacks=plan.callbacks or None,
+            init_model=plan.init_model,
         )
         return _trees_alone(model), _records(model.evals_result_)
 

@@ -2,6 +2,7 @@
 
 import importlib
 import warnings
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -88,7 +89,7 @@ def gradients(
     """Float64 gradient and Hessian; the noise is selected by the scores themselves."""
     s = queries.check_scores(to_numpy(scores).reshape(-1))
     grad, hess = objective.compute(queries, s, iteration=content_stream(s), n_threads=n_threads)
-    queries.once("warned", lambda: warn_if_useless(objective, queries, s, grad))
+    queries.once("warned", lambda: warn_if_useless(objective, queries, s, grad, n_threads))
     return grad, hess
 
 
@@ -112,14 +113,14 @@ def gradients_float32(
     return grad, hess
 
 
-def warn_if_no_split(queries: Queries, hess: np.ndarray, name: str, least: float) -> None:
+def warn_if_no_split(queries: Queries, hess: np.ndarray, name: str, limit: Callable[[], float]) -> None:
     """Warn, once for a data set, where the Hessian cannot fill two leaves: the library grows no tree, and says little.
 
-    ``least`` is what the library demands of each leaf by its parameter ``name``.
+    ``limit()`` is what the library demands of each leaf by its parameter ``name``.
     """
 
     def warn() -> None:
-        total = float(hess.sum(dtype=np.float64))
+        total, least = float(hess.sum(dtype=np.float64)), limit()
         if 0 < total < 2 * least:
             warnings.warn(
                 f"{name}={least:g} forbids every split, since the Hessian of all rows together is {total:.3g}: set it "

@@ -111,7 +111,8 @@ class LightGBMObjective:
         queries, scores = _unpack(self._memo, first, second, weight, group, self.propensity, position)
         grad, hess = gradients_float32(self.objective, queries, scores, _n_threads(self.n_threads, booster))
         if booster is not None:
-            warn_if_no_split(queries, hess, *_least_hessian(booster))
+            name, least = _least_hessian(booster)
+            warn_if_no_split(queries, hess, name, lambda: least)
         return grad, hess
 
 

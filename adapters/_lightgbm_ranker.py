@@ -4,9 +4,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from ltr_objectives.adapters._common import import_library
-from ltr_objectives.adapters._lightgbm import lightgbm_metric, lightgbm_objective
-from ltr_objectives.adapters._ranker import Plan, Ranker, Records
+from ltr_objectives.adapters._lightgbm import NUM_THREADS, lightgbm_metric, lightgbm_objective
+from ltr_objectives.adapters._ranker import Ranker, Records
+from ltr_objectives.adapters._ranker_inputs import require_same_categories
+from ltr_objectives.adapters._ranker_plan import Plan
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -51,7 +55,8 @@ class LGBMRanker(Ranker):
 
     library = "lightgbm"
     renamed = {"metric": "eval_metric"}  # noqa: RUF012 - declared a class variable by the base
-    threads = ("n_jobs", "num_threads", "nthread")
+    threads = NUM_THREADS
+    model = "Booster"
 
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         lgb = import_library("lightgbm")
@@ -59,8 +64,7 @@ class LGBMRanker(Ranker):
         rounds = params.pop("n_estimators", 100)
         if not {"verbose", "verbosity"} & params.keys():
             params["verbosity"] = -1
-        own = isinstance(plan.objective, Objective)
-        params["objective"] = lightgbm_objective(plan.objective, n_threads=plan.n_threads) if own else plan.objective
+        params["objective"] = _objective(plan)
         if plan.metrics:
             params["metric"] = plan.native_metrics or "None"
         of_the_data = {k: v for k, v in plan.params.items() if k in OF_THE_DATA}
@@ -75,7 +79,7 @@ class LGBMRanker(Ranker):
         if plan.verbose and evals:
             callbacks.append(lgb.log_evaluation(int(plan.verbose)))
         if plan.native_metrics and evals:
-            callbacks.append(_all_known(plan))
+            _all_known(plan.native_metrics)
         if plan.early_stopping_rounds:
             stop = lgb.early_stopping(plan.early_stopping_rounds, first_metric_only=True, verbose=bool(plan.verbose))
             callbacks.append(_looking_at(stop, plan))
@@ -85,11 +89,17 @@ class LGBMRanker(Ranker):
             rounds,
             valid_sets=evals,
             valid_names=[f"validation_{i}" for i in range(len(evals))],
+            init_model=plan.init_model,
             feval=lightgbm_metric(*plan.own_metrics, n_threads=plan.n_threads) if plan.own_metrics else None,
             callbacks=callbacks,
         )
         booster.free_dataset()
         return booster, {name: {m: list(v) for m, v in values.items()} for name, values in result.items()}
+
+    def _start(self, init_model: Any, X: Any) -> Any:
+        model = super()._start(init_model, X)
+        require_same_categories(model.pandas_categorical or [], X)
+        return import_library("lightgbm").Booster(model_str=model.model_to_string())  # the rounds that it predicts with
 
     def _predict(self, X: Any) -> Any:
         return self.booster_.predict(X)
@@ -121,14 +131,23 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
     return callback
 
 
-def _all_known(plan: Plan) -> Callable[[Any], None]:
-    """LightGBM leaves out a metric whose name it does not know, without a word."""
+def _objective(plan: Plan) -> Any:
+    if not isinstance(plan.objective, Objective):
+        return plan.objective
+    queries = plan.train.queries
+    return lightgbm_objective(
+        plan.objective, propensity=queries.propensity, position=queries.position, n_threads=plan.n_threads
+    )
 
-    def callback(env: Any) -> None:
-        own = len(plan.own_metrics) * len(plan.evals)
-        require(
-            len(env.evaluation_result_list) > own,
-            f"LightGBM knows no metric in {plan.native_metrics}; ours are written such as 'ndcg@10' or 'map'",
-        )
 
-    return callback
+def _all_known(names: list[str]) -> None:
+    """LightGBM leaves out a metric whose name it does not know, without a word; so evaluate each on two rows."""
+    lgb = import_library("lightgbm")
+    quiet = {"verbosity": -1, "num_threads": 1}
+    for name in names:
+        rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
+        try:
+            known = lgb.Booster({"objective": "none", "metric": name, **quiet}, rows).eval_train()
+        except lgb.basic.LightGBMError:  # it knows the metric, which wants other parameters
+            continue
+        require(known, f"LightGBM knows no metric {name!r}; ours are written such as 'ndcg@10' or 'map'")

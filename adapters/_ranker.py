@@ -2,9 +2,8 @@
 
 import abc
 import os
-import re
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,40 +16,24 @@ except ModuleNotFoundError:
         "the rankers need scikit-learn: pip install ltr-objectives[xgboost] (or [lightgbm], [catboost])"
     ) from None
 
-from ltr_objectives.adapters._common import distinct, import_library
-from ltr_objectives.adapters._ranker_inputs import Part, check_features, read_eval_sets, read_part, read_table
+from ltr_objectives.adapters._common import import_library
+from ltr_objectives.adapters._ranker_inputs import check_features, read_eval_sets, read_part, read_table
+from ltr_objectives.adapters._ranker_plan import (
+    EvalMetric,
+    Plan,
+    own_or_native,
+    read_metrics,
+    seed_of,
+    try_once,
+)
 from ltr_objectives.errors import require, whole
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_objective
+from ltr_objectives.registry import get_metric
 
-EvalMetric = str | Metric | Sequence[str | Metric] | None
+OF_FIT = ("init_model", "xgb_model")
 Records = dict[str, dict[str, list[float]]]
-
-
-class Plan(NamedTuple):
-    """One training, validated."""
-
-    train: Part
-    evals: tuple[Part, ...]
-    params: dict[str, Any]  # the library's
-    objective: Objective | str  # a string is the library's own
-    metrics: tuple[Metric | str, ...]
-    early_stopping_rounds: int | None
-    callbacks: list[Any]
-    verbose: bool | int
-    n_threads: int | None
-
-    @property
-    def own_metrics(self) -> tuple[Metric, ...]:
-        """Ours."""
-        return tuple(m for m in self.metrics if isinstance(m, Metric))
-
-    @property
-    def native_metrics(self) -> list[str]:
-        """The library's."""
-        return [m for m in self.metrics if isinstance(m, str)]
 
 
 class Ranker(BaseEstimator, abc.ABC):
@@ -59,6 +42,7 @@ class Ranker(BaseEstimator, abc.ABC):
     library: ClassVar[str]
     renamed: ClassVar[dict[str, str]] = {}  # parameters of the library's ranker that are called otherwise here
     threads: ClassVar[tuple[str, ...]]  # what the library calls the number of threads
+    model: ClassVar[str]  # what it calls a trained model
     _estimator_type = "ranker"
 
     booster_: Any
@@ -83,6 +67,7 @@ class Ranker(BaseEstimator, abc.ABC):
         for name, value in params.items():
             require(_is_parameter(name) and not hasattr(type(self), name), f"{name} is no parameter")
             better = self.renamed.get(name)
+            require(name not in OF_FIT, f"{name}= is no parameter; call fit(..., init_model=) to go on from a model")
             require(better is None, f"{name}= is called {better}= in this {type(self).__name__}")
             setattr(self, name, value)
         return self
@@ -95,6 +80,9 @@ class Ranker(BaseEstimator, abc.ABC):
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        init_model: Any = None,
         eval_set: Sequence[tuple[Any, Any]] | None = None,
         eval_group: Sequence[ArrayLike] | None = None,
         eval_qid: Sequence[ArrayLike] | None = None,
@@ -119,6 +107,12 @@ class Ranker(BaseEstimator, abc.ABC):
         sample_weight : array of shape (queries,) or (rows,), optional
             Not negative. The weight of a query multiplies gradient and Hessian of its rows, that of a row those of the
             row. Metrics weigh a query by the mean of its rows' weights.
+        propensity, position : array of shape (rows,), optional
+            Where labels are clicks: how likely each document was looked at, or where it was shown, for our pairwise
+            objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+        init_model : file name, model of the library or fitted ranker, optional
+            Go on from what this model predicts: its rounds come first in the new one, and it stays as it is.
+            Categorical features must have the same categories.
         eval_set : list of (X, y), optional
             Data sets to evaluate each round on.
         eval_group, eval_qid, eval_sample_weight : lists, optional
@@ -141,22 +135,21 @@ class Ranker(BaseEstimator, abc.ABC):
             Before training, for anything that cannot be right.
         """
         params = {name: value for name, value in self.get_params().items() if value is not None and name != "objective"}
-        objective = _own_or_native(self.objective)
-        metrics = _metrics(params.pop("eval_metric", None), objective)
+        objective = own_or_native(self.objective)
+        metrics = read_metrics(params.pop("eval_metric", None), objective)
         patience = params.pop("early_stopping_rounds", None) if early_stopping_rounds is None else early_stopping_rounds
         given = [*params.pop("callbacks", ()), *(callbacks or ())]
-        train = read_part(X, y, group, qid, sample_weight)
+        train = read_part(X, y, group, qid, sample_weight, propensity=propensity, position=position)
         evals = read_eval_sets(eval_set, eval_group, eval_qid, eval_sample_weight)
         if patience is not None:
             whole("early_stopping_rounds", patience)
             require(evals, "early_stopping_rounds needs an eval_set to look at")
         for name, value in params.items():
             if isinstance(value, np.random.RandomState | np.random.Generator):
-                params[name] = _seed(value)
-        n_jobs = next((params[name] for name in self.threads if name in params), None)
-        n_threads = at_most(n_jobs)
-        plan = Plan(train, evals, params, objective, metrics, patience, given, verbose, n_threads)
-        _try_once(plan)
+                params[name] = seed_of(value)
+        start = None if init_model is None else self._start(init_model, train.X)
+        plan = Plan(train, evals, params, objective, metrics, patience, given, verbose, self._n_threads(), start)
+        try_once(plan)
         self.nameless_ = False
         check_features(self, train.X, reset=True)
         for part in evals:
@@ -181,10 +174,10 @@ class Ranker(BaseEstimator, abc.ABC):
         sample_weight: ArrayLike | None = None,
     ) -> float:
         """Mean over queries of the first metric; of NDCG where that is the library's own. Higher is better."""
-        objective = _own_or_native(self.objective)
-        metric = next((m for m in _metrics(self.eval_metric, objective)[:1] if isinstance(m, Metric)), None)
+        objective = own_or_native(self.objective)
+        metric = next((m for m in read_metrics(self.eval_metric, objective)[:1] if isinstance(m, Metric)), None)
         part = read_part(X, y, group, qid, sample_weight)
-        return (metric or get_metric("ndcg")).mean(part.queries, self.predict(X))
+        return (metric or get_metric("ndcg")).mean(part.queries, self.predict(X), n_threads=self._n_threads())
 
     @property
     def best_iteration_(self) -> int:
@@ -222,6 +215,24 @@ class Ranker(BaseEstimator, abc.ABC):
     def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
         return {"allow_nan": True, "requires_y": True}
 
+    def _n_threads(self) -> int | None:
+        params = self.get_params()
+        return at_most(next((params[name] for name in self.threads if params.get(name) is not None), None))
+
+    def _start(self, init_model: Any, X: Any) -> Any:
+        """The library's model to go on from, on the table ``X``."""
+        if isinstance(init_model, str | os.PathLike):
+            return self._load(os.fspath(init_model))
+        if isinstance(init_model, type(self)):
+            check_is_fitted(init_model, "booster_")
+            return init_model.booster_
+        name = type(self).__name__
+        require(
+            isinstance(init_model, getattr(import_library(self.library), self.model)),
+            f"init_model must be a file name, a {self.library}.{self.model} or a fitted {name}, got {init_model!r}",
+        )
+        return init_model
+
     @abc.abstractmethod
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         """The library's trained model, and the values of the metrics on each eval set."""
@@ -245,42 +256,3 @@ class Ranker(BaseEstimator, abc.ABC):
 
 def _is_parameter(name: str) -> bool:
     return not name.startswith("_") and not name.endswith("_")  # what is learnt ends so
-
-
-def _own_or_native(objective: Any) -> Objective | str:
-    native = isinstance(objective, str) and objective.partition(":")[0].strip() not in OBJECTIVES
-    return str(objective) if native else get_objective(objective)
-
-
-def _metrics(eval_metric: EvalMetric, objective: Objective | str) -> tuple[Metric | str, ...]:
-    """By default the metric that the objective optimises, or NDCG; the library's own for its own objectives."""
-    if eval_metric is None:
-        if isinstance(objective, str):
-            return ()
-        optimised = getattr(objective, "metric", None)
-        return (optimised if isinstance(optimised, Metric) else get_metric("ndcg"),)
-    given = [eval_metric] if isinstance(eval_metric, str | Metric) else list(eval_metric)
-    found = tuple(m if isinstance(m, str) and _is_native(m) else get_metric(m) for m in given)
-    own = tuple(m for m in found if isinstance(m, Metric))
-    if own or not found:
-        distinct(own)
-    return found
-
-
-def _is_native(metric: str) -> bool:
-    name = re.fullmatch(r"([a-z]+)(@\d+)?", metric)
-    return name is None or name[1] not in METRICS
-
-
-def _seed(random: Any) -> int:
-    draw = random.integers if isinstance(random, np.random.Generator) else random.randint
-    return int(draw(2**31 - 1))
-
-
-def _try_once(plan: Plan) -> None:
-    """What objective and metrics have to say about the data, such as labels beyond a limit, before training."""
-    if isinstance(plan.objective, Objective):
-        plan.objective.compute(plan.train.queries, np.zeros(plan.train.queries.rows), n_threads=plan.n_threads)
-    for metric in plan.own_metrics:
-        for part in plan.evals:
-            metric.mean(part.queries, np.zeros(part.queries.rows), n_threads=plan.n_threads)

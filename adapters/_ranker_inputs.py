@@ -16,6 +16,7 @@ QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranke
 # scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business
 RENAMED = "ensure_all_finite" in inspect.signature(check_array).parameters
 ANY_VALUE: dict[str, Any] = {"ensure_all_finite" if RENAMED else "force_all_finite": False}
+FLOAT32_MAX = np.finfo(np.float32).max
 
 
 class Part(NamedTuple):
@@ -75,7 +76,13 @@ def read_table(X: Any) -> tuple[Any, ArrayLike | None]:
 
 
 def read_part(
-    X: Any, y: ArrayLike, group: ArrayLike | None, qid: ArrayLike | None, weight: ArrayLike | None, name: str = ""
+    X: Any,
+    y: ArrayLike,
+    group: ArrayLike | None,
+    qid: ArrayLike | None,
+    weight: ArrayLike | None,
+    name: str = "",
+    **clicks: ArrayLike | None,
 ) -> Part:
     """Everything that can be checked before training, checked; ``name`` says of which data set."""
     require(y is not None, f"{name}a ranker requires y to be passed, but the target y is None; y holds the labels")
@@ -84,7 +91,12 @@ def read_part(
         column is None or (group is None and qid is None),
         f"{name}X has a column {QID!r}; drop it, or leave {QID}= and group= out",
     )
-    queries = Queries(to_numpy(y), group, qid=qid if column is None else column, weight=weight)
+    queries = Queries(to_numpy(y), group, qid=qid if column is None else column, weight=weight, **clicks)
+    for what, values in (("labels", queries.labels), ("weights", queries.weight_by_row)):
+        require(
+            values is None or np.abs(values).max() <= FLOAT32_MAX,
+            f"{name}{what} are beyond float32, which the libraries store; scale them down",
+        )
     require(table.shape[0] == queries.rows, f"{name}X has {table.shape[0]} rows, but y has {queries.rows}")
     return Part(table, queries)
 
@@ -127,3 +139,9 @@ def check_features(estimator: Any, X: Any, *, reset: bool = False, nameless: boo
 def categories(X: Any) -> dict[Any, Any]:
     """The dtype of each categorical column of a frame."""
     return {c: dtype for c, dtype in X.dtypes.items() if dtype == "category"} if is_frame(X) else {}
+
+
+def require_same_categories(before: list[list[Any]], X: Any) -> None:
+    """Raise unless the categories of ``X`` are numbered as those ``before``: trees know them by their numbers."""
+    now = [list(dtype.categories) for dtype in categories(X).values()]
+    require(now == before, f"X has the categories {now}, but init_model was trained on {before}; make them the same")

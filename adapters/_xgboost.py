@@ -73,9 +73,12 @@ class XGBoostObjective:
             if booster is not None and booster not in _seen:
                 _refuse_abort(booster, caller, data)
                 _seen.add(booster)
-            grad, hess = gradients_float32(self.objective, queries, predictions, _n_threads(self.n_threads, booster))
+            n_threads = _n_threads(self.n_threads, booster)
+            if booster is not None and self.n_threads is None:
+                _this_round[booster] = n_threads
+            grad, hess = gradients_float32(self.objective, queries, predictions, n_threads)
             if booster is not None:
-                warn_if_no_split(queries, hess, "min_child_weight", _least_hessian(booster))
+                warn_if_no_split(queries, hess, "min_child_weight", lambda: _least_hessian(booster))
             return grad, hess
 
         if workers() == 1:
@@ -84,6 +87,8 @@ class XGBoostObjective:
 
 
 _seen: weakref.WeakSet[Any] = weakref.WeakSet()  # boosters whose parameters were looked at
+# Threads of the present round, which the objective reads from the configuration, for the metrics after it.
+_this_round: weakref.WeakKeyDictionary[Any, int | None] = weakref.WeakKeyDictionary()
 
 
 def _learner(booster: Any) -> dict[str, Any]:
@@ -203,7 +208,9 @@ class XGBoostMetric:
         return f"xgboost_metric({', '.join(map(repr, self.metrics))})"
 
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
-        n_threads = _n_threads(self.n_threads, training(sys._getframe(1), "xgboost"))
+        booster, n_threads = training(sys._getframe(1), "xgboost"), self.n_threads
+        if n_threads is None and booster is not None:
+            n_threads = _this_round[booster] if booster in _this_round else _n_threads(None, booster)
 
         def prepare() -> tuple[Queries, np.ndarray]:
             return _queries(self._memo, data), to_numpy(predictions).reshape(-1)

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 
 from ltr_objectives.adapters._common import import_library
-from ltr_objectives.adapters._ranker import Plan, Ranker, Records
-from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame
+from ltr_objectives.adapters._ranker import Ranker, Records
+from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
+from ltr_objectives.adapters._ranker_plan import Plan
 from ltr_objectives.adapters._xgboost import by_query, xgboost_objective
 from ltr_objectives.errors import require
+from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, to_numpy
@@ -55,6 +57,7 @@ class XGBRanker(Ranker):
 
     library = "xgboost"
     threads = ("n_jobs", "nthread")
+    model = "Booster"
 
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         xgb = import_library("xgboost")
@@ -64,7 +67,8 @@ class XGBRanker(Ranker):
         linear = params.get("booster") == "gblinear"
         own = isinstance(plan.objective, Objective)
         if own:
-            params = {"base_score": 0.0, **({} if linear else {"min_child_weight": 1e-3}), **params}
+            start = {} if plan.init_model is not None else {"base_score": 0.0}  # a model has its own
+            params = {**start, **({} if linear else {"min_child_weight": 1e-3}), **params}
         else:
             require(str(plan.objective).startswith("rank:"), f"objective={plan.objective!r} is not one for ranking")
             params["objective"] = plan.objective
@@ -97,10 +101,21 @@ class XGBRanker(Ranker):
             evals_result=result,
             verbose_eval=plan.verbose if evals else False,
             callbacks=callbacks,
+            xgb_model=plan.init_model,
         )
         if "best_iteration" in booster.attributes():  # by a callback of the user's
             booster = booster[: booster.best_iteration + 1]
         return booster, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
+
+    def _start(self, init_model: Any, X: Any) -> Any:
+        if getattr(init_model, "categories_", None):  # its files have none
+            require_same_categories([list(dtype.categories) for dtype in init_model.categories_.values()], X)
+        model = super()._start(init_model, X).copy()
+        model.set_attr(best_iteration=None, best_score=None)  # of another training
+        return model
+
+    def _n_threads(self) -> int | None:
+        return super()._n_threads() or at_most(import_library("xgboost").get_config().get("nthread"))
 
     def _data(self, part: Part, weight: np.ndarray | None) -> Any:
         data = self._matrix(part.X, label=part.labels, group=part.group)
@@ -166,7 +181,10 @@ def _objective(plan: Plan) -> Any:
     """Ours with weights by row, which a DMatrix with queries cannot hold."""
     if not isinstance(plan.objective, Objective):
         return None
-    return xgboost_objective(plan.objective, weight=plan.train.weight)
+    queries = plan.train.queries
+    return xgboost_objective(
+        plan.objective, weight=plan.train.weight, propensity=queries.propensity, position=queries.position
+    )
 
 
 def _metric(plan: Plan, evals: list[Any]) -> Any:

@@ -147,7 +147,7 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
 
 
 def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
-    """As ``Objective.report``, on a data set already validated; costs three computations of the gradient."""
+    """As ``objective.report(...)``, on a data set already validated; costs three computations of the gradient."""
     s = queries.check_scores(scores)
     learner = objective.inner
     grad, hess = learner.compute(queries, s, n_threads=n_threads)
@@ -179,7 +179,9 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
     )
 
 
-def warn_if_useless(objective: Objective, queries: Queries, scores: np.ndarray, grad: np.ndarray) -> None:
+def warn_if_useless(
+    objective: Objective, queries: Queries, scores: np.ndarray, grad: np.ndarray, n_threads: int | None = None
+) -> None:
     """Warn where more than half of the queries give no gradient; ``grad`` is what ``objective`` gave.
 
     Not of clicks, where queries without any are usual.
@@ -187,11 +189,11 @@ def warn_if_useless(objective: Objective, queries: Queries, scores: np.ndarray, 
     if queries.propensity is not None or queries.position is not None:
         return
     if objective.inner is not objective:
-        grad, _ = objective.inner.compute(queries, scores)
+        grad, _ = objective.inner.compute(queries, scores, n_threads=n_threads)
     without = int((_largest(grad, queries) == 0).sum())
     if 2 * without <= len(queries):
         return
-    useless = diagnose(objective, queries, scores).useless
+    useless = diagnose(objective, queries, scores, n_threads=n_threads).useless
     reasons = "; ".join(f"{n} {reason}" for reason, n in useless.items())
     warnings.warn(
         f"{without} of {len(queries)} queries give no gradient, so that nothing is learned from them ({reasons}): "

@@ -11,6 +11,7 @@ from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.base import Objective
 
 SEEN: set[int] = set()
+ASKED: list[int | None] = []
 
 
 def _note(first, last, ptr, scores, labels, grad):
@@ -22,11 +23,12 @@ def _note(first, last, ptr, scores, labels, grad):
 
 @dataclass(frozen=True)
 class Recording(Objective):
-    """Squared error; the threads that compute it are found in ``SEEN``."""
+    """Squared error; the threads that compute it are found in ``SEEN``, what was asked for in ``ASKED``."""
 
     name: ClassVar[str] = "recording"
 
     def fill(self, queries, scores, grad, hess, *, iteration, n_threads):
+        ASKED.append(n_threads)
         run(_note, queries.ptr, (queries.ptr, scores, queries.labels, grad), n_threads)
         hess[:] = 1.0
 

@@ -1,65 +1,13 @@
 """The CatBoost objective: CatBoost's own QueryRMSE to the last digits, for everything that is supported."""
 
-import pickle
-from concurrent.futures import ThreadPoolExecutor
-
 import catboost
 import numpy as np
 import pandas as pd
 import pytest
 from catboost import CatBoost, CatBoostRegressor, Pool
+from catboost_fits import DEFAULTS, GRADIENT, NEWTON, TREES, arrays, assert_native, fit, make_pool, raw
 
-from ltr_objectives import registry
-from ltr_objectives.adapters import _catboost_objective, _common
 from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
-
-TREES = 50
-NEWTON = {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
-GRADIENT = {"leaf_estimation_method": "Gradient", "leaf_estimation_iterations": 1}
-DEFAULTS = {
-    "iterations": TREES,
-    "depth": 4,
-    "learning_rate": 0.1,
-    "eval_metric": "NDCG",
-    "verbose": 0,
-    "thread_count": 2,
-    "allow_writing_files": False,
-}
-
-queryrmse = registry.objective_class("queryrmse")()
-
-
-def arrays(rows, seed=0):
-    """Features, labels that depend on them, and query ids; queries of 1 to 40 rows."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(rows, 6))
-    y = np.clip(np.round(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=rows)), 0, 4)
-    return X, y, np.repeat(np.arange(rows), rng.integers(1, 41, rows))[:rows]
-
-
-def make_pool(rows=1500, seed=0, **arguments):
-    X, y, qid = arrays(rows, seed)
-    return Pool(X, y, group_id=qid, **arguments)
-
-
-def fit(loss, pool, *, params=None, **arguments):
-    return CatBoost({**DEFAULTS, **GRADIENT, "loss_function": loss, **(params or {})}).fit(pool, **arguments)
-
-
-def raw(model, pool):
-    return model.predict(pool, prediction_type="RawFormulaVal")
-
-
-def assert_native(pool, *, params=None, group_weight=None, other=None, **arguments):
-    """Training with our QueryRMSE and with CatBoost's gives the same model; returns both."""
-    native = fit("QueryRMSE", pool, params=params, **arguments)
-    ours = fit(catboost_objective(queryrmse, pool, group_weight=group_weight), pool, params=params, **arguments)
-    assert ours.tree_count_ == native.tree_count_ > 0
-    for data in (pool, other or pool):
-        assert np.ptp(raw(native, data)) > 0.1
-        np.testing.assert_allclose(raw(ours, data), raw(native, data), rtol=0, atol=1e-10)
-    return native, ours
-
 
 SIZES = [(2, 1), (499, 2), (500, 1), (501, 4), (999, 1), (1000, 2), (1001, 4), (3000, 1), (3001, 4)]
 
@@ -224,77 +172,6 @@ def test_training_resumes_a_snapshot(tmp_path):
     resumed = fit(catboost_objective("queryrmse", pool, init_model=done), pool, params={**files, "iterations": 30})
     assert resumed.tree_count_ == 30
     np.testing.assert_allclose(raw(resumed, pool), raw(whole, pool), rtol=0, atol=1e-10)
-
-
-def test_several_trainings_in_parallel():
-    pools = [make_pool(1200 + 700 * i, seed=i) for i in range(4)]
-    losses = [catboost_objective("queryrmse", pool) for pool in pools]
-    alone = [raw(fit("QueryRMSE", pool), pool) for pool in pools]
-
-    def train(i):
-        return raw(fit(losses[i], pools[i]), pools[i])
-
-    with ThreadPoolExecutor(8) as threads:
-        together = list(threads.map(train, [*range(4), *range(4)]))  # each object twice, at the same time
-    for i in range(8):
-        np.testing.assert_allclose(together[i], alone[i % 4], rtol=0, atol=1e-10)
-
-
-def noisy():
-    """The registered objective that is most sensitive to how scores are rounded and how often it is called."""
-    return next(o for n in registry.objectives() for o in registry.objective_class(n).examples() if o.random)
-
-
-def test_same_bytes_for_any_number_of_threads_again_and_after_pickle():
-    pool = make_pool(5000)
-    loss = catboost_objective(noisy(), pool)
-    params = {"iterations": 15, "thread_count": 1}
-    expected = raw(fit(loss, pool, params=params), pool).tobytes()
-    for threads in (1, 2, 4):
-        again = fit(loss, pool, params={**params, "thread_count": threads})
-        assert raw(again, pool).tobytes() == expected
-        limited = catboost_objective(noisy(), pool, n_threads=threads)
-        assert raw(fit(limited, pool, params=params), pool).tobytes() == expected
-    loaded = pickle.loads(pickle.dumps(loss))
-    assert raw(fit(loaded, pool, params=params), pool).tobytes() == expected
-
-
-def test_an_object_that_fits_is_not_changed():
-    pool = make_pool(700)
-    loss = catboost_objective("queryrmse", pool)
-    before = pickle.dumps(loss)
-    model = fit(loss, pool)
-    assert pickle.dumps(loss) == before
-    first = raw(model, pool)
-    np.testing.assert_array_equal(raw(model.fit(pool), pool), first)
-    assert isinstance(model.get_params()["loss_function"], type(loss))
-
-
-def test_every_objective_trains(any_objective):
-    rows = 800
-    rng = np.random.default_rng(0)
-    X, y, qid = arrays(rows)
-    limit = any_objective.label_limit
-    y = y if limit is None or limit >= 4 else rng.choice([0.0, limit], rows)
-    pool = Pool(X, y, group_id=qid)
-    loss = catboost_objective(any_objective, pool)
-    model = fit(loss, pool, params={"iterations": 5, "bootstrap_type": "Bernoulli", **NEWTON})
-    assert np.isfinite(raw(model, pool)).all()
-    assert np.ptp(raw(model, pool)) > 0
-
-
-def test_objectives_compute_once_a_pass(monkeypatch):
-    scores = []
-
-    def counted(objective, queries, given, n_threads):
-        scores.append(given.copy())
-        return _common.gradients(objective, queries, given, n_threads)
-
-    monkeypatch.setattr(_catboost_objective, "gradients", counted)
-    pool = make_pool(3000)
-    fit(catboost_objective("queryrmse", pool), pool, params={"iterations": 10, "leaf_estimation_iterations": 3})
-    assert len(scores) == 10 * 3, "the first pass over the leaves uses the gradients of the structure"
-    assert len({s.tobytes() for s in scores}) == len(scores)
 
 
 def test_objective_beside_our_metric():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import recording
 from generated import ranking
 
 from ltr_objectives import evaluate
@@ -19,6 +20,7 @@ from ltr_objectives.adapters import (
     xgboost_metric,
     xgboost_objective,
 )
+from ltr_objectives.kernels import threads
 
 lgb = pytest.importorskip("lightgbm")
 xgb = pytest.importorskip("xgboost")
@@ -128,6 +130,21 @@ def test_weights_by_row_reach_lightgbm(client):
     np.testing.assert_allclose(ranker.to_local().predict(X), alone.predict(X), atol=1e-9)
     by_query = dask_evaluate("map", ranker.predict(data.X), data.y, data.qid, data.weight)
     assert by_query == pytest.approx(evaluate("map", alone.predict(X), y, qid=qid, weight=weight), abs=1e-12)
+
+
+@pytest.mark.parametrize("train", ["xgboost", "lightgbm"])
+def test_gradients_take_the_threads_that_dask_gives_a_worker(client, train, monkeypatch):
+    monkeypatch.setattr(threads, "available_threads", lambda: 5)
+    data = dask_by_query(*ranking(0))
+    for chosen, used in ((None, 1), (3, 3)):
+        recording.ASKED.clear()
+        if train == "xgboost":
+            in_xgboost(client, data, 2, obj=xgboost_objective(recording.Recording(), n_threads=chosen))
+        else:
+            ours = lightgbm_objective(recording.Recording(), n_threads=chosen)
+            ranker = lgb.DaskLGBMRanker(client=client, objective=ours, n_estimators=2, **LGB)
+            ranker.fit(data.X, data.y, group=data.group)
+        assert set(recording.ASKED) == {used}
 
 
 def test_the_example_trains_on_processes(tmp_path):

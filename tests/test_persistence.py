@@ -111,6 +111,14 @@ def test_the_same_bytes_in_another_process(tmp_path):
             assert here == there, (pickler, obj)
 
 
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_every_protocol_of_pickle(protocol):
+    for obj in objects():
+        if "adapters" in type(obj).__module__:
+            expected = compute(obj)  # what it keeps of this data is not sent
+            assert compute(pickle.loads(pickle.dumps(obj, protocol))) == expected
+
+
 WITHOUT_US = """
 import sys
 from pathlib import Path

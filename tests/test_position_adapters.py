@@ -5,9 +5,10 @@ import pickle
 import numpy as np
 import pytest
 from clicks import click_log, some_queries
+from rankers import LIBRARIES, ranker
 
 from ltr_objectives import LambdaMART, LTRError
-from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
+from ltr_objectives.adapters import catboost_objective, lightgbm_metric, lightgbm_objective, xgboost_objective
 from ltr_objectives.datasets import RankingData
 
 LOG = click_log(some_queries(40, 1), 1.0, 1)
@@ -50,6 +51,27 @@ def test_lightgbm_s_own_positions_are_read():
         lightgbm_objective("queryrmse")(scores, dataset)
 
 
+def test_lightgbm_s_positions_are_kept_by_subsets(monkeypatch):
+    lgb = pytest.importorskip("lightgbm")
+    if not hasattr(lgb.Dataset, "get_position"):
+        pytest.skip("before LightGBM 4.1")
+    whole = lgb.Dataset(LOG.data.X, LOG.clicks, group=LOG.data.group, position=LOG.position, free_raw_data=False)
+    rows = np.flatnonzero(LOG.data.qid % 2 == LOG.data.qid[0] % 2)
+    part = whole.construct().subset(rows).construct()
+    scores, group = LOG.data.X[rows, 0], np.unique(LOG.data.qid[rows], return_counts=True)[1]
+    ours = lightgbm_objective("lambdamart")(scores, part)
+    expected = LambdaMART().gradient_hessian(scores, LOG.clicks[rows], group, position=LOG.position[rows])
+    for a, b in zip(ours, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-8)
+    seen, compute = [], LambdaMART.compute
+    monkeypatch.setattr(LambdaMART, "compute", lambda self, q, *a, **k: seen.append(q) or compute(self, q, *a, **k))
+    params = {"objective": lightgbm_objective("lambdamart"), "verbose": -1, "num_threads": 1, "metric": "None"}
+    folds = [(rows, np.setdiff1d(np.arange(len(LOG.clicks)), rows))]
+    lgb.cv(params, whole, 2, folds=folds, feval=lightgbm_metric("map"))
+    assert seen
+    assert all(q.position is not None and q.rows == len(rows) for q in seen)
+
+
 @pytest.mark.parametrize("how", WAYS)
 def test_catboost_trains_on_the_corrected_gradient(how):
     catboost = pytest.importorskip("catboost")
@@ -66,6 +88,40 @@ def test_catboost_trains_on_the_corrected_gradient(how):
         leaf = model.calc_leaf_indexes(pool).reshape(-1)
         expected = -np.bincount(leaf, grad) / np.bincount(leaf, hess)
         np.testing.assert_allclose(model.predict(pool), expected[leaf], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("how", WAYS)
+def test_the_rankers_train_on_the_corrected_gradient(library, how):
+    pytest.importorskip(library)
+    data, given = LOG.data, {how: WAYS[how]}
+    fitted = ranker(library, "lambdamart").fit(data.X, LOG.clicks, qid=data.qid, **given)
+    plain = ranker(library, "lambdamart").fit(data.X, LOG.clicks, qid=data.qid)
+    assert not np.array_equal(fitted.predict(data.X), plain.predict(data.X))
+    assert np.array_equal(fitted.predict(data.X), through_the_adapter(library, LOG.clicks, data, **given))
+
+
+def through_the_adapter(library, clicks, data, **given):
+    """What a user of the library itself writes."""
+    if library == "xgboost":
+        import xgboost as xgb
+
+        train = xgb.DMatrix(data.X, clicks, qid=data.qid)
+        params = {"max_depth": 3, "eta": 0.3, "nthread": 1, "min_child_weight": 1e-3, "base_score": 0}
+        return xgb.train(params, train, 8, obj=xgboost_objective("lambdamart", **given)).predict(train)
+    if library == "lightgbm":
+        import lightgbm as lgb
+
+        params = {"num_leaves": 7, "learning_rate": 0.3, "num_threads": 1, "deterministic": True, "verbosity": -1}
+        params["objective"] = lightgbm_objective("lambdamart", **given)
+        return lgb.train(params, lgb.Dataset(data.X, clicks, group=data.group), 8).predict(data.X)
+    import catboost
+
+    pool = catboost.Pool(data.X, clicks, group_id=data.qid)
+    params = {"iterations": 8, "depth": 3, "learning_rate": 0.3, "thread_count": 1, "leaf_estimation_method": "Newton"}
+    params |= {"bootstrap_type": "No", "eval_metric": "NDCG", "verbose": False, "allow_writing_files": False}
+    params["loss_function"] = catboost_objective("lambdamart", pool, **given)
+    return catboost.CatBoost(params).fit(pool).predict(pool)
 
 
 def test_xgboost_takes_weights_by_row_beside_the_data():

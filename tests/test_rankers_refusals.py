@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, fold, query_weights, ranker
+from rankers import LIBRARIES, NATIVE, fold, ranker
 
 from ltr_objectives import LTRError, registry
 
@@ -32,6 +32,10 @@ MISTAKES = {
     "negative weight": ({"sample_weight": changed(np.ones(ROWS), 3, -1)}, "weight must not be negative"),
     "short weight": ({"sample_weight": np.ones(3)}, "weight has 3 entries; pass one per query"),
     "no weight": ({"sample_weight": np.zeros(ROWS)}, "weight is zero everywhere"),
+    "label in float32": ({"y": changed(DATA.y, 3, 1e39)}, "labels are beyond float32, .* scale them down"),
+    "weight in float32": ({"sample_weight": changed(np.ones(ROWS), 3, 1e39)}, "weights are beyond float32"),
+    "short propensity": ({"propensity": np.ones(3)}, f"propensity has 3 entries; pass one per row .{ROWS}."),
+    "both corrections": ({"propensity": np.ones(ROWS), "position": np.zeros(ROWS)}, "not both"),
     "patience": ({"early_stopping_rounds": 0}, "early_stopping_rounds=0 must be a whole number"),
     "nothing to stop on": ({"early_stopping_rounds": 3}, "early_stopping_rounds needs an eval_set"),
     "eval lists": ({"eval_qid": [DATA.qid]}, "eval_qid must be a list with one entry for each of the 0 pairs"),
@@ -71,6 +75,22 @@ def test_labels_that_objective_or_metric_cannot_take(library):
 
 
 @everywhere
+def test_the_library_s_own_objectives_take_no_label_beyond_float32_and_no_positions(library):
+    for given, message in (
+        ({"y": changed(DATA.y, 3, -1e39)}, "labels are beyond float32"),
+        ({"y": DATA.y, "propensity": np.ones(ROWS)}, "leave propensity= and position= out"),
+        ({"y": DATA.y, "position": np.zeros(ROWS)}, "leave propensity= and position= out"),
+    ):
+        with pytest.raises(LTRError, match=message):
+            ranker(library, NATIVE[library]).fit(DATA.X, qid=DATA.qid, **given)
+    data = {"qid": DATA.qid, "eval_qid": [DATA.qid], "eval_set": [(DATA.X, changed(DATA.y, 3, 1e39))]}
+    with pytest.raises(LTRError, match=r"eval_set\[0\]: labels are beyond float32"):
+        ranker(library).fit(DATA.X, DATA.y, **data)
+    with pytest.raises(LTRError, match="queryrmse corrects no position bias"):
+        ranker(library, "queryrmse").fit(DATA.X, DATA.y, qid=DATA.qid, position=np.arange(ROWS) % 7)
+
+
+@everywhere
 def test_parameters_that_cannot_be_right(library):
     for wrong in (3, None, object()):
         with pytest.raises(LTRError, match="objective must be"):
@@ -93,34 +113,12 @@ def test_one_name_for_one_thing(library, theirs, ours):
         ranker(library, **{theirs: "x"})
 
 
-def test_xgboost_never_aborts_on_weights():
-    weight = query_weights(DATA.group)
-    data = {"qid": DATA.qid, "sample_weight": weight, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
-    data["eval_sample_weight"] = [weight]
-    for objective in ("yetiloss:map", "rank:ndcg"):
-        for metric in (None, "mrr", ["map", "ndcg@3-"]):
-            ranker("xgboost", objective, eval_metric=metric).fit(DATA.X, DATA.y, **data)
-        with pytest.raises(LTRError, match="would abort the process"):
-            ranker("xgboost", objective, eval_metric=["map", "rmse"]).fit(DATA.X, DATA.y, **data)
-    data["sample_weight"] = np.random.default_rng(0).uniform(1, 2, ROWS)
-    with pytest.raises(LTRError, match="one weight a query"):
-        ranker("xgboost", "rank:ndcg").fit(DATA.X, DATA.y, **data)
-    with pytest.raises(LTRError, match="is not one for ranking"):
-        ranker("xgboost", "reg:squarederror").fit(DATA.X, DATA.y, qid=DATA.qid)
-
-
-def test_xgboost_s_linear_model_trains_without_early_stopping():
-    data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
-    linear = ranker("xgboost", booster="gblinear", max_depth=None)
-    assert linear.fit(DATA.X, DATA.y, **data).best_iteration_ == 8
-    with pytest.raises(LTRError, match="cannot keep the best rounds of gblinear"):
-        linear.fit(DATA.X, DATA.y, **data, early_stopping_rounds=2)
-
-
 def test_metrics_that_a_library_would_leave_out_or_cannot_take():
     data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
-    with pytest.raises(LTRError, match=r"LightGBM knows no metric in \['ncdg'\]"):
-        ranker("lightgbm", eval_metric=["map", "ncdg"]).fit(DATA.X, DATA.y, **data)
+    with pytest.raises(LTRError, match="LightGBM knows no metric 'ncdg'"):
+        ranker("lightgbm", eval_metric=["map", "average_precision", "ncdg"]).fit(DATA.X, DATA.y, **data)
+    for known in ("l2", "mean_absolute_error", "auc"):
+        ranker("lightgbm", eval_metric=["map", known], n_estimators=1).fit(DATA.X, DATA.y > 1, **data)
     with pytest.raises(LTRError, match=r"one metric of ours, as the first; use CatBoost's names for \['mrr'\]"):
         ranker("catboost", eval_metric=["map", "mrr"]).fit(DATA.X, DATA.y, **data)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xgboost as xgb
 from catboost import CatBoost, Pool
+from clicks import click_log, some_queries
 from generated import labels_for
 from trainings import LIBRARIES, train
 
@@ -52,6 +53,20 @@ def test_each_reason_is_told():
     assert gap.useless == {}
     beyond = LambdaMART("ndcg@1", truncation=1).report([3.0, 2.0, 1.0, 0.0], [1, 1, 1, 0], [4])
     assert (beyond.useful, beyond.pairs) == (1, 1)
+
+
+@pytest.mark.parametrize("how", ["propensity", "position"])
+def test_a_report_of_clicks_is_of_the_corrected_gradient(how):
+    log = click_log(some_queries(20, 1), 1.0, 1)
+    given = {how: getattr(log, how)}
+    arguments = log.data.X[:, 0], log.clicks, log.data.group
+    grad, hess = LambdaMART().gradient_hessian(*arguments, **given)
+    report, plain = LambdaMART().report(*arguments, **given), LambdaMART().report(*arguments)
+    assert report.gradient_norm == pytest.approx(np.linalg.norm(grad), rel=1e-12)
+    assert report.hessian_sum == pytest.approx(hess.sum(), rel=1e-12)
+    assert report.gradient_norm != pytest.approx(plain.gradient_norm, rel=1e-3)
+    with pytest.raises(LTRError, match="corrects no position bias"):
+        QueryRMSE().report(*arguments, **given)
 
 
 def test_a_report_is_plain_numbers(any_objective, rng):

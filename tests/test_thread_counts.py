@@ -5,12 +5,15 @@ import numpy as np
 import pytest
 import xgboost as xgb
 from catboost import CatBoost, Pool
+from rankers import ranker_class
 from recording import Recording, threads_of
 from sklearn.model_selection import GroupKFold
 
-from ltr_objectives import adapters
+from ltr_objectives import LTRWarning, adapters
+from ltr_objectives.adapters._lightgbm import NUM_THREADS
 from ltr_objectives.kernels import threads
 from ltr_objectives.metrics import base
+from ltr_objectives.objectives.langevin import Langevin
 
 RNG = np.random.default_rng(3)
 X, Y, GROUP = RNG.normal(size=(400, 3)), RNG.integers(0, 3, 400).astype(float), np.full(40, 10)
@@ -52,6 +55,12 @@ def train_catboost(count, chosen=None):
     CatBoost({"loss_function": loss, "eval_metric": metric, **params}).fit(pool)
 
 
+def train_ranker(library, count, name):
+    params = {} if count is None else {name: count}
+    rounds = "iterations" if library == "catboost" else "n_estimators"
+    ranker_class(library)(objective=Recording(), eval_metric="map", **{rounds: 2}, **params).fit(X, Y, qid=QID)
+
+
 TRAINERS = (train_xgboost, train_lightgbm, train_catboost)
 
 
@@ -72,6 +81,45 @@ def test_a_training_that_says_nothing_leaves_all_processors(train):
 @pytest.mark.parametrize("name", sorted(lgb.basic._ConfigAliases.get("num_threads")))
 def test_every_name_that_lightgbm_has_for_it(name):
     assert threads_of(lambda: train_lightgbm(2, name=name)) == 2
+
+
+NAMES = [("xgboost", "n_jobs"), ("xgboost", "nthread"), ("catboost", "thread_count")]
+
+
+@pytest.mark.parametrize(("library", "name"), [*NAMES, *(("lightgbm", name) for name in NUM_THREADS)])
+def test_the_rankers_use_the_training_s_threads_also_where_they_try_the_objective_first(library, name):
+    for asked, used in ((1, 1), (3, 3), (64, 5)):
+        assert threads_of(lambda asked=asked: train_ranker(library, asked, name)) == used
+    assert threads_of(lambda: train_ranker(library, None, name)) == 5
+
+
+@pytest.mark.parametrize("objective", [Recording(), Langevin(Recording())], ids=["plain", "wrapped"])
+def test_warnings_take_no_more_threads_than_the_training(objective):
+    data = lgb.Dataset(X, np.zeros(400), group=GROUP).construct()
+    ours = adapters.lightgbm_objective(objective, n_threads=1)
+    with pytest.warns(LTRWarning, match="40 of 40 queries give no gradient"):
+        assert threads_of(lambda: ours(np.zeros(400), data)) == 1
+
+
+def test_our_objective_in_a_function_of_the_user_s():
+    data = xgb.DMatrix(X, Y, qid=QID)
+    ours = adapters.xgboost_objective(Recording())
+    params = {"max_depth": 2, "disable_default_eval_metric": 1, "nthread": 2}
+    assert threads_of(lambda: xgb.train(params, data, 2, obj=lambda s, d: ours(s, d))) == 2
+    light = adapters.lightgbm_objective(Recording())
+    params = {"objective": lambda s, d: light(s, d), "num_threads": 2, "verbose": -1, "metric": "None"}
+    assert threads_of(lambda: lgb.train(params, lgb.Dataset(X, Y, group=GROUP), 2)) == 2
+
+
+def test_the_configuration_of_xgboost_is_read_once_a_round(monkeypatch):
+    read, save_config = [], xgb.Booster.save_config
+    monkeypatch.setattr(xgb.Booster, "save_config", lambda self: read.append(self) or save_config(self))
+    data = xgb.DMatrix(X, Y, qid=QID)
+    params = {"max_depth": 2, "disable_default_eval_metric": 1, "nthread": 2}
+    kwargs = {"obj": adapters.xgboost_objective(Recording()), "custom_metric": adapters.xgboost_metric("map")}
+    evals = [(data, "a"), (data, "b")]
+    xgb.train(params, data, 10, **kwargs, evals=evals, verbose_eval=False)
+    assert len(read) <= 10 + 2  # and at first, what a leaf must have, and what would abort
 
 
 def test_other_ways_to_train():
@@ -96,6 +144,8 @@ def test_xgboost_s_global_setting():
         pytest.skip("this version has none")
     with xgb.config_context(nthread=2):
         assert threads_of(lambda: train_xgboost(None)) == 2
+        assert threads_of(lambda: train_ranker("xgboost", None, "n_jobs")) == 2
+        assert threads_of(lambda: train_ranker("xgboost", 1, "n_jobs")) == 1
 
 
 @pytest.mark.parametrize("train", TRAINERS)
@@ -106,3 +156,16 @@ def test_the_metric_uses_them_too(train, monkeypatch):
     train(3, 2)
     assert set(asked[: len(asked) // 2]) == {3}
     assert set(asked[len(asked) // 2 :]) == {2}
+
+
+def test_what_the_objective_was_told_is_not_the_metric_s(monkeypatch):
+    asked = []
+    monkeypatch.setattr(base, "run", lambda *a: asked.append(a[3]) or threads.run(*a))
+    data = xgb.DMatrix(X, Y, qid=QID)
+    params = {"max_depth": 2, "disable_default_eval_metric": 1, "nthread": 2}
+    ours = {
+        "obj": adapters.xgboost_objective(Recording(), n_threads=4),
+        "custom_metric": adapters.xgboost_metric("map"),
+    }
+    xgb.train(params, data, 2, **ours, evals=[(data, "learn")], verbose_eval=False)
+    assert set(asked) == {2}

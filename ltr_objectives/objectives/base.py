@@ -242,13 +242,15 @@ class Objective(abc.ABC):
         weight: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> "Report":
         """What can be learned at these scores, and why no more: for a ranking that does not improve.
 
         Parameters
         ----------
-        scores, labels, group, weight, qid, n_threads
+        scores, labels, group, weight, qid, propensity, position, n_threads
             As for :meth:`gradient_hessian`.
 
         Returns
@@ -271,7 +273,8 @@ class Objective(abc.ABC):
         """
         from ltr_objectives.diagnostics import diagnose
 
-        return diagnose(self, Queries(labels, group, qid=qid, weight=weight), scores, n_threads=n_threads)
+        queries = Queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
+        return diagnose(self, queries, scores, n_threads=n_threads)
 
 
 STEP_HESSIANS = {"bounded": "bound", "exact": "exact"}  # and their hessian_kind

@@ -1,0 +1,88 @@
+"""One training of a ranker, validated before it begins: objective, metrics, data."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ltr_objectives.adapters._common import distinct
+from ltr_objectives.adapters._ranker_inputs import Part
+from ltr_objectives.errors import require
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_objective
+
+EvalMetric = str | Metric | Sequence[str | Metric] | None
+
+
+class Plan(NamedTuple):
+    """One training, validated."""
+
+    train: Part
+    evals: tuple[Part, ...]
+    params: dict[str, Any]  # the library's
+    objective: Objective | str  # a string is the library's own
+    metrics: tuple[Metric | str, ...]
+    early_stopping_rounds: int | None
+    callbacks: list[Any]
+    verbose: bool | int
+    n_threads: int | None
+    init_model: Any  # the library's
+
+    @property
+    def own_metrics(self) -> tuple[Metric, ...]:
+        """Ours."""
+        return tuple(m for m in self.metrics if isinstance(m, Metric))
+
+    @property
+    def native_metrics(self) -> list[str]:
+        """The library's."""
+        return [m for m in self.metrics if isinstance(m, str)]
+
+
+def own_or_native(objective: Any) -> Objective | str:
+    """Ours, or the name of the library's."""
+    native = isinstance(objective, str) and objective.partition(":")[0].strip() not in OBJECTIVES
+    return str(objective) if native else get_objective(objective)
+
+
+def read_metrics(eval_metric: EvalMetric, objective: Objective | str) -> tuple[Metric | str, ...]:
+    """By default the metric that the objective optimises, or NDCG; the library's own for its own objectives."""
+    if eval_metric is None:
+        if isinstance(objective, str):
+            return ()
+        optimised = getattr(objective, "metric", None)
+        return (optimised if isinstance(optimised, Metric) else get_metric("ndcg"),)
+    given = [eval_metric] if isinstance(eval_metric, str | Metric) else list(eval_metric)
+    found = tuple(m if isinstance(m, str) and _is_native(m) else get_metric(m) for m in given)
+    own = tuple(m for m in found if isinstance(m, Metric))
+    if own or not found:
+        distinct(own)
+    return found
+
+
+def _is_native(metric: str) -> bool:
+    name = re.fullmatch(r"([a-z]+)(@\d+)?", metric)
+    return name is None or name[1] not in METRICS
+
+
+def seed_of(random: Any) -> int:
+    """A whole number for libraries that take no generator."""
+    draw = random.integers if isinstance(random, np.random.Generator) else random.randint
+    return int(draw(2**31 - 1))
+
+
+def try_once(plan: Plan) -> None:
+    """What objective and metrics have to say about the data, such as labels beyond a limit, before training."""
+    queries = plan.train.queries
+    if isinstance(plan.objective, Objective):
+        plan.objective.compute(queries, np.zeros(queries.rows), n_threads=plan.n_threads)
+    else:
+        require(
+            queries.propensity is None and queries.position is None,
+            f"objective={plan.objective!r} is the library's own; leave propensity= and position= out",
+        )
+    for metric in plan.own_metrics:
+        for part in plan.evals:
+            metric.mean(part.queries, np.zeros(part.queries.rows), n_threads=plan.n_threads)

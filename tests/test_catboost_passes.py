@@ -1,0 +1,232 @@
+"""The second line of defence: what the passes refuse where the checks of `fit` do not."""
+
+import threading
+
+import numpy as np
+import pytest
+from catboost import CatBoostError
+from catboost_pools import ROWS, categorical_pool, make_pool, rich, sparse, train, twice_as_long
+
+from ltr_objectives.adapters import _catboost_fit, _catboost_passes, catboost_objective
+from ltr_objectives.adapters._catboost_passes import Passes
+from ltr_objectives.errors import LTRError
+
+
+@pytest.fixture
+def unguarded(monkeypatch):
+    for check in ("require_cpu", "require_pool_order", "require_plain_leaves"):
+        monkeypatch.setattr(_catboost_fit.Fit, check, lambda self: None)
+    monkeypatch.setattr(_catboost_fit.Rows, "check_same", lambda *arguments: None)
+    monkeypatch.setattr(_catboost_passes, "WAIT_SECONDS", 10.0)
+
+
+@pytest.mark.filterwarnings("ignore:.*queries give no gradient")  # sparse labels
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("labels", [rich, sparse], ids=["rich", "sparse"])
+@pytest.mark.parametrize("what", ["ordered", "categorical", "leafwise", "eval_fraction", "longer", "shorter", "labels"])
+def test_passes_refuse_what_is_not_understood(unguarded, what, labels, threads):
+    params = {
+        "ordered": {"boosting_type": "Ordered"},
+        "leafwise": {"dev_leafwise_approxes": True, "leaf_estimation_iterations": 3},
+        "eval_fraction": {"eval_fraction": 0.3},
+    }.get(what, {})
+    pool = categorical_pool(labels) if what == "categorical" else make_pool(labels)
+    given = {
+        "longer": make_pool(labels, rows=slice(1400)),
+        "shorter": twice_as_long(labels),
+        "labels": make_pool(lambda: np.roll(labels(), 1)),
+    }.get(what, pool)
+    with pytest.raises(CatBoostError, match=r"LTRError: CatBoost .* is not certain"):
+        train(catboost_objective("queryrmse", given), pool, thread_count=threads, **params)
+
+
+class Imitation:
+    """Calls `Passes` as CatBoost does, on labels that prove nothing."""
+
+    def __init__(self, rows=2500):
+        self.rows = rows
+        self.start = np.zeros(rows)
+        self.computed = []
+        self.passes = Passes(np.zeros(rows, np.float32), None, self.start, self.derivatives)
+        self.labels = {"structure": np.zeros(rows, np.float32), "leaves": np.zeros(rows, np.float32)}
+        self.scores = {"structure": self.start.copy(), "leaves": self.start.copy()}
+        self.cuts = {"structure": 1000, "leaves": 500}
+
+    def derivatives(self, scores):
+        self.computed.append(scores.copy())
+        return np.stack((scores + 1, scores + 2), axis=1)
+
+    def ask(self, which, first, last, shift=0):
+        moved = self.scores[which][first + shift : last + shift]
+        return self.passes.answer(moved, self.labels[which][first:last], None)
+
+    def whole(self, which, order=slice(None)):
+        cut = self.cuts[which]
+        for first in [0, *range(cut, self.rows, cut)[order]]:
+            last = min(first + cut, self.rows)
+            expected = self.scores[which][first:last]
+            np.testing.assert_array_equal(self.ask(which, first, last), np.stack((expected + 1, expected + 2), axis=1))
+
+    def grow(self, steps=1):
+        self.whole("structure")
+        self.scores["leaves"] = self.scores["structure"].copy()
+        for _ in range(steps):
+            self.whole("leaves", slice(None, None, -1))
+            self.scores["leaves"] += np.random.default_rng(0).normal(size=self.rows)
+        self.scores["structure"][:] = self.scores["leaves"]
+
+
+def test_imitation_of_what_is_supported():
+    imitation = Imitation()
+    for steps in (1, 3, 2):
+        imitation.grow(steps)
+    assert len(imitation.computed) == 3 + 2 + 1
+
+
+def ask(*blocks):
+    return lambda imitation: [imitation.ask(*block) for block in blocks]
+
+
+def whole(*vectors):
+    return lambda imitation: [imitation.whole(vector) for vector in vectors]
+
+
+def drift(which, row):
+    """One score changes."""
+
+    def change(imitation):
+        imitation.scores[which][row] += 1
+
+    return change
+
+
+def strange(rows=9, labels=0.0, weight=None, scores=9):
+    """A block from a place never seen before."""
+    weights = None if weight is None else np.full(rows, weight, np.float32)
+    return lambda imitation: imitation.passes.answer(np.zeros(scores), np.full(rows, labels, np.float32), weights)
+
+
+def move(imitation):
+    imitation.scores["structure"] = imitation.scores["structure"].copy()
+
+
+FIRST, SECOND, THIRD = ("structure", 0, 1000), ("structure", 1000, 2000), ("structure", 2000, 2500)
+MISTAKES = {
+    # after how many trees, what happens, what is said
+    "row twice": (0, [ask(FIRST, ("structure", 500, 1500), THIRD)], "asks for a row twice"),
+    "too many rows": (0, [ask(FIRST, ("structure", 500, 1500), ("structure", 1500, 2500))], "asks for a row twice"),
+    "rows before the first": (0, [ask(SECOND, FIRST)], "outside of the pool"),
+    "rows after the last": (0, [strange(rows=2501, scores=2501)], "outside of the pool"),
+    "unequal lengths": (0, [strange(scores=8)], "other blocks"),
+    "another start": (0, [drift("structure", 2400), ask(FIRST, SECOND, THIRD)], "starts from other scores"),
+    "scores elsewhere": (0, [ask(FIRST, (*SECOND, 5))], "moved the scores during a pass"),
+    "other weights": (0, [strange(weight=2.0)], "group_weight"),
+    "other labels": (0, [strange(labels=1.0)], "shows other labels"),
+    "incomplete structure": (0, [ask(FIRST), whole("leaves")], "outside of the pool|other labels|begins a pass"),
+    "structure twice at first": (0, [whole("structure", "structure")], "without estimating leaves"),
+    "structure twice": (2, [whole("structure", "structure")], "without estimating leaves"),
+    "block missing": (1, [ask(FIRST, ("leaves", 0, 500))], "before the last one is complete"),
+    "block twice": (1, [ask(FIRST, FIRST)], "before the last one is complete"),
+    "shorter block": (1, [ask(("structure", 0, 999))], "other blocks"),
+    "unknown vector": (1, [whole("structure"), strange()], "outside of the pool|other blocks"),
+    "structure moved": (1, [move, ask(FIRST)], "moved the scores"),
+    "scores changed in a pass": (
+        1,
+        [ask(FIRST), drift("structure", 1500), ask(SECOND)],
+        "changes scores during a pass",
+    ),
+    "leaves start elsewhere": (1, [whole("structure"), drift("leaves", 0), whole("leaves")], "changes scores"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_end_in_an_error_for_good(mistake):
+    trees, steps, message = MISTAKES[mistake]
+    imitation = Imitation()
+    for _ in range(trees):
+        imitation.grow(2)
+    *before, last = steps
+    for step in before:
+        step(imitation)
+    with pytest.raises(LTRError, match=message) as first:
+        last(imitation)
+    with pytest.raises(LTRError) as again:
+        imitation.ask("structure", 0, 1000)
+    assert again.value is first.value, "the first failure answers every later call"
+
+
+def test_only_the_thread_that_called_fit_opens_a_first_pass(monkeypatch):
+    monkeypatch.setattr(_catboost_passes, "WAIT_SECONDS", 0.05)
+    imitation, failures = Imitation(), []
+
+    def other():
+        try:
+            imitation.ask("structure", 1000, 2000)
+        except LTRError as error:
+            failures.append(str(error))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert len(failures) == 1
+    assert "does not begin in the thread that called fit" in failures[0]
+
+
+def test_other_threads_wait_for_the_thread_that_called_fit():
+    imitation, answers = Imitation(), {}
+
+    def other(first):
+        answers[first] = imitation.ask("structure", first, first + 500)
+
+    threads = [threading.Thread(target=other, args=(first,)) for first in (500, 1000, 1500, 2000)]
+    for thread in threads:
+        thread.start()
+    assert not answers
+    imitation.ask("structure", 0, 500)
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == [500, 1000, 1500, 2000]
+    imitation.whole("leaves")
+    assert len(imitation.computed) == 1
+
+
+def test_waiting_threads_are_told_of_a_failure():
+    imitation, failures = Imitation(), []
+
+    def other():
+        try:
+            imitation.ask("structure", 1000, 2000)
+        except LTRError as error:
+            failures.append(str(error))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with pytest.raises(LTRError, match="shows other labels"):
+        imitation.passes.answer(np.zeros(9), np.ones(9, np.float32), None)
+    thread.join(10)
+    assert "shows other labels" in failures[0]
+
+
+def test_threads_that_wait_hear_of_an_interrupt(monkeypatch):
+    labels, scores, errors = rich().astype(np.float32), np.zeros(ROWS), []
+    passes = Passes(labels, None, scores, lambda s: np.zeros((len(s), 2)))
+
+    def ask():
+        with pytest.raises(LTRError) as caught:
+            passes.answer(scores[500:], labels[500:], None)
+        errors.append(str(caught.value))
+
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    here, address_of = threading.get_ident(), _catboost_passes.address_of
+
+    def interrupt(view):
+        if threading.get_ident() == here:
+            raise KeyboardInterrupt
+        return address_of(view)
+
+    monkeypatch.setattr(_catboost_passes, "address_of", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        passes.answer(scores[:500], labels[:500], None)
+    waiting.join(5)
+    assert errors == ["the training was interrupted"]

@@ -1,0 +1,54 @@
+"""What only XGBoost's ranker does: it never aborts the process, warns as the adapter does, and keeps its callbacks."""
+
+import numpy as np
+import pytest
+from rankers import fold, query_weights, ranker
+
+from ltr_objectives import LTRError, LTRWarning
+
+xgb = pytest.importorskip("xgboost")
+pytest.importorskip("sklearn")
+DATA, VALI, _ = fold(seed=3)
+ROWS = len(DATA.y)
+
+
+def test_xgboost_never_aborts_on_weights():
+    weight = query_weights(DATA.group)
+    data = {"qid": DATA.qid, "sample_weight": weight, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
+    data["eval_sample_weight"] = [weight]
+    for objective in ("yetiloss:map", "rank:ndcg"):
+        for metric in (None, "mrr", ["map", "ndcg@3-"]):
+            ranker("xgboost", objective, eval_metric=metric).fit(DATA.X, DATA.y, **data)
+        for wrong in ("rmse", "mape"):
+            with pytest.raises(LTRError, match="would abort the process"):
+                ranker("xgboost", objective, eval_metric=["map", wrong]).fit(DATA.X, DATA.y, **data)
+    data["sample_weight"] = np.random.default_rng(0).uniform(1, 2, ROWS)
+    with pytest.raises(LTRError, match="one weight a query"):
+        ranker("xgboost", "rank:ndcg").fit(DATA.X, DATA.y, **data)
+    with pytest.raises(LTRError, match="is not one for ranking"):
+        ranker("xgboost", "reg:squarederror").fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+def test_xgboost_s_linear_model_trains_without_early_stopping():
+    data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
+    linear = ranker("xgboost", booster="gblinear", max_depth=None)
+    assert linear.fit(DATA.X, DATA.y, **data).best_iteration_ == 8
+    with pytest.raises(LTRError, match="cannot keep the best rounds of gblinear"):
+        linear.fit(DATA.X, DATA.y, **data, early_stopping_rounds=2)
+
+
+def test_a_limit_that_forbids_every_split_is_warned_of():
+    with pytest.warns(LTRWarning, match="min_child_weight=10000 forbids every split"):
+        ranker("xgboost", min_child_weight=1e4).fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+@pytest.mark.parametrize("save_best", [False, True])
+def test_the_user_s_own_early_stopping_counts(save_best):
+    data = {"qid": DATA.qid, "eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid]}
+    options = {"n_estimators": 60, "learning_rate": 1.0, "eval_metric": "map"}
+    expected = ranker("xgboost", **options).fit(DATA.X, DATA.y, **data, early_stopping_rounds=4)
+    stop = xgb.callback.EarlyStopping(rounds=4, metric_name="map", maximize=True, save_best=save_best)
+    fitted = ranker("xgboost", **options).fit(DATA.X, DATA.y, **data, callbacks=[stop])
+    values = fitted.evals_result_["validation_0"]["map"]
+    assert fitted.best_iteration_ == expected.best_iteration_ == np.argmax(values) + 1 < 56
+    assert np.array_equal(fitted.predict(VALI.X), expected.predict(VALI.X))
