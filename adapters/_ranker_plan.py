@@ -1,7 +1,8 @@
 """One training of a ranker, validated before it begins: objective, metrics, data."""
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +44,24 @@ class Plan(NamedTuple):
 
 def own_or_native(objective: Any) -> Objective | str:
     """Ours, or the name of the library's."""
-    native = isinstance(objective, str) and objective.partition(":")[0].strip() not in OBJECTIVES
-    return str(objective) if native else get_objective(objective)
+    name = objective.partition(":")[0].strip() if isinstance(objective, str) else None
+    if name is None or name in OBJECTIVES:
+        return get_objective(objective)
+    _refuse_misspelt("objective", name, OBJECTIVES)
+    return str(objective)
+
+
+NATIVES = ("rank", "mse", "mape", "aucpr", "error")  # of the libraries, and close to names of ours
+
+
+def _refuse_misspelt(argument: str, name: str, ours: Iterable[str]) -> None:
+    """Raise for what is nearly a name of ours: the library would not know what was meant."""
+    may_be_ours = name.islower() and name not in NATIVES  # CatBoost's have capitals
+    close = difflib.get_close_matches(name, ours, 1, 0.75) if may_be_ours else []
+    require(
+        not close,
+        f"{argument}={name!r} is unknown; did you mean {close[0] if close else ''!r}? Ours are {', '.join(ours)}",
+    )
 
 
 def read_metrics(eval_metric: EvalMetric, objective: Objective | str) -> tuple[Metric | str, ...]:
@@ -64,7 +81,10 @@ def read_metrics(eval_metric: EvalMetric, objective: Objective | str) -> tuple[M
 
 def _is_native(metric: str) -> bool:
     name = re.fullmatch(r"([a-z]+)(@\d+)?", metric)
-    return name is None or name[1] not in METRICS
+    if name is None or name[1] in METRICS:
+        return name is None
+    _refuse_misspelt("eval_metric", name[1], METRICS)
+    return True
 
 
 def seed_of(random: Any) -> int:

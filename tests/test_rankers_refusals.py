@@ -115,8 +115,8 @@ def test_one_name_for_one_thing(library, theirs, ours):
 
 def test_metrics_that_a_library_would_leave_out_or_cannot_take():
     data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
-    with pytest.raises(LTRError, match="LightGBM knows no metric 'ncdg'"):
-        ranker("lightgbm", eval_metric=["map", "average_precision", "ncdg"]).fit(DATA.X, DATA.y, **data)
+    with pytest.raises(LTRError, match="LightGBM knows no metric 'binry_logloss'"):
+        ranker("lightgbm", eval_metric=["map", "average_precision", "binry_logloss"]).fit(DATA.X, DATA.y, **data)
     for known in ("l2", "mean_absolute_error", "auc"):
         ranker("lightgbm", eval_metric=["map", known], n_estimators=1).fit(DATA.X, DATA.y > 1, **data)
     with pytest.raises(LTRError, match=r"one metric of ours, as the first; use CatBoost's names for \['mrr'\]"):
@@ -128,3 +128,21 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
     y = DATA.qid % 2  # within a query there is nothing to order: CatBoost's default bootstrap fails
     fitted = ranker("catboost").fit(DATA.X, y, qid=DATA.qid)
     assert np.array_equal(fitted.predict(DATA.X), np.zeros(ROWS))
+
+
+@everywhere
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"objective": "yetilos:map"},
+            "objective='yetilos' is unknown; did you mean 'yetiloss'[?] Ours are lambdamart, ",
+        ),
+        ({"objective": "lambdamrt"}, "did you mean 'lambdamart'"),
+        ({"eval_metric": "ndgc@10"}, "eval_metric='ndgc' is unknown; did you mean 'ndcg'"),
+    ],
+)
+def test_what_is_nearly_a_name_of_ours_is_refused(library, parameters, message):
+    given = {"eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
+    with pytest.raises(LTRError, match=message):
+        ranker(library, **parameters).fit(DATA.X, DATA.y, qid=DATA.qid, **given)
