@@ -30,8 +30,11 @@ def on_config(config: Any) -> None:
     how_to += sorted({page.name for page in Path(config.docs_dir).glob("*.md")} - named)
 
 
-def on_pre_build(config: Any) -> None:
-    """Lay the package out as it is installed: the adapters lie beside it in the repository."""
+def on_startup(**_: Any) -> None:
+    """Lay the package out as it is installed: the adapters lie beside it in the repository.
+
+    Before the plugins start, since a path that is not there yet would not be searched.
+    """
     shutil.rmtree(SOURCE, ignore_errors=True)
     without = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "ltr_objectives", SOURCE / "ltr_objectives", ignore=without)
