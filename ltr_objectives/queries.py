@@ -21,7 +21,10 @@ def to_numpy(values: Any) -> np.ndarray:
         copy = next((name for name in TO_HOST if hasattr(values, name)), None)
         require(copy is not None, f"a {type(values).__name__} lies on a GPU; copy it to a NumPy array first")
         values = getattr(values, str(copy))()
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # lists of different lengths
+        raise LTRError(f"an array is needed, but this is none: {error}") from None
 
 
 def _vector(name: str, values: ArrayLike) -> np.ndarray:

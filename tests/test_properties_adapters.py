@@ -88,7 +88,8 @@ def test_xgboost(objective, metric, data):
 def test_lightgbm(objective, metric, data):
     obj, evaluation = adapters.lightgbm_objective(objective), adapters.lightgbm_metric(metric)
     params = {"metric": "None", "num_threads": 1, "verbose": -1, "min_data_in_leaf": 1,
-              "min_data_in_bin": 1, "num_leaves": 3, "min_sum_hessian_in_leaf": 0}  # fmt: skip
+              "min_data_in_bin": 1, "num_leaves": 3, "min_sum_hessian_in_leaf": 1e-3}  # fmt: skip
+    # with 0 LightGBM, which counts the rows of a leaf by their Hessians, may stop with an error of its own
     with known_outcome():
         check(*obj(data["labels"], data["scores"], data.get("weight"), data.get("group")), len(data["labels"]))
     with known_outcome():

@@ -52,7 +52,8 @@ class _Approx(Objective):
         run(
             approx, queries.ptr, (queries.ptr, scores, gain, scale, self.kind, float(self.alpha), grad, hess), n_threads
         )
-        hess /= self.step
+        with np.errstate(over="ignore"):  # seen by whoever asked, as any infinity
+            hess /= self.step
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         return queries.once(("relevance", self.kind), lambda: self._relevance(queries))

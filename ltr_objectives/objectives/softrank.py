@@ -114,7 +114,8 @@ class SoftRank(Objective):
              1.0 - z[:-1], int(self.max_documents), grad, hess),
             n_threads,
         )  # fmt: skip
-        hess /= self.step
+        with np.errstate(over="ignore"):  # seen by whoever asked, as any infinity
+            hess /= self.step
 
     def _list(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Documents that count, their gains over the ideal, and the chances that a column's beats a row's."""
