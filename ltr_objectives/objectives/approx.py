@@ -1,5 +1,6 @@
 r"""ApproxNDCG, ApproxMRR and ApproxMAP: metrics of ranks that are sums of logistic functions."""
 
+import abc
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -68,9 +69,9 @@ class _Approx(Objective):
         beats = sigmoid(self.alpha * (scores - scores[:, None]))
         return np.where(np.eye(len(scores), dtype=bool), 0.0, beats)
 
+    @abc.abstractmethod
     def _pull(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """|derivative of the loss| by each chance that a column's document beats a row's."""
-        raise NotImplementedError
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         gaps = self.alpha * (scores - scores[:, None])
