@@ -66,7 +66,7 @@ class QueriesMemo:
         key = (
             to_numpy(labels),
             to_numpy(group),
-            None if weight is None or len(weight) == 0 else to_numpy(weight),
+            None if weight is None or np.size(weight) == 0 else to_numpy(weight),
             None if propensity is None else to_numpy(propensity),
             None if position is None else to_numpy(position),
         )

@@ -8,6 +8,7 @@ import pytest
 
 from ltr_objectives import LTRError, evaluate, registry
 from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
+from ltr_objectives.adapters._common import QueriesMemo
 from ltr_objectives.kernels.rng import content_stream
 
 lgb = pytest.importorskip("lightgbm")
@@ -265,3 +266,8 @@ def test_gradients_beyond_float32_are_refused(data):
 def test_adapters_print_what_they_hold():
     assert repr(xgboost_objective("yetirank")).startswith("xgboost_objective(YetiRank(decay=0.85")
     assert repr(lightgbm_metric("map@3")).startswith("lightgbm_metric(MAP(k=3, ties='average', empty=0.0")
+
+
+def test_a_single_number_is_no_weight():
+    with pytest.raises(LTRError, match="weight must be one-dimensional"):
+        QueriesMemo().find([0, 1], [2], 3.0)

@@ -206,3 +206,9 @@ def test_tables_that_are_none_are_refused():
             PLRank(discount=wrong)
     with pytest.raises(LTRError, match="needs labels of at least 0"):
         PLRank().gradient_hessian([0.0, 1.0], [-1, 1], [2])
+
+
+def test_whole_numbers_may_be_floats():
+    for whole, written in (({"samples": 20}, {"samples": 20.0}), ({"k": 2}, {"k": 2.0}), ({"seed": 3}, {"seed": 3.0})):
+        a, b = (PLRank(**p).gradient_hessian([0.1, 0.3, 0.2], [1, 0, 2], [3]) for p in (whole, written))
+        assert np.array_equal(a, b)

@@ -201,7 +201,7 @@ class PLRank(Objective):
         if not len(theta):
             return
         if given is None:
-            given = np.full((1, len(theta)), -1), np.full(self.samples, 1.0 / self.samples)
+            given = np.full((1, len(theta)), -1), np.full(int(self.samples), 1.0 / self.samples)
         run(
             plrank,
             queries.ptr,
