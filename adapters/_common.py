@@ -63,10 +63,11 @@ class QueriesMemo:
 
     def find(self, labels: Any, group: Any, weight: Any, propensity: Any = None, position: Any = None) -> Queries:
         """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before."""
+        weight = None if weight is None else to_numpy(weight)
         key = (
             to_numpy(labels),
             to_numpy(group),
-            None if weight is None or np.size(weight) == 0 else to_numpy(weight),
+            None if weight is None or weight.size == 0 else weight,
             None if propensity is None else to_numpy(propensity),
             None if position is None else to_numpy(position),
         )
