@@ -13,6 +13,7 @@ an error, never in gradients that belong to other rows.
 """
 
 import threading
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -98,7 +99,8 @@ class Passes:
         self._start = start
         self._derivatives = derivatives
         self._owner = threading.get_ident()  # in each first pass this thread, which called fit, asks first for row 0
-        self._turn = threading.Condition()
+        self._lock = threading.RLock()  # in C: Ctrl-C comes before or after, and never leaves it taken
+        self._turn = threading.Condition(self._lock)
         self._failure: Exception | None = None
         self._structure = Vector(len(labels))
         self._leaves = Vector(len(labels))
@@ -110,20 +112,17 @@ class Passes:
 
     def answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Derivatives of one block; from any thread. The first failure is the answer to all later calls."""
-        with self._turn:
-            if self._failure is not None:
-                raise self._failure.with_traceback(None) from None
-            try:
-                return self._answer(scores, labels, weight)
-            except Exception as error:
-                self._failure = self._failure or error
-                raise self._failure from None
-            except BaseException:  # Ctrl-C in the thread that called fit, for which others may wait
-                self._failure = LTRError("the training was interrupted")
-                raise
-            finally:
-                if self._failure is not None:
-                    self._turn.notify_all()
+        try:
+            with self._lock:
+                if self._failure is None:
+                    return self._answer(scores, labels, weight)
+        except Exception as error:
+            self._failure = self._failure or error
+            raise self._failure from None
+        except BaseException:  # Ctrl-C in the thread that called fit, for which others may wait
+            self._failure = LTRError("the training was interrupted")
+            raise
+        raise self._failure.with_traceback(None) from None
 
     def _answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         address = address_of(labels)
@@ -155,7 +154,9 @@ class Passes:
             vector = self._now
         if vector.labels is None:
             if threading.get_ident() != self._owner:
-                self._turn.wait_for(lambda: vector.labels is not None or self._failure is not None, WAIT_SECONDS)
+                until = time.monotonic() + WAIT_SECONDS
+                while vector.labels is None and self._failure is None and time.monotonic() < until:
+                    self._turn.wait(0.1)  # whoever is interrupted wakes nobody
                 if self._failure is not None:
                     raise self._failure
                 expect(vector.labels is not None, "does not begin in the thread that called fit")

@@ -56,12 +56,17 @@ for WHEN in (1, 20, 40):  # at the start of the training, in a later round
 pairwise.pair_gradients = real
 
 # anywhere in a round, mostly inside the library
+rounds = 100_000
+
 def soon(iteration):
+    global last
+    last = iteration
     if iteration == 2:
         threading.Timer(DELAY, ctrl_c).start()
 
 for DELAY in (0.0, 0.001, 0.003, 0.007, 0.02):
-    assert interrupted(lambda: run(rounds=100_000, after=soon))
+    # CatBoost's own code around a callback loses an interrupt, and ends the training as if the callback had said so
+    assert interrupted(lambda: run(rounds=rounds, after=soon)) or LIBRARY == "catboost" and last < rounds - 1
     assert run() == expected
 
 # inside a callback
