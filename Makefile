@@ -20,6 +20,7 @@ test: .venv/installed  ## the whole suite
 
 test-nightly: .venv/installed  ## the property tests with 10,000 examples each; SEED= repeats a run
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(JOBS) --hypothesis-seed=$(SEED) --hypothesis-show-statistics \
+	  -o faulthandler_timeout=0 \
 	  tests/test_properties_core.py tests/test_properties_adapters.py
 
 soak: .venv/installed  ## 2,000 trainings in one process: memory must not grow
