@@ -43,10 +43,13 @@ class Fold(NamedTuple):
 def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
     """The folds of ``--data``: a folder of one fold, a folder of folds, or ``generated:TRAIN,VALI,TEST``.
 
-    Generated data are new for each seed; of others each fold is used with each seed.
+    Generated data are new for each seed, or of the one in ``generated:TRAIN,VALI,TEST:SEED``; of others each fold is
+    used with each seed.
     """
     if data.startswith(GENERATED):
-        sizes = data.partition(":")[2] or "600,200,400"
+        sizes, _, own = (data.partition(":")[2] or "600,200,400").partition(":")
+        require(not own or own.isdigit(), f"--data {data!r}: the seed at the end must be a number")
+        seeds = [int(own)] if own else seeds
         parts = sizes.split(",")
         require(len(parts) == 3 and all(q.strip().isdigit() and int(q) for q in parts),
                 f"--data {data!r}: the numbers of queries must be three, such as generated:600,200,400")  # fmt: skip

@@ -128,6 +128,13 @@ def test_the_learning_rate_is_chosen_on_vali_in_each_fold():
     assert pooled.by_query(frame)["set", "lightgbm", "a", "map"].tolist() == [0.2, 0.3]
 
 
+def test_generated_data_may_name_their_own_seed():
+    assert [fold.seed for fold in cells.folds_of("generated:4,3,3", [1, 2])] == [1, 2]
+    assert cells.folds_of("generated:4,3,3:7", [1, 2]) == [cells.Fold("generated 4,3,3", "4,3,3", 7)]
+    with pytest.raises(LTRError, match="seed at the end"):
+        cells.folds_of("generated:4,3,3:x", [1])
+
+
 def test_seeds_on_the_same_rows_are_averaged_and_generated_ones_are_not():
     frame = pooled.chosen([result("a", [0.1, 0.2]), result("a", [0.3, 0.6], seed=1)])
     np.testing.assert_allclose(pooled.by_query(frame)["set", "lightgbm", "a", "map"], [0.2, 0.4])
