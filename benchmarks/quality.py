@@ -18,7 +18,7 @@ from typer import Exit, Option
 from ltr_objectives.errors import LTRError, choice, require
 from ltr_objectives.registry import get_metric
 
-DATA = "Folder of a fold or of several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries; may be repeated."
+DATA = "Folder of one or several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries; may be repeated."
 OBJECTIVES = "lambdamart,yetirank,yetiloss,yetiloss:{metric}"
 OURS = "Ours; {metric} in a name stands for each of --metrics in turn."
 SEEDS = "Of objectives and libraries, and of generated data."

@@ -1,10 +1,12 @@
 """``python -m benchmarks training``: seconds of whole trainings, native objectives against ours, in turn."""
 
+import itertools
 import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -12,6 +14,7 @@ from rich.progress import track
 from rich.table import Table
 from typer import Option
 
+from benchmarks.tables import versions
 from ltr_objectives import adapters
 from ltr_objectives.datasets import RankingData, make_ranking
 from ltr_objectives.objectives.base import Objective
@@ -57,49 +60,95 @@ def lightgbm(data: RankingData, threads: int) -> Train:
     return train
 
 
-LIBRARIES = {"xgboost": (xgboost, "rank:ndcg"), "lightgbm": (lightgbm, "lambdarank")}
+def catboost(data: RankingData, threads: int) -> Train:
+    """Depth 6; the pool is prepared here and reused. What is native has CatBoost's own defaults."""
+    import catboost as cb
+
+    pool = cb.Pool(data.X, data.y, group_id=data.qid, thread_count=threads)
+
+    def train(objective: str | Objective, trees: int) -> float:
+        params: dict[str, Any] = {
+            "iterations": trees, "depth": 6, "learning_rate": 0.1, "thread_count": threads, "random_seed": 0,
+            "bootstrap_type": "No", "loss_function": objective, "allow_writing_files": False, "verbose": False,
+            "eval_metric": "NDCG", "metric_period": 10_000,
+        }  # fmt: skip
+        if not isinstance(objective, str):
+            params["loss_function"] = adapters.catboost_objective(objective, pool, n_threads=threads)
+            params |= {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
+        start = time.perf_counter()
+        cb.CatBoost(params).fit(pool)
+        return time.perf_counter() - start
+
+    return train
+
+
+class Case(NamedTuple):
+    """Trainings of one library: each of ours against each of its own, and the ratio that is wanted at most."""
+
+    library: str
+    make: Callable[[RankingData, int], Train]
+    natives: dict[str, float]
+    ours: tuple[str, ...]
+
+
+YETILOSS = "yetiloss:ndcg@10"
+CASES = (
+    Case("xgboost", xgboost, {"rank:ndcg": 1.0}, ("lambdamart", "lambdamart:preset=xgboost")),
+    Case("lightgbm", lightgbm, {"lambdarank": 1.0}, ("lambdamart", "lambdamart:preset=lightgbm")),
+    Case("catboost", catboost, {"YetiRank:mode=NDCG;top=10": 0.7, "YetiRank": 0.5},
+         (YETILOSS, f"{YETILOSS};neighbors=1")),
+)  # fmt: skip
 
 
 def training(
     rows: Annotated[int, Option(min=1000, help="About so many generated rows, 136 features.")] = 200_000,
     trees: Annotated[int, Option(min=1)] = 100,
     rounds: Annotated[int, Option(min=1, help="Repetitions; the ratio is the median of theirs.")] = 5,
-    objective: Annotated[
-        str, Option(help="Ours; also tried with the library's preset where it has one.")
-    ] = "lambdamart",
+    libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
     threads: Annotated[int, Option(min=1)] = 2,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
-    """Time whole trainings with the native objective and with ours, one after the other, and print the ratio.
+    """Time whole trainings with native objectives and with ours, in turn, and print the ratio.
 
     Nothing is evaluated during a training. A first training of two trees, which compiles and warms, does not count.
     """
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 120)
     data = make_ranking(max(1, rows // 118), seed=0)
     console.print(f"{data!r}, {trees} trees, {threads} threads")
-    table = Table("library", "objective", "native s", "ours s", "ours / native", "least to most")
     results = []
-    for name, (make, native) in LIBRARIES.items():
-        train = make(data, threads)
-        ours: dict[str, Objective] = {objective: get_objective(objective)}
-        if "preset" in ours[objective].parameters():
-            ours[f"{objective}, preset {name}"] = type(ours[objective])(preset=name)  # type: ignore[call-arg]
-        contenders: dict[str, str | Objective] = {native: native, **ours}
+    for case in (c for c in CASES if c.library in libraries.split(",")):
+        train = case.make(data, threads)
+        contenders = {name: name for name in case.natives} | {name: get_objective(name) for name in case.ours}
         seconds: dict[str, list[float]] = {label: [] for label in contenders}
         for contender in contenders.values():
             train(contender, 2)
-        for _ in track(range(rounds), name, console=console, transient=True):
+        for _ in track(range(rounds), case.library, console=console, transient=True):
             for label, contender in contenders.items():
                 seconds[label].append(train(contender, trees))
-        for label in ours:
-            ratio = np.array(seconds[label]) / np.array(seconds[native])
-            results.append({"library": name, "native": native, "objective": label, "ratio": float(np.median(ratio)),
+        for label, (native, goal) in itertools.product(case.ours, case.natives.items()):
+            ratios = np.array(seconds[label]) / np.array(seconds[native])
+            results.append({"library": case.library, "native": native, "objective": label, "goal": goal,
+                            "ratio": float(np.median(ratios)), "least": ratios.min(), "most": ratios.max(),
                             "seconds": seconds[label], "native_seconds": seconds[native]})  # fmt: skip
-            middle = [f"{np.median(x):.2f}" for x in (seconds[native], seconds[label], ratio)]
-            table.add_row(name, label, *middle, f"{ratio.min():.2f} to {ratio.max():.2f}")
+    table = Table(*HEAD)
+    for result in results:
+        table.add_row(*cells(result))
     console.print(table)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "training.json"
-    settings = {"rows": len(data.y), "trees": trees, "threads": threads}
+    settings = {"rows": len(data.y), "trees": trees, "threads": threads, "versions": versions()}
     path.write_text(json.dumps({**settings, "results": results}, indent=1))
     console.print(f"written: {path}")
+
+
+HEAD = ("library", "its objective", "ours", "its, s", "ours, s", "ours / its", "least to most", "goal")
+
+
+def cells(result: dict[str, Any]) -> list[str]:
+    """A line of the table."""
+    times = [f"{np.median(result[key]):.1f}" for key in ("native_seconds", "seconds")]
+    spread = f"{result['least']:.2f} to {result['most']:.2f}"
+    return [
+        result["library"], result["native"], result["objective"], *times, f"{result['ratio']:.2f}", spread,
+        f"{result['goal']:g}",
+    ]  # fmt: skip
