@@ -7,6 +7,7 @@ import typer
 from benchmarks.compare import compare
 from benchmarks.demo import demo
 from benchmarks.kernels import kernels
+from benchmarks.publish import publish
 from benchmarks.quality import quality
 from benchmarks.scaling import scaling
 from benchmarks.startup import startup
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(compare)
 app.command()(demo)
 app.command()(kernels)
+app.command()(publish)
 app.command()(quality)
 app.command()(scaling)
 app.command()(startup)

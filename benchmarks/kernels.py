@@ -1,6 +1,5 @@
 """``python -m benchmarks kernels``: time of an iteration's gradients, the libraries' own against ours, in turn."""
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +8,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 from typer import Option
 
-from benchmarks import iteration
+from benchmarks import iteration, speed_tables
 from benchmarks.plrank_numpy import plrank_numpy
-from benchmarks.tables import versions
 from ltr_objectives.datasets import RankingData, make_ranking
 from ltr_objectives.registry import get_objective
 
@@ -93,7 +90,7 @@ def kernels(
     iterations: Annotated[int, Option(min=1, help="Trees of each repetition of a native objective.")] = 3,
     threads: Annotated[int, Option(min=1)] = 2,
     only: Annotated[str, Option(help="Only the lines that contain this text.")] = "",
-    out: Annotated[Path, Option(help="Folder for JSON and markdown.")] = Path("results"),
+    out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
     """Time the gradients of one iteration, as the adapters compute them, against the libraries' own objectives.
 
@@ -115,32 +112,5 @@ def kernels(
         rows.append({"what": case.what, "ours": case.ours, "against": case.against, "rows": len(part.y),
                      "ours_ms": ours_ms, "reference_ms": other_ms, "ratio": other_ms / ours_ms, "goal": case.goal,
                      "seconds": times.tolist()})  # fmt: skip
-    console.print(_printed(rows))
-    out.mkdir(parents=True, exist_ok=True)
     settings = {"queries": queries, "rounds": rounds, "iterations": iterations, "threads": threads}
-    (out / "kernels.json").write_text(json.dumps({**settings, "versions": versions(), "results": rows}, indent=1))
-    (out / "kernels.md").write_text(_markdown(rows))
-    console.print(f"written: {out / 'kernels.json'}, {out / 'kernels.md'}")
-
-
-HEAD = ("objective", "against", "rows", "ours, ms", "its, ms", "its / ours", "goal")
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
-    goal = "" if row["goal"] is None else f"{row['goal']:g}"
-    times = [f"{row[k]:.{1 if row[k] < 10 else 0}f}" for k in ("ours_ms", "reference_ms")]
-    return [row["what"], row["against"], f"{row['rows']:,}", *times, f"{row['ratio']:.1f}", goal]
-
-
-def _printed(rows: list[dict[str, Any]]) -> Table:
-    table = Table(*HEAD[:2])
-    for name in HEAD[2:]:
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(*_cells(row))
-    return table
-
-
-def _markdown(rows: list[dict[str, Any]]) -> str:
-    lines = [HEAD[:-1], ["---", "---", *["---:"] * 4], *(_cells(row)[:-1] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    speed_tables.save("kernels", {**settings, "results": rows}, out, console)

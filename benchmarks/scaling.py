@@ -1,6 +1,5 @@
 """``python -m benchmarks scaling``: how time and memory of an iteration grow with rows, list length and threads."""
 
-import json
 import resource
 import sys
 from multiprocessing import get_context
@@ -10,15 +9,15 @@ from typing import Annotated, Any
 import numpy as np
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 from typer import Option
 
+from benchmarks import speed_tables
 from benchmarks.iteration import seconds
-from benchmarks.tables import versions
 from ltr_objectives.datasets import MSLR_SHARES
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_objective
 
+LONG = "lambdamart:ndcg;truncation=30"
 KIB = 1024  # what ru_maxrss counts in on Linux
 
 
@@ -50,7 +49,7 @@ def apart(*arguments: Any) -> tuple[float, float]:
 
 
 def scaling(
-    objectives: Annotated[str, Option(help="Ours.")] = "lambdamart:ndcg;truncation=30,lambdamart,yetiloss,plrank",
+    objectives: Annotated[str, Option(help="Ours.")] = f"{LONG},lambdamart,yetiloss,plrank",
     rows: Annotated[str, Option(help="About so many.")] = "70000,230000,700000,2300000",
     longest: Annotated[int, Option(min=1000, help="Documents of one single list, at truncation 30.")] = 100_000,
     rounds: Annotated[int, Option(min=1, help="The least time counts.")] = 5,
@@ -59,7 +58,6 @@ def scaling(
 ) -> None:
     """Time of an iteration by rows, with one thread and with all, its memory, and a single long list."""
     console = Console(width=None if sys.stdout.isatty() else 120)
-    table = Table("objective", "rows", "ms", "times linear", f"1 thread / {threads} threads", "bytes a row")
     results: list[dict[str, Any]] = []
     sizes = [int(n) for n in rows.split(",")]
     names = [name.strip() for name in objectives.split(",")]
@@ -71,15 +69,6 @@ def scaling(
         results.append({"objective": name, "rows": int(group.sum()), "seconds": time, "one_thread": one,
                         "linear": per_row / first["per_row"] if first else 1.0, "per_row": per_row,
                         "bytes_a_row": growth})  # fmt: skip
-        r = results[-1]
-        table.add_row(
-            name, f"{r['rows']:,}", f"{1e3 * time:.1f}", f"{r['linear']:.2f}", f"{one / time:.2f}", f"{growth:.0f}"
-        )
-    console.print(table)
-    time, growth = apart("lambdamart:ndcg;truncation=30", np.array([longest]), threads, rounds)
-    console.print(f"one list of {longest:,} documents, truncation 30: {1e3 * time:.1f} ms, {growth:.0f} bytes a row")
-    out.mkdir(parents=True, exist_ok=True)
-    document = {"threads": threads, "versions": versions(), "results": results,
-                "long_list": {"rows": longest, "seconds": time, "bytes_a_row": growth}}  # fmt: skip
-    (out / "scaling.json").write_text(json.dumps(document, indent=1))
-    console.print(f"written: {out / 'scaling.json'}")
+    time, growth = apart(LONG, np.array([longest]), threads, rounds)
+    long = {"objective": LONG, "rows": longest, "seconds": time, "bytes_a_row": growth}
+    speed_tables.save("scaling", {"threads": threads, "results": results, "long_list": long}, out, console)

@@ -1,6 +1,5 @@
 """``python -m benchmarks startup``: seconds until a new process has imported the package and its first gradient."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,10 +9,9 @@ from typing import Annotated
 
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 from typer import Option
 
-from benchmarks.tables import versions
+from benchmarks import speed_tables
 from ltr_objectives.registry import objectives
 
 IMPORT = "import time; t = time.perf_counter(); import ltr_objectives; print(time.perf_counter() - t)"
@@ -39,17 +37,10 @@ def startup(
     """Time the import, and each objective's first gradient in a new process, with and without compiled code on disk."""
     console = Console(width=None if sys.stdout.isatty() else 120)
     imported = min(run(IMPORT) for _ in range(rounds))
-    console.print(f"import ltr_objectives: {imported:.3f} s")
-    table = Table("objective", "first gradient, s", "compiling first, s")
     results = []
     for name in track([o for o in objectives() if only in o], console=console, transient=True):
         with tempfile.TemporaryDirectory() as cache:
             cold = run(FIRST.format(name=name), cache)
             warm = min(run(FIRST.format(name=name), cache) for _ in range(rounds))
         results.append({"objective": name, "warm": warm, "cold": cold})
-        table.add_row(name, f"{warm:.2f}", f"{cold:.2f}")
-    console.print(table)
-    out.mkdir(parents=True, exist_ok=True)
-    document = {"import": imported, "versions": versions(), "results": results}
-    (out / "startup.json").write_text(json.dumps(document, indent=1))
-    console.print(f"written: {out / 'startup.json'}")
+    speed_tables.save("startup", {"import": imported, "results": results}, out, console)

@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 
 from benchmarks.experiment import Row
+from ltr_objectives.kernels.threads import available_threads
 
 
 def printed(rows: Sequence[Row], title: str, caption: str) -> Table:
@@ -68,11 +69,19 @@ def save(rows: Sequence[Row], settings: dict[str, Any], out: Path, name: str) ->
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that matter to the results."""
-    found = {"python": platform.python_version()}
+    """Of the processors, of Python, and of the packages that matter to the results."""
+    found = {"processors": f"{available_threads()} x {_processor()}", "python": platform.python_version()}
     for package in ("ltr-objectives", "numpy", "numba", "xgboost", "lightgbm", "catboost"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(": ")[2] for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

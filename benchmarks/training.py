@@ -1,7 +1,6 @@
 """``python -m benchmarks training``: seconds of whole trainings, native objectives against ours, in turn."""
 
 import itertools
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -11,10 +10,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 from typer import Option
 
-from benchmarks.tables import versions
+from benchmarks import speed_tables
 from ltr_objectives import adapters
 from ltr_objectives.datasets import RankingData, make_ranking
 from ltr_objectives.objectives.base import Objective
@@ -130,25 +128,5 @@ def training(
             results.append({"library": case.library, "native": native, "objective": label, "goal": goal,
                             "ratio": float(np.median(ratios)), "least": ratios.min(), "most": ratios.max(),
                             "seconds": seconds[label], "native_seconds": seconds[native]})  # fmt: skip
-    table = Table(*HEAD)
-    for result in results:
-        table.add_row(*cells(result))
-    console.print(table)
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "training.json"
-    settings = {"rows": len(data.y), "trees": trees, "threads": threads, "versions": versions()}
-    path.write_text(json.dumps({**settings, "results": results}, indent=1))
-    console.print(f"written: {path}")
-
-
-HEAD = ("library", "its objective", "ours", "its, s", "ours, s", "ours / its", "least to most", "goal")
-
-
-def cells(result: dict[str, Any]) -> list[str]:
-    """A line of the table."""
-    times = [f"{np.median(result[key]):.1f}" for key in ("native_seconds", "seconds")]
-    spread = f"{result['least']:.2f} to {result['most']:.2f}"
-    return [
-        result["library"], result["native"], result["objective"], *times, f"{result['ratio']:.2f}", spread,
-        f"{result['goal']:g}",
-    ]  # fmt: skip
+    settings = {"rows": len(data.y), "trees": trees, "threads": threads}
+    speed_tables.save("training", {**settings, "results": results}, out, console)

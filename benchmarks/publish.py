@@ -1,0 +1,39 @@
+"""``python -m benchmarks publish``: write the tables of README.md and docs/ anew from the results kept beside it."""
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option, echo
+
+from benchmarks.speed_tables import TABLES, markdown
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
+
+
+def block(name: str, results: Path) -> str:
+    """The table called ``name``, and how it was made."""
+    document = json.loads((results / f"{name}.json").read_text())
+    versions = ", ".join(f"{package} {version}" for package, version in document["versions"].items())
+    return f"\n{markdown(TABLES[name](document))}\n\n`{document['command']}`; {versions}.\n\n"
+
+
+def published(text: str, results: Path) -> str:
+    """A page with its tables as the results say."""
+    return BLOCK.sub(lambda found: found[1] + block(found[2], results) + found[3], text)
+
+
+def publish(
+    results: Annotated[Path, Option(help="Folder with the JSON files of the other benchmarks.")] = RESULTS,
+) -> None:
+    """Write the tables of README.md and docs/ anew; where nothing has changed nothing is written."""
+    for page in PAGES:
+        text = page.read_text()
+        new = published(text, results)
+        if new != text:
+            page.write_text(new)
+            echo(f"written: {page.relative_to(ROOT)}")

@@ -1,0 +1,98 @@
+"""What the benchmarks of speed wrote to JSON, as tables: printed by them, and published in the documentation."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.tables import versions
+
+Document = dict[str, Any]
+Lines = list[list[str]]  # the first is the head
+
+
+def kernels(document: Document) -> Lines:
+    """An iteration's gradients."""
+    lines = [["gradients of", "against", "rows", "ours, ms", "its, ms", "its / ours"]]
+    for r in document["results"]:
+        times = [f"{r[key]:.{1 if r[key] < 10 else 0}f}" for key in ("ours_ms", "reference_ms")]
+        lines.append([r["what"], r["against"], f"{r['rows']:,}", *times, f"{r['ratio']:.1f}"])
+    return lines
+
+
+def training(document: Document) -> Lines:
+    """Whole trainings."""
+    lines = [["library", "its objective", "ours", "its, s", "ours, s", "ours / its", "least to most"]]
+    for r in document["results"]:
+        times = [f"{np.median(r[key]):.1f}" for key in ("native_seconds", "seconds")]
+        spread = f"{r['least']:.2f} to {r['most']:.2f}"
+        lines.append([r["library"], r["native"], r["objective"], *times, f"{r['ratio']:.2f}", spread])
+    return lines
+
+
+def scaling(document: Document) -> Lines:
+    """Time and memory by rows; the last line is the single long list."""
+    threads = document["threads"]
+    lines = [["gradients of", "rows", "ms", "times linear", f"1 thread / {threads} threads", "bytes a row"]]
+    for r in document["results"]:
+        ratios = f"{r['linear']:.2f}", f"{r['one_thread'] / r['seconds']:.2f}"
+        lines.append(
+            [r["objective"], f"{r['rows']:,}", f"{1e3 * r['seconds']:.1f}", *ratios, f"{r['bytes_a_row']:.0f}"]
+        )
+    long = document["long_list"]
+    name = f"{long['objective']}, one list"
+    lines.append([name, f"{long['rows']:,}", f"{1e3 * long['seconds']:.1f}", "", "", f"{long['bytes_a_row']:.0f}"])
+    return lines
+
+
+def startup(document: Document) -> Lines:
+    """New processes."""
+    lines = [["objective", "first gradient, s", "the same, compiling, s"]]
+    lines += [[r["objective"], f"{r['warm']:.2f}", f"{r['cold']:.2f}"] for r in document["results"]]
+    return [*lines, ["(import alone)", f"{document['import']:.2f}", ""]]
+
+
+TABLES: dict[str, Callable[[Document], Lines]] = {
+    "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
+}  # fmt: skip
+
+
+def numeric(lines: Lines) -> list[bool]:
+    """Which columns hold numbers."""
+    return [all(cell.replace(",", "").replace(".", "").isdigit() for cell in column if cell)
+            for column in zip(*lines[1:], strict=True)]  # fmt: skip
+
+
+def printed(lines: Lines) -> Table:
+    """For the terminal."""
+    table = Table()
+    for name, right in zip(lines[0], numeric(lines), strict=True):
+        table.add_column(name, justify="right" if right else "left")
+    for line in lines[1:]:
+        table.add_row(*line)
+    return table
+
+
+def save(name: str, document: Document, out: Path, console: Console) -> None:
+    """Print the table called ``name``; write the document, with the command and the versions, to ``name.json``."""
+    console.print(printed(TABLES[name](document)))
+    command = " ".join(["python -m benchmarks", *sys.argv[1:]])
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{name}.json"
+    path.write_text(json.dumps({"command": command, "versions": versions(), **document}, indent=1))
+    console.print(f"written: {path}")
+
+
+def markdown(lines: Lines) -> str:
+    """For README and documentation."""
+    rule = ["---:" if right else "---" for right in numeric(lines)]
+
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cells) + " |"
+
+    return "\n".join(line(cells) for cells in [lines[0], rule, *lines[1:]])
