@@ -9,14 +9,13 @@ import pytest
 import xgboost as xgb
 from catboost import CatBoost, CatBoostError, Pool
 from conftest import METRICS, OBJECTIVES
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from strategies import data_sets
 
 from ltr_objectives import LTRError, adapters
 
 pytestmark = pytest.mark.filterwarnings("ignore::ltr_objectives.errors.LTRWarning")
-share = settings(max_examples=settings.default.max_examples // 3)  # three libraries: one property
 objectives, metrics = st.sampled_from(OBJECTIVES), st.sampled_from(METRICS)
 
 
@@ -64,7 +63,6 @@ def check(grad, hess, rows) -> None:
     assert (hess >= 0).all()
 
 
-@share
 @given(objectives, metrics, data_sets())
 def test_xgboost(objective, metric, data):
     obj, evaluation = adapters.xgboost_objective(objective), adapters.xgboost_metric(metric)
@@ -83,7 +81,6 @@ def test_xgboost(objective, metric, data):
         assert all(np.isfinite(value) for _, value in evaluation(data["scores"], d))
 
 
-@share
 @given(objectives, metrics, data_sets())
 def test_lightgbm(objective, metric, data):
     obj, evaluation = adapters.lightgbm_objective(objective), adapters.lightgbm_metric(metric)
@@ -104,7 +101,6 @@ def test_lightgbm(objective, metric, data):
         assert all(np.isfinite(value) for _, value, _ in evaluation(data["scores"], d))
 
 
-@share
 @given(objectives, metrics, data_sets(), st.booleans())
 def test_catboost(objective, metric, data, by_row):
     with known_outcome():
