@@ -89,7 +89,8 @@ def gradients(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Float64 gradient and Hessian; the noise is selected by the scores themselves."""
     s = queries.check_scores(to_numpy(scores).reshape(-1))
-    grad, hess = objective.compute(queries, s, iteration=content_stream(s), n_threads=n_threads)
+    iteration = content_stream(s) if objective.random else 0
+    grad, hess = objective.compute(queries, s, iteration=iteration, n_threads=n_threads)
     queries.once("warned", lambda: warn_if_useless(objective, queries, s, grad, n_threads))
     return grad, hess
 

@@ -77,16 +77,17 @@ def content_stream(scores: np.ndarray) -> int:
     Scores are compared in steps of 2^-17 to 2^-16 of the largest, which every tree exceeds for some row: libraries that
     add up histograms in another order from run to run change last digits, and those should not change all noise.
     """
-    return int(_content(np.ascontiguousarray(scores, np.float64)))
+    s = np.ascontiguousarray(scores, np.float64)
+    return int(_content(s, float(max(s.max(initial=0.0), -s.min(initial=0.0)))))
 
 
 @kernel
-def _content(scores):
-    largest = 0.0
-    for s in scores:
-        largest = max(largest, abs(s))
+def _content(scores, largest):
+    """A sum, whose terms wait for nothing: 2 ns a row, where a hash of the last hash takes 5."""
     steps = math.ldexp(1.0, 16 - math.frexp(largest)[1]) if 1e-290 < largest < 1e290 else 1.0 / max(largest, 1e-290)
     x = np.uint64(len(scores))
+    row = np.uint64(0)
     for s in scores:
-        x = mix(x ^ np.uint64(np.int64(math.floor(s * steps + 0.5)))) + GAMMA
+        x += mix(row ^ np.uint64(np.int64(math.floor(s * steps + 0.5))))
+        row += GAMMA
     return x
