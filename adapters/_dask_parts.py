@@ -33,7 +33,7 @@ class Part(NamedTuple):
 def cluster(client: Any) -> Any:
     """The client to use, or what to install."""
     try:
-        import dask.array  # noqa: F401
+        import dask.array  # noqa: F401 - only to say early what to install
         import distributed
     except ImportError:
         raise ImportError("dask is not installed: pip install ltr-objectives[dask]") from None
@@ -210,5 +210,5 @@ def try_out(objective: Objective, part: Part) -> None:
 
 def _sample(part: Part) -> tuple[Part, Part]:
     """Shapes and empty arrays like those of a partition."""
-    shapes = Part(*(None if c is None else c.shape for c in part))  # type: ignore[arg-type]
-    return shapes, Part(*(None if c is None else c[:0] for c in part))  # type: ignore[arg-type]
+    shapes = Part(*(None if c is None else c.shape for c in part))  # type: ignore[arg-type]  # shapes in place of arrays
+    return shapes, Part(*(None if c is None else c[:0] for c in part))  # type: ignore[arg-type]  # a generator

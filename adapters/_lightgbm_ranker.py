@@ -127,7 +127,7 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
         seen = [r for r in env.evaluation_result_list if r[0] == last and first in (None, r[1])]
         stop(SimpleNamespace(**{field: getattr(env, field) for field in SEEN}, evaluation_result_list=seen))
 
-    callback.order = 30  # type: ignore[attr-defined]
+    callback.order = 30  # type: ignore[attr-defined]  # where LightGBM looks for it
     return callback
 
 

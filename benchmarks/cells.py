@@ -31,7 +31,7 @@ class Fold(NamedTuple):
         """Read or generate it; without a vali part, a fifth of the train queries."""
         if self.data.startswith(GENERATED):
             sizes = tuple(int(q) for q in self.source.split(","))
-            return make_ranking_fold(sizes, self.seed)  # type: ignore[arg-type]
+            return make_ranking_fold(sizes, self.seed)  # type: ignore[arg-type]  # three, as checked
         loaded = load_letor(self.source)
         require(isinstance(loaded, RankingFold), f"{self.source} is a file; pass a folder with train and test")
         assert isinstance(loaded, RankingFold)

@@ -102,7 +102,7 @@ def _load(data: Path | None, queries: str, seed: int, console: Console) -> tuple
     if data is None:
         sizes = tuple(int(q) if q.strip().isdigit() else 0 for q in queries.split(","))
         require(len(sizes) == 3 and all(sizes), f"--queries {queries!r} must be three numbers, such as 600,200,400")
-        return make_ranking_fold(sizes, seed), "generated data"  # type: ignore[arg-type]
+        return make_ranking_fold(sizes, seed), "generated data"  # type: ignore[arg-type]  # three, as checked
     loaded = load_letor(data)
     require(isinstance(loaded, RankingFold), f"--data {data} is a file; pass the folder of a fold, with train and test")
     assert isinstance(loaded, RankingFold)

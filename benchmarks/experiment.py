@@ -68,7 +68,8 @@ def plan(libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[
 
 def seeded(objective: Objective, seed: int) -> Objective:
     """The objective with this seed, where it takes one."""
-    return replace(objective, seed=seed) if "seed" in objective.parameters() else objective  # type: ignore[call-arg]
+    takes = "seed" in objective.parameters()
+    return replace(objective, seed=seed) if takes else objective  # type: ignore[call-arg]  # a field of subclasses
 
 
 def split_vali(train: RankingData, seed: int, share: float = 0.2) -> tuple[RankingData, RankingData]:

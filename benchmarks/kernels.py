@@ -38,7 +38,7 @@ def _ours(objective: str) -> Reference:
 
 
 def _plrank(data: RankingData, threads: int, n: int) -> iteration.Timer:
-    theta, rng = get_objective("plrank").theta(10), np.random.default_rng(0)  # type: ignore[attr-defined]
+    theta, rng = get_objective("plrank").theta(10), np.random.default_rng(0)  # type: ignore[attr-defined]  # PLRank's own
     ends = np.cumsum(data.group)
     lists = [data.y[b - m : b] for b, m in zip(ends, data.group, strict=True)]
     return lambda: iteration.seconds(

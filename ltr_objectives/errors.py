@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from typing import TypeGuard
 
 
 class LTRError(ValueError):
@@ -25,25 +26,25 @@ def choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:
 
 def positive(name: str, value: object) -> None:
     """Raise unless ``value`` is a finite number above zero."""
-    require(is_number(value) and 0 < value < float("inf"), f"{name}={value!r} must be a number above 0")  # type: ignore[operator]
+    require(is_number(value) and 0 < value < float("inf"), f"{name}={value!r} must be a number above 0")
 
 
 def not_negative(name: str, value: object) -> None:
     """Raise unless ``value`` is a finite number of at least zero."""
-    require(is_number(value) and 0 <= value < float("inf"), f"{name}={value!r} must be a number of at least 0")  # type: ignore[operator]
+    require(is_number(value) and 0 <= value < float("inf"), f"{name}={value!r} must be a number of at least 0")
 
 
 def share(name: str, value: object) -> None:
     """Raise unless ``value`` is a number above 0 and at most 1."""
-    require(is_number(value) and 0 < value <= 1, f"{name}={value!r} must be above 0 and at most 1")  # type: ignore[operator]
+    require(is_number(value) and 0 < value <= 1, f"{name}={value!r} must be above 0 and at most 1")
 
 
 def whole(name: str, value: object, least: int = 1, most: int = 2**64 - 1) -> None:
     """Raise unless ``value`` is a whole number of at least ``least``."""
-    good = is_number(value) and value == int(value) and least <= value <= most  # type: ignore[operator, call-overload]
+    good = is_number(value) and value == int(value) and least <= value <= most
     require(good, f"{name}={value!r} must be a whole number of at least {least}")
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether ``value`` is a finite real number; truth values are none."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)

@@ -14,11 +14,11 @@ pytest.importorskip("typer")
 pytest.importorskip("pandas")
 metrics = pytest.importorskip("sklearn.metrics")
 
-from commands import fails, run, run_json, write_letor  # noqa: E402
+from commands import fails, run, run_json, write_letor  # noqa: E402 - skipped without
 
-import ltr_objectives.cli  # noqa: E402
-from ltr_objectives import registry  # noqa: E402
-from ltr_objectives.datasets import RankingData  # noqa: E402
+import ltr_objectives.cli  # noqa: E402 - skipped without
+from ltr_objectives import registry  # noqa: E402 - skipped without
+from ltr_objectives.datasets import RankingData  # noqa: E402 - skipped without
 
 LABELS, SCORES, QID = [1, 0, 0, 1, 2], [0.1, 0.9, 0.2, 0.5, 0.3], ["a", "a", "bb", "bb", "bb"]
 

@@ -8,7 +8,7 @@ pytest.importorskip("pandas")
 pytest.importorskip("sklearn")
 pytrec_eval = pytest.importorskip("pytrec_eval")
 
-from commands import fails, run, run_json  # noqa: E402
+from commands import fails, run, run_json  # noqa: E402 - skipped without
 
 THEIRS = {
     "ndcg": "ndcg", "ndcg@5": "ndcg_cut_5", "map": "map", "map@5": "map_cut_5", "mrr": "recip_rank",

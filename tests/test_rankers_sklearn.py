@@ -11,11 +11,11 @@ from ltr_objectives import MAP, YetiLoss, adapters, evaluate
 sklearn = pytest.importorskip("sklearn", "1.3")
 for name in LIBRARIES:
     pytest.importorskip(name)
-from sklearn.base import clone  # noqa: E402
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score  # noqa: E402
-from sklearn.pipeline import make_pipeline  # noqa: E402
-from sklearn.preprocessing import StandardScaler  # noqa: E402
-from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+from sklearn.base import clone  # noqa: E402 - skipped without
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score  # noqa: E402 - skipped without
+from sklearn.pipeline import make_pipeline  # noqa: E402 - skipped without
+from sklearn.preprocessing import StandardScaler  # noqa: E402 - skipped without
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402 - skipped without
 
 VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 pandas = pytest.importorskip("pandas")

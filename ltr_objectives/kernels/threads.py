@@ -49,8 +49,8 @@ def at_most(asked: object) -> int | None:
     >>> at_most(1), at_most(0), at_most(-1), at_most(None)
     (1, None, None, None)
     """
-    if is_number(asked) and asked >= 1:  # type: ignore[operator]
-        return min(int(asked), available_threads())  # type: ignore[call-overload]
+    if is_number(asked) and asked >= 1:
+        return min(int(asked), available_threads())
     return None
 
 

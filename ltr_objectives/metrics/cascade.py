@@ -102,7 +102,7 @@ class ERR(Metric):
         )
 
     @property
-    def beyond_limit(self) -> str:  # type: ignore[override]
+    def beyond_limit(self) -> str:  # type: ignore[override]  # a class variable elsewhere
         if self.grades == "identity":
             return f"they are taken as probabilities; for grades pass {type(self).__name__}(grades='exp', max_label=4)"
         return f"set max_label, as in {type(self).__name__}(max_label=5)"

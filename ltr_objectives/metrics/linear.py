@@ -107,7 +107,7 @@ class NDCG(DCG):
         return (*super().examples(), cls(ideal_k=2))
 
     @property
-    def maximum(self) -> float | None:  # type: ignore[override]
+    def maximum(self) -> float | None:  # type: ignore[override]  # a class variable elsewhere
         return 1.0 if self.ideal_k is None else None  # an ideal of fewer ranks can be exceeded
 
     name: ClassVar[str] = "ndcg"

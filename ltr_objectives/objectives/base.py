@@ -120,7 +120,7 @@ class Objective(abc.ABC):
         if "hessian" not in self.parameters():
             return self
         try:
-            return replace(self, hessian="exact")  # type: ignore[call-arg]
+            return replace(self, hessian="exact")  # type: ignore[call-arg]  # a field of subclasses
         except LTRError:
             return None
 
@@ -289,7 +289,7 @@ def shorten_steps(hessian: str, grad: np.ndarray, hess: np.ndarray) -> np.ndarra
 
 def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> None:
     """Fill in every parameter left at None: from the preset if there is one, else the default."""
-    preset = getattr(objective, "preset")  # noqa: B009
+    preset = vars(objective)["preset"]
     if preset is not None:
         choice("preset", preset, tuple(presets))
     chosen = {**defaults, **(presets[preset] if preset else {})}

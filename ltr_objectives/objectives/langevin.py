@@ -69,7 +69,7 @@ class Langevin(Objective):
         object.__setattr__(self, "objective", get_objective(self.objective))
 
     @property
-    def takes_clicks(self) -> bool:  # type: ignore[override]
+    def takes_clicks(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
         return self.inner.takes_clicks
 
     @property

@@ -112,7 +112,7 @@ class ListMLE(Objective):
         for label in sorted(set(labels), reverse=True):
             m = int((labels == label).sum())
             lower = (labels < label).astype(float)
-            places += [lower + (labels == label) * (1.0 - l / m) for l in range(m)]  # noqa: E741
+            places += [lower + (labels == label) * (1.0 - placed / m) for placed in range(m)]
         return places if len(set(labels)) > 1 else []
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:

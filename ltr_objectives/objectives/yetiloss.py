@@ -86,7 +86,7 @@ class YetiLoss(PairwiseObjective):
         choice("change", self.change, CHANGES)
         metric = get_metric(self.metric)
         if self.preset == "catboost" and isinstance(self.metric, str):
-            metric = replace(metric, **CATBOOST_READS.get(metric.name, {}))  # type: ignore[arg-type]
+            metric = replace(metric, **CATBOOST_READS.get(metric.name, {}))  # type: ignore[arg-type]  # only names are known
         if self.preset is not None:
             choice(f"metric (with preset {self.preset!r})", metric.name, ("ndcg", "dcg", "err", "mrr", "map"))
         object.__setattr__(self, "metric", metric)
