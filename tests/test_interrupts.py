@@ -16,6 +16,7 @@ from ltr_objectives.adapters import _catboost_passes
 from ltr_objectives.objectives import pairwise
 from trainings import small_data, train
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may have inherited none
 _catboost_passes.WAIT_SECONDS = 1e6  # a thread that waits for one that is gone would hang, and the test with it
 LIBRARY, DATA = sys.argv[1], small_data(300)
 
