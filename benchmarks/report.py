@@ -20,7 +20,9 @@ CAPTION = (
 )
 
 
-def write(results: Sequence[dict[str, Any]], out: Path, alpha: float, console: Console) -> list[Path]:
+def write(
+    results: Sequence[dict[str, Any]], out: Path, alpha: float, console: Console, *, plots: bool = True
+) -> list[Path]:
     """Print the tables; write ``summary.csv``, ``summary.md`` and ``queries.parquet``, the value of each query."""
     frame = chosen(results)
     values = by_query(frame)

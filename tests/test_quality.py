@@ -20,7 +20,7 @@ from benchmarks import cells, pooled, statistics
 from benchmarks.__main__ import app
 from benchmarks.libraries import Budget
 
-SMALL = ["--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]
+SMALL = ["--no-plots", "--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]
 
 
 def study(out, *arguments):
