@@ -51,7 +51,8 @@ def announce(todo: Sequence[Cell], wanted: Sequence[Cell], out: Path, jobs: int,
         full = done.get((*place, cell.label), done.get(place, fixed + each * cell.budget.trees))
         total += full * cell.trainings(out)
     minutes = math.ceil(total / jobs / 60)
-    text = f"about {minutes // 60}:{minutes % 60:02d} for {sum(c.trainings(out) for c in ahead):,} trainings, {jobs} at a time"
+    count = sum(cell.trainings(out) for cell in ahead)
+    text = f"about {minutes // 60}:{minutes % 60:02d} for {count:,} trainings, {jobs} at a time"
     return text + ("; less where they stop early" if costs else "")
 
 

@@ -143,9 +143,7 @@ def _display(console: Console) -> Progress:
     )
 
 
-def prepare(
-    name: str, fold: RankingFold, metrics: Sequence[Metric], budget: Budget, *, tuned: bool = False
-) -> Library:
+def prepare(name: str, fold: RankingFold, metrics: Sequence[Metric], budget: Budget, *, tuned: bool = False) -> Library:
     """The library with its data sets."""
     try:
         return LIBRARIES[name](fold, metrics, budget, tuned=tuned)

@@ -70,9 +70,7 @@ class Library(abc.ABC):
     budget: Budget
     params: Mapping[str, Any]  # in the library's own names, over those of the budget
 
-    def __init__(
-        self, fold: RankingFold, metrics: Sequence[Metric], budget: Budget, *, tuned: bool = False
-    ) -> None:
+    def __init__(self, fold: RankingFold, metrics: Sequence[Metric], budget: Budget, *, tuned: bool = False) -> None:
         assert fold.vali is not None
         self.train_data, self.vali_data = fold.train, fold.vali
         self.metrics, self.budget, self.params, self.tuned = tuple(metrics), budget, {}, tuned

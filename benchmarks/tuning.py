@@ -1,7 +1,6 @@
 """Hyper-parameters found on vali, by random and then Bayesian search, for each training of a study."""
 
 import json
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -132,8 +131,8 @@ class TunedCell(Cell):
             asked = study.ask(ranges)
             known = before.get(_name(asked.params))
             trial = known or self.trial(asked.params)
-            usable = trial["value"] is not None and math.isfinite(trial["value"])
-            study.tell(asked, trial["value"] if usable else None, state=None if usable else optuna.trial.TrialState.FAIL)
+            failed = {} if trial["value"] is not None else {"state": optuna.trial.TrialState.FAIL}
+            study.tell(asked, trial["value"], **failed)
             trials.append(trial)
             if out is not None and known is None:
                 write_whole(self.history(out), trials)
