@@ -25,9 +25,9 @@ def chosen(results: Iterable[dict[str, Any]]) -> pd.DataFrame:
             data, source, seed = r["fold"]
             records.append({
                 "data": data, "fold": source, "seed": seed, "library": r["library"], "label": r["label"],
-                "metric": metric, "learning_rate": r.get("tuned", r["budget"])["learning_rate"], "trees": r["trees"].get(metric),
-                "train": r["train"].get(metric), "vali": r["vali"].get(metric, 0.0), "seconds": r["seconds"],
-                "values": np.array(values, float), "curve": r.get("curves", {}).get(metric),
+                "metric": metric, "learning_rate": r.get("tuned", r["budget"])["learning_rate"],
+                "trees": r["trees"].get(metric), "train": r["train"].get(metric), "vali": r["vali"].get(metric, 0.0),
+                "seconds": r["seconds"], "values": np.array(values, float), "curve": r.get("curves", {}).get(metric),
             })  # fmt: skip
     frame = pd.DataFrame.from_records(records)
     keys = ["data", "fold", "seed", "library", "label", "metric"]

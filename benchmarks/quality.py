@@ -88,8 +88,12 @@ def quality(
     except (LTRError, ImportError, OSError) as error:
         Console(stderr=True).print(Text("error: ", "bold red"), Text(str(error)), sep="")
         raise Exit(2) from None
-    for path in report.write(results, out, alpha, console, plots=plots):
-        console.print(f"written: {os.fspath(path)}")
+    written = report.write(results, out, alpha, console, plots=plots)
+    for path in written:
+        if path.suffix != ".png":
+            console.print(f"written: {os.fspath(path)}")
+    if pictures := sum(path.suffix == ".png" for path in written):
+        console.print(f"written: {pictures} pictures beside them")
     if failed:
         console.print(f"[red]{len(failed)} trainings failed[/]; run the same command again to try only these")
         raise Exit(1)

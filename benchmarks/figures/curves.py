@@ -31,15 +31,17 @@ def mean_curve(curves: Sequence[Sequence[float]], stops: Sequence[int]) -> np.nd
 def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only: Effect | None = None) -> Path | None:
     """Draw one data set and metric, a column for each library; of our objectives only those of the effect, if any."""
     part = frame[(frame["data"] == data) & (frame["metric"] == metric) & (frame["library"] != "")]
-    ours = [label for label in ours_of(part) if only is None or label in only.labels.values()]
+    order = [label for label in ours_of(frame) if only is None or label in only.labels.values()]
+    colours = {label: OURS[k % len(OURS)] for k, label in enumerate(order)}  # the same for every data set
     libraries = libraries_of(part)
     means = {
         key: (mean_curve(rows["curve"].tolist(), rows["trees"].astype(int).tolist()), rows["trees"].mean())
         for key, rows in part.groupby(["library", "label"], sort=False) if all(rows["curve"].map(bool))
     }  # fmt: skip
-    if not ours or not means:
+    chunks = [[o for o in order[i : i + len(OURS)] if o in ours_of(part)] for i in range(0, len(order), len(OURS))]
+    chunks = [chunk for chunk in chunks if chunk]
+    if not chunks or not means:
         return None
-    chunks = [ours[i : i + len(OURS)] for i in range(0, len(ours), len(OURS))]
     title = f"vali {metric} by number of trees, {data}: mean over folds and seeds, dots at the mean early stop"
     figure = blank(3.4 * len(libraries) + 2.6, 3.3 * len(chunks) + 1.4, title)
     widths = [3.4] * len(libraries) + [2.4]  # the last is for names
@@ -50,7 +52,7 @@ def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only
         for i, chunk in enumerate(chunks):
             ax = axes[i, j]
             looks = [(n, *NATIVE[k % len(NATIVE)]) for k, n in enumerate(natives)]
-            looks += [(o, OURS[k], "-") for k, o in enumerate(chunk)]
+            looks += [(o, colours[o], "-") for o in chunk]
             for label, colour, style in looks:
                 if (library, label) not in means:
                     continue
@@ -64,7 +66,7 @@ def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only
         _legend(axes[-1, j], natives, NATIVE, metric, "upper left", (0.0, -0.22), " (native)")
         axes[-1, j].set_xlabel("trees", color=INK)
     for row, chunk in zip(axes, chunks, strict=True):
-        _legend(row[-1], chunk, [(c, "-") for c in OURS], metric, "center left", (0.0, 0.5), "")
+        _legend(row[-1], chunk, [(colours[o], "-") for o in chunk], metric, "center left", (0.0, 0.5), "")
         row[-1].set_axis_off()
         row[0].set_ylabel(f"vali {metric}", color=INK)
     height = max(max(highest) - min(lowest), 1e-3)

@@ -13,7 +13,7 @@ from benchmarks.pooled import Values
 from ltr_objectives.errors import LTRError
 from ltr_objectives.registry import get_objective
 
-MARKERS = "osD^v"
+MARKERS = dict(zip(LIBRARY_COLOURS, "osD", strict=False))
 
 
 class Effect(NamedTuple):
@@ -24,10 +24,10 @@ class Effect(NamedTuple):
     labels: dict[Any, str]
 
 
-def effects(labels: Sequence[str], metric: str) -> list[Effect]:
+def find_effects(labels: Sequence[str], metric: str) -> list[Effect]:
     """Every option in which objectives of ours differ while all others are equal, defaults included.
 
-    >>> [found] = effects(["yetiloss:{metric};neighbors=1", "yetiloss:{metric}", "queryrmse"], "map")
+    >>> [found] = find_effects(["yetiloss:{metric};neighbors=1", "yetiloss:{metric}", "queryrmse"], "map")
     >>> found.name, found.option, list(found.labels)
     ('yetiloss:map', 'neighbors', [1, 'all'])
     """
@@ -85,7 +85,7 @@ def effect_plot(values: Values, effect: Effect, metric: str, out: Path) -> Path 
             points = [(k, v - base) for k, v in found if v is not None and base is not None]
             x = [k + 0.09 * (i - (len(libraries) - 1) / 2) for k, _ in points]
             half = [1.96 * stats.sem(d, nan_policy="omit") for _, d in points]
-            look = {"color": LIBRARY_COLOURS.get(library, INK), "marker": MARKERS[i % len(MARKERS)]}
+            look = {"color": LIBRARY_COLOURS.get(library, INK), "marker": MARKERS.get(library, "^")}
             name = library_title(library) if ax is axes[0] else None
             ax.errorbar(x, [np.nanmean(d) for _, d in points], half, lw=1.3, ms=5, elinewidth=1.0, label=name, **look)
         ax.set_xticks(range(len(effect.labels)), [str(v) for v in effect.labels], fontsize=9)

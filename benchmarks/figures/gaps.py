@@ -15,7 +15,7 @@ NOTE = (
 )
 
 
-def gaps(frame: pd.DataFrame) -> pd.DataFrame:
+def gap_values(frame: pd.DataFrame) -> pd.DataFrame:
     """One line per data set, library, label and metric: train value, gap, and the gap's error over folds and seeds."""
     part = frame[frame["library"] != ""]
     test = part["values"].map(np.nanmean)
