@@ -12,7 +12,7 @@ from rich.table import Table
 from benchmarks.cells import CONSTANT
 from benchmarks.pooled import by_query, chosen, summary
 from benchmarks.statistics import BETTER, WORSE
-from benchmarks.verdict import markdown, verdict
+from benchmarks.verdict import markdown, sentences, verdict
 
 CAPTION = (
     "Means over test queries, standard errors in brackets. {0} better, {1} worse than the library's own best objective "
@@ -43,6 +43,8 @@ def write(
         console.print(_printed(title, rows, metrics))
     console.print(caption)
     against = verdict(values)
+    for line in sentences(against, alpha):
+        console.print(line, markup=False)
     texts = [text for text in (markdown(against, alpha), *texts) if text]
     files = [out / name for name in ("summary.csv", "summary.md", "queries.parquet")]
     table.to_csv(files[0], index=False)
@@ -69,7 +71,7 @@ def tuned(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """The hyper-parameters of each training that were searched for, one line each."""
     return pd.DataFrame.from_records(
         [
-            dict(zip(("data", "fold", "seed"), r["fold"], strict=True))
+            {"data": r["fold"][0], "fold": Path(r["fold"][1]).name, "seed": r["fold"][2]}
             | {"library": r["library"], "objective": r["objective"], "metric": r["metrics"][0], "trials": r["trials"]}
             | r["tuned"] | {"vali": r["vali"][r["metrics"][0]]}
             for r in results if "tuned" in r

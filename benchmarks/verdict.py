@@ -72,6 +72,17 @@ def markdown(table: pd.DataFrame, alpha: float) -> str:
     ])  # fmt: skip
 
 
+def sentences(table: pd.DataFrame, alpha: float) -> list[str]:
+    """The best of ours in each library by each metric, one line each."""
+    if table.empty:
+        return []
+    return [
+        f"{r['library']}, {r['metric']}: {r['objective']} {_short(r['mean'])}, "
+        f"{r['native']} {_short(r['native_mean'])}, difference {_difference(r, alpha)}, p {_p(r['p'])}"
+        for _, r in table[table["best"]].iterrows()
+    ]
+
+
 def _table(head: Sequence[str], rule: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *rows))
 

@@ -53,6 +53,8 @@ def test_the_text_has_the_best_first_and_then_all(values):
     mean, native = (f"{row[name]:.4f}"[1:] for name in ("mean", "native_mean"))
     assert f"| lightgbm | map | lambdarank | {native} | b | {mean} | +{row['difference']:.4f}"[:-6] in best
     assert best.count("\n| lightgbm") == 1
+    [line] = verdict.sentences(table, 0.05)
+    assert line.startswith(f"lightgbm, map: b {mean}, lambdarank {native}, difference +.")
     assert every.count("\n| lightgbm") == 3
     assert "the choice among 3 can gain by chance" in text
     worse = table.set_index("objective").loc["c"]
@@ -66,4 +68,5 @@ def test_without_natives_or_without_ours_there_is_no_verdict(values):
     assert verdict.markdown(verdict.verdict(ours), 0.05) == ""
     natives = {k: v for k, v in values.items() if k[2] not in "abc"}
     assert verdict.verdict(natives).empty
+    assert verdict.sentences(verdict.verdict(natives), 0.05) == []
     assert verdict.verdict({}).empty
