@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.experiment import per_query, prepare, seeded, split_vali
-from benchmarks.libraries import LIBRARIES, Budget, Library
+from benchmarks.libraries import LIBRARIES, Budget, Library, Training
 from ltr_objectives.datasets import RankingFold, load_letor, make_ranking_fold
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_metric, get_objective
 
 CONSTANT = "constant"  # the model that cannot tell documents apart
@@ -41,7 +42,7 @@ class Fold(NamedTuple):
 
 
 def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
-    """The folds of ``--data``: a folder of one fold, a folder of folds, or ``generated:TRAIN,VALI,TEST``.
+    """The folds of ``--data``: a folder of a fold or of folds, the start of names, or ``generated:TRAIN,VALI,TEST``.
 
     Generated data are new for each seed, or of the one in ``generated:TRAIN,VALI,TEST:SEED``; of others each fold is
     used with each seed.
@@ -55,6 +56,8 @@ def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
                 f"--data {data!r}: the numbers of queries must be three, such as generated:600,200,400")  # fmt: skip
         return [Fold(f"{GENERATED} {sizes}", sizes, seed) for seed in seeds]
     path = Path(data).expanduser().resolve()
+    if any(path.parent.glob(f"{path.name}.train*")):  # such as yahoo/set1, for set1.train.txt
+        return [Fold(f"{path.parent.name} {path.name}", str(path), seed) for seed in seeds]
     require(path.exists(), f"--data {data} does not exist")
     require(path.is_dir(), f"--data {data} is a file; pass the folder of a fold, or of several folds")
     folders = sorted(p for p in path.iterdir() if p.is_dir() and p.name.lower().startswith("fold")) or [path]
@@ -89,6 +92,20 @@ class Cell:
         path = self.path(out)
         return json.loads(path.read_text()) if path.exists() else None
 
+    def trainings(self, out: Path | None) -> int:
+        """How many it still has to do; without ``out`` all of them."""
+        return 1
+
+    def compute(self, out: Path | None) -> dict[str, Any]:
+        """Train and evaluate; ``out`` is where to look for what was done of it before."""
+        if self.objective == CONSTANT:
+            data = _load(self.fold)
+            same = np.zeros(len(data.test.y))
+            found = per_query([get_metric(m) for m in self.metrics], data.test, same, self.budget.threads)
+            return _nothing(self) | {"test": {metric: _numbers(v) for metric, v in found.items()}}
+        library = library_of(self)
+        return outcome(self, library, library.run(objective_of(self), lambda value: None))
+
 
 @lru_cache(1)
 def _load(fold: Fold) -> RankingFold:
@@ -96,48 +113,58 @@ def _load(fold: Fold) -> RankingFold:
 
 
 @lru_cache(1)
-def _prepare(fold: Fold, library: str, metrics: tuple[str, ...], budget: Budget) -> Library:
-    return prepare(library, _load(fold), [get_metric(m) for m in metrics], budget)
+def _prepare(fold: Fold, library: str, metrics: tuple[str, ...], budget: Budget, tuned: bool) -> Library:
+    return prepare(library, _load(fold), [get_metric(m) for m in metrics], budget, tuned=tuned)
+
+
+def library_of(cell: Cell, tuned: bool = False) -> Library:
+    """The data sets stay prepared from one training to the next."""
+    plain = replace(cell.budget, learning_rate=0.1, trees=1)
+    library = _prepare(cell.fold, cell.library, cell.metrics, plain, tuned)
+    library.budget, library.params = cell.budget, {}
+    return library
+
+
+def objective_of(cell: Cell) -> str | Objective:
+    """Ours with the seed of the cell, or the name of a native one."""
+    if LIBRARIES[cell.library].knows(cell.objective):
+        return cell.objective
+    return seeded(get_objective(cell.objective), cell.budget.seed)
 
 
 def run(cell: Cell, out: Path | None) -> dict[str, Any]:
     """Train, evaluate, and write the result; a file appears only when it is whole."""
-    data = _load(cell.fold)
-    metrics = [get_metric(m) for m in cell.metrics]
-    result: dict[str, Any] = {**asdict(cell), "test": {}, "vali": {}, "train": {}, "trees": {}, "seconds": 0.0}
-    if cell.objective == CONSTANT:
-        same = np.zeros(len(data.test.y))
-        found = per_query(metrics, data.test, same, cell.budget.threads)
-        result["test"] = {metric: _numbers(v) for metric, v in found.items()}
-    else:
-        library = _library(cell)
-        kind = LIBRARIES[cell.library]
-        native = kind.knows(cell.objective)
-        objective = cell.objective if native else seeded(get_objective(cell.objective), cell.budget.seed)
-        training = library.run(objective, lambda value: None)
-        result["seconds"] = training.seconds
-        result["curves"] = {name: _numbers(np.array(curve)) for name, curve in training.curves.items()}
-        for metric in metrics:
-            name = str(metric)
-            result["trees"][name] = training.best(name)
-            result["vali"][name] = training.curves[name][training.best(name) - 1]
-            result["train"][name] = metric.mean(library.train_queries, training.scores(data.train, name))
-            [values] = per_query([metric], data.test, training.scores(data.test, name), cell.budget.threads).values()
-            result["test"][name] = _numbers(values)
+    result = cell.compute(out)
     if out is not None:
-        path = cell.path(out)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(result))
-        part.replace(path)
+        write_whole(cell.path(out), result)
     return result
 
 
-def _library(cell: Cell) -> Library:
-    """The data sets stay prepared from one learning rate to the next."""
-    library = _prepare(cell.fold, cell.library, cell.metrics, replace(cell.budget, learning_rate=0.1, trees=1))
-    library.budget = cell.budget
-    return library
+def outcome(cell: Cell, library: Library, training: Training) -> dict[str, Any]:
+    """What a training comes to, of each metric by the trees of its own stop."""
+    data = _load(cell.fold)
+    result = _nothing(cell) | {"seconds": training.seconds}
+    result["curves"] = {name: _numbers(np.array(curve)) for name, curve in training.curves.items()}
+    for metric in map(get_metric, cell.metrics):
+        name = str(metric)
+        result["trees"][name] = training.best(name)
+        result["vali"][name] = training.curves[name][training.best(name) - 1]
+        result["train"][name] = metric.mean(library.train_queries, training.scores(data.train, name))
+        [values] = per_query([metric], data.test, training.scores(data.test, name), cell.budget.threads).values()
+        result["test"][name] = _numbers(values)
+    return result
+
+
+def write_whole(path: Path, document: Any) -> None:
+    """Write JSON so that the file is never seen half written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(document))
+    part.replace(path)
+
+
+def _nothing(cell: Cell) -> dict[str, Any]:
+    return {**asdict(cell), "test": {}, "vali": {}, "train": {}, "trees": {}, "seconds": 0.0}
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:

@@ -144,10 +144,10 @@ def _display(console: Console) -> Progress:
     )
 
 
-def prepare(name: str, fold: RankingFold, metrics: Sequence[Metric], budget: Budget) -> Library:
+def prepare(name: str, fold: RankingFold, metrics: Sequence[Metric], budget: Budget, *, tuned: bool = False) -> Library:
     """The library with its data sets."""
     try:
-        return LIBRARIES[name](fold, metrics, budget)
+        return LIBRARIES[name](fold, metrics, budget, tuned=tuned)
     except ImportError as error:
         raise LTRError(f"{name} is not installed: pip install ltr-objectives[{name}] ({error})") from None
     except Exception as error:  # each library has its own kinds

@@ -5,7 +5,7 @@ To add a library, write its class and its line in ``LIBRARIES``.
 
 import abc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -68,11 +68,12 @@ class Library(abc.ABC):
     natives: ClassVar[tuple[str, ...]]
     usual: ClassVar[tuple[str, ...]]  # the default; the first is the reference
     budget: Budget
+    params: Mapping[str, Any]  # in the library's own names, over those of the budget
 
-    def __init__(self, fold: RankingFold, metrics: Sequence[Metric], budget: Budget) -> None:
+    def __init__(self, fold: RankingFold, metrics: Sequence[Metric], budget: Budget, *, tuned: bool = False) -> None:
         assert fold.vali is not None
         self.train_data, self.vali_data = fold.train, fold.vali
-        self.metrics, self.budget = tuple(metrics), budget
+        self.metrics, self.budget, self.params, self.tuned = tuple(metrics), budget, {}, tuned
         self.train_queries = Queries(fold.train.y, fold.train.group)
         self.prepare()
 
@@ -93,6 +94,11 @@ class Library(abc.ABC):
     def knows(cls, native: str) -> bool:
         """Whether there is a native objective of this name."""
         return native in cls.natives
+
+    @classmethod
+    def spelled(cls, metric: str) -> str:
+        """A metric as the names of the library's own objectives have it."""
+        return metric
 
     @abc.abstractmethod
     def prepare(self) -> None:
@@ -124,6 +130,7 @@ class XGBoost(Library):
             "learning_rate": b.learning_rate, "min_child_weight": b.min_child_weight, "reg_lambda": b.l2,
             "nthread": b.threads, "seed": b.seed, "disable_default_eval_metric": 1, "verbosity": 0,
         }  # fmt: skip
+        params |= self.params
         native = isinstance(objective, str)
         if native:
             params["objective"] = objective
@@ -149,10 +156,14 @@ class LightGBM(Library):
         import lightgbm as lgb
 
         train, vali = self.train_data, self.vali_data
-        self.dtrain = lgb.Dataset(
-            train.X, train.y, group=train.group, free_raw_data=False, params={"verbose": -1, "force_col_wise": True}
+        params = {"verbose": -1, "force_col_wise": True}
+        if self.tuned:  # or the least leaf of the first training would bind the others
+            params["feature_pre_filter"] = False
+        self.dtrain = lgb.Dataset(train.X, train.y, group=train.group, free_raw_data=False, params=params)
+        same = dict(params) if self.tuned else None
+        self.dvali = lgb.Dataset(
+            vali.X, vali.y, group=vali.group, free_raw_data=False, reference=self.dtrain, params=same
         )
-        self.dvali = lgb.Dataset(vali.X, vali.y, group=vali.group, free_raw_data=False, reference=self.dtrain)
         self.dvali.construct()
 
     def train(self, objective: str | Objective, watch: Watch) -> Predict:
@@ -166,6 +177,7 @@ class LightGBM(Library):
             "min_sum_hessian_in_leaf": b.min_child_weight, "lambda_l2": b.l2,
             "num_threads": b.threads, "seed": b.seed, "verbose": -1,
             "deterministic": True, "force_col_wise": True,  # or a race between two algorithms decides the last digits
+            **self.params,
         }  # fmt: skip
         booster = lgb.train(
             params, self.dtrain, b.trees, valid_sets=[self.dvali], valid_names=["vali"],
@@ -184,7 +196,14 @@ class CatBoost(Library):
 
     @classmethod
     def knows(cls, native: str) -> bool:
+        if native.startswith("StochasticRank:metric=MAP"):
+            return False
         return native.partition(":")[0] in cls.natives  # settings may follow
+
+    @classmethod
+    def spelled(cls, metric: str) -> str:
+        name, _, k = metric.partition("@")
+        return name.upper() + (f";top={k}" if k else "")
 
     def prepare(self) -> None:
         import catboost
@@ -203,7 +222,7 @@ class CatBoost(Library):
             "learning_rate": b.learning_rate, "l2_leaf_reg": b.l2, "bootstrap_type": "No", "boosting_type": "Plain",
             "thread_count": b.threads, "random_seed": b.seed, "od_type": "Iter", "od_wait": b.patience,
             "leaf_estimation_backtracking": "No", "use_best_model": False,
-            "allow_writing_files": False, "verbose": False,
+            "allow_writing_files": False, "verbose": False, **self.params,
         }  # fmt: skip
         if isinstance(objective, str):
             params["loss_function"] = objective

@@ -43,7 +43,7 @@ def learning_curves(rows: Sequence[Row], metric: str, title: str, path: Path) ->
             loc="lower right", fontsize=8.5, labelcolor="linecolor", handlelength=1.4,
             facecolor="white", edgecolor="none", framealpha=1.0,
         )  # fmt: skip
-        _quiet(ax)
+        quiet(ax)
     axes[0].set_ylabel(f"vali {metric}", color=INK)
     axes[0].set_ylim(*_limits(rows))
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
@@ -64,7 +64,8 @@ def _limits(rows: Sequence[Row]) -> tuple[float, float]:
     return low - 0.5 * height, top + 0.06 * height
 
 
-def _quiet(ax: Any) -> None:
+def quiet(ax: Any) -> None:
+    """No frame, no ticks, pale lines."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(PALE)
     ax.grid(axis="y", color=PALE, lw=0.6)

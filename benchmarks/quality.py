@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
-from typer import Exit, Option
+from typer import Context, Exit, Option
 
 from ltr_objectives.errors import LTRError, choice, require
 from ltr_objectives.registry import get_metric
@@ -21,16 +21,31 @@ from ltr_objectives.registry import get_metric
 DATA = "Folder of one or several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries; may be repeated."
 OBJECTIVES = "lambdamart,yetirank,yetiloss,yetiloss:{metric}"
 OURS = "Ours; {metric} in a name stands for each of --metrics in turn."
+NATIVES = "'usual', 'none', or names; {metric} as above."
 SEEDS = "Of objectives and libraries, and of generated data."
+PRESET = "web10k, web30k, yahoo or istella, found in --data: its folds, and settings as published."
+TUNE = "Trials of hyper-parameters for each training and metric, chosen on vali; 0 takes those below."
+OUT = "Folder of the study. What is there already is not trained again."
+
+
+def _preset(context: Context, value: str | None) -> str | None:
+    """What a preset says stands in for the defaults, so that options still go before it."""
+    if value is not None:
+        from benchmarks.presets import OPTIONS
+
+        context.default_map = {**(context.default_map or {}), **OPTIONS}
+    return value
 
 
 def quality(
     data: Annotated[list[str] | None, Option(help=DATA)] = None,
+    preset: Annotated[str | None, Option(help=PRESET, callback=_preset, is_eager=True)] = None,
     libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
     objectives: Annotated[str, Option(help=OURS)] = OBJECTIVES,
-    natives: Annotated[str, Option(help="'usual', 'none', or names.")] = "usual",
+    natives: Annotated[str, Option(help=NATIVES)] = "usual",
     metrics: Annotated[str, Option(help="Each stops the trainings by itself.")] = "ndcg@10,map,mrr,err",
     seeds: Annotated[str, Option(help=SEEDS)] = "0",
+    tune: Annotated[int, Option(min=0, help=TUNE)] = 0,
     learning_rates: Annotated[str, Option(help="Of several the best on vali counts.")] = "0.1",
     trees: Annotated[int, Option(min=1, help="At most so many.")] = 300,
     leaves: Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")] = 31,
@@ -40,14 +55,14 @@ def quality(
     jobs: Annotated[int, Option(min=1, help="Trainings at a time.")] = 1,
     threads: Annotated[int, Option(min=0, help="Of each training; 0 shares all processors among the jobs.")] = 0,
     alpha: Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")] = 0.05,
-    out: Annotated[Path, Option(help="Folder of the study. What is there already is not trained again.")] = Path(
-        "results/quality"
-    ),
+    plots: Annotated[bool, Option(help="Draw the results beside the tables.")] = True,
+    out: Annotated[Path, Option(help=OUT)] = Path("results/quality"),
 ) -> None:
     """Compare objectives over many trainings, with the significance of the differences over test queries.
 
     Each metric has its own column, its own early stopping and, of several learning rates, its own choice on vali. A
-    study that was interrupted goes on where it was. Written are a markdown table, a CSV and a parquet file.
+    study that was interrupted goes on where it was. Written are tables as markdown, CSV and parquet, and
+    plots.
     """
     from benchmarks import cells, report
     from benchmarks.libraries import Budget
@@ -57,57 +72,79 @@ def quality(
     try:
         each = threads or max(1, available_threads() // jobs)
         budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0)
+        folds = _folds(data, preset, [_number(s, int, "seeds") for s in _names(seeds)])
+        rates = [_number(r, float, "learning-rates") for r in _names(learning_rates)]
+        require(len(rates) <= 1 or not tune, "--tune searches the learning rate; leave --learning-rates out")
         wanted = plan(
-            data or ["generated:600,200,400"], _names(libraries), _names(objectives), _names(natives), _names(metrics),
-            [_number(s, int, "seeds") for s in _names(seeds)],
-            [_number(r, float, "learning-rates") for r in _names(learning_rates)], budget,
-        )  # fmt: skip
+            folds, _names(libraries), _names(objectives), _names(natives), _names(metrics), rates, budget, tune
+        )
         cells.check(wanted)
         out.mkdir(parents=True, exist_ok=True)
         todo = [cell for cell in wanted if not cell.path(out).exists()]
         console.print(f"{len(wanted)} trainings, {len(wanted) - len(todo)} of them done before; {jobs} at a time")
-        failed = train(todo, out, jobs, console)
+        failed = train(todo, wanted, out, jobs, console)
         results = [r for r in (cell.result(out) for cell in wanted) if r is not None]
         require(results, "nothing could be trained")
     except (LTRError, ImportError, OSError) as error:
         Console(stderr=True).print(Text("error: ", "bold red"), Text(str(error)), sep="")
         raise Exit(2) from None
-    for path in report.write(results, out, alpha, console):
-        console.print(f"written: {os.fspath(path)}")
+    written = report.write(results, out, alpha, console, plots=plots)
+    for path in written:
+        if path.suffix != ".png":
+            console.print(f"written: {os.fspath(path)}")
+    if pictures := sum(path.suffix == ".png" for path in written):
+        console.print(f"written: {pictures} pictures beside them")
     if failed:
         console.print(f"[red]{len(failed)} trainings failed[/]; run the same command again to try only these")
         raise Exit(1)
 
 
+def _folds(data: Sequence[str] | None, preset: str | None, seeds: Sequence[int]) -> list[Any]:
+    from benchmarks.cells import folds_of
+    from benchmarks.presets import PRESETS, preset_folds
+
+    if preset is None:
+        return [fold for d in data or ["generated:600,200,400"] for fold in folds_of(d, seeds)]
+    choice("preset", preset, tuple(PRESETS))
+    require(data, f"--preset {preset} needs --data, the folder where it was unpacked")
+    return [fold for d in data or () for fold in preset_folds(preset, d, seeds)]
+
+
 def plan(
-    data: Sequence[str], libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str],
-    metrics: Sequence[str], seeds: Sequence[int], learning_rates: Sequence[float], budget: Any,
+    folds: Sequence[Any], libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str],
+    metrics: Sequence[str], learning_rates: Sequence[float], budget: Any, tune: int = 0,
 ) -> list[Any]:  # fmt: skip
     """Every training of the study, those on the same data together."""
-    from benchmarks.cells import CONSTANT, Cell, folds_of
+    from benchmarks.cells import CONSTANT, Cell
     from benchmarks.libraries import LIBRARIES
+    from benchmarks.tuning import TunedCell
 
     for library in libraries:
         choice("libraries", library, tuple(LIBRARIES))
     names = tuple(str(get_metric(m)) for m in metrics)
-    require(libraries and names and seeds and learning_rates, "name libraries, metrics, seeds and learning rates")
+    require(libraries and names and folds and learning_rates, "name libraries, metrics, seeds and learning rates")
     planned = []
-    for fold in (f for d in data for f in folds_of(d, seeds)):
+    for fold in folds:
         at = replace(budget, seed=fold.seed)
         planned.append(Cell(fold, "", CONSTANT, CONSTANT, names, replace(at, trees=0)))
         for library in libraries:
             kind = LIBRARIES[library]
             own = kind.usual if tuple(natives) == ("usual",) else [n for n in natives if kind.knows(n)]
             for label, rate in itertools.product([*own, *objectives], learning_rates):
-                for targets in [(m,) for m in names] if "{metric}" in label else [names]:
-                    objective = label.replace("{metric}", targets[0])
-                    planned.append(Cell(fold, library, objective, label, targets, replace(at, learning_rate=rate)))
+                for targets in [(m,) for m in names] if tune or "{metric}" in label else [names]:
+                    native = kind.knows(label)
+                    objective = label.replace("{metric}", kind.spelled(targets[0]) if native else targets[0])
+                    if native and not kind.knows(objective):  # nothing of its kind for this metric
+                        continue
+                    cell = fold, library, objective, label, targets, replace(at, learning_rate=rate)
+                    planned.append(TunedCell(*cell, tune) if tune else Cell(*cell))
     return planned
 
 
-def train(todo: Sequence[Any], out: Path, jobs: int, console: Console) -> list[Any]:
+def train(todo: Sequence[Any], wanted: Sequence[Any], out: Path, jobs: int, console: Console) -> list[Any]:
     """Train what has no result yet; return what failed, after the errors were printed."""
     from benchmarks.cells import run
+    from benchmarks.estimate import announce
 
     failed = []
     columns = (
@@ -116,6 +153,8 @@ def train(todo: Sequence[Any], out: Path, jobs: int, console: Console) -> list[A
     )  # fmt: skip
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
     with Progress(*columns, console=console, speed_estimate_period=3600) as progress, pool:
+        if left := announce(todo, wanted, out, jobs, pool):
+            console.print(left)
         task = progress.add_task("trainings", total=len(todo))
         futures = {pool.submit(run, cell, out): cell for cell in todo}
         try:
@@ -130,7 +169,7 @@ def train(todo: Sequence[Any], out: Path, jobs: int, console: Console) -> list[A
                 except LTRError as error:
                     failed.append(cell)
                     text = f"failed: {error}"
-                rate = f"lr {cell.budget.learning_rate:g}"
+                rate = f"{cell.trials} trials" if hasattr(cell, "trials") else f"lr {cell.budget.learning_rate:g}"
                 place = f"{cell.fold.data} {Path(cell.fold.source).name} seed {cell.fold.seed}"
                 progress.console.print(f"  {place}  {cell.library}  {cell.objective}  {rate}  {text}", markup=False)
         except BaseException:

@@ -12,6 +12,7 @@ from rich.table import Table
 from benchmarks.cells import CONSTANT
 from benchmarks.pooled import by_query, chosen, summary
 from benchmarks.statistics import BETTER, WORSE
+from benchmarks.verdict import markdown, sentences, verdict
 
 CAPTION = (
     "Means over test queries, standard errors in brackets. {0} better, {1} worse than the library's own best objective "
@@ -20,8 +21,14 @@ CAPTION = (
 )
 
 
-def write(results: Sequence[dict[str, Any]], out: Path, alpha: float, console: Console) -> list[Path]:
-    """Print the tables; write ``summary.csv``, ``summary.md`` and ``queries.parquet``, the value of each query."""
+def write(
+    results: Sequence[dict[str, Any]], out: Path, alpha: float, console: Console, *, plots: bool = True
+) -> list[Path]:
+    """Print the tables, write them as markdown, CSV and parquet, and draw the plots.
+
+    ``summary`` has every data set, ``verdict`` ours against the best native objectives, ``queries`` the value of each
+    test query, and ``tuned`` the hyper-parameters that were chosen.
+    """
     frame = chosen(results)
     values = by_query(frame)
     table = summary(values)
@@ -35,6 +42,10 @@ def write(results: Sequence[dict[str, Any]], out: Path, alpha: float, console: C
         texts.append(_markdown(title, rows, metrics))
         console.print(_printed(title, rows, metrics))
     console.print(caption)
+    against = verdict(values)
+    for line in sentences(against, alpha):
+        console.print(line, markup=False)
+    texts = [text for text in (markdown(against, alpha), *texts) if text]
     files = [out / name for name in ("summary.csv", "summary.md", "queries.parquet")]
     table.to_csv(files[0], index=False)
     files[1].write_text("\n\n".join([*texts, caption]) + "\n")
@@ -45,7 +56,27 @@ def write(results: Sequence[dict[str, Any]], out: Path, alpha: float, console: C
         ]
     )  # fmt: skip
     long.to_parquet(files[2], index=False)
+    for name, found in (("verdict.csv", against), ("tuned.csv", tuned(results))):
+        if not found.empty:
+            files.append(out / name)
+            found.to_csv(files[-1], index=False)
+    if plots:
+        from benchmarks.figures import draw
+
+        files += draw(frame, values, table, out, alpha)
     return files
+
+
+def tuned(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """The hyper-parameters of each training that were searched for, one line each."""
+    return pd.DataFrame.from_records(
+        [
+            {"data": r["fold"][0], "fold": Path(r["fold"][1]).name, "seed": r["fold"][2]}
+            | {"library": r["library"], "objective": r["objective"], "metric": r["metrics"][0], "trials": r["trials"]}
+            | r["tuned"] | {"vali": r["vali"][r["metrics"][0]]}
+            for r in results if "tuned" in r
+        ]
+    )  # fmt: skip
 
 
 def _rows(block: pd.DataFrame, metrics: Sequence[str], alpha: float) -> list[list[str]]:

@@ -20,7 +20,7 @@ from benchmarks import cells, pooled, statistics
 from benchmarks.__main__ import app
 from benchmarks.libraries import Budget
 
-SMALL = ["--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]
+SMALL = ["--no-plots", "--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]
 
 
 def study(out, *arguments):
@@ -202,10 +202,10 @@ def test_mistakes_end_a_study_before_it_begins(tmp_path, arguments, message):
 
 
 def test_what_cannot_be_trained_is_named_and_the_rest_goes_on(tmp_path):
-    natives = ["--natives", "YetiRank:mode=XX", "--libraries", "catboost", "--objectives", "queryrmse"]
+    natives = ["--natives", "StochasticRank:metric=XX", "--libraries", "catboost", "--objectives", "queryrmse"]
     found = study(tmp_path / "out", "--data", "generated:4,3,3", *natives)
     assert found.exit_code == 1
-    assert "failed: catboost could not train YetiRank:mode=XX" in " ".join(found.output.split())
+    assert "failed: catboost could not train StochasticRank:metric=XX" in " ".join(found.output.split())
     assert "1 trainings failed" in found.output
     assert "queryrmse" in (tmp_path / "out" / "summary.md").read_text()
 

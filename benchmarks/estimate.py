@@ -1,0 +1,68 @@
+"""How long a study will take: by what it trained before, else by a few trees of each library on each data set."""
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cells import CONSTANT, Cell, library_of, objective_of
+from benchmarks.libraries import LIBRARIES
+from ltr_objectives.errors import LTRError
+
+TREES = 1, 2, 8  # the first training compiles, the others tell what a training costs and what each of its trees
+
+
+def probe(cell: Cell) -> tuple[float, float]:
+    """Seconds that this training takes before its first tree, and for each tree."""
+    library = library_of(cell)
+    seconds = []
+    for trees in TREES:
+        library.budget = replace(cell.budget, trees=trees)
+        seconds.append(library.run(objective_of(cell), lambda value: None).seconds)
+    each = max(seconds[2] - seconds[1], 0.0) / (TREES[2] - TREES[1])
+    return max(seconds[1] - TREES[1] * each, 0.0), each
+
+
+def announce(todo: Sequence[Cell], wanted: Sequence[Cell], out: Path, jobs: int, pool: Executor) -> str:
+    """The time that is left for ``todo``, in words; empty where nothing is."""
+    ahead = [cell for cell in todo if cell.objective != CONSTANT]
+    if not ahead:
+        return ""
+    done = recorded([cell for cell in wanted if cell not in set(todo)], out)
+    probes: dict[Any, Future[tuple[float, float]]] = {}
+    for cell in sorted(ahead, key=lambda c: LIBRARIES[c.library].knows(c.objective)):  # ours first: they cost more
+        place = cell.fold.data, cell.library
+        if place not in probes and place not in done:
+            probes[place] = pool.submit(probe, cell)
+    costs = {}
+    for place, future in probes.items():
+        try:
+            costs[place] = future.result()
+        except LTRError:  # said again when its turn comes
+            continue
+    total = 0.0
+    for cell in ahead:
+        place = cell.fold.data, cell.library
+        fixed, each = costs.get(place, (0.0, 0.0))
+        full = done.get((*place, cell.label), done.get(place, fixed + each * cell.budget.trees))
+        total += full * cell.trainings(out)
+    minutes = math.ceil(total / jobs / 60)
+    count = sum(cell.trainings(out) for cell in ahead)
+    text = f"about {minutes // 60}:{minutes % 60:02d} for {count:,} trainings, {jobs} at a time"
+    return text + ("; less where they stop early" if costs else "")
+
+
+def recorded(cells: Sequence[Cell], out: Path) -> dict[Any, float]:
+    """Mean seconds of a training, by data set and library, and by objective as well."""
+    found: dict[Any, list[float]] = {}
+    for cell in cells:
+        result = cell.result(out)
+        if result is not None and cell.library:
+            seconds = result["seconds"] / cell.trainings(None)
+            for key in ((cell.fold.data, cell.library), (cell.fold.data, cell.library, cell.label)):
+                found.setdefault(key, []).append(seconds)
+    return {key: float(np.mean(seconds)) for key, seconds in found.items()}

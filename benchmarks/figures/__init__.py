@@ -1,0 +1,33 @@
+"""The pictures of a study, as PNG beside its tables. To add one, write its file and its lines below."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.figures.bars import metric_bars
+from benchmarks.figures.curves import learning_curves
+from benchmarks.figures.effects import effect_plot, find_effects
+from benchmarks.figures.gaps import gap_bars, gap_table, gap_values
+from benchmarks.figures.ranks import rank_diagrams
+from benchmarks.figures.style import distinct, ours_of
+from benchmarks.pooled import Values
+
+
+def draw(frame: pd.DataFrame, values: Values, summary: pd.DataFrame, out: Path, alpha: float) -> list[Path]:
+    """Draw everything there is to draw; ``frame`` of the trainings, ``summary`` of all their test queries."""
+    sets = distinct(frame["data"])
+    table = gap_values(frame)
+    written: list[Path | None] = []
+    for metric in distinct(frame["metric"]):
+        part = frame[frame["metric"] == metric]
+        written += [learning_curves(frame, data, metric, out) for data in sets]
+        if (table["metric"] == metric).any():
+            written += [metric_bars(summary, metric, out), gap_bars(table, metric, out)]
+        written.append(rank_diagrams(values, metric, out, alpha))
+        for effect in find_effects(ours_of(part), metric):
+            written.append(effect_plot(values, effect, metric, out))
+            if effect.option == "hessian":
+                written += [learning_curves(frame, data, metric, out, effect) for data in sets]
+    gap_file = out / "gaps.md"
+    gap_file.write_text(gap_table(table))
+    return [gap_file, *(path for path in written if path is not None)]

@@ -1,0 +1,83 @@
+"""Learning curves on vali, means over folds and seeds: ours in colour, six to a panel, the natives grey in each."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.lines import Line2D
+
+from benchmarks.figures.effects import Effect
+from benchmarks.figures.style import blank, libraries_of, library_title, natives_of, ours_of, save, shown
+from benchmarks.plots import INK, NATIVE, OURS, quiet
+
+LEGEND = {"fontsize": 8, "frameon": False, "handlelength": 1.4, "labelcolor": INK}
+
+
+def mean_curve(curves: Sequence[Sequence[float]], stops: Sequence[int]) -> np.ndarray:
+    """Mean by number of trees; a training that has ended counts with the value of its early stop.
+
+    >>> mean_curve([[0.25, 0.5, 0.25], [0.5]], [2, 1])
+    array([0.375, 0.5  , 0.375])
+    """
+    whole = np.empty((len(curves), max(map(len, curves))))
+    for row, curve, stop in zip(whole, curves, stops, strict=True):
+        row[:] = curve[stop - 1]
+        row[: len(curve)] = curve
+    return whole.mean(axis=0)
+
+
+def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only: Effect | None = None) -> Path | None:
+    """Draw one data set and metric, a column for each library; of our objectives only those of the effect, if any."""
+    part = frame[(frame["data"] == data) & (frame["metric"] == metric) & (frame["library"] != "")]
+    order = [label for label in ours_of(frame) if only is None or label in only.labels.values()]
+    colours = {label: OURS[k % len(OURS)] for k, label in enumerate(order)}  # the same for every data set
+    libraries = libraries_of(part)
+    means = {
+        key: (mean_curve(rows["curve"].tolist(), rows["trees"].astype(int).tolist()), rows["trees"].mean())
+        for key, rows in part.groupby(["library", "label"], sort=False) if all(rows["curve"].map(bool))
+    }  # fmt: skip
+    chunks = [[o for o in order[i : i + len(OURS)] if o in ours_of(part)] for i in range(0, len(order), len(OURS))]
+    chunks = [chunk for chunk in chunks if chunk]
+    if not chunks or not means:
+        return None
+    title = f"vali {metric} by number of trees, {data}: mean over folds and seeds, dots at the mean early stop"
+    figure = blank(3.4 * len(libraries) + 2.6, 3.3 * len(chunks) + 1.4, title)
+    widths = [3.4] * len(libraries) + [2.4]  # the last is for names
+    axes = figure.subplots(len(chunks), len(widths), sharex=True, sharey=True, squeeze=False, width_ratios=widths)
+    lowest, highest = [], []
+    for j, library in enumerate(libraries):
+        natives = natives_of(part, library)
+        for i, chunk in enumerate(chunks):
+            ax = axes[i, j]
+            looks = [(n, *NATIVE[k % len(NATIVE)]) for k, n in enumerate(natives)]
+            looks += [(o, colours[o], "-") for o in chunk]
+            for label, colour, style in looks:
+                if (library, label) not in means:
+                    continue
+                curve, stop = means[library, label]
+                ax.plot(np.arange(1, len(curve) + 1), curve, style, color=colour, lw=1.3)
+                ax.plot(stop, curve[round(stop) - 1], "o", color=colour, ms=5, mec="white", mew=0.8, zorder=5)
+                lowest.append(np.quantile(curve, 0.05))
+                highest.append(curve.max())
+            quiet(ax)
+        axes[0, j].set_title(library_title(library), loc="left", fontsize=11, fontweight="bold", color=INK)
+        _legend(axes[-1, j], natives, NATIVE, metric, "upper left", (0.0, -0.22), " (native)")
+        axes[-1, j].set_xlabel("trees", color=INK)
+    for row, chunk in zip(axes, chunks, strict=True):
+        _legend(row[-1], chunk, [(colours[o], "-") for o in chunk], metric, "center left", (0.0, 0.5), "")
+        row[-1].set_axis_off()
+        row[0].set_ylabel(f"vali {metric}", color=INK)
+    height = max(max(highest) - min(lowest), 1e-3)
+    axes[0, 0].set_ylim(min(lowest) - 0.3 * height, max(highest) + 0.06 * height)
+    return save(figure, out, "curves", data, metric, *((only.name, only.option) if only is not None else ()))
+
+
+def _legend(ax: Any, labels: Sequence[str], looks: Any, metric: str, where: str, anchor: Any, suffix: str) -> None:
+    if labels:
+        handles = [
+            Line2D([], [], color=looks[k % len(looks)][0], ls=looks[k % len(looks)][1], label=shown(o, metric) + suffix)
+            for k, o in enumerate(labels)
+        ]
+        ax.legend(handles=handles, loc=where, bbox_to_anchor=anchor, borderaxespad=0, **LEGEND)

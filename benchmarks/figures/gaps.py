@@ -1,0 +1,45 @@
+"""How much better a model is on what it was trained on: train value less test value."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.figures.bars import grouped
+from benchmarks.figures.style import distinct
+from benchmarks.pooled import is_native
+
+NOTE = (
+    "Value on train of the model of the early stop on vali, and in brackets how much less it is on test; means over "
+    "folds and seeds."
+)
+
+
+def gap_values(frame: pd.DataFrame) -> pd.DataFrame:
+    """One line per data set, library, label and metric: train value, gap, and the gap's error over folds and seeds."""
+    part = frame[frame["library"] != ""]
+    test = part["values"].map(np.nanmean)
+    each = part.assign(train=part["train"].astype(float), value=part["train"].astype(float) - test)
+    by = each.groupby(["data", "library", "label", "metric"], sort=False)
+    return by.agg(train=("train", "mean"), value=("value", "mean"), se=("value", "sem")).reset_index()
+
+
+def gap_table(table: pd.DataFrame) -> str:
+    """The same as markdown, a table for each data set."""
+    metrics = distinct(table["metric"])
+    texts = []
+    for data, block in table.groupby("data", sort=False):
+        lines = [["library", "objective", *metrics], ["---"] * 2 + ["---:"] * len(metrics)]
+        for (library, label), rows in block.groupby(["library", "label"], sort=False):
+            by = rows.set_index("metric")
+            cells = [f"{by.loc[m, 'train']:.4f} ({by.loc[m, 'value']:.4f})" if m in by.index else "" for m in metrics]
+            lines.append([str(library), f"{label}{' (native)' if is_native(str(library), str(label)) else ''}", *cells])
+        texts.append(f"**Generalisation, {data}**\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines))
+    return "\n\n".join([*texts, NOTE]) + "\n"
+
+
+def gap_bars(table: pd.DataFrame, metric: str, out: Path) -> Path:
+    """Draw the gaps of one metric, with 95% intervals over folds and seeds where there are several."""
+    part = table[table["metric"] == metric]
+    title = f"{metric}: train less test, means and 95% intervals over folds and seeds"
+    return grouped(part, metric, title, out, "gaps", dict.fromkeys(part["data"], 0.0))

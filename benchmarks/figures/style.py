@@ -1,0 +1,66 @@
+"""What the pictures of a study have in common."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from benchmarks.plots import INK, OURS, TITLES
+from benchmarks.pooled import is_native
+
+LIBRARY_COLOURS = dict(zip(TITLES, OURS, strict=False))
+
+
+def blank(width: float, height: float, title: str) -> Figure:
+    """An empty figure, in inches."""
+    figure = Figure(figsize=(width, height), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(fill(title, int(11.5 * width)), x=0.01, ha="left", fontsize=11, color=INK)
+    return figure
+
+
+def save(figure: Figure, out: Path, *names: str) -> Path:
+    """Write the PNG; names of data sets and metrics make a file name that every system takes."""
+    path = out / ("-".join(re.sub(r"\W+", "_", name).strip("_") for name in names) + ".png")
+    figure.savefig(path)
+    return path
+
+
+def library_title(library: str) -> str:
+    """As it spells itself."""
+    return TITLES.get(library, library)
+
+
+def distinct(items: Iterable[Any]) -> list[Any]:
+    """In the order in which they first come."""
+    return list(dict.fromkeys(items))
+
+
+def ours_of(frame: pd.DataFrame) -> list[str]:
+    """Labels of our objectives in the order of the study."""
+    return distinct(label for library, label in _pairs(frame) if library and not is_native(library, label))
+
+
+def natives_of(frame: pd.DataFrame, library: str) -> list[str]:
+    """Labels of a library's own objectives in the order of the study."""
+    return distinct(label for of, label in _pairs(frame) if of == library and is_native(of, label))
+
+
+def _pairs(frame: pd.DataFrame) -> Iterable[tuple[str, str]]:
+    return zip(frame["library"], frame["label"], strict=True)
+
+
+def shown(label: str, metric: str, most: int = 44) -> str:
+    """A label as a picture has it: with the metric in its place, and not too long."""
+    text = label.replace("{metric}", metric)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def libraries_of(frame: pd.DataFrame) -> Sequence[str]:
+    """Libraries in the order of the study, without the constant model's."""
+    return [library for library in distinct(frame["library"]) if library]
