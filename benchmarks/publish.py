@@ -12,14 +12,24 @@ from benchmarks.speed_tables import TABLES, markdown
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
+BLOCK = re.compile(r"(<!-- table: ([\w/]+) -->\n).*?(<!-- end -->)", re.S)
 
 
 def block(name: str, results: Path) -> str:
-    """The table called ``name``, and how it was made."""
-    document = json.loads((results / f"{name}.json").read_text())
+    """The table called ``name``, and how it was made.
+
+    A study is a folder; ``quality`` are all of its tables, ``quality/verdict`` the first.
+    """
+    folder, _, part = name.partition("/")
+    if (results / folder).is_dir():
+        document = json.loads((results / folder / "study.json").read_text())
+        paragraphs = (results / folder / "summary.md").read_text().strip().split("\n\n")
+        body = "\n\n".join(paragraphs[:2] if part else paragraphs)
+    else:
+        document = json.loads((results / f"{name}.json").read_text())
+        body = markdown(TABLES[name](document))
     versions = ", ".join(f"{package} {version}" for package, version in document["versions"].items())
-    return f"\n{markdown(TABLES[name](document))}\n\n`{document['command']}`; {versions}.\n\n"
+    return f"\n{body}\n\n`{document['command']}`; {versions}.\n\n"
 
 
 def published(text: str, results: Path) -> str:

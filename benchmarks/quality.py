@@ -1,6 +1,7 @@
 """``python -m benchmarks quality``: a study over data sets, folds, seeds, libraries and objectives."""
 
 import itertools
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -66,6 +67,7 @@ def quality(
     """
     from benchmarks import cells, report
     from benchmarks.libraries import Budget
+    from benchmarks.tables import provenance
     from ltr_objectives.kernels.threads import available_threads
 
     console = Console(width=None if sys.stdout.isatty() else 140)
@@ -88,6 +90,7 @@ def quality(
     except (LTRError, ImportError, OSError) as error:
         Console(stderr=True).print(Text("error: ", "bold red"), Text(str(error)), sep="")
         raise Exit(2) from None
+    (out / "study.json").write_text(json.dumps(provenance(), indent=1))
     written = report.write(results, out, alpha, console, plots=plots)
     for path in written:
         if path.suffix != ".png":

@@ -1,7 +1,6 @@
 """What the benchmarks of speed wrote to JSON, as tables: printed by them, and published in the documentation."""
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.tables import versions
+from benchmarks.tables import provenance
 
 Document = dict[str, Any]
 Lines = list[list[str]]  # the first is the head
@@ -81,10 +80,9 @@ def printed(lines: Lines) -> Table:
 def save(name: str, document: Document, out: Path, console: Console) -> None:
     """Print the table called ``name``; write the document, with the command and the versions, to ``name.json``."""
     console.print(printed(TABLES[name](document)))
-    command = " ".join(["python -m benchmarks", *sys.argv[1:]])
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{name}.json"
-    path.write_text(json.dumps({"command": command, "versions": versions(), **document}, indent=1))
+    path.write_text(json.dumps({**provenance(), **document}, indent=1))
     console.print(f"written: {path}")
 
 

@@ -3,6 +3,8 @@
 import importlib.metadata
 import json
 import platform
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -66,6 +68,11 @@ def save(rows: Sequence[Row], settings: dict[str, Any], out: Path, name: str) ->
     document = {"settings": settings, "versions": versions(), "rows": [asdict(row) for row in rows]}
     full.write_text(json.dumps(document, indent=1))
     return [csv, full]
+
+
+def provenance() -> dict[str, Any]:
+    """The command that is running, and what it runs on."""
+    return {"command": f"python -m benchmarks {shlex.join(sys.argv[1:])}", "versions": versions()}
 
 
 def versions() -> dict[str, str]:

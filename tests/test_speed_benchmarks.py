@@ -79,8 +79,8 @@ def test_published_tables_are_those_of_the_results():
     for page in publish.PAGES:
         text = page.read_text()
         assert publish.published(text, publish.RESULTS) == text, f"{page}: run python -m benchmarks publish"
-        named |= {name for _, name, _ in publish.BLOCK.findall(text)}
-    assert named == {path.stem for path in publish.RESULTS.glob("*.json")}
+        named |= {name.partition("/")[0] for _, name, _ in publish.BLOCK.findall(text)}
+    assert named == {path.stem for path in publish.RESULTS.iterdir()}
 
 
 def test_a_block_is_replaced_and_nothing_else(tmp_path):
@@ -92,3 +92,8 @@ def test_a_block_is_replaced_and_nothing_else(tmp_path):
     assert "`c`; python 3." in found
     assert "old" not in found
     assert (found[:2], found[-3:]) == ("a\n", "\nb\n")
+    (tmp_path / "quality").mkdir()
+    (tmp_path / "quality" / "study.json").write_text(json.dumps({"command": "q", "versions": {}}))
+    (tmp_path / "quality" / "summary.md").write_text("verdict\n\n|a|\n\nmore\n")
+    assert publish.block("quality", tmp_path).split("\n\n")[:3] == ["\nverdict", "|a|", "more"]
+    assert "more" not in publish.block("quality/verdict", tmp_path)
