@@ -19,7 +19,7 @@ def on_files(files: Any, config: Any) -> None:
         blocks: list[str] = []
         for number, cell in enumerate(notebook.cells):
             if cell.cell_type == "markdown":
-                blocks.append(cell.source.replace("](../docs/", "](../"))
+                blocks.append(cell.source.replace("](../docs/", "](../").replace(".ipynb)", ".md)"))
                 continue
             blocks.append(f"```python\n{cell.source}\n```")
             for i, output in enumerate(cell.outputs):
