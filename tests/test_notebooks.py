@@ -59,6 +59,10 @@ def smaller(name: str) -> Any:
     }
     assert set(SMALL[name]) <= names
     lines = ["import sys, warnings", f"assert sys.executable == {sys.executable!r}", "warnings.simplefilter('error')"]
+    for category in ("DeprecationWarning", "PendingDeprecationWarning"):  # a reader sees those of the cells alone
+        lines += [f"warnings.simplefilter('ignore', {category})"]
+        lines += [f"warnings.filterwarnings('error', category={category}, module='__main__')"]
+    lines += ["warnings.filterwarnings('ignore', 'numpy.*size changed')"]  # harmless, as NumPy itself has it
     lines += [f"{key} = {value!r}" for key, value in SMALL[name].items()]
     notebook.cells.insert(settings + 1, nbformat.v4.new_code_cell("\n".join(lines)))
     return notebook
