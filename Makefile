@@ -4,7 +4,7 @@ BIN := .venv/bin
 JOBS ?= 2
 SEED ?= $(shell date +%Y%m%d)
 
-.PHONY: demo test lint bench docs docs-serve test-wheel test-lowest test-nightly soak clean
+.PHONY: demo test lint bench notebooks docs docs-serve test-wheel test-lowest test-nightly soak clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -33,6 +33,9 @@ lint: .venv/installed
 
 bench: .venv/installed  ## list the benchmarks
 	$(BIN)/python -m benchmarks --help
+
+notebooks: .venv/installed  ## run the notebooks again and write their outputs; NAMES= for some of them
+	OMP_WAIT_POLICY=passive $(BIN)/python notebooks/execute.py $(NAMES)
 
 docs: .venv/installed  ## the documentation, in build/site
 	$(BIN)/python -m mkdocs build --strict

@@ -90,6 +90,9 @@ def check_pages(site: dict[str, Page]) -> None:
     assert {name.replace(".md", ".html") for name in PAGES} <= set(site)
     at_home = site["index.html"].links
     assert {name.replace(".md", ".html") for name in PAGES if "/" not in name} <= set(at_home)
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        page = site[f"notebooks/{path.stem}.html"]
+        assert any(link.startswith(path.stem) and link.endswith(".png") for link in page.links)
 
 
 def check_public_names(site: dict[str, Page]) -> None:

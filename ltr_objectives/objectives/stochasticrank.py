@@ -51,7 +51,8 @@ class StochasticRank(Objective):
         Above: keeps the step small while scores are.
     hessian : "ones", "bounded", "absolute", "clipped" or "exact"
         1 for each row, as CatBoost; :math:`\sum_j |\Delta_{ij}| \varphi_\tau(x_j - m_i) / \tau`, so that the Newton
-        step of a row is at most :math:`\tau`; or the curvature of the loss,
+        step of a row is at most :math:`\tau` with ``sfa=0`` (the scale-free step also moves rows that have next to no
+        such sum); or the curvature of the loss,
         :math:`-\sum_j \Delta_{ij} \varphi_\tau(x_j - m_i) (x_j - m_i) / \tau^2`: its absolute value, its positive part,
         or as it is. The last is negative for many rows, which boosting libraries do not expect.
     noise : "gaussian" or None

@@ -1,0 +1,43 @@
+"""Each notebook as a page of the documentation, with the outputs that it is shipped with."""
+
+import base64
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from mkdocs.structure.files import File
+
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+
+
+def on_files(files: Any, config: Any) -> None:
+    """Add a page for each notebook, and its pictures."""
+    for path in sorted(FOLDER.glob("*.ipynb")):
+        notebook, pictures = nbformat.read(path, as_version=4), {}
+        blocks: list[str] = []
+        for number, cell in enumerate(notebook.cells):
+            if cell.cell_type == "markdown":
+                blocks.append(cell.source.replace("](../docs/", "](../").replace(".ipynb)", ".md)"))
+                continue
+            blocks.append(f"```python\n{cell.source}\n```")
+            for i, output in enumerate(cell.outputs):
+                name = f"{path.stem}-{number}-{i}.png"
+                if "image/png" in output.get("data", {}):
+                    pictures[name] = base64.b64decode(output.data["image/png"])
+                blocks.extend(shown(output, name))
+        for name, content in {f"{path.stem}.md": "\n\n".join(blocks), **pictures}.items():
+            files.append(File.generated(config, f"notebooks/{name}", content=content))
+
+
+def shown(output: Any, picture: str) -> Iterator[str]:
+    """One output in Markdown."""
+    data = output.get("data", {"text/plain": output.get("text", "")})
+    if "image/png" in data:
+        yield f"![]({picture})"
+    elif "text/html" in data:
+        table = re.sub(r"<style scoped>.*?</style>\s*", "", data["text/html"], flags=re.DOTALL)
+        yield table.replace('<table border="1" class="dataframe">', "<table>")
+    else:
+        yield f"```text\n{data['text/plain'].rstrip()}\n```"

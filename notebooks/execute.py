@@ -1,0 +1,48 @@
+"""Run the notebooks and write them with their outputs: ``python notebooks/execute.py [NAME ...]``."""
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+HERE = Path(__file__).parent
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def execute(notebook: Any, timeout: int = 1200) -> Any:
+    """Run every cell in a fresh kernel of this interpreter, in the folder of the notebooks; returns the notebook."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # several libraries with threads share one process
+    client = NotebookClient(
+        notebook, timeout=timeout, kernel_name="python3", record_timing=False,
+        resources={"metadata": {"path": str(HERE)}},
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],  # or it warns of its connection, within this machine
+    )  # fmt: skip
+    client.execute()
+    return tidy(notebook)
+
+
+def tidy(notebook: Any) -> Any:
+    """Leave out what differs from machine to machine and run to run."""
+    notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    for i, cell in enumerate(notebook.cells, 1):
+        cell.id = f"cell-{i:02}"
+        cell.metadata = {"tags": cell.metadata["tags"]} if "tags" in cell.metadata else {}
+    return notebook
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="all of them by default")
+    names = parser.parse_args().names or sorted(path.stem for path in HERE.glob("*.ipynb"))
+    for name in names:
+        path, start = HERE / f"{Path(name).stem}.ipynb", time.perf_counter()
+        nbformat.write(execute(nbformat.read(path, as_version=4)), path)
+        print(f"{path.name}: {time.perf_counter() - start:.0f} seconds, {path.stat().st_size / 1024:.0f} KB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""The notebooks run on small data without a warning, and are shipped with their outputs, tidy and readable."""
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from ltr_objectives.datasets import load_letor, make_ranking_fold
+
+nbformat = pytest.importorskip("nbformat")
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "notebooks"
+if not FOLDER.exists():
+    pytest.skip("the tests run beside an unpacked wheel", allow_module_level=True)
+
+DATA = {"QUERIES": (12, 8, 8), "LENGTH": 12, "FEATURES": 10, "THREADS": 1}
+SMALL = {
+    "choose_an_objective": {**DATA, "TREES": 3, "LEAVES": 4, "DRAWS": 3},
+    "compare_libraries": {**DATA, "TREES": 4, "LEAVES": 4},
+    "reproduce_the_papers": {**DATA, "TREES": 3, "DEPTH": 2, "SAMPLES": 5, "POINTS": 9},
+    "write_your_own": {**DATA, "TREES": 4, "LEAVES": 4},
+}
+NOTEBOOKS = {path.stem: nbformat.read(path, as_version=4) for path in sorted(FOLDER.glob("*.ipynb"))}
+LOCAL = re.compile(rf"{ROOT}|/(?:home|root|tmp|usr|Users)/|site-packages")
+
+
+def code(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def outputs(notebook: Any) -> list[Any]:
+    return [output for cell in code(notebook) for output in cell.outputs]
+
+
+def load_execute() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("execute_notebooks", FOLDER / "execute.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def smaller(name: str) -> Any:
+    """The notebook with warnings as errors, and small settings after its own."""
+    notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+    [settings] = [i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", ())]
+    names = {
+        target.id
+        for target in ast.walk(ast.parse(notebook.cells[settings].source))
+        if isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store)
+    }
+    assert set(SMALL[name]) <= names
+    lines = ["import sys, warnings", f"assert sys.executable == {sys.executable!r}", "warnings.simplefilter('error')"]
+    for category in ("DeprecationWarning", "PendingDeprecationWarning"):  # a reader sees those of the cells alone
+        lines += [f"warnings.simplefilter('ignore', {category})"]
+        lines += [f"warnings.filterwarnings('error', category={category}, module='__main__')"]
+    lines += ["warnings.filterwarnings('ignore', 'numpy.*size changed')"]  # harmless, as NumPy itself has it
+    lines += [f"{key} = {value!r}" for key, value in SMALL[name].items()]
+    notebook.cells.insert(settings + 1, nbformat.v4.new_code_cell("\n".join(lines)))
+    return notebook
+
+
+def test_the_four_notebooks_are_there():
+    assert set(NOTEBOOKS) == set(SMALL)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_it_runs_on_small_data(name, monkeypatch):
+    for package in ("nbclient", "ipykernel", "xgboost", "lightgbm", "catboost", "matplotlib", "pandas", "scipy"):
+        pytest.importorskip(package)
+    monkeypatch.delenv("LTR_DATA", raising=False)
+    done = load_execute().execute(smaller(name), timeout=300)
+    assert all(output.get("name") != "stderr" for output in outputs(done))
+    assert pictures(done) == pictures(NOTEBOOKS[name]) > 0
+
+
+def pictures(notebook: Any) -> int:
+    return sum("image/png" in output.get("data", {}) for output in outputs(notebook))
+
+
+def kinds(cell: Any) -> set[str]:
+    """What a cell shows."""
+    return {kind for output in cell.outputs for kind in output.get("data", {"text": None})}
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_it_is_shipped_with_its_outputs(name):
+    notebook, path = NOTEBOOKS[name], FOLDER / f"{name}.ipynb"
+    assert [cell.execution_count for cell in code(notebook)] == list(range(1, len(code(notebook)) + 1))
+    assert {output.output_type for output in outputs(notebook)} <= {"stream", "display_data", "execute_result"}
+    assert all(output.get("name") != "stderr" for output in outputs(notebook))
+    for cell in code(notebook):
+        last, settings = ast.parse(cell.source).body[-1], "rcParams" in cell.source
+        shows = (isinstance(last, ast.Expr) and not settings) or re.search(
+            r"^ *print\(|plt.subplots", cell.source, re.M
+        )
+        assert bool(cell.outputs) == bool(shows), cell.source
+        assert ("image/png" in kinds(cell)) == ("plt.subplots" in cell.source), cell.source
+    assert path.stat().st_size < 500_000
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_it_names_no_machine(name):
+    notebook = NOTEBOOKS[name]
+    assert notebook.metadata == {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    assert all(set(cell.metadata) <= {"tags"} for cell in notebook.cells)
+    for output in outputs(notebook):
+        texts = [output.get("text", ""), *(v for k, v in output.get("data", {}).items() if not k.startswith("image/"))]
+        assert not LOCAL.search("\n".join(texts))
+        assert "Warning" not in "\n".join(texts)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_plot_has_names_on_its_axes(name):
+    for cell in code(NOTEBOOKS[name]):
+        if "plt.subplots" in cell.source:
+            assert all(word in cell.source for word in ("xlabel", "ylabel", "title")), cell.source
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_its_links_lead_somewhere(name):
+    for cell in NOTEBOOKS[name].cells:
+        if cell.cell_type == "markdown":
+            for link in re.findall(r"\]\((?!https?:)([^)#]+)", cell.source):
+                assert (FOLDER / link).exists(), link
+
+
+def test_it_is_formatted():
+    pytest.importorskip("ruff")
+    for command in (["check"], ["format", "--check"]):
+        done = subprocess.run([sys.executable, "-m", "ruff", *command, "notebooks"], cwd=ROOT, capture_output=True)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_it_reads_the_reader_s_own_data(name, tmp_path, monkeypatch):
+    """The cell that makes the data, with a LETOR folder in the variable that it names."""
+    for package in ("sklearn", "joblib"):
+        pytest.importorskip(package)
+    from commands import write_letor
+
+    fold = make_ranking_fold((4, 2, 3), features=10, mean_length=5)
+    for part in ("train", "vali", "test"):
+        write_letor(tmp_path / f"{part}.txt", getattr(fold, part))
+    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("LTR_DATA", str(tmp_path))
+    [source] = [cell.source for cell in code(NOTEBOOKS[name]) if "LTR_DATA" in cell.source]
+    lines = source.splitlines()
+    first = next(i for i, line in enumerate(lines) if "LTR_DATA" in line)
+    names: dict[str, Any] = {"os": os, "load_letor": load_letor}
+    exec("\n".join(lines[first : first + 3]), names)
+    assert [len(names[part].group) for part in ("train", "vali", "test")] == [4, 2, 3]
