@@ -64,7 +64,7 @@ def applied(cell: Cell, found: Settings) -> tuple[Settings, str | Objective]:
     if isinstance(objective, str):
         objective += f"{';' if ':' in objective else ':'}mu={found['mu']:.17g}"
     else:
-        objective = replace(objective, mu=found["mu"])  # type: ignore[call-arg]
+        objective = replace(objective, mu=found["mu"])  # type: ignore[call-arg]  # StochasticRank has it
     if cell.library == "catboost":
         return params | {"langevin": True}, objective
     assert not isinstance(objective, str)
