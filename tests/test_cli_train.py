@@ -63,7 +63,7 @@ def test_the_first_metric_stops_the_training(folder):
     given = ["--library", "lightgbm", "--data", folder, "--out", "model.txt", *OPTIONS, "--patience", 40]
     by_map, by_mrr = (run_json("train", "--metric", metrics, *given) for metrics in ("map,mrr", "mrr,map"))
     assert by_map["vali"]["map"] > by_mrr["vali"]["map"]
-    assert by_map["vali"]["mrr"] < by_mrr["vali"]["mrr"]
+    assert by_map["vali"]["mrr"] <= by_mrr["vali"]["mrr"]
 
 
 def test_parts_may_be_files_of_their_own_with_fewer_features(folder):

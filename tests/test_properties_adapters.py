@@ -15,7 +15,10 @@ from strategies import data_sets
 
 from ltr_objectives import LTRError, adapters
 
-pytestmark = pytest.mark.filterwarnings("ignore::ltr_objectives.errors.LTRWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ltr_objectives.errors.LTRWarning"),
+    pytest.mark.filterwarnings("ignore:.*Empty dataset at worker:UserWarning"),  # XGBoost, of no rows
+]
 objectives, metrics = st.sampled_from(OBJECTIVES), st.sampled_from(METRICS)
 
 
