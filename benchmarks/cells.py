@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -158,7 +159,7 @@ def outcome(cell: Cell, library: Library, training: Training) -> dict[str, Any]:
 def write_whole(path: Path, document: Any) -> None:
     """Write JSON so that the file is never seen half written."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
+    part = path.with_suffix(f".{os.getpid()}.part")
     part.write_text(json.dumps(document))
     part.replace(path)
 

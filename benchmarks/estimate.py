@@ -32,7 +32,8 @@ def announce(todo: Sequence[Cell], wanted: Sequence[Cell], out: Path, jobs: int,
     ahead = [cell for cell in todo if cell.objective != CONSTANT]
     if not ahead:
         return ""
-    done = recorded([cell for cell in wanted if cell not in set(todo)], out)
+    left = set(todo)
+    done = recorded([cell for cell in wanted if cell not in left], out)
     probes: dict[Any, Future[tuple[float, float]]] = {}
     for cell in sorted(ahead, key=lambda c: LIBRARIES[c.library].knows(c.objective)):  # ours first: they cost more
         place = cell.fold.data, cell.library

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from benchmarks.cells import CONSTANT
 from benchmarks.libraries import LIBRARIES
 from benchmarks.statistics import holm, paired_p
 
@@ -44,13 +43,12 @@ def by_query(frame: pd.DataFrame) -> Values:
         folds = sorted({(fold, seed) for fold, seed in zip(part["fold"], part["seed"], strict=True)})
         for (library, label), rows in part.groupby(["library", "label"], sort=False):
             by_fold = {(f, s): v for f, s, v in zip(rows["fold"], rows["seed"], rows["values"], strict=True)}
-            if len(by_fold) < len(folds) and label != CONSTANT:
+            if len(by_fold) < len(folds):
                 continue
             lists: dict[str, list[np.ndarray]] = {}
             for fold, seed in folds:
                 again = f"{fold} {seed}" if data.startswith("generated") else fold
-                lists.setdefault(again, []).append(by_fold.get((fold, seed), by_fold[next(iter(by_fold))])
-                                                   if label == CONSTANT else by_fold[fold, seed])  # fmt: skip
+                lists.setdefault(again, []).append(by_fold[fold, seed])
             found[data, library, label, metric] = np.concatenate([np.mean(v, axis=0) for v in lists.values()])
     sets = list(dict.fromkeys(key[0] for key in found))
     if len(sets) > 1:

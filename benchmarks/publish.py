@@ -18,13 +18,14 @@ BLOCK = re.compile(r"(<!-- table: ([\w/]+) -->\n).*?(<!-- end -->)", re.S)
 def block(name: str, results: Path) -> str:
     """The table called ``name``, and how it was made.
 
-    A study is a folder; ``quality`` are all of its tables, ``quality/verdict`` the first.
+    A study is a folder; ``quality`` are all of its tables, ``quality/verdict`` the first and what
+    explains it.
     """
     folder, _, part = name.partition("/")
     if (results / folder).is_dir():
         document = json.loads((results / folder / "study.json").read_text())
         paragraphs = (results / folder / "summary.md").read_text().strip().split("\n\n")
-        body = "\n\n".join(paragraphs[:2] if part else paragraphs)
+        body = "\n\n".join([*paragraphs[:2], paragraphs[4]] if part else paragraphs)
     else:
         document = json.loads((results / f"{name}.json").read_text())
         body = markdown(TABLES[name](document))

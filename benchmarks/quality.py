@@ -85,7 +85,8 @@ def quality(
         todo = [cell for cell in wanted if not cell.path(out).exists()]
         console.print(f"{len(wanted)} trainings, {len(wanted) - len(todo)} of them done before; {jobs} at a time")
         failed = train(todo, wanted, out, jobs, console)
-        results = [r for r in (cell.result(out) for cell in wanted) if r is not None]
+        found = ((cell, cell.result(out)) for cell in wanted)
+        results = [{**result, "fold": list(cell.fold)} for cell, result in found if result is not None]
         require(results, "nothing could be trained")
     except (LTRError, ImportError, OSError) as error:
         Console(stderr=True).print(Text("error: ", "bold red"), Text(str(error)), sep="")
@@ -124,7 +125,17 @@ def plan(
 
     for library in libraries:
         choice("libraries", library, tuple(LIBRARIES))
-    names = tuple(str(get_metric(m)) for m in metrics)
+    names = tuple(dict.fromkeys(str(get_metric(m)) for m in metrics))
+    if tuple(natives) not in (("usual",), ("none",)):
+        unknown = [n for n in natives if not any(kind.knows(n) for kind in LIBRARIES.values())]
+        require(not unknown, f"--natives: {', '.join(unknown)} is known to no library")
+    sources: dict[Any, str] = {}
+    for fold in folds:
+        one = fold.data, Path(fold.source).name, fold.seed
+        require(
+            sources.setdefault(one, fold.source) == fold.source,
+            f"{sources.get(one)} and {fold.source} have the same names; rename one, or their results are mixed up",
+        )
     require(libraries and names and folds and learning_rates, "name libraries, metrics, seeds and learning rates")
     planned = []
     for fold in folds:
@@ -141,7 +152,7 @@ def plan(
                         continue
                     cell = fold, library, objective, label, targets, replace(at, learning_rate=rate)
                     planned.append(TunedCell(*cell, tune) if tune else Cell(*cell))
-    return planned
+    return list(dict.fromkeys(planned))
 
 
 def train(todo: Sequence[Any], wanted: Sequence[Any], out: Path, jobs: int, console: Console) -> list[Any]:

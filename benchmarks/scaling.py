@@ -1,6 +1,5 @@
 """``python -m benchmarks scaling``: how time and memory of an iteration grow with rows, list length and threads."""
 
-import resource
 import sys
 from multiprocessing import get_context
 from pathlib import Path
@@ -29,6 +28,8 @@ def lists(queries: int, mean: float = 120.0) -> np.ndarray:
 
 def measure(objective: str, group: np.ndarray, threads: int, rounds: int) -> tuple[float, float]:
     """Least seconds of an iteration, and bytes a row by which the first raises the memory of the process."""
+    import resource  # not on Windows
+
     rng = np.random.default_rng(0)
     rows = int(group.sum())
     labels = rng.choice(len(MSLR_SHARES), rows, p=MSLR_SHARES).astype(np.float32)

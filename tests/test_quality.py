@@ -16,7 +16,7 @@ from ltr_objectives.datasets import make_ranking, make_ranking_fold
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from benchmarks import cells, pooled, statistics
+from benchmarks import cells, pooled, quality, statistics
 from benchmarks.__main__ import app
 from benchmarks.libraries import Budget
 
@@ -126,6 +126,19 @@ def test_the_learning_rate_is_chosen_on_vali_in_each_fold():
     ])  # fmt: skip
     assert frame["learning_rate"].tolist() == [0.3, 0.1]
     assert pooled.by_query(frame)["set", "lightgbm", "a", "map"].tolist() == [0.2, 0.3]
+
+
+def test_what_is_asked_for_twice_is_trained_once_and_what_nobody_knows_is_refused(tmp_path):
+    at = [cells.Fold("generated 4,3,3", "4,3,3", 0)]
+    budget = Budget(2, 0.1, 7, 2, 1e-3, 0.0, 1, 0)
+    once = quality.plan(at, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [0.1], budget)
+    twice = quality.plan(at * 2, ["lightgbm"], ["rmse", "rmse"], ["lambdarank"], ["map", "MAP"], [0.1], budget)
+    assert twice == once
+    with pytest.raises(LTRError, match="lambdarnak is known to no library"):
+        quality.plan(at, ["lightgbm"], ["rmse"], ["lambdarnak"], ["map"], [0.1], budget)
+    same = [cells.Fold("set", str(tmp_path / where / "set"), 0) for where in "ab"]
+    with pytest.raises(LTRError, match="have the same names"):
+        quality.plan(same, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [0.1], budget)
 
 
 def test_generated_data_may_name_their_own_seed():

@@ -39,7 +39,7 @@ def gap_table(table: pd.DataFrame) -> str:
 
 
 def gap_bars(table: pd.DataFrame, metric: str, out: Path) -> Path:
-    """Draw the gaps of one metric, with 95% intervals over folds and seeds where there are several."""
+    """Draw the gaps of one metric, with 1.96 standard errors over folds and seeds where there are several."""
     part = table[table["metric"] == metric]
-    title = f"{metric}: train less test, means and 95% intervals over folds and seeds"
+    title = f"{metric}: train less test, means and 1.96 standard errors over folds and seeds"
     return grouped(part, metric, title, out, "gaps", dict.fromkeys(part["data"], 0.0))

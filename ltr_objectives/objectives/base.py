@@ -49,7 +49,7 @@ class Objective(abc.ABC):
         iteration: int,
         n_threads: int | None,
     ) -> None:
-        """Write the gradient and Hessian of the loss into zeroed float64 arrays."""
+        """Write gradient and Hessian into zeroed arrays; ``iteration`` changes by round if :attr:`random` is true."""
 
     @abc.abstractmethod
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
