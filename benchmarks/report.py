@@ -42,6 +42,10 @@ def write(
         texts.append(_markdown(title, rows, metrics))
         console.print(_printed(title, rows, metrics))
     console.print(caption)
+    keys = zip(frame["data"], frame["library"], frame["label"], frame["metric"], strict=True)
+    if lost := dict.fromkeys(f"{key[1]} {key[2]}" for key in keys if key not in values):
+        caption += f" Left out, since a fold has no result: {', '.join(lost)}."
+        console.print(f"[red]left out, since a fold has no result:[/] {', '.join(lost)}")
     against = verdict(values)
     for line in sentences(against, alpha):
         console.print(line, markup=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -16,7 +17,7 @@ from ltr_objectives.datasets import make_ranking, make_ranking_fold
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from benchmarks import cells, pooled, quality, statistics
+from benchmarks import cells, pooled, quality, report, statistics
 from benchmarks.__main__ import app
 from benchmarks.libraries import Budget
 
@@ -221,6 +222,16 @@ def test_what_cannot_be_trained_is_named_and_the_rest_goes_on(tmp_path):
     assert "failed: catboost could not train StochasticRank:metric=XX" in " ".join(found.output.split())
     assert "1 trainings failed" in found.output
     assert "queryrmse" in (tmp_path / "out" / "summary.md").read_text()
+
+
+def test_what_has_no_result_in_a_fold_is_named(tmp_path):
+    chosen = ["--data", "generated:4,3,3", "--seeds", "0,1", "--libraries", "lightgbm", "--natives", "none"]
+    assert study(tmp_path / "out", *chosen, "--objectives", "rmse,queryrmse").exit_code == 0
+    results = [json.loads(path.read_text()) for path in (tmp_path / "out" / "cells").glob("*.json")]
+    kept = [r for r in results if (r["label"], r["fold"][2]) != ("rmse", 1)]
+    assert len(kept) == len(results) - 1
+    report.write(kept, tmp_path / "out", 0.05, Console(), plots=False)
+    assert "Left out, since a fold has no result: lightgbm rmse." in (tmp_path / "out" / "summary.md").read_text()
 
 
 def test_a_fold_without_vali_gives_up_a_fifth_of_its_train_queries(tmp_path):
