@@ -73,7 +73,7 @@ def test_the_reference_of_plrank_is_right():
 
 
 def test_published_tables_are_those_of_the_results():
-    if not publish.RESULTS.exists():
+    if not (publish.ROOT / "README.md").exists():
         pytest.skip("the tests run beside an unpacked wheel")
     named = set()
     for page in publish.PAGES:
