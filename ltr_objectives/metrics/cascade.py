@@ -105,7 +105,7 @@ class ERR(Metric):
     def beyond_limit(self) -> str:  # type: ignore[override]  # a class variable elsewhere
         if self.grades == "identity":
             return f"they are taken as probabilities; for grades pass {type(self).__name__}(grades='exp', max_label=4)"
-        return f"set max_label, as in {type(self).__name__}(max_label=5)"
+        return f"set max_label, as in {type(self).__name__}(max_label=...), to the largest there is"
 
     @property
     def label_limit(self) -> float | None:
