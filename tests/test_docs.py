@@ -11,10 +11,10 @@ import sys
 import textwrap
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from loading import load
 
 import ltr_objectives
 from ltr_objectives import adapters
@@ -55,15 +55,6 @@ class Page(HTMLParser):
             self.words.append(data)
 
 
-def load_hooks() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_hooks", DOCS / "hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def build(out: Path) -> dict[str, Page]:
     """The pages of a strict build, by their place in it."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]  # --quiet would not count
@@ -97,7 +88,7 @@ def check_pages(site: dict[str, Page]) -> None:
 
 def check_public_names(site: dict[str, Page]) -> None:
     reference = set().union(*(page.ids for name, page in site.items() if name.startswith(("api/", "objectives/"))))
-    names = load_hooks().public_names()
+    names = load(DOCS / "hooks.py").public_names()
     assert {f"ltr_objectives.{name}" for name in ltr_objectives.__all__} <= set(names)
     assert {f"ltr_objectives.adapters.{name}" for name in adapters.__all__} <= set(names)
     assert {"ltr_objectives.datasets.load_letor", "ltr_objectives.propensity.position_propensity"} <= set(names)
@@ -134,7 +125,7 @@ def check_markup(site: dict[str, Page]) -> None:
 def test_what_has_no_docstring_is_refused():
     bare = type("Bare", (), {"__doc__": None})
     with pytest.raises(ValueError, match=r"a\.Bare has no docstring"):
-        load_hooks().render("a.Bare", bare)
+        load(DOCS / "hooks.py").render("a.Bare", bare)
 
 
 @pytest.mark.parametrize("page", RUN)

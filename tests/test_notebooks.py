@@ -1,16 +1,15 @@
 """The notebooks run on small data without a warning, and are shipped with their outputs, tidy and readable."""
 
 import ast
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from loading import load
 
 from ltr_objectives.datasets import load_letor, make_ranking_fold
 
@@ -37,15 +36,6 @@ def code(notebook: Any) -> list[Any]:
 
 def outputs(notebook: Any) -> list[Any]:
     return [output for cell in code(notebook) for output in cell.outputs]
-
-
-def load_execute() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("execute_notebooks", FOLDER / "execute.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def smaller(name: str) -> Any:
@@ -77,7 +67,7 @@ def test_it_runs_on_small_data(name, monkeypatch):
     for package in ("nbclient", "ipykernel", "xgboost", "lightgbm", "catboost", "matplotlib", "pandas", "scipy"):
         pytest.importorskip(package)
     monkeypatch.delenv("LTR_DATA", raising=False)
-    done = load_execute().execute(smaller(name), timeout=300)
+    done = load(FOLDER / "execute.py").execute(smaller(name), timeout=300)
     assert all(output.get("name") != "stderr" for output in outputs(done))
     assert pictures(done) == pictures(NOTEBOOKS[name]) > 0
 
