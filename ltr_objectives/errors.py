@@ -39,10 +39,21 @@ def share(name: str, value: object) -> None:
     require(is_number(value) and 0 < value <= 1, f"{name}={value!r} must be above 0 and at most 1")
 
 
-def whole(name: str, value: object, least: int = 1, most: int = 2**64 - 1) -> None:
-    """Raise unless ``value`` is a whole number of at least ``least``."""
+def whole(name: str, value: object, least: int = 1, most: int = 2**63 - 1) -> None:
+    """Raise unless ``value`` is a whole number from ``least`` to ``most``."""
     good = is_number(value) and value == int(value) and least <= value <= most
-    require(good, f"{name}={value!r} must be a whole number of at least {least}")
+    limit = f" and at most {most:,}" if is_number(value) and value > most else ""
+    require(good, f"{name}={value!r} must be a whole number of at least {least}{limit}")
+
+
+def draws(name: str, value: object) -> None:
+    """Raise unless ``value`` is a number of draws a query that one call can finish."""
+    whole(name, value, most=1_000_000)
+
+
+def seed(value: object) -> None:
+    """Raise unless ``value`` is a seed: what 64 bits hold."""
+    whole("seed", value, 0, 2**64 - 1)
 
 
 def is_number(value: object) -> TypeGuard[float]:

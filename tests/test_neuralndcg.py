@@ -85,7 +85,7 @@ def test_documents_beyond_the_head_get_no_gradient(rng):
 
 def test_more_rounds_than_can_be_kept_are_refused():
     assert NeuralNDCG(rounds=1000).rounds == 1000
-    with pytest.raises(LTRError, match="rounds=1001 must be at most 1,000"):
+    with pytest.raises(LTRError, match="rounds=1001 must be a whole number of at least 0 and at most 1,000"):
         NeuralNDCG(rounds=1001)
 
 

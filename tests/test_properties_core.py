@@ -92,7 +92,7 @@ small = st.one_of(st.integers(-3, 40), st.floats(-3, 40), anything.filter(lambda
 CLASSES = list(dict.fromkeys(map(type, [*OBJECTIVES, *METRICS])))
 
 
-@given(st.data(), st.sampled_from(CLASSES), small)
+@given(st.data(), st.sampled_from(CLASSES), st.one_of(small, st.integers(20, 63).map(lambda bits: 2.0**bits)))
 def test_parameters(data, cls, value):
     names = [f.name for f in dataclasses.fields(cls) if f.init]
     try:

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import not_negative, positive, whole
+from ltr_objectives.errors import not_negative, positive, seed
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
@@ -65,7 +65,7 @@ class Langevin(Objective):
         not_negative("temperature", self.temperature)
         positive("learning_rate", self.learning_rate)
         not_negative("shrink", self.shrink)
-        whole("seed", self.seed, 0)
+        seed(self.seed)
         object.__setattr__(self, "objective", get_objective(self.objective))
 
     @property

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice, whole
+from ltr_objectives.errors import choice, seed
 from ltr_objectives.kernels.listmle import listmle, order_by_label
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.base import STEP_HESSIANS, Objective, shorten_steps
@@ -55,7 +55,7 @@ class ListMLE(Objective):
     def __post_init__(self) -> None:
         choice("ties", self.ties, TIES)
         choice("hessian", self.hessian, tuple(STEP_HESSIANS))
-        whole("seed", self.seed, 0)
+        seed(self.seed)
 
     @classmethod
     def examples(cls) -> tuple[Objective, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.errors import choice, positive, whole
+from ltr_objectives.errors import choice, draws, positive, seed, whole
 from ltr_objectives.kernels.counts import count_pairs
 from ltr_objectives.kernels.pairs import pair_gradients
 from ltr_objectives.kernels.rng import NOISES
@@ -47,7 +47,7 @@ class PairwiseObjective(Objective):
     def __post_init__(self) -> None:
         positive("sigma", self.sigma)
         positive("noise_scale", self.noise_scale)
-        whole("permutations", self.permutations)
+        draws("permutations", self.permutations)
         if self.truncation is not None:
             whole("truncation", self.truncation)
         if self.neighbors != "all":
@@ -56,7 +56,7 @@ class PairwiseObjective(Objective):
         choice("hessian", self.hessian, HESSIANS)
         for name in ("score_norm", "lambda_norm"):
             choice(name, getattr(self, name), (True, False))
-        whole("seed", self.seed, 0)
+        seed(self.seed)
 
     takes_clicks = True
 

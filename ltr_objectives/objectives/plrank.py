@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice, require, whole
+from ltr_objectives.errors import choice, draws, require, seed, whole
 from ltr_objectives.kernels.plackett_luce import VARIATES
 from ltr_objectives.kernels.plrank import EXACT, EXPOSURE, LIKELIHOOD, plrank
 from ltr_objectives.kernels.threads import run
@@ -41,7 +41,7 @@ class PLRank(Objective):
     k : int, optional
         Only the first k ranks count; None is all of them.
     samples : int
-        Rankings per query and iteration.
+        Rankings per query and iteration, from 1 to 1,000,000.
     gain : "exp", "linear" or table
         :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
     discount : "log2", "reciprocal" or table
@@ -87,8 +87,8 @@ class PLRank(Objective):
     def __post_init__(self) -> None:
         if self.k is not None:
             whole("k", self.k)
-        whole("samples", self.samples)
-        whole("seed", self.seed, 0)
+        draws("samples", self.samples)
+        seed(self.seed)
         choice("normalize", self.normalize, (True, False))
         choice("hessian", self.hessian, HESSIANS)
         choice("variates", self.variates, tuple(VARIATES))

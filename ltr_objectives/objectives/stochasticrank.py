@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice, not_negative, positive, whole
+from ltr_objectives.errors import choice, draws, not_negative, positive, seed
 from ltr_objectives.kernels.conditional import conditional_gradients
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.threads import run
@@ -41,7 +41,7 @@ class StochasticRank(Objective):
     mu : float
         Lowers relevant documents by :math:`\mu \sigma y`, so that tied scores count as badly ordered, not as random.
     samples : int
-        Noise vectors per iteration. CatBoost calls it num_estimations.
+        Noise vectors per iteration, from 1 to 1,000,000. CatBoost calls it num_estimations.
     sfa : float
         Scale-free step: the mean is taken from each query's gradient, and this times its part along the centred scores
         :math:`c`, so that trees do not spend themselves on the scale of the scores, on which no metric depends:
@@ -84,12 +84,12 @@ class StochasticRank(Objective):
     def __post_init__(self) -> None:
         positive("sigma", self.sigma)
         not_negative("mu", self.mu)
-        whole("samples", self.samples)
+        draws("samples", self.samples)
         not_negative("sfa", self.sfa)
         positive("nu", self.nu)
         choice("hessian", self.hessian, HESSIANS)
         choice("noise", self.noise, ("gaussian", None))
-        whole("seed", self.seed, 0)
+        seed(self.seed)
         object.__setattr__(self, "metric", get_metric(self.metric))
 
     @property

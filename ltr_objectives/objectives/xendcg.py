@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice, whole
+from ltr_objectives.errors import choice, seed
 from ltr_objectives.kernels.softmax import xendcg
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.metrics import gains
@@ -63,7 +63,7 @@ class XENDCG(Objective):
         choice("terms", self.terms, (1, 2, 3))
         choice("hessian", self.hessian, tuple(STEP_HESSIANS))
         choice("noise", self.noise, ("uniform", None))
-        whole("seed", self.seed, 0)
+        seed(self.seed)
 
     @classmethod
     def examples(cls) -> tuple[Objective, ...]:

@@ -41,7 +41,7 @@ class YetiLoss(PairwiseObjective):
     metric : str or Metric
         What to optimise; "ndcg@10" by default.
     permutations : int
-        Rankings per iteration.
+        Rankings per iteration, from 1 to 1,000,000.
     noise : "logistic", "gaussian", "gumbel" or None
         Distribution of the noise. CatBoost calls the logistic one Gumbel.
     noise_scale : float

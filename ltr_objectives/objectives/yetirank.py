@@ -30,7 +30,7 @@ class YetiRank(PairwiseObjective):
     decay : float
         :math:`b`, above 0 and at most 1.
     permutations : int
-        Rankings per iteration.
+        Rankings per iteration, from 1 to 1,000,000.
     noise : "logistic", "gaussian", "gumbel" or None
         Distribution of the noise. CatBoost calls the logistic one Gumbel.
     noise_scale : float
