@@ -85,12 +85,16 @@ def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 
 def gradients(
-    objective: Objective, queries: Queries, scores: Any, n_threads: int | None
+    objective: Objective,
+    queries: Queries,
+    scores: Any,
+    n_threads: int | None,
+    dtype: type[np.floating[Any]] = np.float64,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Float64 gradient and Hessian; the noise is selected by the scores themselves."""
+    """Gradient and Hessian; the noise is selected by the scores themselves."""
     s = queries.check_scores(to_numpy(scores).reshape(-1))
     iteration = content_stream(s) if objective.random else 0
-    grad, hess = objective.compute(queries, s, iteration=iteration, n_threads=n_threads)
+    grad, hess = objective.compute(queries, s, iteration=iteration, n_threads=n_threads, dtype=dtype)
     queries.once("warned", lambda: warn_if_useless(objective, queries, s, grad, n_threads))
     return grad, hess
 
@@ -98,15 +102,8 @@ def gradients(
 def gradients_float32(
     objective: Objective, queries: Queries, scores: Any, n_threads: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As :func:`gradients`, in the type that XGBoost and LightGBM store; both go wrong silently on infinity."""
-    wide = gradients(objective, queries, scores, n_threads)
-    with np.errstate(over="ignore", invalid="ignore"):
-        grad, hess = (x.astype(np.float32) for x in wide)
-        finite = np.isfinite(grad.sum(dtype=np.float64)) and np.isfinite(hess.sum(dtype=np.float64))
-    require(
-        finite,
-        "gradients are beyond the range of float32: scale the labels or gains down, or normalise the metric",
-    )
+    """As :func:`gradients`, in the type that XGBoost and LightGBM store."""
+    grad, hess = gradients(objective, queries, scores, n_threads, np.float32)
     require(
         hess.min() >= 0,
         f"{objective.name} has negative second derivatives, from which this library learns nothing or diverges: choose "

@@ -155,6 +155,7 @@ class Queries:
         self.propensity = None if propensity is None else self._propensities(propensity)
         self.position = None if position is None else self._positions(position)
         self._computed: dict[Hashable, Any] = {}
+        self._zeros: list[tuple[np.ndarray, np.ndarray]] = []
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -202,12 +203,37 @@ class Queries:
             return None
         return np.add.reduceat(self.weight_by_row, self.ptr[:-1]) / np.diff(self.ptr)
 
+    @property
+    def by_label(self) -> np.ndarray:
+        """The rows of each query, counted from its first, in stable descending order of label; int32."""
+        return self.once("by label", self._by_label)
+
+    def _by_label(self) -> np.ndarray:
+        from ltr_objectives.kernels.sorting import order_by_label
+        from ltr_objectives.kernels.threads import run
+
+        out = np.empty(self.rows, np.int32)
+        run(order_by_label, self.ptr, (self.ptr, self.labels, out))
+        return out
+
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
         """``compute()``, kept under ``key`` for as long as this object lives."""
         if key not in self._computed:
             self._computed[key] = compute()
         value: T = self._computed[key]
         return value
+
+    def borrow_zeros(self) -> tuple[np.ndarray, np.ndarray]:
+        """Two arrays of zeros, of shape (rows,): those that were returned, since new memory costs half a gradient."""
+        try:
+            return self._zeros.pop()
+        except IndexError:
+            return np.zeros(self.rows), np.zeros(self.rows)
+
+    def return_zeros(self, grad: np.ndarray, hess: np.ndarray) -> None:
+        """Give back what was borrowed, all zeros again; after an error nothing is."""
+        if not self._zeros:
+            self._zeros.append((grad, hess))
 
     def check_scores(self, scores: ArrayLike) -> np.ndarray:
         """Scores as a contiguous float64 array, or a clear error."""

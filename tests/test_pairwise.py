@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ltr_objectives import LambdaMART, LTRError, YetiLoss, YetiRank, registry
+from ltr_objectives import LambdaMART, LTRError, Queries, YetiLoss, YetiRank, registry
 from ltr_objectives.kernels.rng import NOISES, add_noise, content_stream, stream, uniform
 
 
@@ -172,3 +172,29 @@ def test_gradient_is_a_derivative_where_the_ranking_stays(rng):
         down[i] -= step
         assert grad[i] == pytest.approx((loss(up) - loss(down)) / (2 * step), rel=1e-6)
         assert hess[i] == pytest.approx((loss(up) - 2 * loss(scores) + loss(down)) / step**2, rel=1e-5)
+
+
+@pytest.mark.parametrize("truncation", [None, 4])
+def test_gains_may_fall_where_labels_rise(rng, truncation):
+    class Upside(LambdaMART):
+        def terms(self, queries):
+            return super().terms(Queries(3 - queries.labels, np.diff(queries.ptr)))
+
+    labels, scores = rng.integers(0, 4, 30), rng.normal(size=30)
+    found = Upside("dcg", truncation=truncation).gradient_hessian(scores, labels, [30])
+    expected = LambdaMART("dcg", truncation=truncation).reference(scores, 3 - labels)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
+
+
+def test_what_fails_half_way_leaves_nothing_behind(rng):
+    @dataclasses.dataclass(frozen=True)
+    class Fails(LambdaMART):
+        def fill(self, queries, scores, grad, hess, **how):
+            super().fill(queries, scores, grad, hess, **how)
+            raise RuntimeError
+
+    queries, scores = Queries(rng.integers(0, 4, 30), [10, 20]), rng.normal(size=30)
+    first = LambdaMART().compute(queries, scores)
+    with pytest.raises(RuntimeError):
+        Fails().compute(queries, scores)
+    np.testing.assert_array_equal(LambdaMART().compute(queries, scores), first)

@@ -11,21 +11,9 @@ import math
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels.finish import shorten_steps
 from ltr_objectives.kernels.rng import stream, uniform
-from ltr_objectives.kernels.sorting import all_equal, descending_order, scratch
-
-
-@kernel
-def order_by_label(first, last, ptr, labels, order):
-    """Write each query's places in the order of descending labels."""
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, ptr[q + 1] - ptr[q])
-    key, places, key2, order2 = scratch(longest)
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        descending_order(labels[a:b], key, places, key2, order2)
-        order[a:b] = places[: b - a]
+from ltr_objectives.kernels.sorting import all_equal
 
 
 @kernel
@@ -82,7 +70,7 @@ def _derivatives(s, end, unit, S, order, grad, hess):
 
 
 @kernel
-def listmle(first, last, ptr, scores, labels, orders, random, seed, iteration, grad, hess):
+def listmle(first, last, ptr, scores, labels, orders, random, bounded, seed, iteration, grad, hess):
     """Gradient and Hessian of the negative log-likelihood of the ranking by label."""
     longest = 0
     for q in range(first, last):
@@ -111,3 +99,5 @@ def listmle(first, last, ptr, scores, labels, orders, random, seed, iteration, g
             s[i] = scores[a + order[i]]
         _masses(s[:n], end, unit, S)
         _derivatives(s[:n], end, unit, S, order, grad[a:b], hess[a:b])
+        if bounded:
+            shorten_steps(grad[a:b], hess[a:b])

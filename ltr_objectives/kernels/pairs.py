@@ -21,12 +21,12 @@ import math
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel, vector_kernel
-from ltr_objectives.kernels.rng import LOGISTIC, add_noise, stream, times_logistic
-from ltr_objectives.kernels.sorting import head_order, scratch
+from ltr_objectives.kernels.rankings import prepare, ranking
+from ltr_objectives.kernels.rng import stream
+from ltr_objectives.kernels.sorting import scratch
 from ltr_objectives.kernels.swaps import restart, swap_terms
 
 NEAR = 8  # up to so many neighbours the inner loop runs over d, else over e
-WIDEST = 600.0  # exp(-600) is far from underflow, and so is the sum of two such
 
 
 @vector_kernel
@@ -218,38 +218,21 @@ def pair_gradients(first, last, ptr, scores, propensity, kind, gain, w, scale, c
         if n < 2 or scale[q] == 0.0:
             continue
         x, y = scores[a:b], gain[a:b]
-        top, bottom = x[0], x[0]
-        for i in range(n):
-            top, bottom = max(top, x[i]), min(bottom, x[i])
-        wide = not sigma * (top - bottom) < WIDEST
-        for i in range(n):
-            exp_[i] = 0.0 if wide else math.exp(sigma * (x[i] - top))
-        logistic = noise == LOGISTIC and top - bottom < WIDEST * noise_scale
-        if logistic:
-            for i in range(n):
-                odds[i] = math.exp((x[i] - top) / noise_scale)
+        narrow, logistic, differ = prepare(x, sigma, noise, noise_scale, exp_, odds)
         stream_key = stream(seed, iteration, np.uint64(q))
-        counter = np.uint64(0)
         total = 0.0
         ordered = min(n, head)
         m = n if neighbors >= n else ordered
-        for _ in range(permutations):
-            if noise == 0:
-                head_order(x, ordered, key, order, key2, order2)
-            else:
-                if logistic:
-                    times_logistic(odds[:n], stream_key, counter, noisy)
-                else:
-                    add_noise(x, noise, noise_scale, stream_key, counter, noisy[:n])
-                counter += np.uint64(2 * n)
-                head_order(noisy[:n], ordered, key, order, key2, order2)
+        for r in range(permutations):
+            ranking(x, ordered, noise, noise_scale, odds, logistic, stream_key, np.uint64(r) * np.uint64(2 * n),
+                    noisy, key, order, key2, order2)  # fmt: skip
             for d in range(m):
                 i = order[d]
                 g[d], s[d], E[d] = y[i], x[i], exp_[i]
                 if divided:
                     theta[d] = propensity[a + i]
             lam[:m], low[:m], hes[:m], hes_low[:m] = 0.0, 0.0, 0.0, 0.0
-            total += _list(m, rows, neighbors, cap, kind, w, scale[q], sigma, wide, score_norm and top > bottom,
+            total += _list(m, rows, neighbors, cap, kind, w, scale[q], sigma, not narrow, score_norm and differ,
                            divided, g, s, E, theta, U, A, V, W, divisor, lam, low, hes, hes_low)  # fmt: skip
             for d in range(m):
                 grad[a + order[d]] += lam[d] + low[d]

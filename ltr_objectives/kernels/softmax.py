@@ -1,25 +1,57 @@
 """Softmax of one list, and the objectives that compare it with a target distribution."""
 
-import math
-
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels.exponential import exponentials
+from ltr_objectives.kernels.finish import shorten_steps
 from ltr_objectives.kernels.rng import stream, uniform
-from ltr_objectives.kernels.sorting import all_equal
+
+
+@vector_kernel
+def _total(x):
+    total = 0.0
+    for v in x:
+        total += v
+    return total
+
+
+@kernel
+def _total_without(x, best):
+    """The sum of all but one, which may be far larger than the rest and so is never taken off."""
+    kept, x[best] = x[best], 0.0
+    rest = _total(x)
+    x[best] = kept
+    return rest
+
+
+@kernel
+def _place_of_largest(x):
+    """The first place of the largest; four at a time, since each comparison waits for the last of its chain."""
+    m0, m1, m2, m3 = x[0], x[0], x[0], x[0]
+    whole = len(x) // 4 * 4
+    for i in range(0, whole, 4):
+        m0 = x[i] if x[i] > m0 else m0
+        m1 = x[i + 1] if x[i + 1] > m1 else m1
+        m2 = x[i + 2] if x[i + 2] > m2 else m2
+        m3 = x[i + 3] if x[i + 3] > m3 else m3
+    for i in range(whole, len(x)):
+        m0 = x[i] if x[i] > m0 else m0
+    top = max(max(m0, m1), max(m2, m3))
+    best = 0
+    while x[best] != top:
+        best += 1
+    return best
 
 
 @kernel
 def softmax(s, out):
     """Write ``exp(s) / sum(exp(s))``; return the place of the largest and the sum of all the others."""
-    best = 0
+    best = _place_of_largest(s)
     for i in range(len(s)):
-        if s[i] > s[best]:
-            best = i
-    rest = 0.0
-    for i in range(len(s)):
-        out[i] = math.exp(s[i] - s[best])
-        rest += out[i] if i != best else 0.0
+        out[i] = s[i] - s[best]
+    exponentials(out, out)
+    rest = _total_without(out, best)
     total = 1.0 + rest
     for i in range(len(s)):
         out[i] /= total
@@ -34,7 +66,7 @@ def label_softmax(first, last, ptr, labels, out):
 
 
 @kernel
-def listnet(first, last, ptr, scores, target, grad, hess):
+def listnet(first, last, ptr, scores, target, bounded, grad, hess):
     """Cross-entropy between ``target``, which adds up to 1 or is all 0, and the softmax of the scores."""
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
@@ -44,53 +76,55 @@ def listnet(first, last, ptr, scores, target, grad, hess):
         for i in range(a, b):
             hess[i] = grad[i] * (1.0 - grad[i])
             grad[i] -= target[i]
+        if bounded:
+            shorten_steps(grad[a:b], hess[a:b])
 
 
 @kernel
-def _sum_without(x, best, out):
-    """Write the sum of all other ``x``; that of ``best``, which may be far larger than the rest, is never taken off."""
-    rest = 0.0
-    for i in range(len(x)):
-        rest += x[i] if i != best else 0.0
-    for i in range(len(x)):
-        out[i] = rest if i == best else (rest - x[i]) + x[best]
+def xendcg(first, last, ptr, scores, power, largest, given, noise, terms, bounded, seed, iteration, grad, hess):
+    """XE-NDCG; ``given`` holds the u of each row, or nothing.
 
-
-@kernel
-def xendcg(first, last, ptr, scores, labels, power, given, noise, terms, seed, iteration, grad, hess):
-    """XE-NDCG; ``given`` holds the u of each row, or nothing."""
+    ``power`` is divided by the query's ``largest``, which is 0 where nothing can be learned.
+    """
     longest = 0
     for q in range(first, last):
         longest = max(longest, ptr[q + 1] - ptr[q])
-    rho, part, others = np.empty(longest), np.empty(longest), np.empty(longest)
+    rho_, miss_, part_ = np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if all_equal(labels[a:b]):
+        if largest[q] == 0.0:
             continue
-        best, rest = softmax(scores[a:b], rho[:n])
-        key = stream(seed, iteration, np.uint64(q))
-        largest, total = 0.0, 0.0
+        rho, miss, part, g, h, y = rho_[:n], miss_[:n], part_[:n], grad[a:b], hess[a:b], power[a:b]
+        best, rest = softmax(scores[a:b], rho)
+        unit = 1.0 / largest[q]
+        if len(given) > 0:
+            for i in range(n):
+                part[i] = y[i] - given[a + i] * unit
+        elif noise:
+            key = stream(seed, iteration, np.uint64(q))
+            for i in range(n):
+                part[i] = y[i] - uniform(key, np.uint64(i)) * unit
+        else:
+            for i in range(n):
+                part[i] = y[i] - 0.5 * unit
+        total = _total(part)
         for i in range(n):
-            largest = max(largest, power[a + i])
-        for i in range(n):
-            u = 0.5
-            if len(given) > 0:
-                u = given[a + i]
-            elif noise:
-                u = uniform(key, np.uint64(i))
-            part[i] = (power[a + i] - u) / largest
-            total += part[i]
+            miss[i] = 1.0 - rho[i]
+        miss[best] = rest
         for i in range(n):
             part[i] = rho[i] - part[i] / total
-            grad[a + i] = part[i]
-            miss = rest if i == best else 1.0 - rho[i]
-            hess[a + i] = rho[i] * miss
+            g[i] = part[i]
+            h[i] = rho[i] * miss[i]
         for _ in range(1, terms):
             for i in range(n):
-                miss = rest if i == best else 1.0 - rho[i]
-                part[i] = part[i] / miss if miss > 0.0 else 0.0
-            _sum_without(part[:n], best, others)
+                part[i] = part[i] / miss[i] if miss[i] > 0.0 else 0.0
+            others = _total_without(part, best)
+            first_part = part[best]
             for i in range(n):
-                part[i] = rho[i] * others[i]
-                grad[a + i] += part[i]
+                part[i] = rho[i] * ((others - part[i]) + first_part)
+                g[i] += part[i]
+            g[best] += rho[best] * others - part[best]
+            part[best] = rho[best] * others
+        if bounded:
+            shorten_steps(g, h)

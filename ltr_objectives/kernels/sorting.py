@@ -149,6 +149,20 @@ def scratch(n):
 
 
 @kernel
+def order_by_label(first, last, ptr, labels, out):
+    """Write the documents of each query, counted from its first row, in stable descending order of label."""
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, ptr[q + 1] - ptr[q])
+    key, order, key2, order2 = scratch(longest)
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        descending_order(labels[a:b], key, order, key2, order2)
+        for d in range(b - a):
+            out[a + d] = order[d]
+
+
+@kernel
 def all_finite(x):
     bad = 0
     for v in x:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, choice, require
+from ltr_objectives.objectives.finished import finished_arrays
 from ltr_objectives.queries import Queries
 
 if TYPE_CHECKING:
@@ -157,24 +158,25 @@ class Objective(abc.ABC):
         return None
 
     def compute(
-        self, queries: Queries, scores: ArrayLike, *, iteration: int = 0, n_threads: int | None = None
+        self,
+        queries: Queries,
+        scores: ArrayLike,
+        *,
+        iteration: int = 0,
+        n_threads: int | None = None,
+        dtype: type[np.floating[Any]] = np.float64,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As :meth:`gradient_hessian`, on a data set already validated."""
+        """As :meth:`gradient_hessian`, on a data set already validated; ``dtype`` is that of the result."""
         require(
             (queries.propensity is None and queries.position is None) or self.takes_clicks,
             f"{self.name} corrects no position bias; leave propensity and position out, or use LambdaMART or YetiLoss",
         )
         s = queries.check_scores(scores)
-        grad, hess = np.zeros(queries.rows), np.zeros(queries.rows)
+        grad, hess = queries.borrow_zeros()
         self.fill(queries, s, grad, hess, iteration=iteration & 0xFFFFFFFFFFFFFFFF, n_threads=n_threads)
-        weight = self.row_weight(queries)
-        if weight is not None:
-            grad *= weight
-            hess *= weight
-        with np.errstate(over="ignore", invalid="ignore"):
-            finite = np.isfinite(grad.sum()) and np.isfinite(hess.sum())
-        require(finite, "gradients are beyond the range of float64: scale scores, labels or gains down")
-        return grad, hess
+        finished = finished_arrays(queries, grad, hess, self.row_weight(queries), dtype, n_threads)
+        queries.return_zeros(grad, hess)
+        return finished
 
     def __call__(self, *_: object, **__: object) -> None:
         """Libraries take the adapters, not the objective itself; this says so."""
@@ -281,7 +283,7 @@ STEP_HESSIANS = {"bounded": "bound", "exact": "exact"}  # and their hessian_kind
 
 
 def shorten_steps(hessian: str, grad: np.ndarray, hess: np.ndarray) -> np.ndarray:
-    """With "bounded", Hessians raised in place to the absolute gradient, so that no Newton step is longer than 1."""
+    """With "bounded", Hessians raised in place as :func:`ltr_objectives.kernels.finish.shorten_steps` does."""
     if hessian == "bounded":
         np.maximum(hess, np.abs(grad), out=hess)
     return hess

@@ -1,7 +1,7 @@
 r"""Langevin noise and shrinkage around any objective, for libraries that have neither."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import not_negative, positive, seed
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.finished import finished_arrays
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_objective
 
@@ -117,7 +118,13 @@ class Langevin(Objective):
         self.inner.fill(queries, scores, grad, hess, iteration=iteration, n_threads=n_threads)
 
     def compute(
-        self, queries: Queries, scores: ArrayLike, *, iteration: int = 0, n_threads: int | None = None
+        self,
+        queries: Queries,
+        scores: ArrayLike,
+        *,
+        iteration: int = 0,
+        n_threads: int | None = None,
+        dtype: type[np.floating[Any]] = np.float64,
     ) -> tuple[np.ndarray, np.ndarray]:
         s = queries.check_scores(scores)
         grad, hess = super().compute(queries, s, iteration=iteration, n_threads=n_threads)
@@ -127,7 +134,7 @@ class Langevin(Objective):
             key = np.uint64(stream(np.uint64(self.seed), np.uint64(iteration & 0xFFFFFFFFFFFFFFFF), OWN_STREAM))
             scale = float(np.sqrt(2.0 * self.temperature / self.learning_rate))
             add_noise(grad.copy(), NOISES["gaussian"], scale, key, np.uint64(0), grad)
-        return grad, hess
+        return finished_arrays(queries, grad, hess, None, dtype, n_threads)
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad, hess = self.inner.reference(scores, labels)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.errors import choice, seed
-from ltr_objectives.kernels.listmle import listmle, order_by_label
+from ltr_objectives.kernels.listmle import listmle
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.base import STEP_HESSIANS, Objective, shorten_steps
 from ltr_objectives.objectives.reference import complex_step
@@ -90,20 +90,13 @@ class ListMLE(Objective):
         iteration: int,
         n_threads: int | None,
     ) -> None:
-        orders = queries.once("order by label", lambda: self._orders(queries))
         run(
             listmle,
             queries.ptr,
-            (queries.ptr, scores, queries.labels, orders, self.random, np.uint64(self.seed), np.uint64(iteration),
-             grad, hess),
+            (queries.ptr, scores, queries.labels, queries.by_label, self.random, self.hessian == "bounded",
+             np.uint64(self.seed), np.uint64(iteration), grad, hess),
             n_threads,
         )  # fmt: skip
-        shorten_steps(self.hessian, grad, hess)
-
-    def _orders(self, queries: Queries) -> np.ndarray:
-        orders = np.empty(queries.rows, np.int64)
-        run(order_by_label, queries.ptr, (queries.ptr, queries.labels, orders))
-        return orders
 
     @staticmethod
     def _places(labels: np.ndarray) -> list[np.ndarray]:

@@ -95,8 +95,7 @@ class ListNet(Objective):
         n_threads: int | None,
     ) -> None:
         target = queries.once(("listnet", self.target), lambda: self._target(queries))
-        run(listnet, queries.ptr, (queries.ptr, scores, target, grad, hess), n_threads)
-        shorten_steps(self.hessian, grad, hess)
+        run(listnet, queries.ptr, (queries.ptr, scores, target, self.hessian == "bounded", grad, hess), n_threads)
 
     def _reference_target(self, labels: np.ndarray) -> np.ndarray:
         if self.target == "softmax":

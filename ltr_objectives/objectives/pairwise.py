@@ -8,9 +8,10 @@ import numpy as np
 
 from ltr_objectives.errors import choice, draws, positive, seed, whole
 from ltr_objectives.kernels.counts import count_pairs
+from ltr_objectives.kernels.graded import graded_gradients
 from ltr_objectives.kernels.pairs import pair_gradients
 from ltr_objectives.kernels.rng import NOISES
-from ltr_objectives.kernels.swaps import HEAD
+from ltr_objectives.kernels.swaps import HEAD, LINEAR
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.metrics.base import Metric, Terms
 from ltr_objectives.objectives.base import Objective
@@ -93,16 +94,25 @@ class PairwiseObjective(Objective):
         head = rows + beyond if rows == terms.ranks and kind <= HEAD else MANY  # beyond, all documents weigh the same
         if queries.position is not None:
             scores = scores + np.log(examination(queries, scores, self.sigma))[queries.position] / self.sigma
-        noisy, propensity = self.noise is not None, queries.propensity
-        run(
-            pair_gradients,
-            queries.ptr,
-            (queries.ptr, scores, NOTHING if propensity is None else propensity, kind, gain, discount, scale,
-             float(cap), float(self.sigma), rows, head, neighbors, bool(self.score_norm), bool(self.lambda_norm),
-             int(self.permutations) if noisy else 1, NOISES[self.noise], float(self.noise_scale),
-             np.uint64(self.seed), np.uint64(iteration), grad, hess),
-            n_threads,
-        )  # fmt: skip
+        permutations, noise = int(self.permutations) if self.noise else 1, NOISES[self.noise]
+        drawn = (permutations, noise, float(self.noise_scale), np.uint64(self.seed), np.uint64(iteration), grad, hess)
+        propensity = NOTHING if queries.propensity is None else queries.propensity
+        if kind == LINEAR and cap == np.inf and neighbors == MANY and not self.score_norm and not len(propensity):
+            weights: tuple[Any, ...] = (
+                queries.by_label,
+                gain,
+                discount,
+                scale,
+                float(self.sigma),
+                rows,
+                head,
+                bool(self.lambda_norm),
+            )
+            run(graded_gradients, queries.ptr, (queries.ptr, scores, *weights, *drawn), n_threads)
+        else:
+            weights = (propensity, kind, gain, discount, scale, float(cap), float(self.sigma), rows, head, neighbors,
+                       bool(self.score_norm), bool(self.lambda_norm))  # fmt: skip
+            run(pair_gradients, queries.ptr, (queries.ptr, scores, *weights, *drawn), n_threads)
         if self.hessian == "double":
             hess *= 2.0
         elif self.hessian == "ones":

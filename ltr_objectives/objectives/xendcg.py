@@ -104,19 +104,22 @@ class XENDCG(Objective):
         given: np.ndarray | None = None,
     ) -> None:
         """As in every objective; ``given`` is for tests: the u of each row."""
-        power = queries.once("xendcg", lambda: self._power(queries))
+        power, largest = queries.once("xendcg", lambda: self._power(queries))
         run(
             xendcg,
             queries.ptr,
-            (queries.ptr, scores, queries.labels, power, np.empty(0) if given is None else given, self.random,
-             int(self.terms), np.uint64(self.seed), np.uint64(iteration), grad, hess),
+            (queries.ptr, scores, power, largest, np.empty(0) if given is None else given, self.random,
+             int(self.terms), self.hessian == "bounded", np.uint64(self.seed), np.uint64(iteration), grad, hess),
             n_threads,
         )  # fmt: skip
-        shorten_steps(self.hessian, grad, hess)
 
-    def _power(self, queries: Queries) -> np.ndarray:
+    def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG().check_labels(queries.labels)
-        return np.exp2(queries.labels)
+        power = np.exp2(queries.labels)
+        start = queries.ptr[:-1]
+        largest = np.maximum.reduceat(power, start)
+        differ = largest > np.minimum.reduceat(power, start)
+        return power / np.repeat(largest, np.diff(queries.ptr)), np.where(differ, largest, 0.0)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         if self.terms > 1:
