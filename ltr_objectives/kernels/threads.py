@@ -8,6 +8,7 @@ our own, instead of numba's, survive ``fork``, may be entered from several Pytho
 import itertools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -76,24 +77,32 @@ def run(kernel: Callable[..., Any], ptr: np.ndarray, arguments: tuple[Any, ...],
         kernel(0, len(ptr) - 1, *arguments)
         return
     bounds = chunk_bounds(ptr, threads * CHUNKS_PER_THREAD)
-    pool = _pool(threads)
-    futures: list[Future[Any]] = []
+    chunks = deque((int(a), int(b)) for a, b in itertools.pairwise(bounds))
+
+    def work() -> None:
+        while True:
+            try:
+                a, b = chunks.popleft()
+            except IndexError:
+                return
+            kernel(a, b, *arguments)
+
+    others = [_submit(_pool(threads - 1), work) for _ in range(threads - 1)]
     try:
-        for a, b in itertools.pairwise(bounds):
-            futures.append(_submit(pool, kernel, int(a), int(b), *arguments))
-        for future in futures:
-            future.result()
+        work()
+        for other in others:
+            if not other.cancel():  # it began, and did not find the pool busy with other callers until now
+                other.result()
     except BaseException:  # an interrupt too: nobody may write into the arrays once the caller is gone
-        for future in futures:
-            future.cancel()
-        wait(futures)
+        chunks.clear()
+        wait(others)
         raise
 
 
-def _submit(pool: ThreadPoolExecutor, kernel: Callable[..., Any], *arguments: Any) -> "Future[Any]":
+def _submit(pool: ThreadPoolExecutor, work: Callable[[], None]) -> "Future[Any]":
     try:
-        return pool.submit(kernel, *arguments)
+        return pool.submit(work)
     except RuntimeError:  # the main thread has ended, and with it every pool, but this thread still trains
         done: Future[Any] = Future()
-        done.set_result(kernel(*arguments))
+        done.set_result(None)
         return done

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.sorting import descending_order, head_order, scratch, sort_descending
+from ltr_objectives.kernels.sorting import descending_order, head, scratch, sort_descending
 
 AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
 
@@ -108,7 +108,7 @@ def metric_values(first, last, ptr, scores, kind, gain, w, scale, offset, ties, 
         if scale[q] == 0.0:
             out[q] = offset[q]
             continue
-        n = head_order(scores[a:b], min(ranks, n), key, order, key2, order2)
+        n = head(scores[a:b], min(ranks, n), key, order, key2, order2)
         for d in range(n):
             g[d] = gain[a + order[d]]
         if ties >= 2:
