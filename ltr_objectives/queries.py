@@ -216,6 +216,15 @@ class Queries:
         run(order_by_label, self.ptr, (self.ptr, self.labels, out))
         return out
 
+    def best_sums(self, values: np.ndarray, discount: np.ndarray) -> np.ndarray:
+        """The largest possible ``sum_d discount[d] values[order[d]]`` of each query, over all orders."""
+        start = np.repeat(self.ptr[:-1], np.diff(self.ptr))
+        best = values[start + self.by_label]
+        if (np.diff(best)[np.diff(start) == 0] > 0).any():  # values that fall where labels rise
+            best = values[np.lexsort((-values, start))]
+        best *= discount[np.arange(self.rows) - start]
+        return np.add.reduceat(best, self.ptr[:-1])
+
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
         """``compute()``, kept under ``key`` for as long as this object lives."""
         if key not in self._computed:

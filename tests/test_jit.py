@@ -47,7 +47,7 @@ def test_a_changed_helper_is_compiled_anew(tmp_path):
     assert int(first[2]) == 0
     assert int(second[2]) > 0
     helper = package / "kernels" / "sorting.py"  # of the kernel in values.py
-    helper.write_text(helper.read_text().replace("key[i] = s[i]", "key[i] = -s[i]"))
+    helper.write_text(helper.read_text().replace("earlier[j] >= v", "earlier[j] < v"))
     changed = run_copy(tmp_path)
     assert int(changed[2]) == 0
     assert (float(first[0]), float(changed[0])) == (1.0, pytest.approx(1 / 3))

@@ -80,3 +80,13 @@ def test_what_is_no_array_is_refused():
     for ragged in ({"group": [[1], 2]}, {"qid": [1, 1, [2]]}, {"weight": [1.0, [2.0], 1.0]}):
         with pytest.raises(LTRError, match=r"array|numbers"):
             Queries([0, 1, 0], **({"group": [2, 1]} if "weight" in ragged else {}), **ragged)
+
+
+def test_best_sums_are_those_of_the_best_order(rng):
+    group = rng.integers(1, 9, 50)
+    queries = Queries(rng.integers(0, 4, group.sum()), group)
+    discount = 1 / np.log2(np.arange(2, queries.longest + 2))
+    for values in (queries.labels, 3 - queries.labels, rng.normal(size=queries.rows)):
+        lists = np.split(values, queries.ptr[1:-1])
+        expected = [np.sort(x)[::-1] @ discount[: len(x)] for x in lists]
+        np.testing.assert_allclose(queries.best_sums(values, discount), expected, rtol=1e-12)

@@ -42,7 +42,7 @@ def test_strided_scores(rng):
 def test_head(kind, n, top, rng):
     s = LISTS[kind](rng, n)
     key, order, key2, order2 = scratch(n)
-    count = head_order(s, min(top, n), key, order, key2, order2)
+    count = head_order(s, min(top, n), True, key, order, key2, order2)
     expected = np.argsort(-s, kind="stable")
     last = s[expected[min(top, n) - 1]]
     assert count >= (s >= last).sum()

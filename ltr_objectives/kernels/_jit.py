@@ -56,7 +56,12 @@ CACHE = cache_folder()
 
 def _compile(fastmath: set[str] | bool) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
-        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+        options: dict[str, Any] = {
+            "nogil": True,
+            "error_model": "numpy",
+            "fastmath": fastmath,
+            "no_cfunc_wrapper": True,
+        }
         if CACHE is None:
             return numba.njit(**options)(function)
         before = config.CACHE_DIR

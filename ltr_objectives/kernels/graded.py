@@ -16,7 +16,7 @@ import numpy as np
 from ltr_objectives.kernels._jit import kernel, vector_kernel
 from ltr_objectives.kernels.rankings import prepare, ranking
 from ltr_objectives.kernels.rng import stream
-from ltr_objectives.kernels.sorting import descending_order, scratch
+from ltr_objectives.kernels.sorting import scratch, sort_descending
 
 
 @vector_kernel
@@ -101,15 +101,16 @@ def _list(first_ranks, narrow, sigma, g, s, E, w, beyond, lam, hes):
 
 
 @kernel
-def _gain_order(by_label, gain, key, order, key2, order2, by_gain):
+def _gain_order(by_label, gain, key, key2, order2, by_gain):
     """Copy the order by label where gains descend in it; find their own where a gain table does not grow."""
     ascents = 0
     for p in range(len(gain)):
         by_gain[p] = by_label[p]
         ascents += p > 0 and gain[by_label[p]] > gain[by_label[p - 1]]
     if ascents > 0:
-        descending_order(gain, key, order, key2, order2)
-        by_gain[: len(gain)] = order[: len(gain)]
+        for p in range(len(gain)):
+            key[p] = gain[by_gain[p]]
+        sort_descending(key, by_gain, key2, order2, len(gain))
 
 
 @kernel
@@ -131,7 +132,7 @@ def graded_gradients(first, last, ptr, scores, by_label, gain, w, scale, sigma, 
             continue
         x = scores[a:b]
         narrow, logistic, _ = prepare(x, sigma, noise, noise_scale, exp_, odds)
-        _gain_order(by_label[a:b], gain[a:b], key, order, key2, order2, by_gain)
+        _gain_order(by_label[a:b], gain[a:b], key, key2, order2, by_gain)
         for p in range(n):
             i = by_gain[p]
             place[i] = p

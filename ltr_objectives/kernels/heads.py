@@ -17,7 +17,8 @@ def head(scores, labels, most, key, order, key2, order2, chosen):
     n = len(scores)
     descending_order(scores, key, order, key2, order2)
     if n <= most:
-        chosen[:n] = order[:n]
+        for d in range(n):
+            chosen[d] = order[d]
         return n
     first = most - most // 2
     rest = order[first:n].copy()

@@ -84,7 +84,8 @@ def listmle(first, last, ptr, scores, labels, orders, random, bounded, seed, ite
         if all_equal(y):
             continue
         key = stream(seed, iteration, np.uint64(q))
-        order[:n] = orders[a:b]
+        for i in range(n):
+            order[i] = orders[a + i]
         i = 0
         while i < n:
             j = i + 1

@@ -57,8 +57,8 @@ def sort_descending(key, order, key2, order2, n):
             b = min(a + 2 * width, n)
             if m < b and key[m - 1] < key[m]:
                 _merge(key, order, key2, order2, a, m, b)
-                key[a:b] = key2[a:b]
-                order[a:b] = order2[a:b]
+                for d in range(a, b):
+                    key[d], order[d] = key2[d], order2[d]
         width *= 2
 
 
@@ -131,7 +131,8 @@ def _bound(s, top, key, order, key2, order2):
     """A number that at least ``top`` of ``s`` reach and few others: the ``top``-th of the best of 2 ``top`` groups."""
     groups = 2 * top
     best = key2[:groups]
-    best[:] = s[:groups]
+    for i in range(groups):
+        best[i] = s[i]
     for a in range(groups, len(s), groups):
         part = s[a : a + groups]
         for i in range(len(part)):
@@ -147,11 +148,12 @@ def _bound(s, top, key, order, key2, order2):
 
 
 @kernel
-def head(s, top, key, order, key2, order2):
+def head_order(s, top, others, key, order, key2, order2):
     """Order the documents at least as good as the ``top``-th alone; return their number, more than ``top`` with ties.
 
-    They fill the front of ``key`` and ``order`` as by :func:`descending_order`. Where a tenth of the list is wanted
-    this takes a quarter of the time of the whole order.
+    They fill the front of ``key`` and ``order`` as by :func:`descending_order`. With ``others``, ``order`` goes on with
+    the others as they stand in the list. Where a tenth of the list is wanted this takes a quarter of the time of the
+    whole order.
     """
     n = len(s)
     if 4 * top > n or top < 1:
@@ -174,21 +176,16 @@ def head(s, top, key, order, key2, order2):
         for i in range(found):
             key[i], order[i] = key2[i], order2[i]
         sort_descending(key, order, key2, order2, found)
-    while key[found - 1] < key[top - 1]:
+    least = key[top - 1]
+    while key[found - 1] < least:
         found -= 1
-    return found
-
-
-@kernel
-def head_order(s, top, key, order, key2, order2):
-    """As :func:`head`; ``order`` goes on with the others as they stand in the list."""
-    found = head(s, top, key, order, key2, order2)
-    if found < len(s):
-        least, others = key[top - 1], 0
-        for i in range(len(s)):
-            order2[others] = i
-            others += s[i] < least
-        order[found : len(s)] = order2[:others]
+    if others:
+        places = order[found:n]
+        count = 0
+        for i in range(n):
+            if s[i] < least:
+                places[count] = i
+                count += 1
     return found
 
 
@@ -205,9 +202,12 @@ def order_by_label(first, last, ptr, labels, out):
     for q in range(first, last):
         longest = max(longest, ptr[q + 1] - ptr[q])
     key, order, key2, order2 = scratch(longest)
+    y = np.empty(longest)  # labels cannot be written to, and a sort of such would be compiled once more
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
-        descending_order(labels[a:b], key, order, key2, order2)
+        for i in range(a, b):
+            y[i - a] = labels[i]
+        descending_order(y[: b - a], key, order, key2, order2)
         for d in range(b - a):
             out[a + d] = order[d]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.sorting import descending_order, head, scratch, sort_descending
+from ltr_objectives.kernels.sorting import head_order, scratch, sort_descending
 
 AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
 
@@ -108,7 +108,7 @@ def metric_values(first, last, ptr, scores, kind, gain, w, scale, offset, ties, 
         if scale[q] == 0.0:
             out[q] = offset[q]
             continue
-        n = head(scores[a:b], min(ranks, n), key, order, key2, order2)
+        n = head_order(scores[a:b], min(ranks, n), False, key, order, key2, order2)
         for d in range(n):
             g[d] = gain[a + order[d]]
         if ties >= 2:
@@ -121,16 +121,3 @@ def metric_values(first, last, ptr, scores, kind, gain, w, scale, offset, ties, 
         else:
             value = _average(key, g, w, n, average)
         out[q] = offset[q] + scale[q] * value
-
-
-@kernel
-def best_linear(first, last, ptr, gain, w, out):
-    """Write the largest possible ``sum_d w_d g_d`` of each query."""
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, ptr[q + 1] - ptr[q])
-    key, order, key2, order2 = scratch(longest)
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        descending_order(gain[a:b], key, order, key2, order2)
-        out[q] = _linear(key, key, w, b - a, False)

@@ -7,8 +7,6 @@ import numpy as np
 
 from ltr_objectives.errors import share, whole
 from ltr_objectives.kernels.swaps import LINEAR
-from ltr_objectives.kernels.threads import run
-from ltr_objectives.kernels.values import best_linear
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
@@ -123,8 +121,7 @@ class NDCG(DCG):
         if self.ideal_k is not None:
             ranks = np.arange(1, queries.longest + 1)
             discount = np.where(ranks <= self.ideal_k, self.discount(ranks), 0.0)
-        best = np.empty(len(queries))
-        run(best_linear, queries.ptr, (queries.ptr, gain, discount, best), 1)
+        best = queries.best_sums(gain, discount)
         return np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
 
     def reference(self, labels: np.ndarray) -> float:

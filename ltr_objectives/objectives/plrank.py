@@ -10,7 +10,6 @@ from ltr_objectives.errors import choice, draws, require, seed, whole
 from ltr_objectives.kernels.plackett_luce import VARIATES
 from ltr_objectives.kernels.plrank import EXACT, EXPOSURE, LIKELIHOOD, plrank
 from ltr_objectives.kernels.threads import run
-from ltr_objectives.kernels.values import best_linear
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.base import Objective
@@ -147,10 +146,9 @@ class PLRank(Objective):
         gain = np.require(gains.apply_gain(self.gain, queries.labels), np.float64, ["C", "A", "W"])
         if not self.normalize:
             return gain, np.ones(len(queries))
-        best = np.empty(len(queries))
         theta, weights = self.theta(queries.longest), np.zeros(queries.longest)
         weights[: len(theta)] = -np.sort(-theta)
-        run(best_linear, queries.ptr, (queries.ptr, gain, weights, best), 1)
+        best = queries.best_sums(gain, weights)
         return gain, np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
 
     def exposure(self, queries: Queries, scores: np.ndarray, **how: Any) -> np.ndarray:
