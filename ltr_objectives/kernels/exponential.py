@@ -11,12 +11,12 @@ import math
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels.rng import ROUND
 
 LOG2_E = 1.0 / math.log(2.0)
 LN2_HIGH = 6.93147180369123816490e-01  # 33 bits, so that k times it is exact
 LN2_LOW = 1.90821492927058770002e-10
 FARTHEST = 700.0  # no subnormal number and no overflow so far
-ROUND = 1.5 * 2.0**52
 BIAS, MANTISSA = np.int64(1023 << 52), np.int64(52)
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1.0 / math.factorial(i) for i in range(2, 14))
 
