@@ -41,8 +41,8 @@ def share(name: str, value: object) -> None:
 
 def whole(name: str, value: object, least: int = 1, most: int = 2**63 - 1) -> None:
     """Raise unless ``value`` is a whole number from ``least`` to ``most``."""
-    good = is_number(value) and value == int(value) and least <= value <= most
-    limit = f" and at most {most:,}" if is_number(value) and value > most else ""
+    good = is_number(value) and value == int(value) and least <= int(value) <= most
+    limit = f" and at most {most:,}" if is_number(value) and int(value) > most else ""
     require(good, f"{name}={value!r} must be a whole number of at least {least}{limit}")
 
 

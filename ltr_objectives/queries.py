@@ -155,7 +155,6 @@ class Queries:
         self.propensity = None if propensity is None else self._propensities(propensity)
         self.position = None if position is None else self._positions(position)
         self._computed: dict[Hashable, Any] = {}
-        self._zeros: list[tuple[np.ndarray, np.ndarray]] = []
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -213,17 +212,8 @@ class Queries:
         from ltr_objectives.kernels.threads import run
 
         out = np.empty(self.rows, np.int32)
-        run(order_by_label, self.ptr, (self.ptr, self.labels, out))
+        run(order_by_label, self.ptr, (self.ptr, self.labels, out), 1)
         return out
-
-    def best_sums(self, values: np.ndarray, discount: np.ndarray) -> np.ndarray:
-        """The largest possible ``sum_d discount[d] values[order[d]]`` of each query, over all orders."""
-        start = np.repeat(self.ptr[:-1], np.diff(self.ptr))
-        best = values[start + self.by_label]
-        if (np.diff(best)[np.diff(start) == 0] > 0).any():  # values that fall where labels rise
-            best = values[np.lexsort((-values, start))]
-        best *= discount[np.arange(self.rows) - start]
-        return np.add.reduceat(best, self.ptr[:-1])
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
         """``compute()``, kept under ``key`` for as long as this object lives."""
@@ -231,18 +221,6 @@ class Queries:
             self._computed[key] = compute()
         value: T = self._computed[key]
         return value
-
-    def borrow_zeros(self) -> tuple[np.ndarray, np.ndarray]:
-        """Two arrays of zeros, of shape (rows,): those that were returned, since new memory costs half a gradient."""
-        try:
-            return self._zeros.pop()
-        except IndexError:
-            return np.zeros(self.rows), np.zeros(self.rows)
-
-    def return_zeros(self, grad: np.ndarray, hess: np.ndarray) -> None:
-        """Give back what was borrowed, all zeros again; after an error nothing is."""
-        if not self._zeros:
-            self._zeros.append((grad, hess))
 
     def check_scores(self, scores: ArrayLike) -> np.ndarray:
         """Scores as a contiguous float64 array, or a clear error."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ltr_objectives import LambdaMART, LTRError, Queries, YetiLoss, YetiRank, registry
+from ltr_objectives import LambdaMART, LTRError, Queries, StochasticRank, YetiLoss, YetiRank, registry
 from ltr_objectives.kernels.rng import NOISES, add_noise, content_stream, stream, uniform
 
 
@@ -198,3 +198,22 @@ def test_what_fails_half_way_leaves_nothing_behind(rng):
     with pytest.raises(RuntimeError):
         Fails().compute(queries, scores)
     np.testing.assert_array_equal(LambdaMART().compute(queries, scores), first)
+
+
+def test_what_cannot_be_is_refused():
+    class PerQuery(LambdaMART):
+        def row_weight(self, queries):
+            return np.ones(len(queries))
+
+    queries, labels = Queries([0, 1, 2], [1, 2]), [1e308, 1e308] + 38 * [0]
+    with pytest.raises(LTRError, match="2 weights of rows for 3 rows"):
+        PerQuery().compute(queries, np.zeros(3))
+    with pytest.raises(LTRError, match="dtype"):
+        LambdaMART().compute(queries, np.zeros(3), dtype=np.float16)
+    with pytest.raises(LTRError, match="labels are too large"):
+        LambdaMART("precision@5").gradient_hessian(np.zeros(40), labels, [40], position=np.arange(40))
+    with pytest.raises(LTRError, match="mu times sigma"):
+        StochasticRank(sigma=1e308, mu=10)
+    with pytest.raises(LTRError, match="neighbors"):
+        YetiLoss(neighbors=np.float64(2.0**63))
+    assert np.isfinite(YetiLoss(neighbors=2**63 - 1).compute(queries, np.zeros(3))).all()

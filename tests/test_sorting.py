@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from ltr_objectives.kernels.sorting import COUNTED, RUN, descending_order, head_order, scratch
+from ltr_objectives.kernels.sorting import COUNTED, RUN, SHORT, descending_order, head_order, scratch
 
-LENGTHS = [1, 2, RUN, RUN + 1, 120, COUNTED, COUNTED + 1, 1500]
+LENGTHS = [1, 2, RUN, SHORT, SHORT + 1, 120, COUNTED, COUNTED + 1, 1500]
 LISTS = {
     "normal": lambda rng, n: rng.normal(size=n),
     "ties": lambda rng, n: rng.integers(-2, 3, n).astype(float),
@@ -38,16 +38,17 @@ def test_strided_scores(rng):
 
 @pytest.mark.parametrize("kind", LISTS)
 @pytest.mark.parametrize("n", LENGTHS)
-@pytest.mark.parametrize("top", [1, 7, 30])
+@pytest.mark.parametrize("top", [1, 7, 30, 33, 100])
 def test_head(kind, n, top, rng):
     s = LISTS[kind](rng, n)
-    key, order, key2, order2 = scratch(n)
-    count = head_order(s, min(top, n), True, key, order, key2, order2)
+    key, order, key2, order2 = scratch(n + 3)
     expected = np.argsort(-s, kind="stable")
     last = s[expected[min(top, n) - 1]]
-    assert count >= (s >= last).sum()
-    assert np.array_equal(order[:count], expected[:count])
-    assert np.array_equal(key[:count], s[expected[:count]])
+    for others in (False, True):
+        count = head_order(s, min(top, n), others, key, order, key2, order2)
+        assert count >= (s >= last).sum()
+        assert np.array_equal(order[:count], expected[:count])
+        assert np.array_equal(key[:count], s[expected[:count]])
     if count < n:
         assert count == (s >= last).sum()
-        assert np.array_equal(order[count:], np.flatnonzero(s < last))
+        assert np.array_equal(order[count:n], np.flatnonzero(s < last))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ltr_objectives import LambdaMART, LTRError, Queries
+from ltr_objectives.kernels import threads
 from ltr_objectives.kernels.threads import available_threads, chunk_bounds, run
 
 
@@ -63,6 +64,29 @@ def test_nothing_runs_on_after_an_error():
     after = len(done)
     time.sleep(0.1)
     assert len(done) == after < 15
+
+
+def test_where_no_thread_is_to_be_had_the_caller_does_all(monkeypatch):
+    queued = []
+
+    class Pool:
+        def submit(self, begin):
+            queued.append(begin)
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "_pool", lambda count: Pool())
+    done = []
+    run(lambda first, last: done.extend(range(first, last)), np.arange(0, 402, 2), (), 3)
+    assert done == list(range(200))
+    for begin in queued:  # a thread that comes too late finds nothing to do
+        begin()
+    assert len(done) == 200
+    assert len(queued) == 2
+
+
+def test_one_thread_is_the_caller_s(monkeypatch):
+    monkeypatch.setattr(threads, "_pool", lambda count: pytest.fail("a thread of its own"))
+    work(1)
 
 
 def test_numbers_of_threads():

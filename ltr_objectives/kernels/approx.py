@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel, vector_kernel
-from ltr_objectives.kernels.chances import chances, exponentials
+from ltr_objectives.kernels.chances import chances
+from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.sorting import all_equal
 
 NDCG, MRR, MAP = range(3)
@@ -65,7 +66,7 @@ def approx(first, last, ptr, scores, gain, scale, kind, alpha, grad, hess):
         n = b - a
         if scale[query] == 0.0 or all_equal(g):
             continue
-        wide = exponentials(s, alpha, E)
+        wide = not relative_to_top(s, alpha, E)
         top, ties = _first(s, g) if kind == MRR else (0.0, 1)
         for i in range(n):
             if g[i] <= 0.0 or (kind == MRR and s[i] != top):

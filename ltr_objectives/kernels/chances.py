@@ -8,20 +8,6 @@ import math
 
 from ltr_objectives.kernels._jit import kernel, vector_kernel
 
-WIDEST = 600.0  # exp(-600) is far from underflow, and so is the sum of two such
-
-
-@kernel
-def exponentials(s, alpha, E):
-    """Fill ``E``; return whether the list is too wide for it."""
-    top, bottom = s[0], s[0]
-    for x in s:
-        top, bottom = max(top, x), min(bottom, x)
-    wide = not alpha * (top - bottom) < WIDEST
-    for i in range(len(s)):
-        E[i] = 0.0 if wide else math.exp(alpha * (s[i] - top))
-    return wide
-
 
 @vector_kernel
 def _narrow(E_i, E, p, q):

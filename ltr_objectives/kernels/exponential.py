@@ -16,6 +16,7 @@ from ltr_objectives.kernels.rng import ROUND
 LOG2_E = 1.0 / math.log(2.0)
 LN2_HIGH = 6.93147180369123816490e-01  # 33 bits, so that k times it is exact
 LN2_LOW = 1.90821492927058770002e-10
+WIDEST = 600.0  # exp(-600) is far from underflow, and so is the sum of two such
 FARTHEST = 700.0  # no subnormal number and no overflow so far
 BIAS, MANTISSA = np.int64(1023 << 52), np.int64(52)
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1.0 / math.factorial(i) for i in range(2, 14))
@@ -39,3 +40,18 @@ def exponentials(x, out):
         p = (((((C13 * r + C12) * r + C11) * r + C10) * r + C9) * r + C8) * r + C7
         p = ((((((p * r + C6) * r + C5) * r + C4) * r + C3) * r + C2) * r + 1.0) * r + 1.0
         o[i] = p * np.int64((np.float64(t).view(np.int64) << MANTISSA) + BIAS).view(np.float64)
+
+
+@kernel
+def relative_to_top(x, scale, out):
+    """Write exp(scale (x - max x)); return False, and write nothing, where the span is more than that can hold."""
+    top, bottom = x[0], x[0]
+    for v in x:
+        top, bottom = max(top, v), min(bottom, v)
+    if not scale * (top - bottom) < WIDEST:
+        return False
+    o = out[: len(x)]
+    for i in range(len(o)):
+        o[i] = scale * (x[i] - top)
+    exponentials(o, o)
+    return True

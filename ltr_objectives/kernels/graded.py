@@ -14,8 +14,9 @@ import math
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel, vector_kernel
-from ltr_objectives.kernels.rankings import prepare, ranking
-from ltr_objectives.kernels.rng import stream
+from ltr_objectives.kernels.exponential import relative_to_top
+from ltr_objectives.kernels.rankings import ranking
+from ltr_objectives.kernels.rng import LOGISTIC, stream
 from ltr_objectives.kernels.sorting import scratch, sort_descending
 
 
@@ -131,7 +132,8 @@ def graded_gradients(first, last, ptr, scores, by_label, gain, w, scale, sigma, 
         if n < 2 or scale[q] == 0.0:
             continue
         x = scores[a:b]
-        narrow, logistic, _ = prepare(x, sigma, noise, noise_scale, exp_, odds)
+        narrow = relative_to_top(x, sigma, exp_)
+        logistic = noise == LOGISTIC and relative_to_top(x, 1.0 / noise_scale, odds)
         _gain_order(by_label[a:b], gain[a:b], key, key2, order2, by_gain)
         for p in range(n):
             i = by_gain[p]

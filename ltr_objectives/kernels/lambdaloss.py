@@ -11,7 +11,8 @@ the document of larger gain alone has the weight ``|G_d - G_e| (far delta_{e-d} 
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel, vector_kernel
-from ltr_objectives.kernels.chances import chances, exponentials
+from ltr_objectives.kernels.chances import chances
+from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.sorting import all_equal, descending_order, scratch
 
 LOG2_E = 1.4426950408889634
@@ -68,7 +69,7 @@ def lambdaloss(first, last, ptr, scores, gain, w, delta, scale, sigma, one, near
         if scale[query] == 0.0 or all_equal(gain[a:b]):
             continue
         descending_order(scores[a:b], s, order, key2, order2)
-        wide = exponentials(s[:n], sigma, E)
+        wide = not relative_to_top(s[:n], sigma, E)
         for d in range(n):
             g[d] = gain[a + order[d]] * scale[query]
             lam[d], hes[d] = 0.0, 0.0

@@ -1,4 +1,5 @@
-r"""Gradient and Hessian of a weighted pairwise logistic loss; the kernel of all pairwise objectives.
+r"""Gradient and Hessian of a weighted pairwise logistic loss, in rank order; linear metrics over all pairs have
+:mod:`ltr_objectives.kernels.graded`.
 
 For each query, ``permutations`` times: add noise to the scores, sort, and for each pair of ranks d < e <= d + neighbors
 with d <= rows weigh the pair by ``delta = |change of the metric when d and e trade places|``. Then, at the scores
@@ -21,9 +22,10 @@ import math
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel, vector_kernel
-from ltr_objectives.kernels.rankings import prepare, ranking
-from ltr_objectives.kernels.rng import stream
-from ltr_objectives.kernels.sorting import scratch
+from ltr_objectives.kernels.exponential import relative_to_top
+from ltr_objectives.kernels.rankings import ranking
+from ltr_objectives.kernels.rng import LOGISTIC, stream
+from ltr_objectives.kernels.sorting import all_equal, scratch
 from ltr_objectives.kernels.swaps import restart, swap_terms
 
 NEAR = 8  # up to so many neighbours the inner loop runs over d, else over e
@@ -218,7 +220,9 @@ def pair_gradients(first, last, ptr, scores, propensity, kind, gain, w, scale, c
         if n < 2 or scale[q] == 0.0:
             continue
         x, y = scores[a:b], gain[a:b]
-        narrow, logistic, differ = prepare(x, sigma, noise, noise_scale, exp_, odds)
+        narrow = relative_to_top(x, sigma, exp_)
+        logistic = noise == LOGISTIC and relative_to_top(x, 1.0 / noise_scale, odds)
+        distant = score_norm and not all_equal(x)
         stream_key = stream(seed, iteration, np.uint64(q))
         total = 0.0
         ordered = min(n, head)
@@ -232,7 +236,7 @@ def pair_gradients(first, last, ptr, scores, propensity, kind, gain, w, scale, c
                 if divided:
                     theta[d] = propensity[a + i]
             lam[:m], low[:m], hes[:m], hes_low[:m] = 0.0, 0.0, 0.0, 0.0
-            total += _list(m, rows, neighbors, cap, kind, w, scale[q], sigma, not narrow, score_norm and differ,
+            total += _list(m, rows, neighbors, cap, kind, w, scale[q], sigma, not narrow, distant,
                            divided, g, s, E, theta, U, A, V, W, divisor, lam, low, hes, hes_low)  # fmt: skip
             for d in range(m):
                 grad[a + order[d]] += lam[d] + low[d]

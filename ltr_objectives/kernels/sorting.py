@@ -1,10 +1,10 @@
 """Stable descending order of short lists, the step that every ranking kernel begins with.
 
 Lists of the usual length are ordered by counting for each document how many scores are above its own, a loop that
-LLVM vectorises: 11 ns a document for 120 documents, where merging takes 19. Counting looks at the upper half of each
+LLVM vectorises: 9 ns a document for 120 documents, where merging takes 19. Counting looks at the upper half of each
 score, an int32 that orders as the score does; an insertion pass over the whole scores finishes what is left. In short
 lists each pair is compared once, whole, and counts for one of the two: 5 ns a document for 24, where insertion, which
-guesses wrong at every second branch, takes 12.
+guesses wrong at every second branch, takes 12. No score may be NaN: what is ordered is no permutation then.
 """
 
 import numpy as np

@@ -5,6 +5,7 @@ what belongs to those queries. Which thread takes which chunk therefore cannot c
 our own, instead of numba's, survive ``fork``, may be entered from several Python threads at once, and compile faster.
 """
 
+import contextlib
 import itertools
 import os
 import threading
@@ -87,22 +88,31 @@ def run(kernel: Callable[..., Any], ptr: np.ndarray, arguments: tuple[Any, ...],
                 return
             kernel(a, b, *arguments)
 
-    others = [_submit(_pool(threads - 1), work) for _ in range(threads - 1)]
+    others: list[Future[None]] = []
     try:
+        for _ in range(threads - 1):
+            others.append(Future())
+            _submit(_pool(threads - 1), others[-1], work)
         work()
         for other in others:
             if not other.cancel():  # it began, and did not find the pool busy with other callers until now
                 other.result()
     except BaseException:  # an interrupt too: nobody may write into the arrays once the caller is gone
         chunks.clear()
-        wait(others)
+        wait([other for other in others if not other.cancel()])
         raise
 
 
-def _submit(pool: ThreadPoolExecutor, work: Callable[[], None]) -> "Future[Any]":
-    try:
-        return pool.submit(work)
-    except RuntimeError:  # the main thread has ended, and with it every pool, but this thread still trains
-        done: Future[Any] = Future()
-        done.set_result(None)
-        return done
+def _submit(pool: ThreadPoolExecutor, future: "Future[None]", work: Callable[[], None]) -> None:
+    def begin() -> None:
+        if future.set_running_or_notify_cancel():
+            try:
+                work()
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(None)
+
+    # no thread is to be had, or the main thread has ended and with it every pool: then the caller does all the work
+    with contextlib.suppress(RuntimeError):
+        pool.submit(begin)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ltr_objectives.errors import LTRError, choice, require
+from ltr_objectives.queries import Queries
 
 SMALLEST = 1e-290  # an ideal below has no reciprocal; nothing can be learned from such gains
 LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
@@ -85,3 +86,13 @@ def as_table(argument: str, value: object) -> object:
         return tuple(float(x) for x in np.ravel(np.asarray(value, np.float64)))
     except (TypeError, ValueError, OverflowError):
         raise LTRError(f"{argument} must be a name or a table of numbers") from None
+
+
+def best_sums(queries: Queries, values: np.ndarray, discount: np.ndarray) -> np.ndarray:
+    """``sum_d discount[d] values[order[d]]`` of each query in descending order of ``values``."""
+    start = np.repeat(queries.ptr[:-1], np.diff(queries.ptr))
+    best = values[start + queries.by_label]
+    if (np.diff(best)[np.diff(start) == 0] > 0).any():  # values that fall where labels rise
+        best = values[np.lexsort((-values, start))]
+    with np.errstate(over="ignore"):
+        return np.add.reduceat(best * discount[np.arange(queries.rows) - start], queries.ptr[:-1])

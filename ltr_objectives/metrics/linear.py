@@ -121,7 +121,7 @@ class NDCG(DCG):
         if self.ideal_k is not None:
             ranks = np.arange(1, queries.longest + 1)
             discount = np.where(ranks <= self.ideal_k, self.discount(ranks), 0.0)
-        best = queries.best_sums(gain, discount)
+        best = gains.best_sums(queries, gain, discount)
         return np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
 
     def reference(self, labels: np.ndarray) -> float:

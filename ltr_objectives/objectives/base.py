@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, choice, require
-from ltr_objectives.objectives.finished import finished_arrays
+from ltr_objectives.objectives.finished import finished_arrays, with_zeros
 from ltr_objectives.queries import Queries
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ class Objective(abc.ABC):
         iteration: int,
         n_threads: int | None,
     ) -> None:
-        """Write gradient and Hessian into zeroed arrays; ``iteration`` changes by round if :attr:`random` is true."""
+        """Write gradient and Hessian into zeroed arrays, which are lent for the call.
+
+        ``iteration`` changes by round if :attr:`random` is true.
+        """
 
     @abc.abstractmethod
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -172,11 +175,12 @@ class Objective(abc.ABC):
             f"{self.name} corrects no position bias; leave propensity and position out, or use LambdaMART or YetiLoss",
         )
         s = queries.check_scores(scores)
-        grad, hess = queries.borrow_zeros()
-        self.fill(queries, s, grad, hess, iteration=iteration & 0xFFFFFFFFFFFFFFFF, n_threads=n_threads)
-        finished = finished_arrays(queries, grad, hess, self.row_weight(queries), dtype, n_threads)
-        queries.return_zeros(grad, hess)
-        return finished
+
+        def filled(grad: np.ndarray, hess: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            self.fill(queries, s, grad, hess, iteration=iteration & 0xFFFFFFFFFFFFFFFF, n_threads=n_threads)
+            return finished_arrays(queries, grad, hess, self.row_weight(queries), dtype, n_threads)
+
+        return with_zeros(queries, filled)
 
     def __call__(self, *_: object, **__: object) -> None:
         """Libraries take the adapters, not the objective itself; this says so."""
@@ -280,13 +284,6 @@ class Objective(abc.ABC):
 
 
 STEP_HESSIANS = {"bounded": "bound", "exact": "exact"}  # and their hessian_kind
-
-
-def shorten_steps(hessian: str, grad: np.ndarray, hess: np.ndarray) -> np.ndarray:
-    """With "bounded", Hessians raised in place as :func:`ltr_objectives.kernels.finish.shorten_steps` does."""
-    if hessian == "bounded":
-        np.maximum(hess, np.abs(grad), out=hess)
-    return hess
 
 
 def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
-"""From what a kernel wrote to what a caller keeps: weighted, checked, in the type asked for."""
+"""The arrays that kernels write to, and from there to what a caller keeps: weighted, checked, in the type asked for."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,23 @@ BEYOND = {
     np.float64: "gradients are beyond the range of float64: scale scores, labels or gains down",
     np.float32: "gradients are beyond the range of float32: scale the labels or gains down, or normalise the metric",
 }
+Arrays = tuple[np.ndarray, np.ndarray]
+
+
+def with_zeros(queries: Queries, use: Callable[[np.ndarray, np.ndarray], Arrays]) -> Arrays:
+    """``use(grad, hess)`` on zeros, which it must leave as zeros; they stay with the data set for the next time.
+
+    To fill new memory would cost as much as half a gradient. After an error they are not used again.
+    """
+    kept: list[Arrays] = queries.once("zeros", list)
+    try:
+        zeros = kept.pop()
+    except IndexError:  # the first time, or another thread has them
+        zeros = np.zeros(queries.rows), np.zeros(queries.rows)
+    result = use(*zeros)
+    if not kept:
+        kept.append(zeros)
+    return result
 
 
 def finished_arrays(
@@ -22,11 +40,15 @@ def finished_arrays(
     weight: np.ndarray | None,
     dtype: type[np.floating[Any]],
     n_threads: int | None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Arrays:
     """New arrays of ``dtype``: ``grad`` and ``hess`` times ``weight``; what was given holds zeros afterwards."""
+    require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")
     out = np.empty(queries.rows, dtype), np.empty(queries.rows, dtype)
     finite = np.ones(len(queries), np.bool_)
-    weight = np.empty(0) if weight is None else weight
+    weight = np.empty(0) if weight is None else np.require(weight, np.float64, ["C", "A", "W"])
+    require(len(weight) in (0, queries.rows), f"{len(weight)} weights of rows for {queries.rows} rows")
     run(finish, queries.ptr, (queries.ptr, grad, hess, weight, *out, finite), n_threads)
-    require(finite.all(), BEYOND[dtype])
+    with np.errstate(over="ignore"):
+        good = finite.all() and (dtype is np.float32 or all(np.isfinite(x.sum()) for x in out))
+    require(good, BEYOND[dtype])
     return out

@@ -8,8 +8,8 @@ import numpy as np
 from ltr_objectives.errors import choice, seed
 from ltr_objectives.kernels.listmle import listmle
 from ltr_objectives.kernels.threads import run
-from ltr_objectives.objectives.base import STEP_HESSIANS, Objective, shorten_steps
-from ltr_objectives.objectives.reference import complex_step
+from ltr_objectives.objectives.base import STEP_HESSIANS, Objective
+from ltr_objectives.objectives.reference import complex_step, shorten_steps
 from ltr_objectives.queries import Queries
 
 TIES = ("average", "random")

@@ -8,8 +8,8 @@ import numpy as np
 from ltr_objectives.errors import choice, require
 from ltr_objectives.kernels.softmax import label_softmax, listnet
 from ltr_objectives.kernels.threads import run
-from ltr_objectives.objectives.base import STEP_HESSIANS, Objective, shorten_steps
-from ltr_objectives.objectives.reference import complex_step, log_sum_exp, softmax
+from ltr_objectives.objectives.base import STEP_HESSIANS, Objective
+from ltr_objectives.objectives.reference import complex_step, log_sum_exp, shorten_steps, softmax
 from ltr_objectives.queries import Queries
 
 TARGETS = ("softmax", "labels")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.errors import choice, draws, positive, seed, whole
+from ltr_objectives.errors import choice, draws, positive, require, seed, whole
 from ltr_objectives.kernels.counts import count_pairs
 from ltr_objectives.kernels.graded import graded_gradients
 from ltr_objectives.kernels.pairs import pair_gradients
@@ -91,9 +91,12 @@ class PairwiseObjective(Objective):
         rows = min(terms.ranks, self.truncation or MANY)
         neighbors = MANY if self.neighbors == "all" else int(self.neighbors)
         beyond = 0 if self.neighbors == "all" else neighbors
-        head = rows + beyond if rows == terms.ranks and kind <= HEAD else MANY  # beyond, all documents weigh the same
+        alike = rows == terms.ranks and kind <= HEAD  # beyond, all documents weigh the same
+        head = min(rows + beyond, MANY) if alike else MANY
         if queries.position is not None:
-            scores = scores + np.log(examination(queries, scores, self.sigma))[queries.position] / self.sigma
+            seen = np.log(examination(queries, scores, self.sigma))[queries.position] / self.sigma
+            require(np.isfinite(seen).all(), "labels are too large to estimate what was seen where; scale them down")
+            scores = scores + seen
         permutations, noise = int(self.permutations) if self.noise else 1, NOISES[self.noise]
         drawn = (permutations, noise, float(self.noise_scale), np.uint64(self.seed), np.uint64(iteration), grad, hess)
         propensity = NOTHING if queries.propensity is None else queries.propensity

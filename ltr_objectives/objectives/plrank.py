@@ -148,7 +148,7 @@ class PLRank(Objective):
             return gain, np.ones(len(queries))
         theta, weights = self.theta(queries.longest), np.zeros(queries.longest)
         weights[: len(theta)] = -np.sort(-theta)
-        best = queries.best_sums(gain, weights)
+        best = gains.best_sums(queries, gain, weights)
         return gain, np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
 
     def exposure(self, queries: Queries, scores: np.ndarray, **how: Any) -> np.ndarray:

@@ -58,3 +58,10 @@ def reference_head(scores: np.ndarray, labels: np.ndarray, most: int) -> np.ndar
     first, rest = order[: most - most // 2], order[most - most // 2 :]
     relevant = rest[np.argsort(-labels[rest], kind="stable")][: most // 2]
     return np.array([i for i in order if i in first or i in relevant])
+
+
+def shorten_steps(hessian: str, grad: np.ndarray, hess: np.ndarray) -> np.ndarray:
+    """With "bounded", Hessians raised in place as :func:`ltr_objectives.kernels.finish.shorten_steps` does."""
+    if hessian == "bounded":
+        np.maximum(hess, np.abs(grad), out=hess)
+    return hess

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice, draws, not_negative, positive, seed
+from ltr_objectives.errors import choice, draws, not_negative, positive, require, seed
 from ltr_objectives.kernels.conditional import conditional_gradients
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.threads import run
@@ -84,6 +84,7 @@ class StochasticRank(Objective):
     def __post_init__(self) -> None:
         positive("sigma", self.sigma)
         not_negative("mu", self.mu)
+        require(self.mu * self.sigma < np.inf, "mu times sigma must be finite")
         draws("samples", self.samples)
         not_negative("sfa", self.sfa)
         positive("nu", self.nu)

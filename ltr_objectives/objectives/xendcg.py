@@ -10,8 +10,8 @@ from ltr_objectives.kernels.softmax import xendcg
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
-from ltr_objectives.objectives.base import STEP_HESSIANS, Objective, shorten_steps
-from ltr_objectives.objectives.reference import log_sum_exp, softmax
+from ltr_objectives.objectives.base import STEP_HESSIANS, Objective
+from ltr_objectives.objectives.reference import log_sum_exp, shorten_steps, softmax
 from ltr_objectives.queries import Queries
 
 
@@ -118,7 +118,7 @@ class XENDCG(Objective):
         power = np.exp2(queries.labels)
         start = queries.ptr[:-1]
         largest = np.maximum.reduceat(power, start)
-        differ = largest > np.minimum.reduceat(power, start)
+        differ = np.maximum.reduceat(queries.labels, start) > np.minimum.reduceat(queries.labels, start)
         return power / np.repeat(largest, np.diff(queries.ptr)), np.where(differ, largest, 0.0)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
