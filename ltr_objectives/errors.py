@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from collections.abc import Iterable
 from typing import TypeGuard
 
 
@@ -21,7 +22,21 @@ def require(condition: object, message: str) -> None:
 
 def choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:
     """Raise unless ``value`` is one of ``allowed``."""
-    require(value in allowed, f"{argument}={value!r} is not known; choose one of {', '.join(map(repr, allowed))}")
+    if value not in allowed:
+        one_of = ", ".join(map(repr, allowed))
+        raise LTRError(f"{argument}={value!r} is not known; choose one of {one_of}{did_you_mean(value, allowed)}")
+
+
+def did_you_mean(value: object, known: Iterable[object]) -> str:
+    """The end of a message: which of ``known`` is nearest to ``value``, if any is near.
+
+    >>> did_you_mean("ndgc", ["map", "ndcg"])
+    "; did you mean 'ndcg'?"
+    """
+    from difflib import get_close_matches
+
+    close = get_close_matches(value, [k for k in known if isinstance(k, str)], 1) if isinstance(value, str) else []
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def positive(name: str, value: object) -> None:

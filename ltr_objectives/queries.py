@@ -198,9 +198,10 @@ class Queries:
     @property
     def weight_by_query(self) -> np.ndarray | None:
         """The mean of each query's row weights, or None."""
-        if self.weight_by_row is None:
+        weight = self.weight_by_row
+        if weight is None:
             return None
-        return np.add.reduceat(self.weight_by_row, self.ptr[:-1]) / np.diff(self.ptr)
+        return self.once("weight by query", lambda: np.add.reduceat(weight, self.ptr[:-1]) / np.diff(self.ptr))
 
     @property
     def by_label(self) -> np.ndarray:
@@ -228,7 +229,7 @@ class Queries:
         require(len(s) == self.rows, f"scores has {len(s)} entries, but labels has {self.rows}")
         from ltr_objectives.kernels.sorting import all_finite
 
-        s = np.require(s, np.float64, ["C", "A", "W"])
+        s = np.require(s, np.float64, ["C", "A", "W"])  # one type for kernels; XGBoost's float32 is copied
         if not all_finite(s):
             _finite("scores", s)
         return s

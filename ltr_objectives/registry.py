@@ -13,7 +13,7 @@ import importlib
 import re
 from typing import TYPE_CHECKING, Any
 
-from ltr_objectives.errors import LTRError
+from ltr_objectives.errors import LTRError, did_you_mean
 
 if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
@@ -88,7 +88,7 @@ def metrics() -> tuple[str, ...]:
 
 
 def _unknown(what: str, name: str, table: dict[str, str]) -> LTRError:
-    return LTRError(f"unknown {what} {name!r}; there are {', '.join(table)}")
+    return LTRError(f"unknown {what} {name!r}; there are {', '.join(table)}{did_you_mean(name, table)}")
 
 
 def objective_class(name: str) -> type[Objective]:
@@ -154,7 +154,8 @@ def get_objective(objective: str | Objective) -> Objective:
         elif not equals or not value:
             raise LTRError(f"{part!r} in {objective!r} is not of the form parameter=value, such as 'sigma=2'")
         elif key not in found.parameters():
-            raise LTRError(f"{name} has no parameter {key!r}; there are {', '.join(found.parameters())}")
+            known = found.parameters()
+            raise LTRError(f"{name} has no parameter {key!r}; there are {', '.join(known)}{did_you_mean(key, known)}")
         elif key in settings:
             raise LTRError(f"{key} is given twice in {objective!r}")
         else:

@@ -33,3 +33,19 @@ def test_every_parameter_can_be_written_in_the_string(name, example):
 def test_mistakes_in_the_string_are_named(text, message):
     with pytest.raises(LTRError, match=message):
         get_objective(text)
+
+
+@pytest.mark.parametrize(
+    ("make", "meant"),
+    [
+        (lambda: get_objective("lambdamrt"), "'lambdamart'"),
+        (lambda: get_metric("ndgc@10"), "'ndcg'"),
+        (lambda: get_objective("lambdamart:ndcg;sgima=1"), "'sigma'"),
+        (lambda: get_objective("yetiloss:ndcg;noise=logistik"), "'logistic'"),
+    ],
+)
+def test_what_was_meant(make, meant):
+    with pytest.raises(LTRError, match=f"; did you mean {meant}\\?$"):
+        make()
+    with pytest.raises(LTRError, match="there are [a-z, ]*$"):
+        get_metric("xyzw")

@@ -43,7 +43,7 @@ def finished_arrays(
 ) -> Arrays:
     """New arrays of ``dtype``: ``grad`` and ``hess`` times ``weight``; what was given holds zeros afterwards."""
     require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")
-    out = np.empty(queries.rows, dtype), np.empty(queries.rows, dtype)
+    out = np.empty(queries.rows, dtype), np.empty(queries.rows, dtype)  # new: the caller may keep them
     finite = np.ones(len(queries), np.bool_)
     weight = np.empty(0) if weight is None else np.require(weight, np.float64, ["C", "A", "W"])
     require(len(weight) in (0, queries.rows), f"{len(weight)} weights of rows for {queries.rows} rows")

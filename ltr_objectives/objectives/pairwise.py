@@ -96,7 +96,7 @@ class PairwiseObjective(Objective):
         if queries.position is not None:
             seen = np.log(examination(queries, scores, self.sigma))[queries.position] / self.sigma
             require(np.isfinite(seen).all(), "labels are too large to estimate what was seen where; scale them down")
-            scores = scores + seen
+            scores = scores + seen  # an array more: positions differ from row to row
         permutations, noise = int(self.permutations) if self.noise else 1, NOISES[self.noise]
         drawn = (permutations, noise, float(self.noise_scale), np.uint64(self.seed), np.uint64(iteration), grad, hess)
         propensity = NOTHING if queries.propensity is None else queries.propensity
@@ -142,7 +142,8 @@ class PairwiseObjective(Objective):
         weight = queries.weight_by_query
         if self.preset != "xgboost" or weight is None:
             return queries.weight_by_row
-        return np.repeat(weight * (len(weight) / weight.sum()), np.diff(queries.ptr))  # XGBoost divides by the mean
+        shares = weight * (len(weight) / weight.sum())  # XGBoost divides by the mean
+        return queries.once("weights of XGBoost", lambda: np.repeat(shares, np.diff(queries.ptr)))
 
     @property
     def hessian_kind(self) -> str:
