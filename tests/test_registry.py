@@ -45,7 +45,7 @@ def test_mistakes_in_the_string_are_named(text, message):
     ],
 )
 def test_what_was_meant(make, meant):
-    with pytest.raises(LTRError, match=f"; did you mean {meant}\\?$"):
+    with pytest.raises(LTRError, match=rf"; did you mean {meant}\?$"):
         make()
-    with pytest.raises(LTRError, match="there are [a-z, ]*$"):
+    with pytest.raises(LTRError, match=r"there are [a-z, ]*$"):
         get_metric("xyzw")
