@@ -92,8 +92,10 @@ def gradients(
     dtype: type[np.floating[Any]] = np.float64,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient and Hessian; the noise is selected by the scores themselves."""
-    s = queries.check_scores(to_numpy(scores).reshape(-1))
-    iteration = content_stream(s) if objective.random else 0
+    s, iteration = to_numpy(scores).reshape(-1), 0
+    if objective.random:
+        s = queries.check_scores(s)
+        iteration = content_stream(s)
     grad, hess = objective.compute(queries, s, iteration=iteration, n_threads=n_threads, dtype=dtype)
     queries.once("warned", lambda: warn_if_useless(objective, queries, s, grad, n_threads))
     return grad, hess

@@ -16,6 +16,7 @@ from strategies import data_sets
 from ltr_objectives import LTRError, adapters
 
 pytestmark = [
+    # drawn data often teach nothing, of which we warn; what is tested here is that nothing else goes wrong
     pytest.mark.filterwarnings("ignore::ltr_objectives.errors.LTRWarning"),
     pytest.mark.filterwarnings("ignore:.*Empty dataset at worker:UserWarning"),  # XGBoost, of no rows
 ]

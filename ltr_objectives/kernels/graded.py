@@ -3,7 +3,8 @@ r"""The weighted pairwise logistic loss of :mod:`ltr_objectives.kernels.pairs` f
 The change of a linear metric when two documents trade places, scale (g_i - g_j) |w_i - w_j|, does not ask which of the
 two ranks first. So the documents of a query stand in descending order of gain, as their labels do, and each meets
 only those of lower gain: two fifths of the pairs of web search data have equal gains and are never looked at, and in
-all others the first document is the better one, which saves the comparisons: 2 to 2.5 times as fast as rank order.
+all others the first document is the better one, which saves the comparisons: 1.6 times as fast as rank order over all
+pairs, and as fast where 30 ranks are looked at.
 
 Where only pairs count whose upper rank is among the first, a document of those ranks also meets the better documents
 of all other ranks, which ``beyond`` marks by 1.

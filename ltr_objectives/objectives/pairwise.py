@@ -142,8 +142,9 @@ class PairwiseObjective(Objective):
         weight = queries.weight_by_query
         if self.preset != "xgboost" or weight is None:
             return queries.weight_by_row
-        shares = weight * (len(weight) / weight.sum())  # XGBoost divides by the mean
-        return queries.once("weights of XGBoost", lambda: np.repeat(shares, np.diff(queries.ptr)))
+        return queries.once(  # XGBoost divides by the mean
+            "weights of XGBoost", lambda: np.repeat(weight / weight.mean(), np.diff(queries.ptr))
+        )
 
     @property
     def hessian_kind(self) -> str:
