@@ -81,6 +81,8 @@ class Cell:
     def key(self) -> str:
         """A name for its file: the same settings have the same one, whatever the number of threads."""
         settings = asdict(replace(self, budget=replace(self.budget, threads=1)))
+        if not self.budget.params:
+            del settings["budget"]["params"]
         settings["fold"] = [self.fold.data, Path(self.fold.source).name, self.fold.seed]
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:20]
 
@@ -120,7 +122,7 @@ def _prepare(fold: Fold, library: str, metrics: tuple[str, ...], budget: Budget,
 
 def library_of(cell: Cell, tuned: bool = False) -> Library:
     """The data sets stay prepared from one training to the next."""
-    plain = replace(cell.budget, learning_rate=0.1, trees=1)
+    plain = replace(cell.budget, learning_rate=0.1, trees=1, params=())
     library = _prepare(cell.fold, cell.library, cell.metrics, plain, tuned)
     library.budget, library.params = cell.budget, {}
     return library

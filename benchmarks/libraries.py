@@ -34,6 +34,7 @@ class Budget:
     l2: float = 0.0
     threads: int = 1
     seed: int = 0
+    params: tuple[tuple[str, Any], ...] = ()  # in the library's own names, over all of these
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class XGBoost(Library):
             "learning_rate": b.learning_rate, "min_child_weight": b.min_child_weight, "reg_lambda": b.l2,
             "nthread": b.threads, "seed": b.seed, "disable_default_eval_metric": 1, "verbosity": 0,
         }  # fmt: skip
-        params |= self.params
+        params |= {**dict(b.params), **self.params}
         native = isinstance(objective, str)
         if native:
             params["objective"] = objective
@@ -177,7 +178,7 @@ class LightGBM(Library):
             "min_sum_hessian_in_leaf": b.min_child_weight, "lambda_l2": b.l2,
             "num_threads": b.threads, "seed": b.seed, "verbose": -1,
             "deterministic": True, "force_col_wise": True,  # or a race between two algorithms decides the last digits
-            **self.params,
+            **dict(b.params), **self.params,
         }  # fmt: skip
         booster = lgb.train(
             params, self.dtrain, b.trees, valid_sets=[self.dvali], valid_names=["vali"],
@@ -222,7 +223,8 @@ class CatBoost(Library):
             "learning_rate": b.learning_rate, "l2_leaf_reg": b.l2, "bootstrap_type": "No", "boosting_type": "Plain",
             "thread_count": b.threads, "random_seed": b.seed, "od_type": "Iter", "od_wait": b.patience,
             "leaf_estimation_backtracking": "No", "use_best_model": False,
-            "allow_writing_files": False, "verbose": False, **self.params,
+            "allow_writing_files": False, "verbose": False,
+            **dict(b.params), **self.params,
         }  # fmt: skip
         if isinstance(objective, str):
             params["loss_function"] = objective

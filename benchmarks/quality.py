@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 from typer import Context, Exit, Option
 
+from ltr_objectives.cli.options import python_value
 from ltr_objectives.errors import LTRError, choice, require
 from ltr_objectives.registry import get_metric
 
@@ -26,6 +27,10 @@ NATIVES = "'usual', 'none', or names; {metric} as above."
 SEEDS = "Of objectives and libraries, and of generated data."
 PRESET = "web10k, web30k, yahoo or istella, found in --data: its folds, and settings as published."
 TUNE = "Trials of hyper-parameters for each training and metric, chosen on vali; 0 takes those below."
+PARAM = (
+    "A parameter of a library in its own words, such as catboost:random_strength=0,1; of several values the best on "
+    "vali counts; may be repeated."
+)
 OUT = "Folder of the study. What is there already is not trained again."
 
 
@@ -48,6 +53,7 @@ def quality(
     seeds: Annotated[str, Option(help=SEEDS)] = "0",
     tune: Annotated[int, Option(min=0, help=TUNE)] = 0,
     learning_rates: Annotated[str, Option(help="Of several the best on vali counts.")] = "0.1",
+    param: Annotated[list[str] | None, Option(help=PARAM)] = None,
     trees: Annotated[int, Option(min=1, help="At most so many.")] = 300,
     leaves: Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")] = 31,
     patience: Annotated[int, Option(min=1, help="Stop after so many trees without a better vali value.")] = 30,
@@ -78,8 +84,9 @@ def quality(
         rates = [_number(r, float, "learning-rates") for r in _names(learning_rates)]
         require(len(rates) <= 1 or not tune, "--tune searches the learning rate; leave --learning-rates out")
         wanted = plan(
-            folds, _names(libraries), _names(objectives), _names(natives), _names(metrics), rates, budget, tune
-        )
+            folds, _names(libraries), _names(objectives), _names(natives), _names(metrics), rates, budget, tune,
+            param or (),
+        )  # fmt: skip
         cells.check(wanted)
         out.mkdir(parents=True, exist_ok=True)
         todo = [cell for cell in wanted if not cell.path(out).exists()]
@@ -117,6 +124,7 @@ def _folds(data: Sequence[str] | None, preset: str | None, seeds: Sequence[int])
 def plan(
     folds: Sequence[Any], libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str],
     metrics: Sequence[str], learning_rates: Sequence[float], budget: Any, tune: int = 0,
+    param: Sequence[str] = (),
 ) -> list[Any]:  # fmt: skip
     """Every training of the study, those on the same data together."""
     from benchmarks.cells import CONSTANT, Cell
@@ -125,6 +133,7 @@ def plan(
 
     for library in libraries:
         choice("libraries", library, tuple(LIBRARIES))
+    tried = {library: list(itertools.product(*values)) for library, values in _params(param, libraries).items()}
     names = tuple(dict.fromkeys(str(get_metric(m)) for m in metrics))
     if tuple(natives) not in (("usual",), ("none",)):
         unknown = [n for n in natives if not any(kind.knows(n) for kind in LIBRARIES.values())]
@@ -144,13 +153,13 @@ def plan(
         for library in libraries:
             kind = LIBRARIES[library]
             own = kind.usual if tuple(natives) == ("usual",) else [n for n in natives if kind.knows(n)]
-            for label, rate in itertools.product([*own, *objectives], learning_rates):
+            for label, rate, params in itertools.product([*own, *objectives], learning_rates, tried[library]):
                 for targets in [(m,) for m in names] if tune or "{metric}" in label else [names]:
                     native = kind.knows(label)
                     objective = label.replace("{metric}", kind.spelled(targets[0]) if native else targets[0])
                     if native and not kind.knows(objective):  # nothing of its kind for this metric
                         continue
-                    cell = fold, library, objective, label, targets, replace(at, learning_rate=rate)
+                    cell = fold, library, objective, label, targets, replace(at, learning_rate=rate, params=params)
                     planned.append(TunedCell(*cell, tune) if tune else Cell(*cell))
     return list(dict.fromkeys(planned))
 
@@ -184,12 +193,25 @@ def train(todo: Sequence[Any], wanted: Sequence[Any], out: Path, jobs: int, cons
                     failed.append(cell)
                     text = f"failed: {error}"
                 rate = f"{cell.trials} trials" if hasattr(cell, "trials") else f"lr {cell.budget.learning_rate:g}"
+                rate = " ".join([rate, *(f"{name}={value}" for name, value in cell.budget.params)])
                 place = f"{cell.fold.data} {Path(cell.fold.source).name} seed {cell.fold.seed}"
                 progress.console.print(f"  {place}  {cell.library}  {cell.objective}  {rate}  {text}", markup=False)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return failed
+
+
+def _params(given: Sequence[str], libraries: Sequence[str]) -> dict[str, list[list[tuple[str, Any]]]]:
+    """By library, the values of each of its parameters that are to be tried, each with the name."""
+    found: dict[str, list[list[tuple[str, Any]]]] = {library: [] for library in libraries}
+    for text in given:
+        library, _, rest = text.partition(":")
+        name, _, values = rest.partition("=")
+        require(name and _names(values), f"--param {text!r} must look like catboost:random_strength=0,1")
+        require(library in found, f"--param {text!r}: {library} is not in --libraries")
+        found[library].append([(name, python_value(value)) for value in _names(values)])
+    return found
 
 
 def _names(text: str) -> list[str]:

@@ -110,8 +110,9 @@ def test_the_file_of_a_cell_depends_on_its_settings_but_not_on_threads_or_place(
         cells.Cell(fold, "xgboost", "yetiloss", "yetirank", ("map",), Budget()),
         cells.Cell(fold, "xgboost", "yetirank", "yetirank", ("mrr",), Budget()),
         cells.Cell(fold, "xgboost", "yetirank", "yetirank", ("map",), Budget(learning_rate=0.2)),
+        cells.Cell(fold, "xgboost", "yetirank", "yetirank", ("map",), Budget(params=(("subsample", 0.5),))),
     ]
-    assert len({c.key for c in (cell, *others)}) == 7
+    assert len({c.key for c in (cell, *others)}) == 8
 
 
 def result(label, values, *, library="lightgbm", fold="Fold1", seed=0, rate=0.1, vali=0.5, data="set"):
@@ -140,6 +141,24 @@ def test_what_is_asked_for_twice_is_trained_once_and_what_nobody_knows_is_refuse
     same = [cells.Fold("set", str(tmp_path / where / "set"), 0) for where in "ab"]
     with pytest.raises(LTRError, match="have the same names"):
         quality.plan(same, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [0.1], budget)
+
+
+def test_parameters_of_a_library_are_tried_in_all_combinations_and_reach_it(tmp_path, monkeypatch):
+    at = [cells.Fold("generated 6,4,4", "6,4,4", 0)]
+    budget = Budget(2, 0.1, 7, 2, 1e-3, 0.0, 1, 0)
+    asked = at, ["lightgbm", "xgboost"], ["rmse"], ["none"], ["map"], [0.1], budget, 0
+    tried = ["lightgbm:bagging_freq=1", "lightgbm:bagging_fraction=.5,1", "xgboost:booster=gbtree"]
+    planned = quality.plan(*asked, tried)
+    assert [(c.library, c.budget.params) for c in planned[1:]] == [
+        ("lightgbm", (("bagging_freq", 1), ("bagging_fraction", 0.5))),
+        ("lightgbm", (("bagging_freq", 1), ("bagging_fraction", 1))),
+        ("xgboost", (("booster", "gbtree"),)),
+    ]
+    values = [cells.run(cell, None)["curves"]["map"] for cell in planned[1:3]]
+    assert values[0] != values[1]
+    for wrong, message in (("subsample=1", "must look like"), ("catboost:depth=3", "catboost is not in --libraries")):
+        with pytest.raises(LTRError, match=message):
+            quality.plan(*asked, [wrong])
 
 
 def test_generated_data_may_name_their_own_seed():

@@ -1,5 +1,6 @@
 """Options and output that commands share."""
 
+import ast
 import json
 import sys
 from pathlib import Path
@@ -35,6 +36,18 @@ def read_metrics(text: str, convention: str | None) -> "list[Metric]":
     require(names, "--metric is empty; give metrics such as ndcg@10,map")
     found = [get_metric(name) for name in names]
     return found if convention is None else [metric.with_convention(convention) for metric in found]
+
+
+def python_value(text: str) -> Any:
+    """A parameter's value as Python reads it, and true and false, or else the text.
+
+    >>> python_value("0.5"), python_value("true"), python_value("gbtree")
+    (0.5, True, 'gbtree')
+    """
+    try:
+        return ast.literal_eval({"true": "True", "false": "False"}.get(text, text))
+    except (ValueError, SyntaxError):
+        return text
 
 
 def console() -> Console:

@@ -1,6 +1,5 @@
 """``ltr-objectives train``: from LETOR files to a model in the library's own format."""
 
-import ast
 import os
 import re
 import sys
@@ -16,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from typer import Option
 
-from ltr_objectives.cli.options import AsJson, Convention, Metrics, console, print_json, read_metrics
+from ltr_objectives.cli.options import AsJson, Convention, Metrics, console, print_json, python_value, read_metrics
 from ltr_objectives.errors import LTRError, require
 
 if TYPE_CHECKING:
@@ -119,10 +118,7 @@ def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
         require(name and equals and value, f"--param {text!r} is not of the form NAME=VALUE, such as max_depth=6")
         require(name not in reserved, f"--param {name} has an option of its own; see --help")
         require(name not in found, f"--param {name} is given twice")
-        try:
-            found[name] = ast.literal_eval({"true": "True", "false": "False"}.get(value, value))
-        except (ValueError, SyntaxError):
-            found[name] = value
+        found[name] = python_value(value)
     return found
 
 
