@@ -13,13 +13,14 @@ import numpy as np
 
 from benchmarks.experiment import per_query, prepare, seeded, split_vali
 from benchmarks.libraries import LIBRARIES, Budget, Library, Training
-from ltr_objectives.datasets import RankingFold, load_letor, make_ranking_fold
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.datasets import MSLR_SHARES, RankingFold, load_letor, make_ranking_fold
+from ltr_objectives.errors import LTRError, choice, require
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_metric, get_objective
 
 CONSTANT = "constant"  # the model that cannot tell documents apart
 GENERATED = "generated"
+SHARES = {GENERATED: MSLR_SHARES, "generated-binary": (0.985, 0.015)}  # of the labels, by kind of generated data
 
 
 class Fold(NamedTuple):
@@ -33,7 +34,8 @@ class Fold(NamedTuple):
         """Read or generate it; without a vali part, a fifth of the train queries."""
         if self.data.startswith(GENERATED):
             sizes = tuple(int(q) for q in self.source.split(","))
-            return make_ranking_fold(sizes, self.seed)  # type: ignore[arg-type]  # three, as checked
+            shares = SHARES[self.data.partition(" ")[0]]
+            return make_ranking_fold(sizes, self.seed, shares=shares)  # type: ignore[arg-type]  # three, as checked
         loaded = load_letor(self.source)
         require(isinstance(loaded, RankingFold), f"{self.source} is a file; pass a folder with train and test")
         assert isinstance(loaded, RankingFold)
@@ -46,16 +48,18 @@ def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
     """The folds of ``--data``: a folder of a fold or of folds, the start of names, or ``generated:TRAIN,VALI,TEST``.
 
     Generated data are new for each seed, or of the one in ``generated:TRAIN,VALI,TEST:SEED``; of others each fold is
-    used with each seed.
+    used with each seed. ``generated-binary`` has few relevant documents and no grades.
     """
     if data.startswith(GENERATED):
-        sizes, _, own = (data.partition(":")[2] or "600,200,400").partition(":")
+        kind, _, rest = data.partition(":")
+        choice("data", kind, tuple(SHARES))
+        sizes, _, own = (rest or "600,200,400").partition(":")
         require(not own or own.isdigit(), f"--data {data!r}: the seed at the end must be a number")
         seeds = [int(own)] if own else seeds
         parts = sizes.split(",")
         require(len(parts) == 3 and all(q.strip().isdigit() and int(q) for q in parts),
                 f"--data {data!r}: the numbers of queries must be three, such as generated:600,200,400")  # fmt: skip
-        return [Fold(f"{GENERATED} {sizes}", sizes, seed) for seed in seeds]
+        return [Fold(f"{kind} {sizes}", sizes, seed) for seed in seeds]
     path = Path(data).expanduser().resolve()
     if any(path.parent.glob(f"{path.name}.train*")):  # such as yahoo/set1, for set1.train.txt
         return [Fold(f"{path.parent.name} {path.name}", str(path), seed) for seed in seeds]

@@ -20,7 +20,10 @@ from ltr_objectives.cli.options import python_value
 from ltr_objectives.errors import LTRError, choice, require
 from ltr_objectives.registry import get_metric
 
-DATA = "Folder of one or several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries; may be repeated."
+DATA = (
+    "Folder of one or several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries, or generated-binary: "
+    "the same; may be repeated."
+)
 OBJECTIVES = "lambdamart,yetirank,yetiloss,yetiloss:{metric}"
 OURS = "Ours; {metric} in a name stands for each of --metrics in turn."
 NATIVES = "'usual', 'none', or names; {metric} as above."

@@ -161,6 +161,18 @@ def test_parameters_of_a_library_are_tried_in_all_combinations_and_reach_it(tmp_
             quality.plan(*asked, [wrong])
 
 
+def test_generated_binary_data_have_few_relevant_documents():
+    [fold] = cells.folds_of("generated-binary:30,5,5", [3])
+    labels = fold.load().train.y
+    assert set(labels) == {0, 1}
+    assert 0 < labels.mean() < 0.03
+    [graded] = cells.folds_of("generated:30,5,5", [3])
+    assert graded.data != fold.data
+    assert graded.load().train.y.max() == 4
+    with pytest.raises(LTRError, match="generated-binary"):
+        cells.folds_of("generated-binry:30,5,5", [3])
+
+
 def test_generated_data_may_name_their_own_seed():
     assert [fold.seed for fold in cells.folds_of("generated:4,3,3", [1, 2])] == [1, 2]
     assert cells.folds_of("generated:4,3,3:7", [1, 2]) == [cells.Fold("generated 4,3,3", "4,3,3", 7)]
