@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._catboost_fit import rows_of
+from ltr_objectives.adapters._catboost_fit import mark, rows_of
 from ltr_objectives.adapters._catboost_metric import CatBoostMetric
 from ltr_objectives.adapters._catboost_objective import CatBoostObjective, predictions
-from ltr_objectives.errors import require
+from ltr_objectives.errors import choice, require
 from ltr_objectives.registry import get_metric, get_objective
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ def catboost_objective(
     position: ArrayLike | None = None,
     init_model: Any = None,
     n_threads: int | None = None,
+    newton_splits: bool = True,
 ) -> CatBoostObjective:
-    """An objective for CatBoost's ``loss_function``.
+    r"""An objective for CatBoost's ``loss_function``.
 
     CatBoost shows user-defined objectives blocks of rows without queries. This object knows the queries from the pool,
     and puts the blocks together again; it computes the gradients of each pass once, over all queries, and checks
@@ -50,6 +51,9 @@ def catboost_objective(
     n_threads : int, optional
         Threads of the gradient computation; by default ``thread_count`` of the training, at most all processors. The
         model does not depend on it.
+    newton_splits : bool
+        Score splits by :math:`(\sum g)^2 / \sum h`, as XGBoost and LightGBM do, and not by :math:`(\sum g)^2 / n`, as
+        CatBoost does for user-defined objectives. See the notes.
 
     Returns
     -------
@@ -70,6 +74,11 @@ def catboost_objective(
 
     Notes
     -----
+    CatBoost divides sums of gradients by sums of weights when it scores splits. With ``newton_splits`` the weights that
+    it keeps for this alone are, in each iteration, the Hessians, scaled to the mean of the weights. Nothing else sees
+    them: leaves, metrics and the pool have the weights that were given. A pool without weights gets some here,
+    which are 1, and 1 + 1.2e-7 in the first row, since otherwise CatBoost keeps none.
+
     CatBoost's default bootstrap, MVS, stops with "Too few sampling units" when (nearly) all gradients are zero, as with
     an objective that has nothing left to order. Set ``bootstrap_type="Bernoulli"`` or ``"No"`` then.
 
@@ -88,7 +97,12 @@ def catboost_objective(
     """
     rows = rows_of(pool)
     start = None if init_model is None else predictions(init_model, pool)
-    return CatBoostObjective(get_objective(objective), rows, start, group_weight, n_threads, propensity, position)
+    choice("newton_splits", newton_splits, (True, False))
+    if newton_splits and group_weight is None:
+        mark(pool)  # now rather than in fit, when others may train on it
+    return CatBoostObjective(
+        get_objective(objective), rows, start, group_weight, n_threads, propensity, position, newton_splits
+    )
 
 
 def catboost_metric(metric: "str | Metric", *pools: Any, n_threads: int | None = None) -> CatBoostMetric:

@@ -1,6 +1,7 @@
 """CatBoost: what a pool holds, and which training a copy of our objects is made for."""
 
 import sys
+import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,6 +11,9 @@ from ltr_objectives.adapters._common import import_library
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.queries import sizes_of
+
+MARK = np.float32(1 + 2**-23)  # the weight of a first row by which a pool has weights at all
+MARKING = threading.Lock()
 
 
 class Rows(NamedTuple):
@@ -48,9 +52,23 @@ def rows_of(pool: Any, name: str = "pool") -> Rows:
     return Rows(
         labels,
         sizes_of(np.asarray(ids)),
-        None if (weight == 1).all() else weight,
+        given_weight(weight),
         baseline.reshape(-1) if baseline.size else None,
     )
+
+
+def given_weight(weight: np.ndarray | None) -> np.ndarray | None:
+    """Weights as the user gave them: None where all are 1, marked or not."""
+    return None if weight is None or ((weight == 1) | (weight == MARK)).all() else weight
+
+
+def mark(pool: Any) -> None:
+    """Have CatBoost keep weights for a pool that has none: 1, but for the smallest change in the first row."""
+    with MARKING:
+        weight = np.array(pool.get_weight(), np.float32)
+        if (weight == 1).all():
+            weight[0] = MARK
+            pool.set_weight(weight)
 
 
 class Fit(NamedTuple):

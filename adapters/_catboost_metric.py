@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, rows_of
+from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, given_weight, rows_of
 from ltr_objectives.adapters._catboost_passes import address_of
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
@@ -71,7 +71,7 @@ class CatBoostMetric:
         """The metric's mean over one data set, known by the address of its labels."""
         if self._seen is None:
             raise LTRError(NOT_A_FIT)
-        address = address_of(target)
+        address, weight = address_of(target), given_weight(weight)
         if address not in self._seen:  # in the first round: the training set, then the eval sets
             i = len(self._seen)
             known = i < len(self._sets) and np.array_equal(target, self._sets[i].labels)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, rows_of
+from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, mark, rows_of
 from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.adapters._common import gradients, import_library
 from ltr_objectives.errors import LTRError, LTRWarning, require
@@ -34,9 +34,11 @@ class CatBoostObjective:
         n_threads: int | None,
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
+        newton_splits: bool = True,
     ) -> None:
         self.objective = objective
         self.n_threads = n_threads
+        self.newton_splits = newton_splits
         self._rows = rows
         self._start = start
         self._group_weight = None if group_weight is None else to_numpy(group_weight).astype(np.float32)
@@ -60,6 +62,7 @@ class CatBoostObjective:
             self._group_weight,
             self.n_threads,
             *self._clicks,
+            self.newton_splits,
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "CatBoostObjective":
@@ -83,6 +86,8 @@ class CatBoostObjective:
         fit.require_pool_order()
         fit.require_plain_leaves()
         fit.require_no_class_weights()
+        if self.newton_splits and self._group_weight is None:
+            mark(fit.pool)
         weight = self._queries.weight_by_row
         mvs = fit.params.get("bootstrap_type") in (None, "MVS")
         return Passes(
@@ -90,6 +95,7 @@ class CatBoostObjective:
             None if weight is None else weight.astype(np.float32),
             self._scores_at_start(fit),
             self._derivatives(mvs, fit.n_threads(self.n_threads)),
+            self.newton_splits,
         )
 
     def _scores_at_start(self, fit: Fit) -> np.ndarray:

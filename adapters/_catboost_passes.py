@@ -10,6 +10,11 @@ two contiguous vectors, which stand still in memory for a whole training:
 A *pass* asks for every row of one of them exactly once; passes go structure, leaves, (leaves ...), structure and so on.
 A block is known by the address of its labels. Everything else that CatBoost does is checked and not trusted: it ends in
 an error, never in gradients that belong to other rows.
+
+With the structure's blocks comes a third vector, by which CatBoost divides: a split is scored by sums of gradients over
+sums of row weights. It is a copy for this alone, and may be written to. Hessians in place of the weights make the
+second-order splits of XGBoost and LightGBM, which CatBoost itself offers on the GPU only, and which its own pairwise
+losses have, whose rows weigh what their pairs weigh.
 """
 
 import threading
@@ -18,6 +23,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ltr_objectives.adapters._catboost_fit import MARK
 from ltr_objectives.errors import LTRError, require
 
 Derivatives = Callable[[np.ndarray], np.ndarray]
@@ -41,6 +47,13 @@ def expect(condition: object, otherwise: str) -> None:
     """Raise unless CatBoost behaves as known."""
     if not condition:
         raise LTRError(UNEXPECTED.format(otherwise))
+
+
+def split_weights(derivatives: np.ndarray, mean: float) -> np.ndarray:
+    """What rows weigh in the splits: their Hessians, but of this mean, lest ``random_strength`` mean something else."""
+    hess = np.maximum(-derivatives[:, 1], 0.0)
+    total = hess.mean()
+    return hess * (mean / total) if total > 0 else np.full(len(hess), mean)
 
 
 class Vector:
@@ -89,10 +102,17 @@ class Passes:
         The scores that training starts from.
     derivatives : callable
         From scores to a float64 array of shape (rows, 2), as CatBoost wants them.
+    newton_splits : bool
+        Whether to weigh rows by their Hessians where CatBoost scores splits.
     """
 
     def __init__(
-        self, labels: np.ndarray, weight: np.ndarray | None, start: np.ndarray, derivatives: Derivatives
+        self,
+        labels: np.ndarray,
+        weight: np.ndarray | None,
+        start: np.ndarray,
+        derivatives: Derivatives,
+        newton_splits: bool,
     ) -> None:
         self._labels = labels
         self._weight = weight
@@ -108,7 +128,10 @@ class Passes:
         self._seen: set[int] = set()  # blocks answered in this pass
         self._left = 0  # rows not yet answered in this pass
         self._scores: bytes | None = None  # this pass's; None: the start
+        self._newton_splits = newton_splits
         self._answers = derivatives(start)
+        self._mean_weight = 1.0 if weight is None else float(weight.mean(dtype=np.float64))
+        self._split_weights = split_weights(self._answers, self._mean_weight)
 
     def answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Derivatives of one block; from any thread. The first failure is the answer to all later calls."""
@@ -142,6 +165,9 @@ class Passes:
         self._left -= last - first
         if self._left <= 0:
             expect(self._left == 0 and vector.tiled(), "asks for a row twice")
+        if self._newton_splits and vector is self._structure:
+            expect(weight is not None and weight.flags.writeable, "keeps no weights for its splits")
+            weight[:] = self._split_weights[first:last]  # type: ignore[index]  # not None, as expected
         return self._answers[first:last]
 
     def _learn(self, address: int, labels: np.ndarray, weight: np.ndarray | None) -> Vector:
@@ -172,7 +198,7 @@ class Passes:
     def _check_weight(self, shown: np.ndarray | None, first: int, last: int) -> None:
         known = np.ones(1, np.float32) if self._weight is None else self._weight[first:last]
         require(
-            np.all((1.0 if shown is None else shown) == known),
+            np.all(np.abs((1.0 if shown is None else shown) - known) <= 2 * (MARK - 1) * known),
             "CatBoost uses other weights than are known; a pool does not show its group_weight: pass the same values "
             "to catboost_objective(..., group_weight=...)",
         )
@@ -189,6 +215,7 @@ class Passes:
             expect(scores == vector.scores, "has moved the scores")
             self._scores = vector.read()
             self._answers = self._derivatives(np.frombuffer(self._scores))
+            self._split_weights = split_weights(self._answers, self._mean_weight)
         self._now, self._seen, self._left = vector, set(), vector.rows
 
     def _check_scores(self, first: int, last: int, scores: np.ndarray) -> None:

@@ -35,7 +35,8 @@ class CatBoostRanker(Ranker):
         differ. ``leaf_estimation_method="Newton"``, since our objectives have Hessians. ``bootstrap_type="No"``, or
         ``"Bernoulli"`` where ``subsample`` is given, since CatBoost's MVS stops with an error when nearly all gradients
         are zero, and did not rank better. ``has_time=True`` where there are categorical features:
-        CatBoost would otherwise shuffle the rows and tell us nothing of their order.
+        CatBoost would otherwise shuffle the rows and tell us nothing of their order. ``newton_splits`` is as of
+        :func:`ltr_objectives.adapters.catboost_objective`.
 
     Attributes
     ----------
@@ -72,6 +73,7 @@ class CatBoostRanker(Ranker):
         own = isinstance(plan.objective, Objective)
         pools = [self._pool(part, own, of_the_data) for part in (plan.train, *plan.evals)]
         if isinstance(plan.objective, Objective):
+            newton_splits = params.pop("newton_splits", True)
             params = {
                 "leaf_estimation_method": "Newton",
                 "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
@@ -84,6 +86,7 @@ class CatBoostRanker(Ranker):
                 propensity=plan.train.queries.propensity,
                 position=plan.train.queries.position,
                 n_threads=plan.n_threads,
+                newton_splits=newton_splits,
             )
         else:
             params["loss_function"] = plan.objective

@@ -226,10 +226,13 @@ class CatBoost(Library):
             "allow_writing_files": False, "verbose": False,
             **dict(b.params), **self.params,
         }  # fmt: skip
+        newton_splits = bool(params.pop("newton_splits", True))
         if isinstance(objective, str):
             params["loss_function"] = objective
         else:
-            params["loss_function"] = adapters.catboost_objective(objective, self.dtrain, n_threads=b.threads)
+            params["loss_function"] = adapters.catboost_objective(
+                objective, self.dtrain, n_threads=b.threads, newton_splits=newton_splits
+            )
             params |= {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
         model = catboost.CatBoost(params).fit(self.dtrain, eval_set=self.dvali)
         return lambda X, trees: model.predict(X, ntree_end=trees, thread_count=b.threads)

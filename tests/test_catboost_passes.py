@@ -47,7 +47,7 @@ class Imitation:
         self.rows = rows
         self.start = np.zeros(rows)
         self.computed = []
-        self.passes = Passes(np.zeros(rows, np.float32), None, self.start, self.derivatives)
+        self.passes = Passes(np.zeros(rows, np.float32), None, self.start, self.derivatives, newton_splits=False)
         self.labels = {"structure": np.zeros(rows, np.float32), "leaves": np.zeros(rows, np.float32)}
         self.scores = {"structure": self.start.copy(), "leaves": self.start.copy()}
         self.cuts = {"structure": 1000, "leaves": 500}
@@ -209,7 +209,7 @@ def test_waiting_threads_are_told_of_a_failure():
 
 def test_threads_that_wait_hear_of_an_interrupt(monkeypatch):
     labels, scores, errors = rich().astype(np.float32), np.zeros(ROWS), []
-    passes = Passes(labels, None, scores, lambda s: np.zeros((len(s), 2)))
+    passes = Passes(labels, None, scores, lambda s: np.zeros((len(s), 2)), newton_splits=False)
 
     def ask():
         with pytest.raises(LTRError) as caught:

@@ -1,0 +1,77 @@
+"""Which splits CatBoost chooses for our objectives, against every split there is."""
+
+import numpy as np
+import pytest
+from catboost import Pool
+from catboost_fits import NEWTON, arrays, fit, make_pool, raw
+
+from ltr_objectives.adapters import catboost_objective
+from ltr_objectives.adapters._catboost_passes import Passes
+from ltr_objectives.adapters._common import gradients
+from ltr_objectives.errors import LTRError
+from ltr_objectives.queries import Queries
+
+STUMP = {
+    "iterations": 1, "depth": 1, "score_function": "L2", "random_strength": 0, "l2_leaf_reg": 0,
+    "bootstrap_type": "No", "eval_metric": "RMSE",
+}  # fmt: skip
+
+
+def gain(grad, weight, right):
+    """What a split is worth, and 0 for none."""
+    return sum(grad[side].sum() ** 2 / weight[side].sum() for side in (right, ~right) if weight[side].sum() > 0)
+
+
+def coarse(rows=900):
+    """Features of six values, so that few splits are possible, and scores to start from."""
+    X, y, qid = arrays(rows)
+    X = np.clip(np.round(2 * X), -3, 2)
+    return X, y, qid, np.float32(np.random.default_rng(1).normal(size=rows))
+
+
+@pytest.mark.parametrize("newton", [True, False])
+def test_the_best_split_by_gradients_and_hessians_or_numbers_of_rows(any_objective, newton):
+    X, y, qid, start = coarse()
+    y = y / 4 * min(4.0, any_objective.label_limit or 4.0)
+    pool = Pool(X, y, group_id=qid, baseline=start)
+    loss = catboost_objective(any_objective, pool, newton_splits=newton)
+    stump = fit(loss, pool, params=STUMP)
+    chosen = stump.calc_leaf_indexes(pool)[:, 0] == 1
+    queries = Queries(np.float32(y), np.unique(qid, return_counts=True)[1])
+    grad, hess = gradients(any_objective, queries, start.astype(float), 1)
+    weight = np.maximum(hess, 0.0) if newton else np.ones(len(y))
+    best = max(gain(grad, weight, X[:, j] > v) for j in range(X.shape[1]) for v in range(-3, 2))
+    assert gain(grad, weight, chosen) == pytest.approx(best, rel=1e-4)
+
+
+@pytest.mark.parametrize("given", ["weight", "group_weight"])
+def test_with_weights_trees_are_those_of_the_same_loss_in_catboost(given):
+    _, _, qid = arrays(1500)
+    weight = np.random.default_rng(2).uniform(0.5, 2.0, 1500)[qid]
+    pool = make_pool(1500, **{given: weight})
+    own = {"group_weight": weight} if given == "group_weight" else {}
+    losses = "QueryRMSE", catboost_objective("queryrmse", pool, **own)
+    native, ours = (fit(loss, pool, params=NEWTON) for loss in losses)
+    np.testing.assert_allclose(raw(ours, pool), raw(native, pool), rtol=0, atol=1e-6)
+
+
+def test_only_the_splits_see_the_hessians(any_objective):
+    X, y, qid, start = coarse()
+    y = y / 4 * min(4.0, any_objective.label_limit or 4.0)
+    pool = Pool(X, y, group_id=qid, baseline=start)
+    params = {"iterations": 1, "leaf_estimation_method": "Gradient", "l2_leaf_reg": 0, "learning_rate": 1}
+    model = fit(catboost_objective(any_objective, pool), pool, params={**params, "eval_metric": "RMSE"})
+    queries = Queries(np.float32(y), np.unique(qid, return_counts=True)[1])
+    grad, _ = gradients(any_objective, queries, start.astype(float), 1)
+    leaves = model.calc_leaf_indexes(pool)[:, 0]
+    means = np.array([-grad[leaves == leaf].mean() for leaf in leaves])
+    np.testing.assert_allclose(raw(model, X), means, rtol=1e-5, atol=1e-6 * np.abs(means).max())
+    counts = model.get_leaf_weights()
+    np.testing.assert_allclose(counts, np.bincount(leaves, minlength=len(counts)), atol=1e-5)
+    assert np.abs(np.array(pool.get_weight()) - 1).max() < 2e-7
+
+
+def test_a_training_without_weights_is_refused():
+    passes = Passes(np.zeros(9, np.float32), None, np.zeros(9), lambda s: -np.ones((9, 2)), newton_splits=True)
+    with pytest.raises(LTRError, match="keeps no weights for its splits"):
+        passes.answer(np.zeros(9), np.zeros(9, np.float32), None)
