@@ -122,6 +122,7 @@ def test_people_get_a_table(folder):
         (["--train", "train.txt", "--param", "num_leaves"], "'num_leaves' is not of the form NAME=VALUE"),
         (["--train", "train.txt", "--param", "n_estimators=5"], "n_estimators has an option of its own"),
         (["--train", "train.txt", "--param", "a=1", "--param", "a=2"], "--param a is given twice"),
+        (["--train", "train.txt", "--param", "num_leafs=31"], "LightGBM knows no parameter 'num_leafs'; did you mean"),
         (["--train", "train.txt", "--param", "num_leaves=-1"], "lightgbm: Check failed: (num_leaves) > (1)"),
         (["--train", "train.txt", "--objective", "lambdaran"], "lightgbm: Unknown objective type name: lambdaran"),
         (["--train", "train.txt", "--objective", "yetiloss:foo"], "unknown metric 'foo'"),
