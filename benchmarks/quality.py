@@ -59,11 +59,11 @@ def quality(
     plots: Annotated[bool, Option(help="Draw the results beside the tables.")] = True,
     out: Annotated[Path, Option(help=OUT)] = Path("results/quality"),
 ) -> None:
-    """Compare objectives over many trainings, with the significance of the differences over test queries.
+    """Compare objectives over many trainings.
 
-    Each metric has its own column, its own early stopping and, of several learning rates, its own choice on vali. A
-    study that was interrupted goes on where it was. Written are tables as markdown, CSV and parquet, and
-    plots.
+    Differences are told with their significance over test queries. Each metric has its own column, its own early
+    stopping and, of several learning rates, its own choice on vali. A study that was interrupted goes on where it was.
+    Written are tables as markdown, CSV and parquet, and plots.
     """
     from benchmarks import cells, report
     from benchmarks.libraries import Budget

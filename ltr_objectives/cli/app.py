@@ -35,7 +35,7 @@ app = typer.Typer(
     cls=OneLineErrors,
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 app.command()(evaluate)

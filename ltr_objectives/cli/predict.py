@@ -20,10 +20,10 @@ def predict(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score the rows of a LETOR file with a trained model, one score a row, in their order.
+    """Score the rows of a LETOR file with a trained model.
 
-    LETOR text leaves zeros out, so that features which the file does not have are 0. Those which the model does not
-    have were 0 in all of its training, and are left out.
+    There is one score for each row, in the order of the rows. LETOR text leaves zeros out, so that features which the
+    file does not have are 0. Those which the model does not have were 0 in all of its training, and are left out.
     """
     from ltr_objectives.cli.files import existing, read_letor, writable
 

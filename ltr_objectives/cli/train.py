@@ -41,10 +41,10 @@ def train(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train on LETOR files, write the model, and print metrics of vali and test.
+    """Train on LETOR files, and write the model.
 
-    The first metric is the one that early stopping looks at; without a vali part all trees are trained. The model is in
-    the library's own format, which needs nothing of ours to predict.
+    Metrics of vali and test are printed. The first metric is the one that early stopping looks at; without a vali part
+    all trees are trained. The model is in the library's own format, which needs nothing of ours to predict.
     """
     from ltr_objectives.cli.files import writable
 
