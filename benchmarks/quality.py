@@ -67,7 +67,7 @@ def quality(
     """
     from benchmarks import cells, report
     from benchmarks.libraries import Budget
-    from benchmarks.tables import provenance
+    from benchmarks.tables import provenance, versions_of
     from ltr_objectives.kernels.threads import available_threads
 
     console = Console(width=None if sys.stdout.isatty() else 140)
@@ -91,7 +91,7 @@ def quality(
     except (LTRError, ImportError, OSError) as error:
         Console(stderr=True).print(Text("error: ", "bold red"), Text(str(error)), sep="")
         raise Exit(2) from None
-    (out / "study.json").write_text(json.dumps(provenance(), indent=1))
+    (out / "study.json").write_text(json.dumps(provenance() | {"versions": versions_of(results)}, indent=1))
     written = report.write(results, out, alpha, console, plots=plots)
     for path in written:
         if path.suffix != ".png":
