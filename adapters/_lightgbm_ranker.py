@@ -31,7 +31,8 @@ class LGBMRanker(Ranker):
         default the metric that the objective optimises, or ``"ndcg"``; nothing else is evaluated.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
-        ``categorical_feature``. It is silent unless ``verbose`` or ``verbosity`` says otherwise.
+        ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. It is silent unless
+        ``verbose`` or ``verbosity`` says otherwise.
 
     Attributes
     ----------
