@@ -65,6 +65,7 @@ class CatBoostRanker(Ranker):
     renamed = {"loss_function": "objective"}  # noqa: RUF012 - declared a class variable by the base
     threads = ("thread_count",)
     model = "CatBoost"
+    of_columns = OF_THE_DATA
 
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         catboost = import_library("catboost")

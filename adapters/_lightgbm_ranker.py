@@ -11,7 +11,7 @@ from ltr_objectives.adapters._lightgbm import NUM_THREADS, lightgbm_metric, ligh
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
 from ltr_objectives.adapters._ranker_plan import Plan
-from ltr_objectives.errors import require
+from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 
@@ -31,7 +31,8 @@ class LGBMRanker(Ranker):
         default the metric that the objective optimises, or ``"ndcg"``; nothing else is evaluated.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
-        ``categorical_feature``. It is silent unless ``verbose`` or ``verbosity`` says otherwise.
+        ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. It is silent unless
+        ``verbose`` or ``verbosity`` says otherwise.
 
     Attributes
     ----------
@@ -67,6 +68,7 @@ class LGBMRanker(Ranker):
         params["objective"] = _objective(plan)
         if plan.metrics:
             params["metric"] = plan.native_metrics or "None"
+        _refuse_misspelt(params)
         of_the_data = {k: v for k, v in plan.params.items() if k in OF_THE_DATA}
         train, *evals = (
             lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **of_the_data)
@@ -151,3 +153,13 @@ def _all_known(names: list[str]) -> None:
         except lgb.basic.LightGBMError:  # it knows the metric, which wants other parameters
             continue
         require(known, f"LightGBM knows no metric {name!r}; ours are written such as 'ndcg@10' or 'map'")
+
+
+def _refuse_misspelt(params: dict[str, Any]) -> None:
+    """LightGBM ignores a parameter whose name it does not know; its list of names has no public way to it."""
+    aliases: Any = getattr(import_library("lightgbm").basic, "_ConfigAliases", None)
+    if not hasattr(aliases, "_get_all_param_aliases"):
+        return
+    known = {alias for names in aliases._get_all_param_aliases().values() for alias in names}
+    for name in params:
+        require(name in known, f"LightGBM knows no parameter {name!r}{did_you_mean(name, known)}")

@@ -17,7 +17,13 @@ except ModuleNotFoundError:
     ) from None
 
 from ltr_objectives.adapters._common import import_library
-from ltr_objectives.adapters._ranker_inputs import check_features, read_eval_sets, read_part, read_table
+from ltr_objectives.adapters._ranker_inputs import (
+    check_features,
+    read_eval_sets,
+    read_part,
+    read_table,
+    require_numbers,
+)
 from ltr_objectives.adapters._ranker_plan import (
     EvalMetric,
     Plan,
@@ -43,6 +49,7 @@ class Ranker(BaseEstimator, abc.ABC):
     renamed: ClassVar[dict[str, str]] = {}  # parameters of the library's ranker that are called otherwise here
     threads: ClassVar[tuple[str, ...]]  # what the library calls the number of threads
     model: ClassVar[str]  # what it calls a trained model
+    of_columns: ClassVar[tuple[str, ...]] = ()  # parameters that name columns of other kinds than numbers
     _estimator_type = "ranker"
 
     booster_: Any
@@ -116,7 +123,7 @@ class Ranker(BaseEstimator, abc.ABC):
         eval_set : list of (X, y), optional
             Data sets to evaluate each round on.
         eval_group, eval_qid, eval_sample_weight : lists, optional
-            ``group``, ``qid`` and ``sample_weight`` of each pair in ``eval_set``.
+            ``group``, ``qid`` and ``sample_weight`` of each pair in ``eval_set``; one of the first two is needed.
         early_stopping_rounds : int, optional
             Stop when the first metric has not improved on the last pair of ``eval_set`` for so many rounds, and keep
             the rounds up to the best. May also be given to the constructor.
@@ -141,6 +148,10 @@ class Ranker(BaseEstimator, abc.ABC):
         given = [*params.pop("callbacks", ()), *(callbacks or ())]
         train = read_part(X, y, group, qid, sample_weight, propensity=propensity, position=position)
         evals = read_eval_sets(eval_set, eval_group, eval_qid, eval_sample_weight)
+        others = [column for name in self.of_columns for column in params.get(name, ())]
+        require_numbers(train.X, others)
+        for i, part in enumerate(evals):
+            require_numbers(part.X, others, f"eval_set[{i}]: ")
         if patience is not None:
             whole("early_stopping_rounds", patience)
             require(evals, "early_stopping_rounds needs an eval_set to look at")

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_array
 
-from ltr_objectives.errors import require
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries, to_numpy
 
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
@@ -81,23 +81,23 @@ def read_part(
     group: ArrayLike | None,
     qid: ArrayLike | None,
     weight: ArrayLike | None,
-    name: str = "",
+    of: str = "",
     **clicks: ArrayLike | None,
 ) -> Part:
-    """Everything that can be checked before training, checked; ``name`` says of which data set."""
-    require(y is not None, f"{name}a ranker requires y to be passed, but the target y is None; y holds the labels")
+    """Everything that can be checked before training, checked; the names of the arguments begin with ``of``."""
+    require(y is not None, "a ranker requires y to be passed, but the target y is None; y holds the labels")
     table, column = read_table(X)
-    require(
-        column is None or (group is None and qid is None),
-        f"{name}X has a column {QID!r}; drop it, or leave {QID}= and group= out",
-    )
+    given = (group is not None) + (qid is not None)
+    require(column is None or given == 0, f"X has a column {QID!r}; drop it, or leave {of}qid= and {of}group= out")
+    one = f"pass {of}group= (sizes) or {of}qid= (one id per row)"
+    require(column is not None or given == 1, f"{one}, not both" if given else one)
     queries = Queries(to_numpy(y), group, qid=qid if column is None else column, weight=weight, **clicks)
     for what, values in (("labels", queries.labels), ("weights", queries.weight_by_row)):
         require(
             values is None or np.abs(values).max() <= FLOAT32_MAX,
-            f"{name}{what} are beyond float32, which the libraries store; scale them down",
+            f"{what} are beyond float32, which the libraries store; scale them down",
         )
-    require(table.shape[0] == queries.rows, f"{name}X has {table.shape[0]} rows, but y has {queries.rows}")
+    require(table.shape[0] == queries.rows, f"X has {table.shape[0]} rows, but y has {queries.rows}")
     return Part(table, queries)
 
 
@@ -112,14 +112,30 @@ def read_eval_sets(
     require(all(len(pair) == 2 for pair in pairs), "eval_set must be a list of pairs (X, y)")
     lists = {"eval_group": eval_group, "eval_qid": eval_qid, "eval_sample_weight": eval_sample_weight}
     for name, given in lists.items():
-        require(
-            given is None or len(given) == len(pairs),
-            f"{name} must be a list with one entry for each of the {len(pairs)} pairs of eval_set",
-        )
+        n = len(pairs) if given is None else len(given)
+        must = f"{name} must be a list with one entry for each of the {len(pairs)} pairs of eval_set"
+        require(n == len(pairs), f"{must}, but has {n}" + (f": eval_set[{n}] has none" if n < len(pairs) else ""))
     groups, qids, weights = (given or [None] * len(pairs) for given in lists.values())
-    return tuple(
-        read_part(*pair, group, qid, weight, f"eval_set[{i}]: ")
-        for i, (pair, group, qid, weight) in enumerate(zip(pairs, groups, qids, weights, strict=True))
+    parts = []
+    for i, (pair, group, qid, weight) in enumerate(zip(pairs, groups, qids, weights, strict=True)):
+        try:
+            parts.append(read_part(*pair, group, qid, weight, "eval_"))
+        except LTRError as error:
+            raise LTRError(f"eval_set[{i}]: {error}") from None
+    return tuple(parts)
+
+
+def require_numbers(X: Any, others: Sequence[Any], name: str = "") -> None:
+    """Raise for columns of text, dates and the like, unless ``others`` has their name or place."""
+    wrong = [
+        f"{column!r} ({dtype})"
+        for i, (column, dtype) in enumerate(X.dtypes.items() if is_frame(X) else ())
+        if dtype.kind not in "biuf" and dtype != "category" and column not in others and i not in others
+    ]
+    require(
+        not wrong,
+        f"{name}X has columns that are neither numbers nor categories: {', '.join(wrong)}; make them numbers, or "
+        "categorical features with astype('category')",
     )
 
 

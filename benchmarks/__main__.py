@@ -21,7 +21,7 @@ app = typer.Typer(
     help="Measure ltr_objectives beside the native objectives.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
 )
 app.command()(compare)
 app.command()(demo)

@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks.experiment import per_query, prepare, seeded, split_vali
 from benchmarks.libraries import LIBRARIES, Budget, Library, Training
+from benchmarks.tables import versions
 from ltr_objectives.datasets import MSLR_SHARES, RankingFold, load_letor, make_ranking_fold
 from ltr_objectives.errors import LTRError, choice, require
 from ltr_objectives.objectives.base import Objective
@@ -141,7 +142,7 @@ def objective_of(cell: Cell) -> str | Objective:
 
 def run(cell: Cell, out: Path | None) -> dict[str, Any]:
     """Train, evaluate, and write the result; a file appears only when it is whole."""
-    result = cell.compute(out)
+    result = cell.compute(out) | {"versions": versions([cell.library] if cell.library else [])}
     if out is not None:
         write_whole(cell.path(out), result)
     return result

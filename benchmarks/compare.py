@@ -41,7 +41,7 @@ def compare(
     out: Annotated[Path, Option(help="Folder for CSV, JSON and PNG.")] = Path("results"),
     name: Annotated[str, Option(help="Of these files.")] = "compare",
 ) -> None:
-    """Train native objectives and ours in each library, and compare them on the test queries.
+    """Compare native objectives and ours on the test queries.
 
     All trainings of a library get the same trees, learning rate and regularisation, and all stop early on OUR
     definition of the first metric. Regularisation by Hessians is weak by default: the Hessians of losses differ in

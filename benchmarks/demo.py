@@ -9,5 +9,8 @@ from benchmarks.compare import compare
 
 
 def demo(out: Annotated[Path, typer.Option(help="Folder for CSV, JSON and PNG.")] = Path("results")) -> None:
-    """Compare all libraries on small generated data: a table and a picture in under two minutes on two cores."""
+    """Compare all libraries on small generated data.
+
+    A table and a picture, in under two minutes on two cores.
+    """
     compare(queries="150,60,150", trees=100, learning_rate=0.15, patience=30, out=out, name="demo")

@@ -92,10 +92,10 @@ def kernels(
     only: Annotated[str, Option(help="Only the lines that contain this text.")] = "",
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
-    """Time the gradients of one iteration, as the adapters compute them, against the libraries' own objectives.
+    """Time the gradients of an iteration, ours and the libraries' own.
 
-    A native objective's time is that of an iteration with trees of one split of four features, less the same with
-    squared error. For slow references a part of the queries is used, for both.
+    Ours are as the adapters compute them. A native objective's time is that of an iteration with trees of one split of
+    four features, less the same with squared error. For slow references a part of the queries is used, for both.
     """
     console = Console(width=None if sys.stdout.isatty() else 120)
     data = make_ranking(queries, seed=0)

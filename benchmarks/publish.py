@@ -41,7 +41,10 @@ def published(text: str, results: Path) -> str:
 def publish(
     results: Annotated[Path, Option(help="Folder with the JSON files of the other benchmarks.")] = RESULTS,
 ) -> None:
-    """Write the tables of README.md and docs/ anew; where nothing has changed nothing is written."""
+    """Write the tables of README.md and docs/ anew.
+
+    Where nothing has changed nothing is written.
+    """
     for page in PAGES:
         text = page.read_text()
         new = published(text, results)

@@ -68,15 +68,15 @@ def quality(
     plots: Annotated[bool, Option(help="Draw the results beside the tables.")] = True,
     out: Annotated[Path, Option(help=OUT)] = Path("results/quality"),
 ) -> None:
-    """Compare objectives over many trainings, with the significance of the differences over test queries.
+    """Compare objectives over many trainings.
 
-    Each metric has its own column, its own early stopping and, of several learning rates, its own choice on vali. A
-    study that was interrupted goes on where it was. Written are tables as markdown, CSV and parquet, and
-    plots.
+    Differences are told with their significance over test queries. Each metric has its own column, its own early
+    stopping and, of several learning rates, its own choice on vali. A study that was interrupted goes on where it was.
+    Written are tables as markdown, CSV and parquet, and plots.
     """
     from benchmarks import cells, report
     from benchmarks.libraries import Budget
-    from benchmarks.tables import provenance
+    from benchmarks.tables import provenance, versions_of
     from ltr_objectives.kernels.threads import available_threads
 
     console = Console(width=None if sys.stdout.isatty() else 140)
@@ -101,7 +101,7 @@ def quality(
     except (LTRError, ImportError, OSError) as error:
         Console(stderr=True).print(Text("error: ", "bold red"), Text(str(error)), sep="")
         raise Exit(2) from None
-    (out / "study.json").write_text(json.dumps(provenance(), indent=1))
+    (out / "study.json").write_text(json.dumps(provenance() | {"versions": versions_of(results)}, indent=1))
     written = report.write(results, out, alpha, console, plots=plots)
     for path in written:
         if path.suffix != ".png":

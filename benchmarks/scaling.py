@@ -57,7 +57,10 @@ def scaling(
     threads: Annotated[int, Option(min=1)] = 2,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
-    """Time of an iteration by rows, with one thread and with all, its memory, and a single long list."""
+    """Time an iteration by rows and threads, and measure its memory.
+
+    That is with one thread and with all; a single long list as well.
+    """
     console = Console(width=None if sys.stdout.isatty() else 120)
     results: list[dict[str, Any]] = []
     sizes = [int(n) for n in rows.split(",")]

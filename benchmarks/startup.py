@@ -34,7 +34,10 @@ def startup(
     rounds: Annotated[int, Option(min=1, help="The least time counts.")] = 3,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
-    """Time the import, and each objective's first gradient in a new process, with and without compiled code on disk."""
+    """Time the import, and the first gradient in a new process.
+
+    The gradient is that of each objective, with and without compiled code on disk.
+    """
     console = Console(width=None if sys.stdout.isatty() else 120)
     imported = min(run(IMPORT) for _ in range(rounds))
     results = []

@@ -106,9 +106,10 @@ def training(
     threads: Annotated[int, Option(min=1)] = 2,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
-    """Time whole trainings with native objectives and with ours, in turn, and print the ratio.
+    """Time whole trainings with native objectives and with ours.
 
-    Nothing is evaluated during a training. A first training of two trees, which compiles and warms, does not count.
+    They take turns, and the ratio is printed. Nothing is evaluated during a training. A first training of two trees,
+    which compiles and warms, does not count.
     """
     console = Console(width=None if sys.stdout.isatty() else 120)
     data = make_ranking(max(1, rows // 118), seed=0)

@@ -1,15 +1,22 @@
 """LETOR text on disk: which file is which part of a fold, and parsing it once."""
 
+import bz2
+import gzip
 import os
 import re
 import warnings
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ltr_objectives.errors import LTRError, require
 
 Parsed = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, labels, query ids
+UNREADABLE = (OSError, EOFError, zlib.error)
 
 _PARTS = {"train": "train", "vali": "vali", "valid": "vali", "test": "test"}
 _NAME = re.compile(rf"(?:(?P<stem>.+)\.)?(?P<part>{'|'.join(_PARTS)})(?:\.(?:txt|dat|letor|svm))?(?:\.(?:gz|bz2))?")
@@ -45,12 +52,53 @@ def parse(path: str, modified: int, size: int) -> Parsed:
 
     try:
         X, y, qid = load_svmlight_file(path, dtype=np.float32, query_id=True, zero_based=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise LTRError(f"{path} is not LETOR text, 'label qid:1 1:0.5 ...': {error}") from None
+        require(len(y) == len(qid), "rows have no qid")
+    except (*UNREADABLE, ValueError, OverflowError) as error:
+        said = _first_mistake(path) or f" cannot be read: {error}"
+        raise LTRError(f"{path}{said}; LETOR text is 'label qid:1 1:0.5 ...'") from None
     require(len(y) > 0, f"{path} has no rows")
-    without = len(y) - len(qid)
-    require(without == 0, f"{path}: {without} of {len(y)} rows have no qid; write 'label qid:1 1:0.5 ...'")
     return X.toarray(), y.astype(np.float32), qid
+
+
+def _first_mistake(path: str) -> str:
+    """The first line that is no LETOR text, and why; empty where there is none."""
+    opened: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(Path(path).suffix, open)
+    with suppress(*UNREADABLE), opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as lines:
+        for number, line in enumerate(lines, 1):
+            words = line.partition("#")[0].split()
+            if words and (mistake := _mistake(*words)):
+                return f", line {number}: {mistake}"
+    return ""
+
+
+def _mistake(label: str, qid: str = "", *features: str) -> str:
+    """What is wrong with the words of a line.
+
+    >>> _mistake("2", "qid:1", "1:0.5", "1:2")
+    "'1:2' must be above feature 1: indices start at 1 and rise"
+    """
+    if not _reads(float, label):
+        return f"the label {label!r} is no number"
+    if not qid.startswith("qid"):
+        return "there is no qid after the label"
+    if not _reads(int, qid.partition(":")[2], 2**63):
+        return f"{qid!r} has no whole number"
+    last = 0
+    for word in features:
+        index, _, value = word.partition(":")
+        if not _reads(int, index, 2**31) or not _reads(float, value):
+            return f"{word!r} is not a feature's whole number, a colon and its value"
+        if int(index) <= last:
+            return f"{word!r} must be above feature {last}: indices start at 1 and rise"
+        last = int(index)
+    return ""
+
+
+def _reads(kind: Callable[[str], float], text: str, limit: float = float("inf")) -> bool:
+    try:
+        return not abs(kind(text)) > limit
+    except ValueError:
+        return False
 
 
 def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:

@@ -3,6 +3,7 @@
 import json
 from inspect import signature
 
+import pytest
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
@@ -40,3 +41,13 @@ def fails(*arguments):
 def write_letor(path, part):
     dump_svmlight_file(part.X, part.y, str(path), zero_based=False, query_id=part.qid)
     return path
+
+
+def library_predicts(library, path, X):
+    """By the library alone."""
+    found = pytest.importorskip(library)
+    if library == "xgboost":
+        return found.Booster(model_file=path).predict(found.DMatrix(X))
+    if library == "lightgbm":
+        return found.Booster(model_file=path).predict(X)
+    return found.CatBoost().load_model(path).predict(X)

@@ -10,7 +10,7 @@ pytest.importorskip("typer")
 pytest.importorskip("pandas")
 pytest.importorskip("sklearn")
 
-from commands import fails, run, run_json, write_letor
+from commands import fails, library_predicts, run, run_json, write_letor
 from rankers import NATIVE, SUFFIX
 
 from ltr_objectives import evaluate
@@ -28,16 +28,6 @@ def folder(tmp_path, monkeypatch):
     for name, part in zip(("train", "vali", "test"), FOLD, strict=True):
         write_letor(tmp_path / f"{name}.txt", part)
     return tmp_path
-
-
-def library_predicts(library, path, X):
-    """By the library alone."""
-    found = pytest.importorskip(library)
-    if library == "xgboost":
-        return found.Booster(model_file=path).predict(found.DMatrix(X))
-    if library == "lightgbm":
-        return found.Booster(model_file=path).predict(X)
-    return found.CatBoost().load_model(path).predict(X)
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -122,6 +112,7 @@ def test_people_get_a_table(folder):
         (["--train", "train.txt", "--param", "num_leaves"], "'num_leaves' is not of the form NAME=VALUE"),
         (["--train", "train.txt", "--param", "n_estimators=5"], "n_estimators has an option of its own"),
         (["--train", "train.txt", "--param", "a=1", "--param", "a=2"], "--param a is given twice"),
+        (["--train", "train.txt", "--param", "num_leafs=31"], "LightGBM knows no parameter 'num_leafs'; did you mean"),
         (["--train", "train.txt", "--param", "num_leaves=-1"], "lightgbm: Check failed: (num_leaves) > (1)"),
         (["--train", "train.txt", "--objective", "lambdaran"], "lightgbm: Unknown objective type name: lambdaran"),
         (["--train", "train.txt", "--objective", "yetiloss:foo"], "unknown metric 'foo'"),

@@ -1,9 +1,11 @@
 """Generated data has MSLR's shape; LETOR files are read as they are, once, and refused clearly."""
 
 import builtins
+import bz2
 import gzip
 import os
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -160,17 +162,51 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 1:1\n0 1:2\n", "2 of 2 rows have no qid"),
-        ("1 qid:1 1:1\n0 1:2\n", "1 of 2 rows have no qid"),
-        ("", "no rows"),
-        ("good 1:1\n", "not LETOR text"),
-        ("1 qid:1 0:1\n", "not LETOR text"),
-        ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n", "not sorted"),
+        ("1 1:1\n0 1:2\n", ", line 1: there is no qid after the label"),
+        ("1 qid:1 1:1\n0 1:2\n", ", line 2: there is no qid after the label"),
+        ("", " has no rows"),
+        ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n", ": qid is not sorted: query 1 occurs in several places"),
     ],
 )
 def test_bad_text_is_refused_with_the_name_of_the_file(tmp_path, text, message):
-    with pytest.raises(LTRError, match=f"bad.txt.*{message}"):
+    with pytest.raises(LTRError, match=f"bad.txt{message}"):
         load_letor(write(tmp_path / "bad.txt", text), cache=None)
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n1 qid:4 1:1\n"])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("good qid:3 1:1", "the label 'good' is no number"),
+        ("1,qid:3,1:1", "the label '1,qid:3,1:1' is no number"),
+        ("1", "there is no qid"),
+        ("1 1:1 qid:3", "there is no qid"),
+        ("1 qid", "'qid' has no whole number"),
+        ("1 qid:3.5 1:1", "'qid:3.5' has no whole number"),
+        ("1 qid:9999999999999999999 1:1", "'qid:9999999999999999999' has no whole number"),
+        ("1 qid:3 1:1 2:", "'2:' is not a feature's whole number, a colon and its value"),
+        ("1 qid:3 1:1 2", "'2' is not"),
+        ("1 qid:3 a:1", "'a:1' is not"),
+        ("1 qid:3 9999999999:1", "'9999999999:1' is not"),
+        ("1 qid:3 0:1", "'0:1' must be above feature 0: indices start at 1 and rise"),
+        ("1 qid:3 2:1 1:1", "'1:1' must be above feature 2"),
+        ("1 qid:3 2:1 2:1", "'2:1' must be above feature 2"),
+    ],
+)
+def test_the_broken_line_is_numbered_as_in_an_editor(tmp_path, line, end, message):
+    for name, text in (("a.txt", ROWS), ("a.txt.gz", ROWS), ("a.dat.bz2", ROWS.replace("\n", "\r\n\n"))):
+        good = text.replace("comment", "caf\xe9")
+        place = f"{name}, line {good.count(chr(10)) + 1}: {message}"
+        with pytest.raises(LTRError, match=re.escape(place)):
+            load_letor(write(tmp_path / name, good + line + end), cache=None)
+
+
+def test_files_cut_short_and_of_other_kinds_are_refused(tmp_path):
+    whole = write(tmp_path / "a.txt.gz", ROWS * 1000).read_bytes()
+    for content in (whole[:-20], whole[:30] + b"x" + whole[31:], b"no such kind"):
+        (tmp_path / "a.txt.gz").write_bytes(content)
+        with pytest.raises(LTRError, match=r"a\.txt\.gz.*LETOR text is 'label qid:1 1:0\.5 \.\.\.'"):
+            load_letor(tmp_path / "a.txt.gz", cache=None)
 
 
 def test_missing_files_are_refused_with_a_hint(tmp_path):
@@ -203,5 +239,6 @@ def test_without_scikit_learn_the_error_says_what_to_install(tmp_path, monkeypat
 
 
 def write(path, text):
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    compress = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
+    path.write_bytes(compress(text.encode()))
     return path

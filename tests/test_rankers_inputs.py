@@ -107,6 +107,34 @@ def test_missing_and_new_categories(library):
     assert np.isfinite(fitted.predict(X)).all()
 
 
+KINDS = {
+    "words": (["red", "blue"], object),
+    "text": (["red", "blue"], "string"),
+    "numbers as objects": ([1, 2], object),
+    "dates": (["2020-01-01", "2021-01-01"], "datetime64[ns]"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_that_are_no_features_are_named_before_training(library, kind):
+    X, y, qid = categorical(60, 0)
+    values, dtype = KINDS[kind]
+    wrong = X.assign(shop=pandas.Series(values * 30).astype(dtype))
+    for of, given in (("", [(X, y)]), (r"eval_set\[1\]: ", [(X, y), (wrong, y)])):
+        untrained = ranker(library)
+        message = f"^{of}X has columns that are neither numbers nor categories: 'shop' .*astype"
+        with pytest.raises(LTRError, match=message):
+            untrained.fit(X if of else wrong, y, qid=qid, eval_set=given, eval_qid=[qid] * len(given))
+        assert not hasattr(untrained, "booster_")
+    numbers = X.assign(a=y > 0, b=y.astype("float32"), c=pandas.array(y, "Int64"))
+    assert ranker(library).fit(numbers, y, qid=qid).n_features_in_ == 5
+    if library == "catboost":  # it may be told what they are, by name or by place
+        for column in ("shop", 2):
+            assert (
+                ranker(library, cat_features=[column]).fit(wrong.astype({"shop": str}), y, qid=qid).n_features_in_ == 3
+            )
+
+
 def test_a_column_of_ids_is_no_feature(library):
     train, _, test = fold()
     X = as_pandas(train.X).assign(qid=train.qid)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, NATIVE, fold, ranker
+from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
 from ltr_objectives import LTRError, registry
 
@@ -19,6 +19,7 @@ def changed(values, row, value):
     return out
 
 
+TWO = [(DATA.X, DATA.y)] * 2
 MISTAKES = {
     "no queries": ({"qid": None}, r"pass group= \(sizes\) or qid="),
     "both": ({"group": DATA.group}, "not both"),
@@ -38,8 +39,25 @@ MISTAKES = {
     "both corrections": ({"propensity": np.ones(ROWS), "position": np.zeros(ROWS)}, "not both"),
     "patience": ({"early_stopping_rounds": 0}, "early_stopping_rounds=0 must be a whole number"),
     "nothing to stop on": ({"early_stopping_rounds": 3}, "early_stopping_rounds needs an eval_set"),
-    "eval lists": ({"eval_qid": [DATA.qid]}, "eval_qid must be a list with one entry for each of the 0 pairs"),
-    "eval queries": ({"eval_set": [(DATA.X, DATA.y)]}, "pass group="),
+    "eval lists": (
+        {"eval_qid": [DATA.qid]},
+        "eval_qid must be a list with one entry for each of the 0 pairs .* has 1$",
+    ),
+    "eval queries": ({"eval_set": TWO}, r"eval_set\[0\]: pass eval_group= \(sizes\) or eval_qid= \(one id per row\)$"),
+    "an eval query": ({"eval_set": TWO, "eval_qid": [DATA.qid, None]}, r"eval_set\[1\]: pass eval_group= .* eval_qid="),
+    "few eval lists": (
+        {"eval_set": TWO, "eval_group": [DATA.group]},
+        r"eval_group .* but has 1: eval_set\[1\] has none",
+    ),
+    "bare eval list": ({"eval_set": TWO, "eval_qid": DATA.qid}, f"each of the 2 pairs of eval_set, but has {ROWS}$"),
+    "eval both": (
+        {"eval_set": TWO, "eval_group": [DATA.group] * 2, "eval_qid": [DATA.qid] * 2},
+        "eval_qid= .* not both",
+    ),
+    "an eval label": (
+        {"eval_set": [*TWO[:1], (DATA.X, changed(DATA.y, 3, np.nan))], "eval_qid": [DATA.qid] * 2},
+        r"eval_set\[1\]: labels must be finite, but row 3",
+    ),
     "eval pairs": ({"eval_set": (DATA.X, DATA.y)}, "list of pairs"),
 }
 
@@ -121,6 +139,20 @@ def test_metrics_that_a_library_would_leave_out_or_cannot_take():
         ranker("lightgbm", eval_metric=["map", known], n_estimators=1).fit(DATA.X, DATA.y > 1, **data)
     with pytest.raises(LTRError, match=r"one metric of ours, as the first; use CatBoost's names for \['mrr'\]"):
         ranker("catboost", eval_metric=["map", "mrr"]).fit(DATA.X, DATA.y, **data)
+
+
+def test_parameters_that_lightgbm_would_ignore(monkeypatch):
+    for wrong, right in (("num_leafs", "num_leaf"), ("min_child_sample", "min_child_samples"), ("qwxz", None)):
+        end = f"; did you mean '{right}'[?]$" if right else "$"
+        with pytest.raises(LTRError, match=f"LightGBM knows no parameter {wrong!r}{end}"):
+            ranker("lightgbm", **{wrong: 31}).fit(DATA.X, DATA.y, qid=DATA.qid)
+    lightgbm = pytest.importorskip("lightgbm")
+    theirs = {"objective": "lambdarank", "num_leaves": 7, "n_estimators": 1, "verbose": -1}
+    everything = lightgbm.LGBMRanker(**theirs).get_params()  # under the names of its estimator
+    assert ranker_class("lightgbm")(**everything).fit(DATA.X, DATA.y, qid=DATA.qid).best_iteration_ == 1
+    monkeypatch.delattr(lightgbm.basic._ConfigAliases, "_get_all_param_aliases")  # it is private, and may go
+    monkeypatch.setattr(lightgbm.basic._ConfigAliases, "aliases", {})
+    assert ranker("lightgbm", num_leafs=31).fit(DATA.X, DATA.y, qid=DATA.qid).best_iteration_ == 8
 
 
 @pytest.mark.filterwarnings("ignore:40 of 40 queries give no gradient")

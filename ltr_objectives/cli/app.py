@@ -8,6 +8,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from ltr_objectives.cli.evaluate import evaluate
+from ltr_objectives.cli.predict import predict
 from ltr_objectives.cli.report import report
 from ltr_objectives.cli.train import train
 from ltr_objectives.cli.warmup import warmup
@@ -34,10 +35,11 @@ app = typer.Typer(
     cls=OneLineErrors,
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 app.command()(evaluate)
+app.command()(predict)
 app.command()(report)
 app.command()(train)
 app.command()(warmup)

@@ -1,6 +1,7 @@
 """What commands read: scores, labels and query ids, from files of several kinds."""
 
 import importlib
+import os
 import re
 import warnings
 from pathlib import Path
@@ -120,6 +121,14 @@ def existing(option: str, path: Path) -> Path:
     """``path``, where there is something to read."""
     require(path.exists(), f"--{option} {path} does not exist")
     return path
+
+
+def writable(out: Path, endings: tuple[str, ...], what: str) -> None:
+    """Raise now rather than after the work."""
+    require(out.suffix in endings, f"--out {out} must end with {' or '.join(endings)} for {what}")
+    require(out.parent.is_dir(), f"--out {out}: there is no folder {out.parent}")
+    target = out if out.exists() else out.parent
+    require(not out.is_dir() and os.access(target, os.W_OK), f"--out {out} cannot be written")
 
 
 def import_pandas() -> Any:

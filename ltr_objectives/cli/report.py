@@ -15,9 +15,10 @@ def report(
     data: Letor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which queries an objective can learn from, and why not from the others.
+    """Say which queries an objective can learn from.
 
-    Pass labels and query ids in files of their own or a LETOR file. Without scores all are 0, as before the first tree.
+    Of the others it says why not. Pass labels and query ids in files of their own or a LETOR file. Without scores all
+    are 0, as before the first tree.
     """
     from ltr_objectives.cli.files import read_lists
     from ltr_objectives.registry import get_objective

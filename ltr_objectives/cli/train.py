@@ -1,47 +1,22 @@
 """``ltr-objectives train``: from LETOR files to a model in the library's own format."""
 
-import os
-import re
-import sys
-from contextlib import redirect_stdout
-from enum import Enum
-from operator import attrgetter
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from typer import Option
 
+from ltr_objectives.cli.libraries import FACTS, Library, ranker_of
 from ltr_objectives.cli.options import AsJson, Convention, Metrics, console, print_json, python_value, read_metrics
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import require
 
 if TYPE_CHECKING:
     from ltr_objectives.datasets import RankingData
     from ltr_objectives.metrics.base import Metric
 
-
-class Library(str, Enum):
-    """What trains."""
-
-    xgboost = "xgboost"
-    lightgbm = "lightgbm"
-    catboost = "catboost"
-
-
-class _Facts(NamedTuple):
-    ranker: str
-    endings: tuple[str, ...]
-    error: str
-
-
-FACTS = {
-    "xgboost": _Facts("XGBRanker", (".json", ".ubj"), "core.XGBoostError"),
-    "lightgbm": _Facts("LGBMRanker", (".txt",), "basic.LightGBMError"),
-    "catboost": _Facts("CatBoostRanker", (".cbm",), "CatBoostError"),
-}
 OWN_OR_NATIVE = "Ours, such as yetiloss:map or lambdamart, or the library's own, such as lambdarank."
 PART = {"metavar": "FILE", "show_default": False}
 
@@ -65,18 +40,19 @@ def train(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train on LETOR files, write the model, and print metrics of vali and test.
+    """Train on LETOR files, and write the model.
 
-    The first metric is the one that early stopping looks at; without a vali part all trees are trained. The model is in
-    the library's own format, which needs nothing of ours to predict.
+    Metrics of vali and test are printed. The first metric is the one that early stopping looks at; without a vali part
+    all trees are trained. The model is in the library's own format, which needs nothing of ours to predict.
     """
-    facts = FACTS[library.value]
-    _check_out(out, library.value, facts.endings)
+    from ltr_objectives.cli.files import writable
+
+    writable(out, FACTS[library.value].endings, library.value)
     metrics = read_metrics(metric, convention)
     given = _parameters(param or [], reserved=("objective", "eval_metric", "n_estimators", "learning_rate"))
     parts = _read(data, {"train": train, "vali": vali, "test": test})
     ranker, seconds = _fit(
-        library.value, facts, parts, objective, metrics,
+        library.value, parts, objective, metrics,
         {"n_estimators": trees, "learning_rate": learning_rate, **given}, patience, threads,
     )  # fmt: skip
     ranker.save_model(out)
@@ -100,14 +76,6 @@ def train(
     stopped = f"kept by vali {metrics[0]}" if "vali" in parts else "no vali part to stop by"
     line = f"{library.value}, {objective}: {kept} trees ({stopped}) in {seconds:.1f} s, written to {out}"
     screen.print(line, markup=False, soft_wrap=True)
-
-
-def _check_out(out: Path, library: str, endings: tuple[str, ...]) -> None:
-    """Now rather than fail after the training."""
-    require(out.suffix in endings, f"--out {out} must end with {' or '.join(endings)} for {library}")
-    require(out.parent.is_dir(), f"--out {out}: there is no folder {out.parent}")
-    target = out if out.exists() else out.parent
-    require(not out.is_dir() and os.access(target, os.W_OK), f"--out {out} cannot be written")
 
 
 def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
@@ -140,41 +108,20 @@ def _read(folder: Path | None, files: dict[str, Path | None]) -> "dict[str, Rank
 
 
 def _fit(
-    library: str, facts: _Facts, parts: "dict[str, RankingData]", objective: str, metrics: "list[Metric]",
-    params: dict[str, Any], patience: int, threads: int,
+    library: str, parts: "dict[str, RankingData]", objective: str, metrics: "list[Metric]", params: dict[str, Any],
+    patience: int, threads: int,
 ) -> tuple[Any, float]:  # fmt: skip
-    from ltr_objectives import adapters
-    from ltr_objectives.adapters._common import import_library
-
-    own_error = attrgetter(facts.error)(import_library(library))
-    ranker_class = getattr(adapters, facts.ranker)
-    if threads:
-        params = {ranker_class.threads[0]: threads, **params}
     train, vali = parts["train"], parts.get("vali")
     stopping: dict[str, Any] = {}
     if vali is not None:
         stopping = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "early_stopping_rounds": patience}
-    start = perf_counter()
-    # what the libraries print is no part of the result
-    with Console(stderr=True).status(f"{library} trains {objective}"), redirect_stdout(sys.stderr):
-        try:
-            ranker = ranker_class(objective=objective, eval_metric=metrics[0], **params)
-            ranker.fit(train.X, train.y, qid=train.qid, **stopping)
-        except LTRError:
-            raise
-        except (own_error, ValueError, TypeError) as error:
-            raise LTRError(f"{library}: {_essence(str(error))}") from None
+    with Console(stderr=True).status(f"{library} trains {objective}"), ranker_of(library) as ranker_class:
+        start = perf_counter()
+        if threads:
+            params = {ranker_class.threads[0]: threads, **params}
+        ranker = ranker_class(objective=objective, eval_metric=metrics[0], **params)
+        ranker.fit(train.X, train.y, qid=train.qid, **stopping)
     return ranker, perf_counter() - start
-
-
-def _essence(message: str) -> str:
-    """What a library says, without the place in its source and the stack trace.
-
-    >>> _essence("[16:40:25] /src/o.cc:27: Unknown objective function: `rank:foo`\\n\\nStack trace:\\n  0x7f")
-    'Unknown objective function: `rank:foo`'
-    """
-    said = message.partition("Stack trace:")[0].strip()
-    return re.sub(r"^(\[[\d:]+\] )?\S+\.(cc|cpp|h|cu):\d+: ", "", said)
 
 
 def _values(ranker: Any, metrics: "list[Metric]", part: "RankingData") -> dict[str, float]:

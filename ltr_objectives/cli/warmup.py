@@ -4,7 +4,10 @@ from ltr_objectives.cli.options import AsJson, console, print_json
 
 
 def warmup(as_json: AsJson = False) -> None:
-    """Compile every kernel once and leave the machine code in the cache, for images and batch jobs."""
+    """Compile every kernel once, for images and batch jobs.
+
+    The machine code stays in the cache.
+    """
     from ltr_objectives.kernels._jit import CACHE
     from ltr_objectives.warmup import warm_up
 

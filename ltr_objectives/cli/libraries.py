@@ -1,0 +1,58 @@
+"""The three libraries, as commands name them."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from enum import Enum
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from ltr_objectives.errors import LTRError
+
+
+class Library(str, Enum):
+    """What trains."""
+
+    xgboost = "xgboost"
+    lightgbm = "lightgbm"
+    catboost = "catboost"
+
+
+class _Facts(NamedTuple):
+    ranker: str
+    endings: tuple[str, ...]  # of its models
+    error: str
+
+
+FACTS = {
+    "xgboost": _Facts("XGBRanker", (".json", ".ubj"), "core.XGBoostError"),
+    "lightgbm": _Facts("LGBMRanker", (".txt",), "basic.LightGBMError"),
+    "catboost": _Facts("CatBoostRanker", (".cbm",), "CatBoostError"),
+}
+
+
+@contextmanager
+def ranker_of(library: str) -> Iterator[Any]:
+    """The class of our ranker; what the library prints is no part of the result, and its errors become ours."""
+    from ltr_objectives import adapters
+    from ltr_objectives.adapters._common import import_library
+
+    own_error = attrgetter(FACTS[library].error)(import_library(library))
+    with redirect_stdout(sys.stderr):
+        try:
+            yield getattr(adapters, FACTS[library].ranker)
+        except LTRError:
+            raise
+        except (own_error, ValueError, TypeError) as error:
+            raise LTRError(f"{library}: {_essence(str(error))}") from None
+
+
+def _essence(message: str) -> str:
+    """What a library says, without the place in its source and the stack trace.
+
+    >>> _essence("[16:40:25] /src/o.cc:27: Unknown objective function: `rank:foo`\\n\\nStack trace:\\n  0x7f")
+    'Unknown objective function: `rank:foo`'
+    """
+    said = message.partition("Stack trace:")[0].strip()
+    return re.sub(r"^(\[[\d:]+\] )?\S+\.(cc|cpp|h|cu):\d+: ", "", said)

@@ -1,0 +1,61 @@
+"""``ltr-objectives predict``: scores of the rows of a LETOR file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from typer import Option, echo
+
+from ltr_objectives.cli.libraries import FACTS, Library, ranker_of
+from ltr_objectives.cli.options import AsJson, console, print_json
+from ltr_objectives.errors import require
+
+
+def predict(
+    model: Annotated[Path, Option(metavar="FILE", help="What train wrote, or the library in the same format.")],
+    data: Annotated[Path, Option(metavar="FILE", help="LETOR text; its labels do not matter.")],
+    out: Annotated[Path, Option(metavar="FILE", help="The scores: .npy, or .txt with one a line.")],
+    library: Annotated[
+        Library | None, Option(metavar="NAME", help="Where the ending of the model does not tell.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score the rows of a LETOR file with a trained model.
+
+    There is one score for each row, in the order of the rows. LETOR text leaves zeros out, so that features which the
+    file does not have are 0. Those which the model does not have were 0 in all of its training, and are left out.
+    """
+    from ltr_objectives.cli.files import existing, read_letor, writable
+
+    by_ending = (name for name, facts in FACTS.items() if model.suffix in facts.endings)
+    name = library.value if library else next(by_ending, "")
+    require(name, f"--model {model}: say by --library what wrote it")
+    existing("model", model)
+    require(out.resolve() not in (model.resolve(), data.resolve()), f"--out {out} is a file to be read; name another")
+    writable(out, (".npy", ".txt"), "scores")
+    found = read_letor("data", data)
+    with ranker_of(name) as ranker_class:
+        ranker = ranker_class().load_model(model)
+        features, width = ranker.n_features_in_, found.X.shape[1]
+        X = np.pad(found.X[:, :features], ((0, 0), (0, max(0, features - width))))
+        scores = ranker.predict(X).astype(np.float64)
+    require(scores.ndim == 1, f"--model {model} has several outputs a row; a ranker has one")
+    if out.suffix == ".npy":
+        np.save(out, scores)
+    else:
+        np.savetxt(out, scores, "%.17g")
+    trees, queries = ranker.best_iteration_, len(found.group)
+    does = "those beyond are left out" if width > features else "those missing are 0"
+    notes = [f"the model has {features} features, the data {width}: {does}"] if width != features else []
+    if as_json:
+        print_json(
+            {
+                "library": name, "model": str(model), "trees": trees, "rows": len(scores), "queries": queries,
+                "scores": str(out), "notes": notes,
+            }
+        )  # fmt: skip
+        return
+    line = f"{name}, {trees} trees: {len(scores):,} rows in {queries:,} queries, scores written to {out}"
+    console().print(line, markup=False, soft_wrap=True)
+    for note in notes:
+        echo(f"note: {note}", err=True)

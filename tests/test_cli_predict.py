@@ -1,0 +1,109 @@
+"""``ltr-objectives predict``: the scores are the library's own, row by row, however many features the file has."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("pandas")
+pytest.importorskip("sklearn")
+
+from commands import fails, library_predicts, run, run_json, write_letor
+from rankers import SUFFIX
+
+from ltr_objectives.datasets import RankingData, make_ranking_fold
+
+TRAIN, VALI, TEST = make_ranking_fold((20, 8, 8), features=10, mean_length=10)
+WIDE = np.hstack([TEST.X, np.ones((len(TEST.y), 2), np.float32)])  # features that no model knows
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    X, y, group, qid = TEST
+    files = {"train": TRAIN, "vali": VALI, "test": TEST, "unlabelled": RankingData(X, np.zeros_like(y), group, qid)}
+    files |= {"narrow": RankingData(X[:, :7], y, group, qid), "wide": RankingData(WIDE, y, group, qid)}
+    for name, part in files.items():
+        write_letor(tmp_path / f"{name}.txt", part)
+    return tmp_path
+
+
+def train(library, **changed):
+    pytest.importorskip(library)
+    options = {"library": library, "data": ".", "out": f"model{SUFFIX[library]}", "trees": 10, "threads": 1, **changed}
+    found = run_json("train", *(text for name, value in options.items() for text in (f"--{name}", value)))
+    return options["out"], found
+
+
+@pytest.mark.parametrize("library", list(SUFFIX))
+def test_from_training_to_metrics(library):
+    model, trained = train(library)
+    for data in ("test.txt", "unlabelled.txt"):
+        found = run_json("predict", "--model", model, "--data", data, "--out", "scores.npy")
+        assert found == {
+            "library": library, "model": model, "trees": trained["trees"], "rows": len(TEST.y), "queries": 8,
+            "scores": "scores.npy", "notes": [],
+        }  # fmt: skip
+        np.testing.assert_allclose(np.load("scores.npy"), library_predicts(library, model, TEST.X), rtol=1e-12)
+    printed = run("predict", "--model", model, "--data", "test.txt", "--out", "scores.txt")
+    assert printed.startswith(f"{library}, {trained['trees']} trees: {len(TEST.y)} rows in 8 queries")
+    assert np.array_equal(np.loadtxt("scores.txt"), np.load("scores.npy"))
+    for scores in ("scores.npy", "scores.txt"):
+        found = run_json("evaluate", "--metric", "ndcg@10,map,mrr", "--data", "test.txt", "--scores", scores)
+        assert found["metrics"] == pytest.approx(trained["test"])
+
+
+@pytest.mark.parametrize("library", list(SUFFIX))
+def test_features_that_the_file_or_the_model_does_not_have(library):
+    model, _ = train(library)
+    zeros = TEST.X * (np.arange(10) < 7)
+    for data, same, note in (
+        ("narrow", zeros, "the model has 10 features, the data 7: those missing are 0"),
+        ("wide", TEST.X, "the model has 10 features, the data 12: those beyond are left out"),
+    ):
+        given = ["predict", "--model", model, "--data", f"{data}.txt", "--out", "scores.npy"]
+        assert run_json(*given)["notes"] == [note]
+        assert f"note: {note}\n" in run(*given)
+        np.testing.assert_allclose(np.load("scores.npy"), library_predicts(library, model, same), rtol=1e-12)
+
+
+def test_a_model_under_another_name(folder):
+    model, _ = train("lightgbm")
+    (folder / model).rename("ranker.v1")
+    given = ["predict", "--model", "ranker.v1", "--data", "test.txt", "--out", "scores.txt"]
+    assert "--model ranker.v1: say by --library what wrote it" in fails(*given)
+    assert run_json(*given, "--library", "lightgbm")["library"] == "lightgbm"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"model": "none.txt"}, "--model none.txt does not exist"),
+        ({"model": "test.txt"}, "lightgbm: Unknown model format"),
+        ({"model": "test.txt", "library": "xgboost"}, "xgboost: "),
+        ({"model": "test.txt", "library": "catboost"}, "catboost: "),
+        ({"data": "none.txt"}, "--data none.txt does not exist"),
+        ({"data": "."}, "is a folder; pass one LETOR file"),
+        ({"data": "broken.txt"}, "broken.txt, line 1: there is no qid after the label"),
+        ({"out": "scores.csv"}, "--out scores.csv must end with .npy or .txt for scores"),
+        ({"out": "nowhere/scores.npy"}, "there is no folder nowhere"),
+        ({"out": "../{here}/test.txt"}, "is a file to be read; name another"),
+        ({"out": "model.txt"}, "--out model.txt is a file to be read; name another"),
+    ],
+)
+def test_errors_are_one_line(folder, changed, message):
+    pytest.importorskip(changed.get("library", "lightgbm"))
+    (folder / "broken.txt").write_text("1 1:1\n")
+    (folder / "model.txt").write_text("tree\n")
+    options = {"model": "model.txt", "data": "test.txt", "out": "scores.npy", **changed}
+    given = (text.format(here=folder.name) for name, value in options.items() for text in (f"--{name}", value))
+    assert message in fails("predict", *given)
+    assert not (folder / "scores.npy").exists()
+
+
+def test_a_model_that_is_no_ranker_is_refused():
+    lightgbm = pytest.importorskip("lightgbm")
+    classes = {"objective": "multiclass", "num_class": 3, "verbose": -1, "num_threads": 1}
+    lightgbm.train(classes, lightgbm.Dataset(TRAIN.X, TRAIN.y % 3), 1).save_model("model.txt")
+    given = ["predict", "--model", "model.txt", "--data", "test.txt", "--out", "scores.npy"]
+    assert "--model model.txt has several outputs a row; a ranker has one" in fails(*given)
