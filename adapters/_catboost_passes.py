@@ -50,10 +50,14 @@ def expect(condition: object, otherwise: str) -> None:
 
 
 def split_weights(derivatives: np.ndarray, mean: float) -> np.ndarray:
-    """What rows weigh in the splits: their Hessians, but of this mean, lest ``random_strength`` mean something else."""
+    """What rows weigh in the splits: their Hessians, but of this mean, lest ``random_strength`` mean something else.
+
+    >>> split_weights(np.array([[0.0, -1e-310], [0.0, -3e-310], [0.0, 2.0]]), 1.0).round(6)
+    array([0.75, 2.25, 0.  ])
+    """
     hess = np.maximum(-derivatives[:, 1], 0.0)
     total = hess.mean()
-    return hess * (mean / total) if total > 0 else np.full(len(hess), mean)
+    return hess / total * mean if total > 0 else np.full(len(hess), mean)
 
 
 class Vector:
