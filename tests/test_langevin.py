@@ -92,3 +92,20 @@ def test_catboosts_own_langevin_boosting_works_with_a_stochastic_objective():
     assert not np.allclose(plain, noisy)
     constant = evaluate("ndcg@5", np.zeros(len(test.y)), test.y, test.group)
     assert evaluate("ndcg@5", noisy, test.y, test.group) > constant + 0.05
+
+
+def test_catboosts_noise_reaches_the_leaves_where_they_are_of_the_gradient():
+    """With one split to choose from, trees differ by their leaf values alone."""
+    catboost = pytest.importorskip("catboost")
+    pool = catboost.Pool(np.arange(200.0)[:, None] % 2, np.arange(200) % 2, group_id=np.repeat([0, 1], 100))
+    common = {"iterations": 3, "depth": 1, "loss_function": catboost_objective(QueryRMSE(), pool), "verbose": 0,
+              "eval_metric": catboost_metric("ndcg", pool), "allow_writing_files": False, "thread_count": 1,
+              "learning_rate": 0.1, "bootstrap_type": "No", "random_strength": 0, "model_shrink_rate": 0.0,
+              "leaf_estimation_method": "Gradient"}  # fmt: skip
+    leaves = [
+        catboost.CatBoost({**common, **more}).fit(pool).get_leaf_values()
+        for more in ({}, *({"langevin": True, "diffusion_temperature": t} for t in (1e12, 1.0)))
+    ]
+    size = np.abs(leaves[0]).max()
+    np.testing.assert_allclose(leaves[1], leaves[0], atol=1e-3 * size)
+    assert np.abs(leaves[2] - leaves[0]).max() > 0.1 * size

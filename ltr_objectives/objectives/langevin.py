@@ -27,10 +27,11 @@ class Langevin(Objective):
     :math:`s \leftarrow (1 - \eta \gamma) s - \eta g + \sqrt{2 T \eta}\, \xi`, which escapes from local minima.
 
     CatBoost has its own: ``langevin=True`` with ``diffusion_temperature`` = 1 / T and ``model_shrink_rate`` =
-    :math:`\gamma`, which work with every objective of this package and should be preferred there. What this wrapper
-    does not do, and CatBoost does: draw other noise for leaf values than for the structure of the tree, and shrink the
-    whole model. Here the next tree takes off only what it can express of :math:`\gamma s`, and scores include the
-    base score or baseline. Weights do not multiply the two terms.
+    :math:`\gamma`, which work with every objective of this package and should be preferred there, with
+    ``leaf_estimation_method="Gradient"``: with Newton's, leaf values get no noise. What this wrapper does not do, and
+    CatBoost does: draw other noise for leaf values than for the structure of the tree, and shrink the whole model. Here
+    the next tree takes off only what it can express of :math:`\gamma s`, and scores include the base score or
+    baseline. Weights do not multiply the two terms.
 
     Parameters
     ----------
