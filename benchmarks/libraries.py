@@ -233,7 +233,7 @@ class CatBoost(Library):
             params["loss_function"] = adapters.catboost_objective(
                 objective, self.dtrain, n_threads=b.threads, newton_splits=newton_splits
             )
-            params |= {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
+            params = {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1, **params}
         model = catboost.CatBoost(params).fit(self.dtrain, eval_set=self.dvali)
         return lambda X, trees: model.predict(X, ntree_end=trees, thread_count=b.threads)
 

@@ -66,7 +66,7 @@ def applied(cell: Cell, found: Settings) -> tuple[Settings, str | Objective]:
     else:
         objective = replace(objective, mu=found["mu"])  # type: ignore[call-arg]  # StochasticRank has it
     if cell.library == "catboost":
-        return params | {"langevin": True}, objective
+        return params | {"langevin": True, "leaf_estimation_method": "Gradient"}, objective  # Newton's get no noise
     assert not isinstance(objective, str)
     rate, seed = found["learning_rate"], cell.budget.seed
     return params, Langevin(objective, 1.0 / found["diffusion"], rate, shrink=found["shrink"], seed=seed)

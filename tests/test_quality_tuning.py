@@ -64,6 +64,7 @@ def test_stochasticrank_gets_langevin_noise_of_the_library_or_ours():
     found = {"learning_rate": 0.2, "depth": 7, "shrink": 1e-4, "diffusion": 1e9, "mu": 0.5}
     params, objective = tuning.applied(cell("catboost", "stochasticrank:map"), found)
     assert params == {"learning_rate": 0.2, "depth": 7, "l2_leaf_reg": 0.0, "langevin": True,
+                      "leaf_estimation_method": "Gradient",
                       "model_shrink_rate": 1e-4, "diffusion_temperature": 1e9}  # fmt: skip
     assert objective == get_objective("stochasticrank:map;mu=0.5")
     params, objective = tuning.applied(cell("catboost", ONE["catboost"]), found)

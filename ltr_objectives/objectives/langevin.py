@@ -38,7 +38,7 @@ class Langevin(Objective):
     objective : str or Objective
         What to add to.
     temperature : float
-        :math:`T`; 0 is no noise.
+        :math:`T`; 0 is no noise. :math:`\sqrt{2 T / \eta}` should be well below the size of the gradients.
     learning_rate : float
         :math:`\eta`, the same as the library is given.
     shrink : float
@@ -56,7 +56,7 @@ class Langevin(Objective):
     """
 
     objective: str | Objective
-    temperature: float = 1e-4
+    temperature: float = 1e-7
     learning_rate: float = 0.1
     shrink: float = 0.0
     seed: int = 0
