@@ -67,21 +67,21 @@ def own_or_native(objective: Any, library: str) -> Objective | str:
 def read_metrics(
     eval_metric: EvalMetric, objective: Objective | str, knows: Callable[[str], bool]
 ) -> tuple[Metric | str, ...]:
-    """By default the metric that the objective optimises, or NDCG; the library's own for its own objectives.
-
-    ``knows(name)``: whether the library has a metric of that name.
-    """
+    """By default :func:`optimised`. ``knows(name)``: whether the library has a metric of that name."""
     if eval_metric is None:
-        if isinstance(objective, str):
-            return ()
-        optimised = getattr(objective, "metric", None)
-        return (optimised if isinstance(optimised, Metric) else get_metric("ndcg"),)
+        return optimised(objective)
     given = [eval_metric] if isinstance(eval_metric, str | Metric) else list(eval_metric)
     found = tuple(m if isinstance(m, str) and _is_native(m, knows) else get_metric(m) for m in given)
     own = tuple(m for m in found if isinstance(m, Metric))
     if own or not found:
         distinct(own)
     return found
+
+
+def optimised(objective: Objective | str) -> tuple[Metric, ...]:
+    """The metric that the objective is for, or NDCG; none for the library's own, which knows its own."""
+    metric = getattr(objective, "metric", None)
+    return () if isinstance(objective, str) else (metric if isinstance(metric, Metric) else get_metric("ndcg"),)
 
 
 def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:

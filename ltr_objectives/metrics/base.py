@@ -62,6 +62,12 @@ class Metric(abc.ABC):
     conventions: ClassVar[dict[str, dict[str, Any]]] = {}
 
     def __post_init__(self) -> None:
+        for attribute in ("name", "kind"):
+            require(
+                hasattr(self, attribute),
+                f"{type(self).__name__} has no {attribute}; a metric needs name: ClassVar[str] = 'mine' and "
+                "kind: ClassVar[int] = LINEAR, or another family of ltr_objectives.kernels.swaps",
+            )
         require(self.cutoff != "none" or self.k is None, f"{self.name} has no cutoff; leave k out")
         require(
             self.cutoff != "required" or self.k is not None,
@@ -135,6 +141,10 @@ class Metric(abc.ABC):
         gain = np.require(self.gain(queries.labels), np.float64, ["C", "A", "W"])
         ranks = np.arange(1, queries.longest + 1)
         discount = np.array(self.discount(ranks), np.float64)
+        require(
+            discount.shape == ranks.shape and (np.diff(discount) <= 0).all() and discount[-1] >= 0,
+            f"{self}: discount must give each rank a number that is not negative and does not increase with the rank",
+        )
         if self.k is not None:
             discount[self.k :] = 0.0
         scale = self.scale(queries, gain, discount)
