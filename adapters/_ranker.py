@@ -190,11 +190,11 @@ class Ranker(BaseEstimator, abc.ABC):
         Higher is better.
         """
         objective = own_or_native(self.objective, self.library)
-        first, *_ = *read_metrics(self.eval_metric, objective, self._knows_metric), None
+        first = next(iter(read_metrics(self.eval_metric, objective, self._knows_metric)), None)
         if isinstance(first, str):
             warnings.warn(
-                f"score is the mean NDCG, since eval_metric={first!r} is the library's own; name one of ours first, such "
-                "as 'map', to score by it",
+                f"score is the mean NDCG, since eval_metric={first!r} is the library's own; to score by one of ours, "
+                "such as 'map', name it first",
                 LTRWarning,
                 stacklevel=2,
             )

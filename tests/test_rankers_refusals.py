@@ -135,7 +135,7 @@ def test_one_name_for_one_thing(library, theirs, ours):
 
 def test_metrics_that_a_library_would_leave_out_or_cannot_take():
     data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
-    with pytest.raises(LTRError, match="eval_metric='binry_logloss' is neither ours, .* nor the library's$"):
+    with pytest.raises(LTRError, match=r"eval_metric='binry_logloss' is neither ours, .* nor the library's$"):
         ranker("lightgbm", eval_metric=["map", "average_precision", "binry_logloss"]).fit(DATA.X, DATA.y, **data)
     with pytest.raises(LTRError, match=r"one metric of ours, as the first; use CatBoost's names for \['mrr'\]"):
         ranker("catboost", eval_metric=["map", "mrr"]).fit(DATA.X, DATA.y, **data)

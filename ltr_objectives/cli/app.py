@@ -14,7 +14,6 @@ from ltr_objectives.cli.train import train
 from ltr_objectives.cli.warmup import warmup
 from ltr_objectives.errors import LTRError
 
-
 UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's own copy of it
 
 

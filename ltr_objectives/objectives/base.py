@@ -249,17 +249,10 @@ class Objective(abc.ABC):
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
 
     def report(
-        self,
-        scores: ArrayLike,
-        labels: ArrayLike,
-        group: ArrayLike | None = None,
-        weight: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        position: ArrayLike | None = None,
+        self, scores: ArrayLike, labels: ArrayLike, group: ArrayLike | None = None, weight: ArrayLike | None = None, *,
+        qid: ArrayLike | None = None, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
         n_threads: int | None = None,
-    ) -> "Report":
+    ) -> "Report":  # fmt: skip
         """What can be learned at these scores, and why no more: for a ranking that does not improve.
 
         Parameters

@@ -54,8 +54,8 @@ def finished_arrays(
         nan = np.isnan(out[0]) | np.isnan(out[1])
         require(
             not nan.any(),
-            f"the gradient or Hessian of row {nan.argmax()} is NaN: the objective divides 0 by 0 there, or scores, labels "
-            "or gains are beyond the range of float64",
+            f"the gradient or Hessian of row {nan.argmax()} is NaN: the objective divides 0 by 0 there, or scores, "
+            "labels or gains are beyond the range of float64",
         )
     require(good, BEYOND[dtype])
     return out
