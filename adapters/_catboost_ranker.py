@@ -67,6 +67,9 @@ class CatBoostRanker(Ranker):
     model = "CatBoost"
     of_columns = OF_THE_DATA
 
+    def _knows_metric(self, name: str) -> bool:
+        return name[:1].isupper() and "@" not in name  # whether it knows this one it says itself, with a list
+
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         catboost = import_library("catboost")
         params = {"allow_writing_files": False, **plan.params}

@@ -59,6 +59,17 @@ class LGBMRanker(Ranker):
     threads = NUM_THREADS
     model = "Booster"
 
+    def _knows_metric(self, name: str) -> bool:
+        """LightGBM leaves out a metric that it does not know, without a word; so evaluate it on two rows."""
+        lgb = import_library("lightgbm")
+        quiet = {"verbosity": -1, "num_threads": 1}
+        rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
+        try:
+            found = lgb.Booster({"objective": "none", "metric": name, **quiet}, rows).eval_train()
+        except lgb.basic.LightGBMError:  # it knows the metric, which wants other parameters
+            return True
+        return bool(found) and name.islower()  # it reads MAP as map
+
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         lgb = import_library("lightgbm")
         params = {k: v for k, v in plan.params.items() if k not in (*OF_THE_DATA, "importance_type")}
@@ -80,8 +91,6 @@ class LGBMRanker(Ranker):
         callbacks = [*plan.callbacks, lgb.record_evaluation(result)]
         if plan.verbose and evals:
             callbacks.append(lgb.log_evaluation(int(plan.verbose)))
-        if plan.native_metrics and evals:
-            _all_known(plan.native_metrics)
         if plan.early_stopping_rounds:
             stop = lgb.early_stopping(plan.early_stopping_rounds, first_metric_only=True, verbose=bool(plan.verbose))
             callbacks.append(_looking_at(stop, plan))
@@ -140,19 +149,6 @@ def _objective(plan: Plan) -> Any:
     return lightgbm_objective(
         plan.objective, propensity=queries.propensity, position=queries.position, n_threads=plan.n_threads
     )
-
-
-def _all_known(names: list[str]) -> None:
-    """LightGBM leaves out a metric whose name it does not know, without a word; so evaluate each on two rows."""
-    lgb = import_library("lightgbm")
-    quiet = {"verbosity": -1, "num_threads": 1}
-    for name in names:
-        rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
-        try:
-            known = lgb.Booster({"objective": "none", "metric": name, **quiet}, rows).eval_train()
-        except lgb.basic.LightGBMError:  # it knows the metric, which wants other parameters
-            continue
-        require(known, f"LightGBM knows no metric {name!r}; ours are written such as 'ndcg@10' or 'map'")
 
 
 def _refuse_misspelt(params: dict[str, Any]) -> None:

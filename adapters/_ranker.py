@@ -2,6 +2,7 @@
 
 import abc
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -32,7 +33,7 @@ from ltr_objectives.adapters._ranker_plan import (
     seed_of,
     try_once,
 )
-from ltr_objectives.errors import require, whole
+from ltr_objectives.errors import LTRWarning, require, whole
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -142,8 +143,8 @@ class Ranker(BaseEstimator, abc.ABC):
             Before training, for anything that cannot be right.
         """
         params = {name: value for name, value in self.get_params().items() if value is not None and name != "objective"}
-        objective = own_or_native(self.objective)
-        metrics = read_metrics(params.pop("eval_metric", None), objective)
+        objective = own_or_native(self.objective, self.library)
+        metrics = read_metrics(params.pop("eval_metric", None), objective, self._knows_metric)
         patience = params.pop("early_stopping_rounds", None) if early_stopping_rounds is None else early_stopping_rounds
         given = [*params.pop("callbacks", ()), *(callbacks or ())]
         train = read_part(X, y, group, qid, sample_weight, propensity=propensity, position=position)
@@ -184,11 +185,22 @@ class Ranker(BaseEstimator, abc.ABC):
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Mean over queries of the first metric; of NDCG where that is the library's own. Higher is better."""
-        objective = own_or_native(self.objective)
-        metric = next((m for m in read_metrics(self.eval_metric, objective)[:1] if isinstance(m, Metric)), None)
+        """Mean over queries of the first metric; of NDCG, with a warning, where that is the library's own.
+
+        Higher is better.
+        """
+        objective = own_or_native(self.objective, self.library)
+        first = next(iter(read_metrics(self.eval_metric, objective, self._knows_metric)), None)
+        if isinstance(first, str):
+            warnings.warn(
+                f"score is the mean NDCG, since eval_metric={first!r} is the library's own; to score by one of ours, "
+                "such as 'map', name it first",
+                LTRWarning,
+                stacklevel=2,
+            )
+        metric = first if isinstance(first, Metric) else get_metric("ndcg")
         part = read_part(X, y, group, qid, sample_weight)
-        return (metric or get_metric("ndcg")).mean(part.queries, self.predict(X), n_threads=self._n_threads())
+        return metric.mean(part.queries, self.predict(X), n_threads=self._n_threads())
 
     @property
     def best_iteration_(self) -> int:
@@ -243,6 +255,10 @@ class Ranker(BaseEstimator, abc.ABC):
             f"init_model must be a file name, a {self.library}.{self.model} or a fitted {name}, got {init_model!r}",
         )
         return init_model
+
+    @abc.abstractmethod
+    def _knows_metric(self, name: str) -> bool:
+        """Whether the library has a metric of that name, as its documentation writes it."""
 
     @abc.abstractmethod
     def _train(self, plan: Plan) -> tuple[Any, Records]:

@@ -2,14 +2,14 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.adapters._common import distinct
 from ltr_objectives.adapters._ranker_inputs import Part
-from ltr_objectives.errors import require
+from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_objective
@@ -42,48 +42,57 @@ class Plan(NamedTuple):
         return [m for m in self.metrics if isinstance(m, str)]
 
 
-def own_or_native(objective: Any) -> Objective | str:
-    """Ours, or the name of the library's."""
+NATIVES = ("rank", "mse")  # objectives of the libraries that are close to names of ours
+
+
+def own_or_native(objective: Any, library: str) -> Objective | str:
+    """Ours, or the name of the library's; raises for what is nearly a name of ours, or can only be CatBoost's."""
     name = objective.partition(":")[0].strip() if isinstance(objective, str) else None
     if name is None or name in OBJECTIVES:
         return get_objective(objective)
-    _refuse_misspelt("objective", name, OBJECTIVES)
+    require(
+        library == "catboost" or not name[:1].isupper(),
+        f"objective={name!r} is written as CatBoost's are, and is none of {library}'s"
+        f"{did_you_mean(name.lower(), OBJECTIVES)}",
+    )
+    may_be_ours = name.islower() and name not in NATIVES  # CatBoost's have capitals
+    close = difflib.get_close_matches(name, OBJECTIVES, 1, 0.75) if may_be_ours else []
+    require(
+        not close,
+        f"objective={name!r} is unknown; did you mean {close[0] if close else ''!r}? Ours are {', '.join(OBJECTIVES)}",
+    )
     return str(objective)
 
 
-NATIVES = ("rank", "mse", "mape", "aucpr", "error")  # of the libraries, and close to names of ours
-
-
-def _refuse_misspelt(argument: str, name: str, ours: Iterable[str]) -> None:
-    """Raise for what is nearly a name of ours: the library would not know what was meant."""
-    may_be_ours = name.islower() and name not in NATIVES  # CatBoost's have capitals
-    close = difflib.get_close_matches(name, ours, 1, 0.75) if may_be_ours else []
-    require(
-        not close,
-        f"{argument}={name!r} is unknown; did you mean {close[0] if close else ''!r}? Ours are {', '.join(ours)}",
-    )
-
-
-def read_metrics(eval_metric: EvalMetric, objective: Objective | str) -> tuple[Metric | str, ...]:
-    """By default the metric that the objective optimises, or NDCG; the library's own for its own objectives."""
+def read_metrics(
+    eval_metric: EvalMetric, objective: Objective | str, knows: Callable[[str], bool]
+) -> tuple[Metric | str, ...]:
+    """By default :func:`optimised`. ``knows(name)``: whether the library has a metric of that name."""
     if eval_metric is None:
-        if isinstance(objective, str):
-            return ()
-        optimised = getattr(objective, "metric", None)
-        return (optimised if isinstance(optimised, Metric) else get_metric("ndcg"),)
+        return optimised(objective)
     given = [eval_metric] if isinstance(eval_metric, str | Metric) else list(eval_metric)
-    found = tuple(m if isinstance(m, str) and _is_native(m) else get_metric(m) for m in given)
+    found = tuple(m if isinstance(m, str) and _is_native(m, knows) else get_metric(m) for m in given)
     own = tuple(m for m in found if isinstance(m, Metric))
     if own or not found:
         distinct(own)
     return found
 
 
-def _is_native(metric: str) -> bool:
-    name = re.fullmatch(r"([a-z]+)(@\d+)?", metric)
-    if name is None or name[1] in METRICS:
-        return name is None
-    _refuse_misspelt("eval_metric", name[1], METRICS)
+def optimised(objective: Objective | str) -> tuple[Metric, ...]:
+    """The metric that the objective is for, or NDCG; none for the library's own, which knows its own."""
+    metric = getattr(objective, "metric", None)
+    return () if isinstance(objective, str) else (metric if isinstance(metric, Metric) else get_metric("ndcg"),)
+
+
+def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
+    """Whether it is the library's; raises where it is neither that nor ours."""
+    own = re.fullmatch(r"([a-z]+)(@\d+)?", metric)
+    if own and own[1] in METRICS:
+        return False
+    nearest = did_you_mean(metric.lower().partition("@")[0], METRICS)
+    require(
+        knows(metric), f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{nearest}"
+    )
     return True
 
 

@@ -59,6 +59,14 @@ class XGBRanker(Ranker):
     threads = ("n_jobs", "nthread")
     model = "Booster"
 
+    def _knows_metric(self, name: str) -> bool:
+        xgb = import_library("xgboost")
+        try:
+            xgb.Booster({"eval_metric": name, "num_feature": 1, "nthread": 1}, [xgb.DMatrix([[0.0]])]).save_config()
+        except xgb.core.XGBoostError as error:  # or it wants other parameters
+            return "Unknown metric" not in str(error)
+        return True
+
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         xgb = import_library("xgboost")
         self.categories_ = categories(plan.train.X)

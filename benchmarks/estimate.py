@@ -53,8 +53,19 @@ def announce(todo: Sequence[Cell], wanted: Sequence[Cell], out: Path, jobs: int,
         total += full * cell.trainings(out)
     minutes = math.ceil(total / jobs / 60)
     count = sum(cell.trainings(out) for cell in ahead)
-    text = f"about {minutes // 60}:{minutes % 60:02d} for {count:,} trainings, {jobs} at a time"
+    text = f"about {in_words(minutes)} for {count:,} trainings, {jobs} at a time"
     return text + ("; less where they stop early" if costs else "")
+
+
+def in_words(minutes: int) -> str:
+    """Hours and minutes.
+
+    >>> in_words(1), in_words(125)
+    ('1 minute', '2 h 5 min')
+    """
+    if minutes < 60:
+        return f"{minutes} minute{'' if minutes == 1 else 's'}"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def recorded(cells: Sequence[Cell], out: Path) -> dict[Any, float]:

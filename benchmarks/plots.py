@@ -46,7 +46,8 @@ def learning_curves(rows: Sequence[Row], metric: str, title: str, path: Path) ->
         quiet(ax)
     axes[0].set_ylabel(f"vali {metric}", color=INK)
     axes[0].set_ylim(*_limits(rows))
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
+    marks = "dots at the trees that early stopping kept, pale those beyond"
+    figure.suptitle(f"{title}; {marks}", x=0.01, ha="left", fontsize=11, color=INK)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     return path

@@ -11,7 +11,7 @@ class LTRError(ValueError):
 
 
 class LTRWarning(UserWarning):
-    """A training that is allowed but cannot learn much; the message says why and what to do."""
+    """What is allowed but may not be what was meant; the message says why and what to do."""
 
 
 def require(condition: object, message: str) -> None:

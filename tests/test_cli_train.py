@@ -56,6 +56,23 @@ def test_the_first_metric_stops_the_training(folder):
     assert by_map["vali"]["mrr"] <= by_mrr["vali"]["mrr"]
 
 
+@pytest.mark.parametrize(
+    ("objective", "metrics"),
+    [
+        ("yetiloss:map", ["map", "ndcg@10", "mrr"]),
+        ("yetiloss:ndcg@10", ["ndcg@10", "map", "mrr"]),
+        ("ranknet", ["ndcg", "ndcg@10", "map", "mrr"]),
+        ("lambdarank", ["ndcg@10", "map", "mrr"]),
+    ],
+)
+def test_without_metric_the_training_stops_where_the_estimator_does(folder, objective, metrics):
+    pytest.importorskip("lightgbm")
+    given = ["--library", "lightgbm", "--data", folder, "--out", "model.txt", "--objective", objective, *OPTIONS]
+    found = run_json("train", *given)
+    assert list(found["vali"]) == metrics
+    assert found == {**run_json("train", "--metric", ",".join(metrics), *given), "seconds": found["seconds"]}
+
+
 def test_parts_may_be_files_of_their_own_with_fewer_features(folder):
     pytest.importorskip("lightgbm")
     X, y, group, qid = FOLD.test
@@ -135,6 +152,24 @@ def test_the_library_s_own_error_is_one_line():
     pytest.importorskip("xgboost")
     given = ["--train", "train.txt", "--out", "m.json", "--trees", 2, "--threads", 1, "--objective", "rank:foo"]
     assert "error: xgboost: Unknown objective function: `rank:foo`" in fails("train", "--library", "xgboost", *given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "--library", "xgbost", "--out", "m.json"], "Invalid value for '--library'"),
+        (["train", "--library", "xgboost"], "Missing option '--out'"),
+        (["train", "--trees", "many"], "Invalid value for '--trees'"),
+        (["trian"], "No such command 'trian'"),
+        (
+            ["train", "--library", "xgboost", "--out", "m.json", "--train", "train.txt", "--objective", "YetiRank"],
+            "'YetiRank' is written as CatBoost's are, and is none of xgboost's; did you mean 'yetirank'?",
+        ),
+    ],
+)
+def test_misspelt_commands_are_one_line_as_well(arguments, message):
+    pytest.importorskip("xgboost")
+    assert message in fails(*arguments)
 
 
 def test_a_missing_library_is_named(monkeypatch):

@@ -177,3 +177,15 @@ def test_what_has_no_trainings_has_no_pictures(tmp_path):
     frame = pooled.chosen([r for r in results(("one",)) if not r["library"]])
     values = pooled.by_query(frame)
     assert [p.name for p in draw(frame, values, pd.DataFrame(), tmp_path, 0.05)] == ["gaps.md"]
+
+
+@pytest.mark.parametrize("folds", [1, 2])
+def test_gaps_promise_errors_only_where_there_are_several_folds(folds, tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr(bars, "save", lambda figure, *names: figures.append(figure))
+    gaps.gap_bars(gaps.gap_values(pooled.chosen(results(("one",), folds, OURS[:2]))), "map", tmp_path)
+    [ax] = figures[0].axes
+    assert (len(ax.lines) > 0) == (folds > 1)
+    title = figures[0]._suptitle.get_text().replace("\n", " ")
+    several = "means and 1.96 standard errors over"
+    assert title == f"map: train less test, {several if folds > 1 else 'means over'} folds and seeds"

@@ -1,10 +1,12 @@
 """What the rankers refuse, before any training."""
 
+import warnings
+
 import numpy as np
 import pytest
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
-from ltr_objectives import LTRError, registry
+from ltr_objectives import LTRError, LTRWarning, registry
 
 for name in LIBRARIES:
     pytest.importorskip(name)
@@ -133,10 +135,8 @@ def test_one_name_for_one_thing(library, theirs, ours):
 
 def test_metrics_that_a_library_would_leave_out_or_cannot_take():
     data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
-    with pytest.raises(LTRError, match="LightGBM knows no metric 'binry_logloss'"):
+    with pytest.raises(LTRError, match=r"eval_metric='binry_logloss' is neither ours, .* nor the library's$"):
         ranker("lightgbm", eval_metric=["map", "average_precision", "binry_logloss"]).fit(DATA.X, DATA.y, **data)
-    for known in ("l2", "mean_absolute_error", "auc"):
-        ranker("lightgbm", eval_metric=["map", known], n_estimators=1).fit(DATA.X, DATA.y > 1, **data)
     with pytest.raises(LTRError, match=r"one metric of ours, as the first; use CatBoost's names for \['mrr'\]"):
         ranker("catboost", eval_metric=["map", "mrr"]).fit(DATA.X, DATA.y, **data)
 
@@ -171,10 +171,49 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
             "objective='yetilos' is unknown; did you mean 'yetiloss'[?] Ours are lambdamart, ",
         ),
         ({"objective": "lambdamrt"}, "did you mean 'lambdamart'"),
-        ({"eval_metric": "ndgc@10"}, "eval_metric='ndgc' is unknown; did you mean 'ndcg'"),
+        ({"eval_metric": "ndgc@10"}, "eval_metric='ndgc@10' is neither .*; did you mean 'ndcg'"),
+        ({"eval_metric": "ndcg10"}, "eval_metric='ndcg10' is neither .*; did you mean 'ndcg'"),
+        ({"eval_metric": ["map", "mpa"]}, "eval_metric='mpa' is neither .*; did you mean 'map'"),
+        ({"eval_metric": "NDCG@10"}, "eval_metric='NDCG@10' is neither .*; did you mean 'ndcg'"),
     ],
 )
 def test_what_is_nearly_a_name_of_ours_is_refused(library, parameters, message):
-    given = {"eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
     with pytest.raises(LTRError, match=message):
-        ranker(library, **parameters).fit(DATA.X, DATA.y, qid=DATA.qid, **given)
+        ranker(library, **parameters).fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_names_in_capitals_are_catboost_s_alone(library):
+    for parameters, message in (
+        ({"eval_metric": "MAP"}, "eval_metric='MAP' is neither .*; did you mean 'map'"),
+        ({"objective": "YetiRank:mode=MAP"}, f"'YetiRank' is written as CatBoost's .* {library}'s; .* 'yetirank'"),
+    ):
+        with pytest.raises(LTRError, match=message):
+            ranker(library, **parameters).fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+KNOWN = {
+    "xgboost": "rmse mae mape error error@0.7 merror auc aucpr pre pre@5 ndcg@10- map- tweedie-nloglik@1.5 quantile",
+    "lightgbm": "l2 mean_absolute_error auc auc_mu average_precision mean_average_precision multi_error quantile l1,l2",
+    "catboost": "NDCG:top=10 MAP PFound RMSE QueryRMSE AverageGain:top=3 FilteredDCG",
+}
+
+
+@everywhere
+def test_metrics_of_the_library_are_known_by_its_names(library):
+    for name in KNOWN[library].split():
+        assert ranker(library)._knows_metric(name), name
+
+
+@everywhere
+def test_score_says_where_it_is_not_the_metric_of_the_training(library):
+    theirs, native = KNOWN[library].split()[0], NATIVE[library]
+    data = DATA.X, DATA.y
+    for eval_metric in (theirs, [theirs]):
+        fitted = ranker(library, native, eval_metric=eval_metric, n_estimators=1).fit(*data, qid=DATA.qid)
+        with pytest.warns(LTRWarning, match=f"score is the mean NDCG, since eval_metric='{theirs}' is the library's"):
+            found = fitted.score(*data, qid=DATA.qid)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert fitted.set_params(eval_metric=["ndcg", theirs]).score(*data, qid=DATA.qid) == found
+            assert fitted.set_params(eval_metric=None).score(*data, qid=DATA.qid) == found

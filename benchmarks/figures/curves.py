@@ -1,4 +1,7 @@
-"""Learning curves on vali, means over folds and seeds: ours in colour, six to a panel, the natives grey in each."""
+"""Learning curves on vali, means over folds and seeds: ours in colour, six to a panel, the natives grey in each.
+
+The natives, which differ by library, are named in its first panel, ours at the end of their row.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +15,7 @@ from benchmarks.figures.effects import Effect
 from benchmarks.figures.style import blank, libraries_of, library_title, natives_of, ours_of, save, shown
 from benchmarks.plots import INK, NATIVE, OURS, quiet
 
-LEGEND = {"fontsize": 8, "frameon": False, "handlelength": 1.4, "labelcolor": INK}
+LEGEND = {"fontsize": 8, "facecolor": "white", "edgecolor": "none", "handlelength": 1.4, "labelcolor": INK}
 
 
 def mean_curve(curves: Sequence[Sequence[float]], stops: Sequence[int]) -> np.ndarray:
@@ -43,7 +46,7 @@ def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only
     if not chunks or not means:
         return None
     title = f"vali {metric} by number of trees, {data}: mean over folds and seeds, dots at the mean early stop"
-    figure = blank(3.4 * len(libraries) + 2.6, 3.3 * len(chunks) + 1.4, title)
+    figure = blank(3.4 * len(libraries) + 2.6, 3.3 * len(chunks) + 0.7, title)
     widths = [3.4] * len(libraries) + [2.4]  # the last is for names
     axes = figure.subplots(len(chunks), len(widths), sharex=True, sharey=True, squeeze=False, width_ratios=widths)
     lowest, highest = [], []
@@ -63,10 +66,10 @@ def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only
                 highest.append(curve.max())
             quiet(ax)
         axes[0, j].set_title(library_title(library), loc="left", fontsize=11, fontweight="bold", color=INK)
-        _legend(axes[-1, j], natives, NATIVE, metric, "upper left", (0.0, -0.22), " (native)")
+        _legend(axes[0, j], natives, NATIVE, metric, "lower right", " (native)")
         axes[-1, j].set_xlabel("trees", color=INK)
     for row, chunk in zip(axes, chunks, strict=True):
-        _legend(row[-1], chunk, [(colours[o], "-") for o in chunk], metric, "center left", (0.0, 0.5), "")
+        _legend(row[-1], chunk, [(colours[o], "-") for o in chunk], metric, "center left", "")
         row[-1].set_axis_off()
         row[0].set_ylabel(f"vali {metric}", color=INK)
     height = max(max(highest) - min(lowest), 1e-3)
@@ -74,10 +77,10 @@ def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only
     return save(figure, out, "curves", data, metric, *((only.name, only.option) if only is not None else ()))
 
 
-def _legend(ax: Any, labels: Sequence[str], looks: Any, metric: str, where: str, anchor: Any, suffix: str) -> None:
+def _legend(ax: Any, labels: Sequence[str], looks: Any, metric: str, where: str, suffix: str) -> None:
     if labels:
         handles = [
             Line2D([], [], color=looks[k % len(looks)][0], ls=looks[k % len(looks)][1], label=shown(o, metric) + suffix)
             for k, o in enumerate(labels)
         ]
-        ax.legend(handles=handles, loc=where, bbox_to_anchor=anchor, borderaxespad=0, **LEGEND)
+        ax.legend(handles=handles, loc=where, borderaxespad=0, **LEGEND)

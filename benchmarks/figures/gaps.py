@@ -41,5 +41,6 @@ def gap_table(table: pd.DataFrame) -> str:
 def gap_bars(table: pd.DataFrame, metric: str, out: Path) -> Path:
     """Draw the gaps of one metric, with 1.96 standard errors over folds and seeds where there are several."""
     part = table[table["metric"] == metric]
-    title = f"{metric}: train less test, means and 1.96 standard errors over folds and seeds"
+    errors = "" if part["se"].isna().all() else " and 1.96 standard errors"
+    title = f"{metric}: train less test, means{errors} over folds and seeds"
     return grouped(part, metric, title, out, "gaps", dict.fromkeys(part["data"], 0.0))

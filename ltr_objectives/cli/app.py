@@ -14,6 +14,8 @@ from ltr_objectives.cli.train import train
 from ltr_objectives.cli.warmup import warmup
 from ltr_objectives.errors import LTRError
 
+UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's own copy of it
+
 
 class OneLineErrors(TyperGroup):
     """What the user can mend is one red line and exit code 2; anything else is a mistake of ours and shows where."""
@@ -24,8 +26,9 @@ class OneLineErrors(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:  # whoever reads the output has seen enough
             raise
-        except (LTRError, ImportError, OSError) as error:
-            line = " ".join(f"error: {error}".splitlines())
+        except (UsageError, LTRError, ImportError, OSError) as error:
+            said = error.format_message() if isinstance(error, UsageError) else error
+            line = " ".join(f"error: {said}".splitlines())
             Console(stderr=True).print(Text(line, "bold red"), soft_wrap=True)
             raise typer.Exit(2) from None
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
 
 ONE_A_LINE = "one a line (.gz, .bz2 and .xz too), a .npy file, or a column of a CSV file as FILE.csv:COLUMN."
-Metrics = Annotated[str, Option("--metric", help="Such as ndcg@10, map or mrr; several with commas between.")]
+METRICS = "Such as ndcg@10, map or mrr, several with commas between"
+Metrics = Annotated[str, Option("--metric", help=f"{METRICS}.")]
 ObjectiveName = Annotated[str, Option("--objective", help="Such as lambdamart:map or yetiloss:map;seed=1.")]
 Convention = Annotated[
     str | None, Option(help="Compute as lightgbm, xgboost, catboost, sklearn or trec_eval does.", show_default=False)

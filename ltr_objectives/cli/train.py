@@ -10,7 +10,7 @@ from rich.table import Table
 from typer import Option
 
 from ltr_objectives.cli.libraries import FACTS, Library, ranker_of
-from ltr_objectives.cli.options import AsJson, Convention, Metrics, console, print_json, python_value, read_metrics
+from ltr_objectives.cli.options import METRICS, AsJson, Convention, console, print_json, python_value, read_metrics
 from ltr_objectives.errors import require
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def train(
     vali: Annotated[Path | None, Option(help="For early stopping.", **PART)] = None,
     test: Annotated[Path | None, Option(help="For the table.", **PART)] = None,
     objective: Annotated[str, Option(help=OWN_OR_NATIVE)] = "yetiloss:ndcg@10",
-    metric: Metrics = "ndcg@10,map,mrr",
+    metric: Annotated[str | None, Option(help=f"{METRICS}; by default what the objective optimises, and some.")] = None,
     convention: Convention = None,
     trees: Annotated[int, Option(min=1, help="At most so many.")] = 500,
     learning_rate: Annotated[float, Option(min=1e-6)] = 0.1,
@@ -48,7 +48,7 @@ def train(
     from ltr_objectives.cli.files import writable
 
     writable(out, FACTS[library.value].endings, library.value)
-    metrics = read_metrics(metric, convention)
+    metrics = read_metrics(_default(objective, library.value) if metric is None else metric, convention)
     given = _parameters(param or [], reserved=("objective", "eval_metric", "n_estimators", "learning_rate"))
     parts = _read(data, {"train": train, "vali": vali, "test": test})
     ranker, seconds = _fit(
@@ -76,6 +76,13 @@ def train(
     stopped = f"kept by vali {metrics[0]}" if "vali" in parts else "no vali part to stop by"
     line = f"{library.value}, {objective}: {kept} trees ({stopped}) in {seconds:.1f} s, written to {out}"
     screen.print(line, markup=False, soft_wrap=True)
+
+
+def _default(objective: str, library: str) -> str:
+    """What our estimators stop on, then others to compare by."""
+    from ltr_objectives.adapters._ranker_plan import optimised, own_or_native
+
+    return ",".join([*map(str, optimised(own_or_native(objective, library))), "ndcg@10,map,mrr"])
 
 
 def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:

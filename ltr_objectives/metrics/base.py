@@ -62,6 +62,8 @@ class Metric(abc.ABC):
     conventions: ClassVar[dict[str, dict[str, Any]]] = {}
 
     def __post_init__(self) -> None:
+        mine = type(self).__name__
+        require(hasattr(self, "name"), f"{mine} has no name; add one, such as name: ClassVar[str] = 'mine'")
         require(self.cutoff != "none" or self.k is None, f"{self.name} has no cutoff; leave k out")
         require(
             self.cutoff != "required" or self.k is not None,
@@ -131,10 +133,18 @@ class Metric(abc.ABC):
         return queries.once(self, lambda: self._terms(queries))
 
     def _terms(self, queries: Queries) -> Terms:
+        require(
+            hasattr(self, "kind"),
+            f"{self} has no kind; add kind: ClassVar[int] = LINEAR, or another family of ltr_objectives.kernels.swaps",
+        )
         self.check_labels(queries.labels)
         gain = np.require(self.gain(queries.labels), np.float64, ["C", "A", "W"])
         ranks = np.arange(1, queries.longest + 1)
         discount = np.array(self.discount(ranks), np.float64)
+        require(
+            discount.shape == ranks.shape and (np.diff(discount) <= 0).all() and discount[-1] >= 0,
+            f"{self}: discount must give each rank a number that is not negative and does not increase with the rank",
+        )
         if self.k is not None:
             discount[self.k :] = 0.0
         scale = self.scale(queries, gain, discount)

@@ -38,6 +38,12 @@ class Objective(abc.ABC):
 
     name: ClassVar[str]
     takes_clicks: ClassVar[bool] = False  # whether it can correct labels that are clicks for the position
+    no_jit: ClassVar[bool] = True  # CatBoost would mark it as compiled, which a frozen object refuses in its own words
+
+    def __new__(cls, *_: object, **__: object) -> "Objective":
+        """Refuse a class without a name, as abstract methods are refused."""
+        require(hasattr(cls, "name"), f"{cls.__name__} has no name; add one, such as name: ClassVar[str] = 'mine'")
+        return super().__new__(cls)
 
     @abc.abstractmethod
     def fill(
@@ -189,6 +195,8 @@ class Objective(abc.ABC):
             "lightgbm_objective(...) or catboost_objective(..., pool) of ltr_objectives.adapters"
         )
 
+    calc_ders_range = __call__  # what CatBoost calls
+
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         """What each row's gradient and Hessian are multiplied by."""
         return queries.weight_by_row
@@ -241,17 +249,10 @@ class Objective(abc.ABC):
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
 
     def report(
-        self,
-        scores: ArrayLike,
-        labels: ArrayLike,
-        group: ArrayLike | None = None,
-        weight: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        position: ArrayLike | None = None,
+        self, scores: ArrayLike, labels: ArrayLike, group: ArrayLike | None = None, weight: ArrayLike | None = None, *,
+        qid: ArrayLike | None = None, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
         n_threads: int | None = None,
-    ) -> "Report":
+    ) -> "Report":  # fmt: skip
         """What can be learned at these scores, and why no more: for a ranking that does not improve.
 
         Parameters

@@ -50,5 +50,12 @@ def finished_arrays(
     run(finish, queries.ptr, (queries.ptr, grad, hess, weight, *out, finite), n_threads)
     with np.errstate(over="ignore"):
         good = finite.all() and (dtype is np.float32 or all(np.isfinite(x.sum()) for x in out))
+    if not good:
+        nan = np.isnan(out[0]) | np.isnan(out[1])
+        require(
+            not nan.any(),
+            f"the gradient or Hessian of row {nan.argmax()} is NaN: the objective divides 0 by 0 there, or scores, "
+            "labels or gains are beyond the range of float64",
+        )
     require(good, BEYOND[dtype])
     return out
