@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._catboost_fit import mark, rows_of
+from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._catboost_metric import CatBoostMetric
 from ltr_objectives.adapters._catboost_objective import CatBoostObjective, predictions
 from ltr_objectives.errors import choice, require
@@ -74,10 +74,11 @@ def catboost_objective(
 
     Notes
     -----
-    CatBoost divides sums of gradients by sums of weights when it scores splits. With ``newton_splits`` the weights that
-    it keeps for this alone are, in each iteration, the Hessians, scaled to the mean of the weights. Nothing else sees
-    them: leaves, metrics and the pool have the weights that were given. A pool without weights gets some here,
-    which are 1, and 1 + 1.2e-7 in the first row, since otherwise CatBoost keeps none.
+    CatBoost divides sums of gradients by sums of weights when it scores splits. With ``newton_splits`` these weights
+    are, while a tree is grown, the Hessians over their mean, negative ones counted as 0. Nothing else sees them:
+    leaves, metrics and the pool have the weights that were given. A pool without weights gets some here, which are 1,
+    and 1 + 1.2e-7 in the first row, since otherwise CatBoost keeps none; it then records most metrics of its own in
+    ``custom_metric`` twice, with and without weights, as ``"MRR:use_weights=true"``.
 
     CatBoost's default bootstrap, MVS, stops with "Too few sampling units" when (nearly) all gradients are zero, as with
     an objective that has nothing left to order. Set ``bootstrap_type="Bernoulli"`` or ``"No"`` then.
@@ -98,11 +99,8 @@ def catboost_objective(
     rows = rows_of(pool)
     start = None if init_model is None else predictions(init_model, pool)
     choice("newton_splits", newton_splits, (True, False))
-    if newton_splits and group_weight is None:
-        mark(pool)  # now rather than in fit, when others may train on it
-    return CatBoostObjective(
-        get_objective(objective), rows, start, group_weight, n_threads, propensity, position, newton_splits
-    )
+    made = get_objective(objective), rows, start, group_weight, n_threads, propensity, position, newton_splits
+    return CatBoostObjective(*made).prepare(pool)
 
 
 def catboost_metric(metric: "str | Metric", *pools: Any, n_threads: int | None = None) -> CatBoostMetric:

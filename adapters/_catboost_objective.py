@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, mark, rows_of
+from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, given_weight, mark, rows_of
 from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.adapters._common import gradients, import_library
 from ltr_objectives.errors import LTRError, LTRWarning, require
@@ -50,6 +50,13 @@ class CatBoostObjective:
         self._clicks = propensity, position
         self._queries = Queries(rows.labels, rows.group, weight=weight, propensity=propensity, position=position)
         self._passes: Passes | None = None
+        self._marks = newton_splits and given_weight(self._group_weight) is None
+
+    def prepare(self, pool: Any) -> "CatBoostObjective":
+        """Have CatBoost keep weights for the pool if the splits need them: before ``fit``, when others may use it."""
+        if self._marks:
+            mark(pool)
+        return self
 
     def __repr__(self) -> str:
         return f"catboost_objective({self.objective!r}, {self._queries!r})"
@@ -86,8 +93,7 @@ class CatBoostObjective:
         fit.require_pool_order()
         fit.require_plain_leaves()
         fit.require_no_class_weights()
-        if self.newton_splits and self._group_weight is None:
-            mark(fit.pool)
+        self.prepare(fit.pool)
         weight = self._queries.weight_by_row
         mvs = fit.params.get("bootstrap_type") in (None, "MVS")
         return Passes(

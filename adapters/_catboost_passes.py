@@ -12,9 +12,10 @@ A block is known by the address of its labels. Everything else that CatBoost doe
 an error, never in gradients that belong to other rows.
 
 With the structure's blocks comes a third vector, by which CatBoost divides: a split is scored by sums of gradients over
-sums of row weights. It is a copy for this alone, and may be written to. Hessians in place of the weights make the
-second-order splits of XGBoost and LightGBM, which CatBoost itself offers on the GPU only, and which its own pairwise
-losses have, whose rows weigh what their pairs weigh.
+sums of row weights. While a tree is grown nothing else reads it, and it may be written to. Hessians in place of the
+weights make the second-order splits of XGBoost and LightGBM, which CatBoost itself offers on the GPU only, and which its
+own pairwise losses have, whose rows weigh what their pairs weigh. The weights are put back as soon as the tree stands,
+since a training that continues a model just trained finds the vector again.
 """
 
 import threading
@@ -37,6 +38,9 @@ UNEXPECTED = (
 )
 
 
+NO_WEIGHTS = "CatBoost keeps no weights for this pool, which its splits by Hessians need; pass newton_splits=False"
+
+
 def address_of(view: np.ndarray) -> int:
     """Where in memory an array begins."""
     address: int = view.__array_interface__["data"][0]
@@ -49,15 +53,15 @@ def expect(condition: object, otherwise: str) -> None:
         raise LTRError(UNEXPECTED.format(otherwise))
 
 
-def split_weights(derivatives: np.ndarray, mean: float) -> np.ndarray:
-    """What rows weigh in the splits: their Hessians, but of this mean, lest ``random_strength`` mean something else.
+def split_weights(derivatives: np.ndarray) -> np.ndarray:
+    """What rows weigh in the splits: their Hessians, none negative, by their mean, as ``random_strength`` expects.
 
-    >>> split_weights(np.array([[0.0, -1e-310], [0.0, -3e-310], [0.0, 2.0]]), 1.0).round(6)
+    >>> split_weights(np.array([[0.0, -1e-310], [0.0, -3e-310], [0.0, 2.0]])).round(6)
     array([0.75, 2.25, 0.  ])
     """
     hess = np.maximum(-derivatives[:, 1], 0.0)
-    total = hess.mean()
-    return hess / total * mean if total > 0 else np.full(len(hess), mean)
+    mean = hess.mean()
+    return hess / mean if mean > 0 else np.ones(len(hess))
 
 
 class Vector:
@@ -133,9 +137,9 @@ class Passes:
         self._left = 0  # rows not yet answered in this pass
         self._scores: bytes | None = None  # this pass's; None: the start
         self._newton_splits = newton_splits
+        self._lent: list[tuple[np.ndarray, np.ndarray]] = []  # weights of blocks, and what was in them
         self._answers = derivatives(start)
-        self._mean_weight = 1.0 if weight is None else float(weight.mean(dtype=np.float64))
-        self._split_weights = split_weights(self._answers, self._mean_weight)
+        self._split_weights = split_weights(self._answers)
 
     def answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Derivatives of one block; from any thread. The first failure is the answer to all later calls."""
@@ -170,8 +174,10 @@ class Passes:
         if self._left <= 0:
             expect(self._left == 0 and vector.tiled(), "asks for a row twice")
         if self._newton_splits and vector is self._structure:
-            expect(weight is not None and weight.flags.writeable, "keeps no weights for its splits")
-            weight[:] = self._split_weights[first:last]  # type: ignore[index]  # not None, as expected
+            require(weight is not None and weight.flags.writeable, NO_WEIGHTS)
+            assert weight is not None
+            self._lent.append((weight, weight.copy()))
+            weight[:] = self._split_weights[first:last]
         return self._answers[first:last]
 
     def _learn(self, address: int, labels: np.ndarray, weight: np.ndarray | None) -> Vector:
@@ -212,6 +218,9 @@ class Passes:
         before = self._now
         expect(self._left == 0, "begins a pass before the last one is complete")
         if vector is self._leaves and before is self._structure:
+            for weight, before_it in self._lent:
+                weight[:] = before_it
+            self._lent = []
             vector.scores, vector.views = None, {}  # a new tree has new leaves, which start from the structure's scores
         elif before is not None:
             expect(vector is self._leaves or before is self._leaves, "grows a tree without estimating leaves")
@@ -219,7 +228,7 @@ class Passes:
             expect(scores == vector.scores, "has moved the scores")
             self._scores = vector.read()
             self._answers = self._derivatives(np.frombuffer(self._scores))
-            self._split_weights = split_weights(self._answers, self._mean_weight)
+            self._split_weights = split_weights(self._answers)
         self._now, self._seen, self._left = vector, set(), vector.rows
 
     def _check_scores(self, first: int, last: int, scores: np.ndarray) -> None:

@@ -113,7 +113,7 @@ class CatBoostRanker(Ranker):
             callbacks=plan.callbacks or None,
             init_model=plan.init_model,
         )
-        return _trees_alone(model), _records(model.evals_result_)
+        return _trees_alone(model), _records(model.evals_result_, marked=plan.train.weight is None)
 
     def _pool(self, part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
         weight: dict[str, Any] = {"weight": part.weight}
@@ -159,10 +159,28 @@ def _trees_alone(model: Any) -> Any:
         return import_library("catboost").CatBoost().load_model(path)
 
 
-def _records(found: dict[str, Any]) -> Records:
-    """CatBoost says "validation" where there is one eval set, and adds the training set."""
+def _records(found: dict[str, Any], *, marked: bool) -> Records:
+    """CatBoost says "validation" where there is one eval set, and adds the training set.
+
+    Of a pool that has weights only for its splits it also records most metrics with weights and without.
+    """
     return {
-        "validation_0" if name == "validation" else name: {m: list(v) for m, v in values.items()}
+        "validation_0" if name == "validation" else name: {
+            _as_named(metric) if marked else metric: list(v)
+            for metric, v in values.items()
+            if not (marked and "use_weights=false" in metric)
+        }
         for name, values in found.items()
         if name != "learn"
     }
+
+
+def _as_named(metric: str) -> str:
+    """A metric without what CatBoost adds to its name where a pool has weights.
+
+    >>> _as_named("NDCG:use_weights=true;top=7"), _as_named("MRR:use_weights=true"), _as_named("map")
+    ('NDCG:top=7', 'MRR', 'map')
+    """
+    kind, _, options = metric.partition(":")
+    left = ";".join(option for option in options.split(";") if not option.startswith("use_weights="))
+    return f"{kind}:{left}" if left else kind

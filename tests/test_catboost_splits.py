@@ -5,6 +5,7 @@ import pytest
 from catboost import Pool
 from catboost_fits import NEWTON, arrays, fit, make_pool, raw
 
+from ltr_objectives import get_objective, registry
 from ltr_objectives.adapters import catboost_objective
 from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.adapters._common import gradients
@@ -15,6 +16,9 @@ STUMP = {
     "iterations": 1, "depth": 1, "score_function": "L2", "random_strength": 0, "l2_leaf_reg": 0,
     "bootstrap_type": "No", "eval_metric": "RMSE",
 }  # fmt: skip
+
+
+NOISELESS = [o for o in (get_objective(name).without_noise() for name in registry.objectives()) if o is not None]
 
 
 def gain(grad, weight, right):
@@ -51,7 +55,7 @@ def test_with_weights_trees_are_those_of_the_same_loss_in_catboost(given):
     pool = make_pool(1500, **{given: weight})
     own = {"group_weight": weight} if given == "group_weight" else {}
     losses = "QueryRMSE", catboost_objective("queryrmse", pool, **own)
-    native, ours = (fit(loss, pool, params=NEWTON) for loss in losses)
+    native, ours = (fit(loss, pool, params={**NEWTON, "random_strength": 0, "l2_leaf_reg": 0}) for loss in losses)
     np.testing.assert_allclose(raw(ours, pool), raw(native, pool), rtol=0, atol=1e-6)
 
 
@@ -73,5 +77,42 @@ def test_only_the_splits_see_the_hessians(any_objective):
 
 def test_a_training_without_weights_is_refused():
     passes = Passes(np.zeros(9, np.float32), None, np.zeros(9), lambda s: -np.ones((9, 2)), newton_splits=True)
-    with pytest.raises(LTRError, match="keeps no weights for its splits"):
+    with pytest.raises(LTRError, match="keeps no weights for this pool"):
         passes.answer(np.zeros(9), np.zeros(9, np.float32), None)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("objective", NOISELESS, ids=lambda o: o.name)
+def test_the_hessians_are_those_of_each_tree_and_gone_after_it(objective, weighted, tmp_path):
+    """Six trees at once, one by one from files, and one by one from models in memory, which keep CatBoost's vectors."""
+    X, y, qid, _ = coarse(600)
+    y = y / 4 * min(4.0, objective.label_limit or 4.0)
+    weight = {"weight": np.random.default_rng(3).uniform(0.5, 2.0, 600)} if weighted else {}
+    pool = Pool(X, y, group_id=qid, **weight)
+    params = {"random_strength": 0, "bootstrap_type": "No", "eval_metric": "RMSE", "depth": 3, **NEWTON}
+
+    def trees(count, **more):
+        return fit(catboost_objective(objective, pool), pool, params={**params, "iterations": count}, **more)
+
+    whole = raw(trees(6), X)
+    in_memory = trees(1)
+    for i in range(5):
+        in_memory.save_model(tmp_path / f"{i}.cbm")
+        np.testing.assert_allclose(
+            raw(trees(1, init_model=str(tmp_path / f"{i}.cbm")), X),
+            raw(in_memory := trees(1, init_model=in_memory), X),
+            rtol=1e-9,
+            atol=1e-9,
+        )
+    np.testing.assert_allclose(raw(in_memory, X), whole, rtol=1e-6, atol=1e-6)
+
+
+def test_a_loss_of_catboost_s_own_continues_with_the_pool_s_weights(tmp_path):
+    pool = make_pool(600)
+    still = {"random_strength": 0, "bootstrap_type": "No"}
+    model = fit(catboost_objective("lambdamart", pool), pool, params=still)
+    model.save_model(tmp_path / "model.cbm")
+    continued = [
+        fit("QueryRMSE", pool, init_model=start, params=still) for start in (model, str(tmp_path / "model.cbm"))
+    ]
+    np.testing.assert_allclose(*(raw(each, pool) for each in continued), rtol=0, atol=1e-6)
