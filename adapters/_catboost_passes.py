@@ -13,9 +13,9 @@ an error, never in gradients that belong to other rows.
 
 With the structure's blocks comes a third vector, by which CatBoost divides: a split is scored by sums of gradients over
 sums of row weights. While a tree is grown nothing else reads it, and it may be written to. Hessians in place of the
-weights make the second-order splits of XGBoost and LightGBM, which CatBoost itself offers on the GPU only, and which its
-own pairwise losses have, whose rows weigh what their pairs weigh. The weights are put back as soon as the tree stands,
-since a training that continues a model just trained finds the vector again.
+weights make the second-order splits of XGBoost and LightGBM, which CatBoost itself offers on the GPU only; its own
+pairwise losses have their like, since their rows weigh what their pairs weigh. The weights are put back as soon as the
+tree stands: a training that continues a model just trained finds the vector again.
 """
 
 import threading

@@ -79,7 +79,7 @@ class LGBMRanker(Ranker):
         params["objective"] = _objective(plan)
         if plan.metrics:
             params["metric"] = plan.native_metrics or "None"
-        _refuse_misspelt(params)
+        refuse_misspelt(params)
         of_the_data = {k: v for k, v in plan.params.items() if k in OF_THE_DATA}
         train, *evals = (
             lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **of_the_data)
@@ -151,7 +151,7 @@ def _objective(plan: Plan) -> Any:
     )
 
 
-def _refuse_misspelt(params: dict[str, Any]) -> None:
+def refuse_misspelt(params: dict[str, Any]) -> None:
     """LightGBM ignores a parameter whose name it does not know; its list of names has no public way to it."""
     aliases: Any = getattr(import_library("lightgbm").basic, "_ConfigAliases", None)
     if not hasattr(aliases, "_get_all_param_aliases"):

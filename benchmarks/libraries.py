@@ -209,16 +209,17 @@ class CatBoost(Library):
     def prepare(self) -> None:
         import catboost
 
-        self.dtrain, self.dvali = (
-            catboost.Pool(part.X, part.y, group_id=part.qid) for part in (self.train_data, self.vali_data)
+        parts = self.train_data, self.train_data, self.vali_data
+        self.dtrain, self.dtrain_ours, self.dvali = (  # ours gives its pool weights, for the splits
+            catboost.Pool(part.X, part.y, group_id=part.qid) for part in parts
         )
 
     def train(self, objective: str | Objective, watch: Watch) -> Predict:
         import catboost
 
-        b = self.budget
+        b, dtrain = self.budget, self.dtrain if isinstance(objective, str) else self.dtrain_ours
         params: dict[str, Any] = {
-            "eval_metric": adapters.catboost_metric(watch, self.dtrain, self.dvali),
+            "eval_metric": adapters.catboost_metric(watch, dtrain, self.dvali),
             "iterations": b.trees, "depth": max(1, round(np.log2(b.leaves))),
             "learning_rate": b.learning_rate, "l2_leaf_reg": b.l2, "bootstrap_type": "No", "boosting_type": "Plain",
             "thread_count": b.threads, "random_seed": b.seed, "od_type": "Iter", "od_wait": b.patience,
@@ -226,15 +227,15 @@ class CatBoost(Library):
             "allow_writing_files": False, "verbose": False,
             **dict(b.params), **self.params,
         }  # fmt: skip
-        newton_splits = bool(params.pop("newton_splits", True))
+        newton_splits = params.pop("newton_splits", True)
         if isinstance(objective, str):
             params["loss_function"] = objective
         else:
             params["loss_function"] = adapters.catboost_objective(
-                objective, self.dtrain, n_threads=b.threads, newton_splits=newton_splits
+                objective, dtrain, n_threads=b.threads, newton_splits=newton_splits
             )
             params = {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1, **params}
-        model = catboost.CatBoost(params).fit(self.dtrain, eval_set=self.dvali)
+        model = catboost.CatBoost(params).fit(dtrain, eval_set=self.dvali)
         return lambda X, trees: model.predict(X, ntree_end=trees, thread_count=b.threads)
 
 

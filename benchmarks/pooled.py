@@ -25,6 +25,7 @@ def chosen(results: Iterable[dict[str, Any]]) -> pd.DataFrame:
             records.append({
                 "data": data, "fold": source, "seed": seed, "library": r["library"], "label": r["label"],
                 "metric": metric, "learning_rate": r.get("tuned", r["budget"])["learning_rate"],
+                "params": " ".join(f"{name}={value}" for name, value in r["budget"].get("params", ())),
                 "trees": r["trees"].get(metric), "train": r["train"].get(metric), "vali": r["vali"].get(metric, 0.0),
                 "seconds": r["seconds"], "values": np.array(values, float), "curve": r.get("curves", {}).get(metric),
             })  # fmt: skip

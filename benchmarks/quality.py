@@ -34,6 +34,11 @@ PARAM = (
     "A parameter of a library in its own words, such as catboost:random_strength=0,1; of several values the best on "
     "vali counts; may be repeated."
 )
+OF_THE_STUDY = (
+    "objective", "loss_function", "metric", "eval_metric", "custom_metric", "learning_rate", "eta", "shrinkage_rate",
+    "iterations", "num_iterations", "num_boost_round", "n_estimators", "num_trees", "seed", "random_seed",
+    "random_state", "nthread", "n_jobs", "num_threads", "thread_count", "early_stopping_rounds", "od_wait",
+)  # fmt: skip
 OUT = "Folder of the study. What is there already is not trained again."
 
 
@@ -207,14 +212,22 @@ def train(todo: Sequence[Any], wanted: Sequence[Any], out: Path, jobs: int, cons
 
 def _params(given: Sequence[str], libraries: Sequence[str]) -> dict[str, list[list[tuple[str, Any]]]]:
     """By library, the values of each of its parameters that are to be tried, each with the name."""
-    found: dict[str, list[list[tuple[str, Any]]]] = {library: [] for library in libraries}
+    from ltr_objectives.adapters._lightgbm_ranker import refuse_misspelt
+
+    found: dict[str, dict[str, list[tuple[str, Any]]]] = {library: {} for library in libraries}
     for text in given:
         library, _, rest = text.partition(":")
         name, _, values = rest.partition("=")
         require(name and _names(values), f"--param {text!r} must look like catboost:random_strength=0,1")
         require(library in found, f"--param {text!r}: {library} is not in --libraries")
-        found[library].append([(name, python_value(value)) for value in _names(values)])
-    return found
+        require(name not in found[library], f"--param {text!r}: {name} is given twice; put commas between values")
+        require(name not in OF_THE_STUDY, f"--param {text!r}: the study sets {name} itself")
+        if library == "lightgbm":
+            refuse_misspelt({name: None})
+        found[library][name] = [(name, python_value(value)) for value in _names(values)]
+        plain = all(isinstance(value, (bool, int, float, str)) for _, value in found[library][name])
+        require(plain, f"--param {text!r}: values must be numbers, true, false or words")
+    return {library: [values for _, values in sorted(names.items())] for library, names in found.items()}
 
 
 def _names(text: str) -> list[str]:

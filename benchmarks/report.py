@@ -60,7 +60,7 @@ def write(
         ]
     )  # fmt: skip
     long.to_parquet(files[2], index=False)
-    for name, found in (("verdict.csv", against), ("tuned.csv", tuned(results))):
+    for name, found in (("verdict.csv", against), ("tuned.csv", tuned(results)), ("chosen.csv", on_vali(frame))):
         if not found.empty:
             files.append(out / name)
             found.to_csv(files[-1], index=False)
@@ -69,6 +69,14 @@ def write(
 
         files += draw(frame, values, table, out, alpha)
     return files
+
+
+def on_vali(frame: pd.DataFrame) -> pd.DataFrame:
+    """The learning rate and parameters of each training that vali chose, where there was a choice."""
+    columns = ["learning_rate", "params"]
+    if not (frame["params"] != "").any() and frame["learning_rate"].nunique() < 2:
+        return frame[:0]
+    return frame[["data", "fold", "seed", "library", "label", "metric", *columns, "vali"]]
 
 
 def tuned(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
