@@ -139,7 +139,7 @@ class Passes:
         self._newton_splits = newton_splits
         self._lent: list[tuple[np.ndarray, np.ndarray]] = []  # weights of blocks, and what was in them
         self._answers = derivatives(start)
-        self._split_weights = split_weights(self._answers)
+        self._split_weights = split_weights(self._answers) if newton_splits else np.empty(0)
 
     def answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Derivatives of one block; from any thread. The first failure is the answer to all later calls."""
@@ -228,7 +228,8 @@ class Passes:
             expect(scores == vector.scores, "has moved the scores")
             self._scores = vector.read()
             self._answers = self._derivatives(np.frombuffer(self._scores))
-            self._split_weights = split_weights(self._answers)
+            if self._newton_splits and vector is self._structure:
+                self._split_weights = split_weights(self._answers)
         self._now, self._seen, self._left = vector, set(), vector.rows
 
     def _check_scores(self, first: int, last: int, scores: np.ndarray) -> None:

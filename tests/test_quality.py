@@ -143,39 +143,6 @@ def test_what_is_asked_for_twice_is_trained_once_and_what_nobody_knows_is_refuse
         quality.plan(same, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [0.1], budget)
 
 
-def test_parameters_of_a_library_are_tried_in_all_combinations_and_reach_it(tmp_path, monkeypatch):
-    at = [cells.Fold("generated 6,4,4", "6,4,4", 0)]
-    budget = Budget(2, 0.1, 7, 2, 1e-3, 0.0, 1, 0)
-    asked = at, ["lightgbm", "xgboost"], ["rmse"], ["none"], ["map"], [0.1], budget, 0
-    tried = ["lightgbm:bagging_freq=1", "lightgbm:bagging_fraction=.5,1", "xgboost:booster=gbtree"]
-    planned = quality.plan(*asked, tried)
-    assert [(c.library, c.budget.params) for c in planned[1:]] == [
-        ("lightgbm", (("bagging_fraction", 0.5), ("bagging_freq", 1))),
-        ("lightgbm", (("bagging_fraction", 1), ("bagging_freq", 1))),
-        ("xgboost", (("booster", "gbtree"),)),
-    ]
-    values = [cells.run(cell, None)["curves"]["map"] for cell in planned[1:3]]
-    assert values[0] != values[1]
-    assert pooled.chosen([result("a", [0.1])])["params"].tolist() == [""]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (["subsample=1"], "must look like"),
-        (["catboost:depth=3"], "catboost is not in --libraries"),
-        (["xgboost:subsample=1", "xgboost:subsample=.5"], "subsample is given twice"),
-        (["xgboost:eta=.5"], "the study sets eta itself"),
-        (["lightgbm:baging_fraction=.5"], "did you mean 'bagging_fraction'"),
-        (["xgboost:interaction_constraints=[]"], "values must be numbers"),
-    ],
-)
-def test_parameters_that_cannot_be_tried_are_refused(wrong, message):
-    at = [cells.Fold("generated 6,4,4", "6,4,4", 0)]
-    with pytest.raises(LTRError, match=message):
-        quality.plan(at, ["lightgbm", "xgboost"], ["rmse"], ["none"], ["map"], [0.1], Budget(), 0, wrong)
-
-
 def test_generated_binary_data_have_few_relevant_documents():
     [fold] = cells.folds_of("generated-binary:30,5,5", [3])
     labels = fold.load().train.y
