@@ -6,7 +6,6 @@ A page asks for it by a comment of its own line, ``<!-- from the code: objective
 import importlib
 import inspect
 import re
-import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,6 @@ import ltr_objectives
 from ltr_objectives import adapters, registry
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "build" / "docs-source"  # as in mkdocs.yml
 PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
 MODULES = ("ltr_objectives.datasets", "ltr_objectives.propensity", "ltr_objectives.warmup")
 REQUEST = re.compile(r"^<!-- from the code: (.+) -->$", re.MULTILINE)
@@ -28,17 +26,6 @@ def on_config(config: Any) -> None:
     named = set(re.findall(r"[\w/]+\.md", str(config.nav)))
     [how_to] = [section["How to"] for section in config.nav if "How to" in section]
     how_to += sorted({page.name for page in Path(config.docs_dir).glob("*.md")} - named)
-
-
-def on_startup(**_: Any) -> None:
-    """Lay the package out as it is installed: the adapters lie beside it in the repository.
-
-    Before the plugins start, since a path that is not there yet would not be searched.
-    """
-    shutil.rmtree(SOURCE, ignore_errors=True)
-    without = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "ltr_objectives", SOURCE / "ltr_objectives", ignore=without)
-    shutil.copytree(ROOT / "adapters", SOURCE / "ltr_objectives" / "adapters", ignore=without)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
