@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.datasets import RankingData
-from ltr_objectives.metrics.base import Metric, Terms
+from ltr_objectives.kernels.records import Terms
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
 
 Report = Callable[[float], None]  # called after each tree with the first vali metric

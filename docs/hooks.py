@@ -87,17 +87,12 @@ def objectives_table() -> str:
     for public, thing in registered("objectives"):
         plain = thing()
         subject = "any metric" if "metric" in thing.parameters() else what_it_is(thing)
-        native = {f"{p.library} `{native_name(p.params)}`" for p in thing.parities()}
+        native = [f"{library} `{name}`" for library, name in thing.native.items()]
         lines.append(
             f'| [`{thing.__name__}`][{public}]<br>`"{thing.name}"` | {subject} | {"yes" if plain.random else "no"} '
-            f"| {plain.hessian_kind} | {'<br>'.join(sorted(native)) or '-'} |"
+            f"| {plain.hessian_kind} | {'<br>'.join(native) or '-'} |"
         )
     return "\n".join(lines)
-
-
-def native_name(params: dict[str, str]) -> str:
-    """The library's name of its objective; CatBoost's without options, which it writes behind a colon."""
-    return params["objective"] if "objective" in params else params["loss_function"].partition(":")[0]
 
 
 def what_it_is(thing: Any) -> str:
@@ -118,9 +113,12 @@ def conventions_table() -> str:
 
 
 def kernels() -> str:
-    """The derivation at the head of each kernel's module."""
-    names = sorted(path.stem for path in (ROOT / "ltr_objectives" / "kernels").glob("[!_]*.py"))
-    return "\n".join(f"::: ltr_objectives.kernels.{name}\n    options:\n      members: false\n" for name in names)
+    """The derivation at the head of each module with kernels; of an objective's where there is more than its name."""
+    package = ROOT / "ltr_objectives"
+    shared = [f"ltr_objectives.kernels.{path.stem}" for path in sorted((package / "kernels").glob("[!_]*.py"))]
+    own = sorted({f"ltr_objectives.objectives.{entry.split(':')[0]}" for entry in registry.OBJECTIVES.values()})
+    derived = [name for name in own if "\n" in (importlib.import_module(name).__doc__ or "").strip()]
+    return "\n".join(f"::: {name}\n    options:\n      members: false\n" for name in (*shared, *derived))
 
 
 def opening() -> str:

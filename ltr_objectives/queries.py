@@ -155,6 +155,7 @@ class Queries:
         self.propensity = None if propensity is None else self._propensities(propensity)
         self.position = None if position is None else self._positions(position)
         self._computed: dict[Hashable, Any] = {}
+        self._zeros: list[tuple[np.ndarray, np.ndarray]] = []
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -215,6 +216,18 @@ class Queries:
         out = np.empty(self.rows, np.int32)
         run(order_by_label, self.ptr, (self.ptr, self.labels, out), 1)
         return out
+
+    def borrow_zeros(self) -> tuple[np.ndarray, np.ndarray]:
+        """Two arrays of zeros by row; to fill new memory would cost as much as half a gradient."""
+        try:
+            return self._zeros.pop()
+        except IndexError:  # the first time, or another thread has them
+            return np.zeros(self.rows), np.zeros(self.rows)
+
+    def give_back_zeros(self, first: np.ndarray, second: np.ndarray) -> None:
+        """Keep the arrays, which hold zeros again, for the next borrower; after an error they are not given back."""
+        if not self._zeros:
+            self._zeros.append((first, second))
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
         """``compute()``, kept under ``key`` for as long as this object lives."""

@@ -2,11 +2,10 @@
 
 import os
 
+import catalog
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-
-from ltr_objectives import registry
 
 SEED = "20240917"
 HOW = {"deadline": None, "database": None, "print_blob": True, "suppress_health_check": list(HealthCheck)}
@@ -14,8 +13,8 @@ settings.register_profile("default", max_examples=300, **HOW)
 settings.register_profile("nightly", max_examples=10_000, **HOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-OBJECTIVES = [example for name in registry.objectives() for example in registry.objective_class(name).examples()]
-METRICS = [example for name in registry.metrics() for example in registry.metric_class(name).examples()]
+OBJECTIVES = [example for examples in catalog.EXAMPLES.values() for example in examples]
+METRICS = [example for examples in catalog.METRICS.values() for example in examples]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,18 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.base import Objective
 
 SEEN: set[int] = set()
 ASKED: list[int | None] = []
 
 
-def _note(first, last, ptr, scores, labels, grad):
+def _note(first, last, ptr, scores, labels, out):
     SEEN.add(threading.get_ident())
     time.sleep(0.002)  # so that every thread of a pool gets a chunk
     rows = slice(ptr[first], ptr[last])
-    grad[rows] = scores[rows] - labels[rows]
+    out.grad[rows] = scores[rows] - labels[rows]
 
 
 @dataclass(frozen=True)
@@ -26,11 +25,11 @@ class Recording(Objective):
     """Squared error; the threads that compute it are found in ``SEEN``, what was asked for in ``ASKED``."""
 
     name: ClassVar[str] = "recording"
+    hessian: ClassVar[str] = "ones"
 
-    def fill(self, queries, scores, grad, hess, *, iteration, n_threads):
-        ASKED.append(n_threads)
-        run(_note, queries.ptr, (queries.ptr, scores, queries.labels, grad), n_threads)
-        hess[:] = 1.0
+    def fill(self, call):
+        ASKED.append(call.n_threads)
+        call.run(_note, call.queries.labels)
 
     def reference(self, scores, labels):
         return scores - labels, np.ones(len(scores))

@@ -15,6 +15,7 @@ import warnings
 
 import numpy as np
 import psutil
+from catalog import EXAMPLES
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -42,7 +43,7 @@ def objectives():
     """One example of each objective that takes labels up to 3."""
     for name in registry.objectives():
         cls = registry.objective_class(name)
-        yield next(e for e in (cls(), *cls.examples()) if e.label_limit is None or e.label_limit >= 3)
+        yield next(e for e in (cls(), *EXAMPLES[cls.name]) if e.label_limit is None or e.label_limit >= 3)
 
 
 def soak(trainings: int, warm_up: int, kind: str, progress: Progress, libraries=LIBRARIES) -> list[float]:

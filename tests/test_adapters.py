@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from catalog import EXAMPLES
 
 from ltr_objectives import LTRError, evaluate, registry
 from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
@@ -37,7 +38,7 @@ def dmatrix(X, labels, group, weight=None):
 def examples(name):
     # unit Hessians and noise change nothing in an adapter; one example with the widest label limit is enough
     cls = registry.objective_class(name)
-    return next(e for e in (cls(), *cls.examples()) if e.label_limit is None or e.label_limit >= 3)
+    return next(e for e in (cls(), *EXAMPLES[cls.name]) if e.label_limit is None or e.label_limit >= 3)
 
 
 @pytest.mark.parametrize("name", registry.objectives())

@@ -4,10 +4,10 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from catalog import EXAMPLES
 from catboost import Pool
 from catboost_fits import NEWTON, arrays, fit, make_pool, raw
 
-from ltr_objectives import registry
 from ltr_objectives.adapters import _catboost_objective, _common, catboost_objective
 
 
@@ -27,7 +27,7 @@ def test_several_trainings_in_parallel():
 
 def noisy():
     """The registered objective that is most sensitive to how scores are rounded and how often it is called."""
-    return next(o for n in registry.objectives() for o in registry.objective_class(n).examples() if o.random)
+    return next(o for examples in EXAMPLES.values() for o in examples if o.random)
 
 
 def test_same_bytes_for_any_number_of_threads_again_and_after_pickle():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from catalog import EXAMPLES, METRICS
 
 import ltr_objectives.kernels as kernels
 from ltr_objectives import registry
@@ -82,12 +83,12 @@ def test_each_kernel_has_one_compiled_signature(rng):
     for dtype in (np.float32, np.float64, np.int32):
         labels, scores = rng.integers(0, 2, group.sum()).astype(dtype), rng.normal(size=group.sum()).astype(dtype)
         for name in registry.objectives():
-            for objective in registry.objective_class(name).examples():
+            for objective in EXAMPLES[name]:
                 for threads in (1, 2):
                     objective.gradient_hessian(scores, labels, group, n_threads=threads)
                 objective.report(scores, labels, group)
         for name in registry.metrics():
-            for metric in registry.metric_class(name).examples():
+            for metric in METRICS[name]:
                 metric.per_query(scores, labels, group)
     found = dict(entry_kernels())
     assert "pair_gradients" in found

@@ -14,8 +14,8 @@ SCORES = -np.arange(5.0)
 
 
 class Nameless(Objective):
-    def fill(self, queries, scores, grad, hess, *, iteration, n_threads):
-        grad += 1.0
+    def fill(self, call):
+        call.grad[:] = 1.0
 
     def reference(self, scores, labels):
         return np.ones(len(scores)), np.zeros(len(scores))
@@ -24,10 +24,10 @@ class Nameless(Objective):
 class Half(Nameless):
     name: ClassVar[str] = "half"
 
-    def fill(self, queries, scores, grad, hess, *, iteration, n_threads):
-        hess += 1.0
+    def fill(self, call):
+        call.hess[:] = 1.0
         with np.errstate(invalid="ignore"):
-            (grad if iteration else hess)[:] /= np.where(np.arange(len(grad)) == 3, np.nan, 1)
+            (call.grad if call.iteration else call.hess)[:] /= np.where(np.arange(len(call.grad)) == 3, np.nan, 1)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
+from catalog import PARITIES
 from packaging.version import Version
 
-from ltr_objectives import registry
 from ltr_objectives.adapters import lightgbm_objective, xgboost_objective
 
 ROUNDS = 50
-PARITIES = [p for name in registry.objectives() for p in registry.objective_class(name).parities()]
 
 
 def training_data(parity):

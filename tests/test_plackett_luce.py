@@ -6,7 +6,9 @@ from generated import exact_rankings
 from scipy import stats
 
 from ltr_objectives.kernels.plackett_luce import (
+    INDEPENDENT,
     VARIATES,
+    Strata,
     build,
     change,
     find,
@@ -16,6 +18,7 @@ from ltr_objectives.kernels.plackett_luce import (
     place_guided,
     place_narrow,
     place_wide,
+    placed_space,
     shares,
 )
 from ltr_objectives.kernels.rng import stream
@@ -30,15 +33,16 @@ def drawn(scores, ranks, count, sampler, seed=5):
     build(tree, size, mass, n)
     guide_sums(mass, n, size, sums, guide)
     key = np.uint64(stream(np.uint64(seed), np.uint64(0), np.uint64(0)))
-    unused, nothing, places = np.zeros(ranks, np.int64), np.full(ranks, -1), np.empty(ranks, np.int64)
-    y, u, e, m, shrink = np.empty(ranks, np.int64), *(np.empty(ranks) for _ in range(4))
+    unused, nothing = Strata(np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)), np.full(ranks, -1)
+    placed = placed_space(ranks)
+    y, e, m = placed.y, placed.e, placed.m
     out, own = np.empty((count, ranks), np.int64), 0
     for j in range(count):
-        shares(key, j, count, 0, unused, unused, u)
+        shares(key, j, count, INDEPENDENT, unused, placed.u)
         if sampler == "wide":
-            place_wide(s, np.ones(n, bool), nothing, u, y, e, m, shrink)
-        elif sampler == "narrow" or not place_guided(sums, guide, size, mass, n, u, places, y, e, m):
-            place_narrow(tree, size, mass, nothing, u, y, e, m, shrink)
+            place_wide(s, np.ones(n, bool), nothing, placed)
+        elif sampler == "narrow" or not place_guided(sums, guide, mass, placed):
+            place_narrow(tree, mass, nothing, placed)
         else:
             own += 1
             assert np.array_equal(e, mass[y])
@@ -96,13 +100,13 @@ def test_the_tree_finds_every_document_and_only_open_ones(n, rng):
 
 @pytest.mark.parametrize("rankings", [1, 2, 7, 200])
 def test_a_lattice_meets_each_stratum_once_and_stays_inside_0_and_1(rankings):
-    step, start = np.zeros(5, np.int64), np.zeros(5, np.int64)
+    strata = Strata(np.zeros(5, np.int64), np.zeros(5, np.int64))
     for query in range(30):
         key = np.uint64(stream(np.uint64(1), np.uint64(2), np.uint64(query)))
-        lattice(key, rankings, 5, step, start)
+        lattice(key, rankings, 5, strata)
         u = np.empty((rankings, 5))
         for j in range(rankings):
-            shares(key, j, rankings, VARIATES["lattice"], step, start, u[j])
+            shares(key, j, rankings, VARIATES["lattice"], strata, u[j])
         assert ((u > 0) & (u < 1)).all()
         assert (np.sort((u * rankings).astype(int), axis=0) == np.arange(rankings)[:, None]).all()
 

@@ -9,17 +9,24 @@ from generated import exact_rankings
 
 from ltr_objectives import LTRError, PLRank, Queries
 from ltr_objectives.kernels.plackett_luce import VARIATES
+from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.plrank import HESSIANS
 
 LABELS = np.array([0.0, 3.0, 1.0, 2.0, 0.0])
 
 
+def with_all_rankings(objective, scores):
+    """The objective with its sampler replaced by all rankings of one list."""
+
+    class Enumerated(type(objective)):
+        def rankings(self, ranks):
+            return exact_rankings(-np.sort(-scores), ranks)
+
+    return Enumerated(**objective.settings())
+
+
 def enumerated(objective, scores, labels):
-    """The objective with its sampler replaced by all rankings."""
-    grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
-    given = exact_rankings(-np.sort(-scores), len(objective.theta(len(scores))))
-    objective.fill(Queries(labels, [len(labels)]), scores, grad, hess, iteration=0, n_threads=1, given=given)
-    return grad, hess
+    return with_all_rankings(objective, scores).gradient_hessian(scores, labels, [len(labels)])
 
 
 @pytest.mark.parametrize("hessian", HESSIANS)
@@ -60,7 +67,7 @@ def expected_reward(objective, scores, labels):
     """
     theta = objective.theta(len(scores))
     queries = Queries(labels, [len(labels)])
-    gain, scale = objective.rewards(queries, scores)
+    gain, scale = objective.rewards(Call(queries, scores, np.zeros(len(scores)), np.zeros(len(scores))))
     log_t = np.arange(-scores.max() - 40, -scores.min() + 5, 0.01)
     total = 0.0
     for d in np.flatnonzero(gain):
@@ -130,8 +137,8 @@ class FairExposure(PLRank):
         total = np.add.reduceat(exposure, starts) / np.add.reduceat(merit, starts)
         return np.repeat(total, sizes) * merit - exposure
 
-    def rewards(self, queries, scores, **how):
-        return self.gap(queries, self.exposure(queries, scores, **how)), np.ones(len(queries))
+    def rewards(self, call):
+        return self.gap(call.queries, self.exposure(call)), np.ones(len(call.queries))
 
 
 def test_fair_exposure_is_a_reward():
@@ -149,17 +156,17 @@ def test_fair_exposure_is_a_reward():
     def loss(s):
         return 0.5 * np.sum(objective.gap(queries, exposure(s)) ** 2)
 
-    given = exact_rankings(-np.sort(-scores), 2)
-    np.testing.assert_allclose(objective.exposure(queries, scores, given=given), exposure(scores), rtol=1e-12)
-    grad = np.zeros(4)
-    objective.fill(queries, scores, grad, np.zeros(4), iteration=0, n_threads=1, given=given)
+    exact = with_all_rankings(objective, scores)
+    call = Call(queries, scores, np.zeros(4), np.zeros(4))
+    np.testing.assert_allclose(exact.exposure(call), exposure(scores), rtol=1e-12)
+    grad, _ = exact.compute(queries, scores)
     for d, step in enumerate(np.eye(4) * 1e-5):
         assert grad[d] == pytest.approx((loss(scores + step) - loss(scores - step)) / 2e-5, rel=1e-6)
     s = np.zeros(4)
     for iteration in range(300):  # descent reaches exposure in proportion to merit
         s -= 2.0 * FairExposure(2, samples=500).compute(queries, s, iteration=iteration)[0]
     np.testing.assert_allclose(objective.gap(queries, exposure(s)), 0.0, atol=0.02)
-    assert objective.exposure(Queries([1.0], [1]), np.zeros(1)) == [1.0]
+    assert objective.exposure(Call(Queries([1.0], [1]), np.zeros(1), np.zeros(1), np.zeros(1))) == [1.0]
 
 
 def test_narrow_and_wide_lists_meet(rng):

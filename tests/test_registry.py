@@ -1,11 +1,12 @@
 """Objectives by name, with parameters."""
 
+import catalog
 import pytest
 
 from ltr_objectives import LTRError
-from ltr_objectives.registry import get_metric, get_objective, objective_class, objectives
+from ltr_objectives.registry import get_metric, get_objective, objectives
 
-EXAMPLES = [(name, example) for name in objectives() for example in objective_class(name).examples()]
+EXAMPLES = [(name, example) for name in objectives() for example in catalog.EXAMPLES[name]]
 
 
 @pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=[f"{n}{i}" for i, (n, _) in enumerate(EXAMPLES)])

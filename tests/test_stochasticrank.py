@@ -5,18 +5,18 @@ import itertools
 
 import numpy as np
 import pytest
+from catalog import METRICS
 from generated import graded, labels_for
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from ltr_objectives import Queries, StochasticRank, registry
-from ltr_objectives.kernels.conditional import add_conditional, buffers
-from ltr_objectives.objectives.stochasticrank import conditional_reference
+from ltr_objectives import Queries, StochasticRank
+from ltr_objectives.objectives.stochasticrank import add_conditional, conditional_reference, work_space
 
 SIGMAS = (0.2, 0.5, 1.0, 2.0)
 SETTINGS = [(sigma, mu) for sigma in SIGMAS for mu in (0.0, 0.5)]
 # with two to four documents, the metrics that no cutoff makes constant
-EVERY_METRIC = [m for name in registry.metrics() for m in registry.metric_class(name).examples() if m.k in (None, 1, 2)]
+EVERY_METRIC = [m for examples in METRICS.values() for m in examples if m.k in (None, 1, 2)]
 
 
 def estimates(metric, z, labels, sigma, noise):
@@ -24,9 +24,9 @@ def estimates(metric, z, labels, sigma, noise):
     n = len(z)
     terms = metric.terms(Queries(labels, [n]))
     out = np.zeros((3, len(noise), n))
-    work = buffers(n)
     for r, eps in enumerate(noise):
-        add_conditional(terms.kind, terms.gain, terms.discount, terms.scale[0], sigma, z, eps, work, *out[:, r])
+        work = work_space(n)._replace(slope=out[0, r], bend=out[1, r], size=out[2, r])
+        add_conditional(terms.gain, terms.scale[0], terms, sigma, z, eps, work)
     return out
 
 

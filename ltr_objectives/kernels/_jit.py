@@ -4,6 +4,7 @@ Numba's disk cache looks only at the file that defines a kernel, so after an upg
 machine code. Here the cache lies in a folder named after a hash of every source file of the package's kernels.
 
 ``kernel`` compiles strictly; ``vector_kernel`` also lets LLVM reorder sums, which a reduction needs to vectorise.
+``inlined`` is for the body of a vectorised loop: LLVM copies it into every caller.
 Both release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
 """
 
@@ -54,13 +55,14 @@ def cache_folder() -> Path | None:
 CACHE = cache_folder()
 
 
-def _compile(fastmath: set[str] | bool) -> Callable[[Callable[..., Any]], Any]:
+def _compile(fastmath: set[str] | bool, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         options: dict[str, Any] = {
             "nogil": True,
             "error_model": "numpy",
             "fastmath": fastmath,
             "no_cfunc_wrapper": True,
+            "forceinline": inline,
         }
         if CACHE is None:
             return numba.njit(**options)(function)
@@ -76,3 +78,4 @@ def _compile(fastmath: set[str] | bool) -> Callable[[Callable[..., Any]], Any]:
 
 kernel = _compile(False)
 vector_kernel = _compile(REASSOCIATE)
+inlined = _compile(REASSOCIATE, inline=True)

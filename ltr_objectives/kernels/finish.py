@@ -4,26 +4,43 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 
+EXACT, DOUBLE, ONES, ABSOLUTE, CLIPPED, GRADIENT, BOUNDED = range(7)
+
 
 @kernel
-def finish(first, last, ptr, grad, hess, weight, grad_out, hess_out, finite):
-    """Write ``grad`` and ``hess`` times ``weight``, if there is one, in the type of the outputs, and leave zeros.
+def _repaired(policy, g, h):
+    """The Hessian of one row; the formulas stand in :mod:`ltr_objectives.objectives.hessians`."""
+    if policy == EXACT:
+        return h
+    if policy == DOUBLE:
+        return 2.0 * h
+    if policy == ONES:
+        return 1.0
+    if policy == ABSOLUTE:
+        return abs(h)
+    if policy == CLIPPED:
+        return 0.0 if h < 0.0 else h + 0.0  # NaN stays, -0 does not
+    if policy == GRADIENT:
+        return abs(g)
+    return abs(g) if h < abs(g) else h
 
-    ``finite[first]`` tells whether what was written is finite.
+
+@kernel
+def finish(first, last, ptr, out, policy, weight, result, finite):
+    """Write the gradient, and the Hessian by ``policy``, times ``weight`` into ``result``, and leave zeros in ``out``.
+
+    ``weight`` may be empty. ``finite[first]`` tells whether what was written is finite.
     """
+    if not EXACT <= policy <= BOUNDED:
+        raise ValueError("unknown policy")
     bad = 0
     a, b = ptr[first], ptr[last]
+    grad, hess = out
+    grad_out, hess_out = result
     for i in range(a, b):
         w = weight[i] if len(weight) > 0 else 1.0
         grad_out[i] = grad[i] * w
-        hess_out[i] = hess[i] * w
+        hess_out[i] = _repaired(policy, grad[i], hess[i]) * w
         bad += not (np.isfinite(grad_out[i]) and np.isfinite(hess_out[i]))
         grad[i], hess[i] = 0.0, 0.0
     finite[first] = bad == 0
-
-
-@kernel
-def shorten_steps(grad, hess):
-    """Raise each Hessian to the absolute gradient, so that no Newton step is longer than 1."""
-    for i in range(len(grad)):
-        hess[i] = max(hess[i], abs(grad[i]))

@@ -30,7 +30,7 @@ hides all that follow, so there are few such documents that need it.
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.swaps import NEGLIGIBLE, SMALL
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, SMALL
 
 
 @kernel
@@ -39,15 +39,17 @@ def move_terms(kind, g, w, scale, n, P, Q, R):
 
     ``P`` and ``Q`` are negligible from that rank on, ``R`` behind it.
     """
+    if kind not in (LINEAR, CASCADE, AVERAGE):
+        raise ValueError("unknown kind")
     t, count, before = scale, 0.0, 0.0
     reach = 0
     least = NEGLIGIBLE * scale * w[0]
     for j in range(n):
         drop = w[j] - w[j + 1] if j + 1 < n else 0.0
         count += g[j]
-        if kind == 0:
+        if kind == LINEAR:
             H, q = scale, 0.0
-        elif kind == 1:
+        elif kind == CASCADE:
             H, q = t, 0.0
             t = t * (1.0 - g[j]) if t > NEGLIGIBLE * scale else 0.0
         else:
@@ -63,7 +65,7 @@ def move_terms(kind, g, w, scale, n, P, Q, R):
 
 @kernel
 def needs_restart(kind, miss):
-    return kind == 1 and miss < SMALL
+    return kind == CASCADE and miss < SMALL
 
 
 @kernel
@@ -102,7 +104,7 @@ def move_matrix(kind, g, w, scale, out):
                 total -= (g[i] - g[q]) * W[q]
                 out[i, q] = total
         else:
-            factor = 1.0 / miss if kind == 1 else 1.0
+            factor = 1.0 / miss if kind == CASCADE else 1.0
             for q in range(i + 1, n):
                 total -= (g[i] - g[q]) * R[q] * factor
                 out[i, q] = total

@@ -1,76 +1,143 @@
-r"""Gradient and Hessian of a weighted pairwise logistic loss, in rank order; linear metrics over all pairs have
-:mod:`ltr_objectives.kernels.graded`.
+r"""Gradient and Hessian of a loss over pairs of documents, each weighted by the change of a metric.
 
-For each query, ``permutations`` times: add noise to the scores, sort, and for each pair of ranks d < e <= d + neighbors
-with d <= rows weigh the pair by ``delta = |change of the metric when d and e trade places|``. Then, at the scores
-without noise, with ``hi`` the document of the larger gain,
+For each query, ``draw.draws`` times: add noise to the scores, sort, and weigh each pair of ranks d < e <= d + neighbors
+with d < ranks by ``delta = |change of the metric when d and e are swapped|``. Then, at the scores without noise, with
+``hi`` the document of the larger gain and the logistic loss,
 
     rho = 1 / (1 + exp(sigma (s_hi - s_lo)))
     grad_hi -= sigma delta rho;  grad_lo += sigma delta rho;  hess_both += sigma^2 delta rho (1 - rho)
 
-averaged over the permutations. With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|, and where there are
+averaged over the draws. With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|, and where there are
 propensities, by that of the document hi. Memory O(n) a thread, no matrix: the gradient is linear in the weights.
 
-The inner loops run over slices of arrays in rank order, counted from 0, so that LLVM vectorises them: 0.8 ns a pair,
-against 2.4 ns when they index the whole arrays from d + 1 or clamp by min and max. One exponential
-a document serves all its pairs: with E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e).
-Lists whose scores span more than the exponential can hold take one exponential a pair.
+Linear metrics over all pairs have :mod:`ltr_objectives.kernels.graded`, which loops by gain.
+
+The inner loops run over slices, counted from 0, so that LLVM vectorises them: 0.8 ns a pair, against 2.4 ns when they
+index the whole arrays from d + 1 or clamp by min and max. One exponential a document serves all its pairs: with
+E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e). Lists whose scores span more than the
+exponential can hold take one exponential a pair, and so do other losses than the logistic: :func:`slope_and_curve`.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels._jit import inlined, kernel, vector_kernel
 from ltr_objectives.kernels.exponential import relative_to_top
-from ltr_objectives.kernels.rankings import ranking
-from ltr_objectives.kernels.rng import LOGISTIC, stream
-from ltr_objectives.kernels.sorting import all_equal, scratch
+from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
+from ltr_objectives.kernels.rng import stream
+from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, scratch
 from ltr_objectives.kernels.swaps import restart, swap_terms
 
+LOGISTIC, HINGE = range(2)
 NEAR = 8  # up to so many neighbours the inner loop runs over d, else over e
 
 
-@vector_kernel
-def _row(d, end, cap, g, E, U_d, A_d, V, lam, hes):
-    gd, Ed = g[d], E[d]
+class Ranked(NamedTuple):
+    """One list in rank order, and the terms of its swaps."""
+
+    g: np.ndarray
+    s: np.ndarray
+    E: np.ndarray
+    propensity: np.ndarray
+    U: np.ndarray
+    A: np.ndarray
+    V: np.ndarray
+    W: np.ndarray
+    divisor: np.ndarray
+
+
+class Sums(NamedTuple):
+    """Gradient and Hessian of one list in rank order; ``low`` and ``hes_low`` are parts of their own."""
+
+    lam: np.ndarray
+    hes: np.ndarray
+    low: np.ndarray
+    hes_low: np.ndarray
+
+
+@inlined
+def pair(m, p, q):
+    """Slope and curvature of a pair of weight |m|, its first document the better where m > 0; p, that it loses."""
+    return m * (p if m > 0.0 else q), abs(m) * p * q
+
+
+@inlined
+def better_first(m, p, q):
+    """As :func:`pair`, where the first document is known to be the better one."""
+    x = m * p
+    return x, x * q
+
+
+@inlined
+def capped(gap, cap):
+    gap = cap if gap > cap else gap
+    return -cap if gap < -cap else gap
+
+
+@kernel
+def slope_and_curve(loss, margin):
+    """Of the loss at ``margin = sigma (s_hi - s_lo)``: minus the first derivative, and the second or what stands in."""
+    if loss == LOGISTIC:
+        p = 1.0 / (1.0 + math.exp(min(margin, 700.0)))
+        return p, p / (1.0 + math.exp(min(-margin, 700.0)))
+    if loss == HINGE:
+        active = 1.0 if margin < 1.0 else 0.0
+        return active, active
+    raise ValueError("unknown loss")
+
+
+@inlined
+def _rank_body(d, end, cap, divided, a, V, r, sums):
+    """The logistic pairs of rank d with the ranks up to ``end``; return the sum of |slope|."""
+    gd, Ed, Ud = r.g[d], r.E[d], r.U[d]
     down, curve, total = 0.0, 0.0, 0.0
-    gb, Eb, Vb, lamb, hesb = g[d + 1 : end], E[d + 1 : end], V[d + 1 : end], lam[d + 1 : end], hes[d + 1 : end]
+    gb, Eb, Vb, divisor = r.g[d + 1 : end], r.E[d + 1 : end], V[d + 1 : end], r.divisor[d + 1 : end]
+    lamb, hesb = sums.lam[d + 1 : end], sums.hes[d + 1 : end]
     for e in range(len(gb)):
-        gap = gd - gb[e]
-        gap = cap if gap > cap else gap
-        gap = -cap if gap < -cap else gap
-        m = gap * (U_d + A_d * Vb[e])
+        m = capped(gd - gb[e], cap) * (Ud + a * Vb[e])
+        if divided:
+            m = m / divisor[e]
         inverse = 1.0 / (Ed + Eb[e])
-        p, q = Eb[e] * inverse, Ed * inverse
-        x = m * (p if m > 0.0 else q)
-        h = abs(m) * p * q
+        x, h = pair(m, Eb[e] * inverse, Ed * inverse)
         lamb[e] += x
         hesb[e] += h
         down += x
         curve += h
         total += abs(x)
-    lam[d] -= down
-    hes[d] += curve
+    sums.lam[d] -= down
+    sums.hes[d] += curve
     return total
 
 
 @vector_kernel
-def _neighbours(apart, rows, cap, g, E, U, A, V, lam, low, hes, hes_low):
-    """The pairs of ranks d < rows and d + apart; what the lower of the two gets goes to ``low`` and ``hes_low``."""
+def _rank(d, end, cap, a, V, r, sums):
+    return _rank_body(d, end, cap, False, a, V, r, sums)
+
+
+@vector_kernel
+def _rank_divided(d, end, cap, a, V, r, sums):
+    return _rank_body(d, end, cap, True, a, V, r, sums)
+
+
+@vector_kernel
+def _neighbours(apart, ranks, cap, r, sums):
+    """The pairs of ranks d < ``ranks`` and d + apart; what the lower of the two gets goes to a part of its own."""
     total = 0.0
-    gd, Ed, Ud, Ad, lamd, hesd = g[:rows], E[:rows], U[:rows], A[:rows], lam[:rows], hes[:rows]
-    end = apart + rows
-    ge, Ee, Ve, lame, hese = g[apart:end], E[apart:end], V[apart:end], low[apart:end], hes_low[apart:end]
+    gd, Ed, Ud, Ad, lamd, hesd = r.g[:ranks], r.E[:ranks], r.U[:ranks], r.A[:ranks], sums.lam[:ranks], sums.hes[:ranks]
+    end = apart + ranks
+    ge, Ee, Ve, lame, hese = (
+        r.g[apart:end],
+        r.E[apart:end],
+        r.V[apart:end],
+        sums.low[apart:end],
+        sums.hes_low[apart:end],
+    )
     for d in range(len(gd)):
-        gap = gd[d] - ge[d]
-        gap = cap if gap > cap else gap
-        gap = -cap if gap < -cap else gap
-        m = gap * (Ud[d] + Ad[d] * Ve[d])
+        m = capped(gd[d] - ge[d], cap) * (Ud[d] + Ad[d] * Ve[d])
         inverse = 1.0 / (Ed[d] + Ee[d])
-        p, q = Ee[d] * inverse, Ed[d] * inverse
-        x = m * (p if m > 0.0 else q)
-        h = abs(m) * p * q
+        x, h = pair(m, Ee[d] * inverse, Ed[d] * inverse)
         lamd[d] -= x
         lame[d] += x
         hesd[d] += h
@@ -80,172 +147,144 @@ def _neighbours(apart, rows, cap, g, E, U, A, V, lam, low, hes, hes_low):
 
 
 @vector_kernel
-def _row_score_norm(d, end, cap, g, E, U_d, A_d, V, s, lam, hes):
-    gd, Ed, sd = g[d], E[d], s[d]
-    down, curve, total = 0.0, 0.0, 0.0
-    gb, Eb, Vb, lamb, hesb = g[d + 1 : end], E[d + 1 : end], V[d + 1 : end], lam[d + 1 : end], hes[d + 1 : end]
-    sb = s[d + 1 : end]
-    for e in range(len(gb)):
-        gap = gd - gb[e]
-        gap = cap if gap > cap else gap
-        gap = -cap if gap < -cap else gap
-        m = gap * (U_d + A_d * Vb[e]) / (0.01 + abs(sd - sb[e]))
-        inverse = 1.0 / (Ed + Eb[e])
-        p, q = Eb[e] * inverse, Ed * inverse
-        x = m * (p if m > 0.0 else q)
-        h = abs(m) * p * q
-        lamb[e] += x
-        hesb[e] += h
-        down += x
-        curve += h
-        total += abs(x)
-    lam[d] -= down
-    hes[d] += curve
-    return total
-
-
-@vector_kernel
-def _divisors(d, end, g, s, theta, score_norm, divided, out):
+def _divisors(d, end, score_norm, r):
     """What the pairs of rank d are divided by: the distance of the scores, the propensity of the larger gain."""
-    gd, sd, theta_d = g[d], s[d], theta[d]
-    gb, sb, tb, o = g[d + 1 : end], s[d + 1 : end], theta[d + 1 : end], out[d + 1 : end]
+    gd, sd = r.g[d], r.s[d]
+    gb, sb, out = r.g[d + 1 : end], r.s[d + 1 : end], r.divisor[d + 1 : end]
     if score_norm:
-        for e in range(len(o)):
-            o[e] = 0.01 + abs(sd - sb[e])
+        for e in range(len(out)):
+            out[e] = 0.01 + abs(sd - sb[e])
     else:
-        for e in range(len(o)):
-            o[e] = 1.0
-    if divided:
-        for e in range(len(o)):
-            o[e] *= theta_d if gd > gb[e] else tb[e]
-
-
-@vector_kernel
-def _row_divided(d, end, cap, g, E, U_d, A_d, V, divisor, lam, hes):
-    gd, Ed = g[d], E[d]
-    down, curve, total = 0.0, 0.0, 0.0
-    gb, Eb, Vb, lamb, hesb = g[d + 1 : end], E[d + 1 : end], V[d + 1 : end], lam[d + 1 : end], hes[d + 1 : end]
-    div = divisor[d + 1 : end]
-    for e in range(len(gb)):
-        gap = gd - gb[e]
-        gap = cap if gap > cap else gap
-        gap = -cap if gap < -cap else gap
-        m = gap * (U_d + A_d * Vb[e]) / div[e]
-        inverse = 1.0 / (Ed + Eb[e])
-        p, q = Eb[e] * inverse, Ed * inverse
-        x = m * (p if m > 0.0 else q)
-        h = abs(m) * p * q
-        lamb[e] += x
-        hesb[e] += h
-        down += x
-        curve += h
-        total += abs(x)
-    lam[d] -= down
-    hes[d] += curve
-    return total
+        out[:] = 1.0
+    if len(r.propensity) > 0:
+        at_d, at = r.propensity[d], r.propensity[d + 1 : end]
+        for e in range(len(out)):
+            out[e] *= at_d if gd > gb[e] else at[e]
 
 
 @kernel
-def _row_wide(d, end, cap, g, sigma, U_d, A_d, V, s, divisor, lam, hes):
+def _rank_any_loss(d, end, cap, a, V, pairs, r, sums):
+    """As ``_rank_divided``, for scores of any span and any loss."""
     total = 0.0
     for e in range(d + 1, end):
-        m = min(max(g[d] - g[e], -cap), cap) * (U_d + A_d * V[e])
+        m = capped(r.g[d] - r.g[e], cap) * (r.U[d] + a * V[e])
         if m == 0.0:
             continue
-        m /= divisor[e]
-        gap = s[d] - s[e]
-        p = 1.0 / (1.0 + math.exp(min(sigma * gap, 700.0)))
-        q = 1.0 / (1.0 + math.exp(min(-sigma * gap, 700.0)))
-        x = m * (p if m > 0.0 else q)
-        h = abs(m) * p * q
-        lam[d] -= x
-        hes[d] += h
-        lam[e] += x
-        hes[e] += h
+        m /= r.divisor[e]
+        margin = pairs.sigma * (r.s[d] - r.s[e])
+        slope, curve = slope_and_curve(pairs.loss, margin if m > 0.0 else -margin)
+        x, h = m * slope, abs(m) * curve
+        sums.lam[d] -= x
+        sums.hes[d] += h
+        sums.lam[e] += x
+        sums.hes[e] += h
         total += abs(x)
     return total
 
 
 @kernel
-def _list(n, rows, neighbors, cap, kind, w, scale, sigma, wide, score_norm, divided, g, s, E, theta, U, A, V, W,
-          divisor, lam, low, hes, hes_low):  # fmt: skip
-    """Add the pairs of one list in rank order to ``lam + low`` and ``hes + hes_low``; return the sum of |lambda|."""
-    swap_terms(kind, g, w, scale, n, U, A, V)
-    total = 0.0
-    rows = min(rows, n - 1)
-    near = neighbors <= NEAR and not (wide or score_norm or divided)
-    for d in range(rows):
-        if (near and not A[d] < 0.0) or (U[d] == 0.0 and A[d] == 0.0):
+def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
+    """Add the pairs of one list in rank order to ``sums``; return the sum of |lambda|."""
+    swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
+    total, cap, neighbors = 0.0, terms.cap, pairs.neighbors
+    ranks = min(pairs.ranks, n - 1)
+    divided = score_norm or len(r.propensity) > 0
+    near = neighbors <= NEAR and narrow and not divided
+    for d in range(ranks):
+        if (near and not r.A[d] < 0.0) or (r.U[d] == 0.0 and r.A[d] == 0.0):
             continue
         end = n if neighbors >= n else min(n, d + 1 + neighbors)
-        a, v = A[d], V
+        a, V = r.A[d], r.V
         if a < 0.0:
-            restart(g, w, d, end, U, W)
-            a, v = 1.0, W
-        if wide or divided:
-            _divisors(d, end, g, s, theta, score_norm, divided, divisor)
-        if wide:
-            total += _row_wide(d, end, cap, g, sigma, U[d], a, v, s, divisor, lam, hes)
+            restart(r.g, terms.discount, d, end, r.U, r.W)
+            a, V = 1.0, r.W
+        if divided or not narrow:
+            _divisors(d, end, score_norm, r)
+        if not narrow:
+            total += _rank_any_loss(d, end, cap, a, V, pairs, r, sums)
         elif divided:
-            total += _row_divided(d, end, cap, g, E, U[d], a, v, divisor, lam, hes)
-        elif score_norm:
-            total += _row_score_norm(d, end, cap, g, E, U[d], a, v, s, lam, hes)
+            total += _rank_divided(d, end, cap, a, V, r, sums)
         else:
-            total += _row(d, end, cap, g, E, U[d], a, v, lam, hes)
+            total += _rank(d, end, cap, a, V, r, sums)
         if near:
-            U[d], A[d] = 0.0, 0.0
+            r.U[d], r.A[d] = 0.0, 0.0
     if near:
         for apart in range(1, neighbors + 1):
-            total += _neighbours(apart, max(min(rows, n - apart), 0), cap, g, E, U, A, V, lam, low, hes, hes_low)
+            total += _neighbours(apart, max(min(ranks, n - apart), 0), cap, r, sums)
     return total
 
 
 @kernel
-def pair_gradients(first, last, ptr, scores, propensity, kind, gain, w, scale, cap, sigma, rows, head, neighbors,
-                   score_norm, lambda_norm, permutations, noise, noise_scale, seed, iteration, grad, hess):  # fmt: skip
-    """Write gradient and Hessian of the queries ``first <= q < last``; only the first ``head`` ranks need an order."""
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, ptr[q + 1] - ptr[q])
-    key, order, key2, order2 = scratch(longest)
-    noisy, exp_, odds = np.empty(longest), np.empty(longest), np.empty(longest)
-    g, s, E = np.empty(longest), np.empty(longest), np.empty(longest)
-    U, A, V, W = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
-    lam, low, hes, hes_low = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
-    theta, divisor = np.empty(longest), np.empty(longest)
-    divided = len(propensity) > 0
+def list_factor(total, pairs, draw):
+    """What slopes of one list are multiplied by at the end."""
+    factor = pairs.sigma / draw.draws
+    if pairs.lambda_norm:
+        total *= 2.0 * factor
+        if total > 0.0:
+            factor *= np.log2(1.0 + total) / total
+    return factor
+
+
+@kernel
+def pair_gradients(first, last, ptr, s, terms, pairs, draw, out):
+    """Write gradient and Hessian of the queries ``first <= q < last``, rank by rank."""
+    longest = longest_list(ptr, first, last)
+    space, E = rankings(longest), np.empty(longest)
+    propensities = len(pairs.propensity) > 0
+    r = Ranked(
+        np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest if propensities else 0),
+        np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest),
+    )  # fmt: skip
+    sums = Sums(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if n < 2 or scale[q] == 0.0:
+        if n < 2 or terms.scale[q] == 0.0:
             continue
-        x, y = scores[a:b], gain[a:b]
-        narrow = relative_to_top(x, sigma, exp_)
-        logistic = noise == LOGISTIC and relative_to_top(x, 1.0 / noise_scale, odds)
-        distant = score_norm and not all_equal(x)
-        stream_key = stream(seed, iteration, np.uint64(q))
+        x, y, grad, hess = s[a:b], terms.gain[a:b], out.grad[a:b], out.hess[a:b]
+        narrow = relative_to_top(x, pairs.sigma, E) and pairs.loss == LOGISTIC
+        logistic_noise = odds_of(x, draw, space)
+        score_norm = pairs.score_norm and not all_equal(x)
+        key = stream(draw.seed, draw.iteration, np.uint64(q))
         total = 0.0
-        ordered = min(n, head)
-        m = n if neighbors >= n else ordered
-        for r in range(permutations):
-            ranking(x, ordered, noise, noise_scale, odds, logistic, stream_key, np.uint64(r) * np.uint64(2 * n),
-                    noisy, key, order, key2, order2)  # fmt: skip
+        ordered = min(n, pairs.head)
+        m = n if pairs.neighbors >= n else ordered
+        for number in range(draw.draws):
+            ranking(x, ordered, draw, key, number, logistic_noise, space)
             for d in range(m):
-                i = order[d]
-                g[d], s[d], E[d] = y[i], x[i], exp_[i]
-                if divided:
-                    theta[d] = propensity[a + i]
-            lam[:m], low[:m], hes[:m], hes_low[:m] = 0.0, 0.0, 0.0, 0.0
-            total += _list(m, rows, neighbors, cap, kind, w, scale[q], sigma, not narrow, distant,
-                           divided, g, s, E, theta, U, A, V, W, divisor, lam, low, hes, hes_low)  # fmt: skip
+                i = space.order[d]
+                r.g[d], r.s[d], r.E[d] = y[i], x[i], E[i]
+                if propensities:
+                    r.propensity[d] = pairs.propensity[a + i]
+            sums.lam[:m], sums.low[:m], sums.hes[:m], sums.hes_low[:m] = 0.0, 0.0, 0.0, 0.0
+            total += _list(m, terms.scale[q], narrow, score_norm, terms, pairs, r, sums)
             for d in range(m):
-                grad[a + order[d]] += lam[d] + low[d]
-                hess[a + order[d]] += hes[d] + hes_low[d]
-        factor = sigma / permutations
-        if lambda_norm:
-            total *= 2.0 * factor
-            if total > 0.0:
-                factor *= np.log2(1.0 + total) / total
-        for i in range(a, b):
+                grad[space.order[d]] += sums.lam[d] + sums.low[d]
+                hess[space.order[d]] += sums.hes[d] + sums.hes_low[d]
+        factor = list_factor(total, pairs, draw)
+        for i in range(n):
             grad[i] *= factor
-            hess[i] *= factor * sigma
+            hess[i] *= factor * pairs.sigma
+
+
+@kernel
+def count_pairs(first, last, ptr, s, terms, pairs, count):
+    """Write the number of pairs of each query ``first <= q < last`` whose swap changes the metric, without noise."""
+    longest = longest_list(ptr, first, last)
+    key, order, key2, order2 = scratch(longest)
+    g, U, A, V, W = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        n = b - a
+        if n < 2 or terms.scale[q] == 0.0:
+            continue
+        descending_order(s[a:b], key, order, key2, order2)
+        for d in range(n):
+            g[d] = terms.gain[a + order[d]]
+        swap_terms(terms.kind, g, terms.discount, terms.scale[q], n, U, A, V)
+        for d in range(min(pairs.ranks, n - 1)):
+            if A[d] < 0.0:
+                restart(g, terms.discount, d, n, U, W)
+            for e in range(d + 1, n if pairs.neighbors >= n else min(n, d + 1 + pairs.neighbors)):
+                x = U[d] + W[e] if A[d] < 0.0 else U[d] + A[d] * V[e]
+                count[q] += (g[e] - g[d]) * x != 0.0

@@ -13,12 +13,12 @@ rejected, and both find the same document for the same share.
 ``wide`` lists, whose scores span more than exponentials can hold, shift by the largest open score at every rank and
 read only the documents within reach of it.
 
-Both write, for each rank k, the document ``y[k]``, its mass ``e[k]`` and the open mass ``m[k]`` in one unit, and
-``shrink[k]``, the size of the last rank's unit in this one, at most 1. With ``given[0] >= 0`` they place the documents
+Both write a :class:`Placed` with ``e[k]`` and ``m[k]`` in one unit. With ``given[0] >= 0`` they place the documents
 that ``given`` names instead of drawing.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,40 @@ from ltr_objectives.kernels.rng import uniform
 WIDEST = 300.0  # masses are squared and divided by squares: exp(-600) is far from underflow
 REACH = 745.0  # exp(-745) is the smallest number above 0
 LEAST_OPEN = 2.0**-10
-VARIATES = {"independent": 0, "antithetic": 1, "lattice": 2}
+INDEPENDENT, ANTITHETIC, LATTICE = range(3)
+VARIATES = {"independent": INDEPENDENT, "antithetic": ANTITHETIC, "lattice": LATTICE}
+
+
+class Placed(NamedTuple):
+    """One ranking by rank, and space."""
+
+    u: np.ndarray  # the share that draws the document
+    y: np.ndarray  # the document
+    e: np.ndarray  # its mass
+    m: np.ndarray  # the open mass
+    shrink: np.ndarray  # the size of the last rank's unit in this one, at most 1
+    later: np.ndarray  # space for sums over the ranks from one on; one longer
+    places: np.ndarray  # space for the documents in ascending order
+
+
+class Strata(NamedTuple):
+    """Of a lattice, by rank: where it stands, and the step to the next ranking."""
+
+    step: np.ndarray
+    at: np.ndarray
+
+
+@kernel
+def placed_space(ranks):
+    """Space for rankings of up to ``ranks`` ranks."""
+    return Placed(np.empty(ranks), np.empty(ranks, np.int64), np.empty(ranks), np.empty(ranks), np.empty(ranks),
+                  np.empty(ranks + 1), np.empty(ranks, np.int64))  # fmt: skip
+
+
+@kernel
+def first_ranks(p, ranks):
+    """The part of the space that ``ranks`` ranks need."""
+    return Placed(p.u[:ranks], p.y[:ranks], p.e[:ranks], p.m[:ranks], p.shrink[:ranks], p.later, p.places[:ranks])
 
 
 @kernel
@@ -88,8 +121,9 @@ def guide_sums(mass, n, size, sums, guide):
 
 
 @kernel
-def lattice(key, rankings, ranks, step, start):
-    """A random walk through the strata of each rank: ``start + step j`` modulo ``rankings`` meets each stratum once."""
+def lattice(key, rankings, ranks, strata):
+    """A random walk through the strata of each rank: ``at + step j`` modulo ``rankings`` meets each stratum once."""
+    step, start = strata.step, strata.at
     for k in range(ranks):
         start[k] = int(uniform(key, np.uint64(2 * k)) * rankings)
         step[k] = 1 + int(uniform(key, np.uint64(2 * k + 1)) * (rankings - 1))
@@ -98,18 +132,19 @@ def lattice(key, rankings, ranks, step, start):
 
 
 @kernel
-def shares(key, j, rankings, variates, step, at, u):
-    """Write the uniform numbers that draw ranking ``j``; with a lattice ``at`` holds its strata and takes a step.
+def shares(key, j, rankings, variates, strata, u):
+    """Write the uniform numbers that draw ranking ``j``; a lattice takes a step.
 
     Whatever the variates, the numbers of one ranking are independent and uniform, so that every estimate is unbiased.
     """
+    step, at = strata.step, strata.at
     ranks = len(u)
-    row = j >> 1 if variates == 1 else j + 2
+    row = j >> 1 if variates == ANTITHETIC else j + 2
     for k in range(ranks):
         x = uniform(key, np.uint64(row * ranks + k))
-        if variates == 1 and j & 1:
+        if variates == ANTITHETIC and j & 1:
             x = 1.0 - x
-        elif variates == 2:
+        elif variates == LATTICE:
             x = min((at[k] + x) / rankings, 1.0 - 1.1e-16)
             at[k] += step[k]
             if at[k] >= rankings:
@@ -118,11 +153,10 @@ def shares(key, j, rankings, variates, step, at, u):
 
 
 @kernel
-def place_guided(sums, guide, size, mass, n, u, placed, y, e, m):
-    """Place ``len(u)`` documents, drawn by the shares ``u``; False where too little mass is left open to go on.
-
-    ``placed`` is scratch: the places taken so far, ascending.
-    """
+def place_guided(sums, guide, mass, p):
+    """Place ``len(p.u)`` documents, drawn by the shares ``p.u``; False where too little mass is left open to go on."""
+    n, size = len(mass), len(guide)
+    u, y, e, m, placed = p.u, p.y, p.e, p.m, p.places
     total, taken, top = sums[n], 0.0, 0
     buckets = size / total
     for k in range(len(u)):
@@ -155,9 +189,10 @@ def place_guided(sums, guide, size, mass, n, u, placed, y, e, m):
 
 
 @kernel
-def place_narrow(tree, size, mass, given, u, y, e, m, shrink):
-    """Place ``len(u)`` documents, drawn by the shares ``u``, and leave the tree as it was."""
-    ranks = len(u)
+def place_narrow(tree, mass, given, p):
+    """Place ``len(p.u)`` documents, drawn by the shares ``p.u``, and leave the tree as it was."""
+    u, y, e, m, shrink = p.u, p.y, p.e, p.m, p.shrink
+    ranks, size = len(u), len(tree) // 2
     for k in range(ranks):
         m[k] = tree[1]
         i = given[k] if given[0] >= 0 else find(tree, size, u[k])
@@ -168,8 +203,9 @@ def place_narrow(tree, size, mass, given, u, y, e, m, shrink):
 
 
 @kernel
-def place_wide(s, open_, given, u, y, e, m, shrink):
+def place_wide(s, open_, given, p):
     """As ``place_narrow`` for any scores; ``open_`` holds True everywhere, before and after. Returns the last unit."""
+    u, y, e, m, shrink = p.u, p.y, p.e, p.m, p.shrink
     n = len(s)
     ranks = len(u)
     top = 0

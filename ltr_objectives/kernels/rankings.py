@@ -1,19 +1,48 @@
 """The rankings that pairwise objectives look at: by score, or by score plus noise."""
 
+from typing import NamedTuple
+
+import numpy as np
+
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.rng import add_noise, times_logistic
+from ltr_objectives.kernels.exponential import relative_to_top
+from ltr_objectives.kernels.rng import LOGISTIC, NO_NOISE, add_noise, times_logistic
 from ltr_objectives.kernels.sorting import head_order
 
 
+class Rankings(NamedTuple):
+    """Space for the rankings of one list: ``order`` holds the present one."""
+
+    noisy: np.ndarray
+    odds: np.ndarray
+    key: np.ndarray
+    order: np.ndarray
+    key2: np.ndarray
+    order2: np.ndarray
+
+
 @kernel
-def ranking(x, top, noise, noise_scale, odds, logistic, stream_key, counter, noisy, key, order, key2, order2):
-    """Order the ``top`` first ranks at least into ``order``, by scores plus the noise that starts at ``counter``."""
+def rankings(n):
+    """Space for lists of up to ``n`` documents."""
+    return Rankings(np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64))
+
+
+@kernel
+def odds_of(x, draw, space):
+    """Write the odds that logistic noise multiplies; False where the noise is another, or the scores too far apart."""
+    return draw.noise == LOGISTIC and relative_to_top(x, 1.0 / draw.scale, space.odds)
+
+
+@kernel
+def ranking(x, top, draw, key, number, logistic, space):
+    """Order at least the ``top`` first ranks of draw ``number``; ``logistic`` is what :func:`odds_of` returned."""
     n = len(x)
-    if noise == 0:
-        head_order(x, top, True, key, order, key2, order2)
+    counter = np.uint64(number) * np.uint64(2 * n)
+    if draw.noise == NO_NOISE:
+        head_order(x, top, True, space.key, space.order, space.key2, space.order2)
         return
     if logistic:
-        times_logistic(odds[:n], stream_key, counter, noisy)
+        times_logistic(space.odds[:n], key, counter, space.noisy)
     else:
-        add_noise(x, noise, noise_scale, stream_key, counter, noisy[:n])
-    head_order(noisy[:n], top, True, key, order, key2, order2)
+        add_noise(x, draw.noise, draw.scale, key, counter, space.noisy[:n])
+    head_order(space.noisy[:n], top, True, space.key, space.order, space.key2, space.order2)

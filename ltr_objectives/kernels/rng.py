@@ -17,8 +17,8 @@ S12, S27, S30, S31 = np.uint64(12), np.uint64(27), np.uint64(30), np.uint64(31)
 
 ROUND = 1.5 * 2.0**52  # what is added to it stands in its last bits as a whole number
 
-LOGISTIC = 1
-NOISES = {None: 0, "logistic": LOGISTIC, "gaussian": 2, "gumbel": 3}
+NO_NOISE, LOGISTIC, GAUSSIAN, GUMBEL = range(4)
+NOISES = {None: NO_NOISE, "logistic": LOGISTIC, "gaussian": GAUSSIAN, "gumbel": GUMBEL}
 
 
 @kernel
@@ -43,6 +43,8 @@ def uniform(key, counter):
 @kernel
 def add_noise(s, noise, scale, key, start, out):
     """Write ``s`` plus independent noise; the random numbers used are those with counters ``start, start + 1, ...``."""
+    if not NO_NOISE <= noise <= GUMBEL:
+        raise ValueError("unknown noise")
     c = start
     one = np.uint64(1)
     for i in range(len(s)):
@@ -50,10 +52,10 @@ def add_noise(s, noise, scale, key, start, out):
         c += one
         if noise == LOGISTIC:
             x = math.log(u / (1.0 - u))
-        elif noise == 2:
+        elif noise == GAUSSIAN:
             x = math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * uniform(key, c))
             c += one
-        elif noise == 3:
+        elif noise == GUMBEL:
             x = -math.log(-math.log(u))
         else:
             x = 0.0

@@ -1,26 +1,22 @@
-"""Softmax of one list, and the objectives that compare it with a target distribution."""
-
-import numpy as np
+"""Softmax of one list."""
 
 from ltr_objectives.kernels._jit import kernel, vector_kernel
 from ltr_objectives.kernels.exponential import exponentials
-from ltr_objectives.kernels.finish import shorten_steps
-from ltr_objectives.kernels.rng import stream, uniform
 
 
 @vector_kernel
-def _total(x):
-    total = 0.0
+def total(x):
+    result = 0.0
     for v in x:
-        total += v
-    return total
+        result += v
+    return result
 
 
 @kernel
-def _total_without(x, best):
+def total_without(x, best):
     """The sum of all but one, which may be far larger than the rest and so is never taken off."""
     kept, x[best] = x[best], 0.0
-    rest = _total(x)
+    rest = total(x)
     x[best] = kept
     return rest
 
@@ -51,80 +47,8 @@ def softmax(s, out):
     for i in range(len(s)):
         out[i] = s[i] - s[best]
     exponentials(out, out)
-    rest = _total_without(out, best)
-    total = 1.0 + rest
+    rest = total_without(out, best)
+    all_of_it = 1.0 + rest
     for i in range(len(s)):
-        out[i] /= total
-    return best, rest / total
-
-
-@kernel
-def label_softmax(first, last, ptr, labels, out):
-    """Write the softmax of each query's labels."""
-    for q in range(first, last):
-        softmax(labels[ptr[q] : ptr[q + 1]], out[ptr[q] : ptr[q + 1]])
-
-
-@kernel
-def listnet(first, last, ptr, scores, target, bounded, grad, hess):
-    """Cross-entropy between ``target``, which adds up to 1 or is all 0, and the softmax of the scores."""
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        if not np.any(target[a:b] > 0.0):
-            continue
-        softmax(scores[a:b], grad[a:b])
-        for i in range(a, b):
-            hess[i] = grad[i] * (1.0 - grad[i])
-            grad[i] -= target[i]
-        if bounded:
-            shorten_steps(grad[a:b], hess[a:b])
-
-
-@kernel
-def xendcg(first, last, ptr, scores, power, largest, given, noise, terms, bounded, seed, iteration, grad, hess):
-    """XE-NDCG; ``given`` holds the u of each row, or nothing.
-
-    ``power`` is divided by the query's ``largest``, which is 0 where nothing can be learned.
-    """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, ptr[q + 1] - ptr[q])
-    rho_, miss_, part_ = np.empty(longest), np.empty(longest), np.empty(longest)
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        n = b - a
-        if largest[q] == 0.0:
-            continue
-        rho, miss, part, g, h, y = rho_[:n], miss_[:n], part_[:n], grad[a:b], hess[a:b], power[a:b]
-        best, rest = softmax(scores[a:b], rho)
-        unit = 1.0 / largest[q]
-        if len(given) > 0:
-            for i in range(n):
-                part[i] = y[i] - given[a + i] * unit
-        elif noise:
-            key = stream(seed, iteration, np.uint64(q))
-            for i in range(n):
-                part[i] = y[i] - uniform(key, np.uint64(i)) * unit
-        else:
-            for i in range(n):
-                part[i] = y[i] - 0.5 * unit
-        total = _total(part)
-        for i in range(n):
-            miss[i] = 1.0 - rho[i]
-        miss[best] = rest
-        for i in range(n):
-            part[i] = rho[i] - part[i] / total
-            g[i] = part[i]
-            h[i] = rho[i] * miss[i]
-        for _ in range(1, terms):
-            for i in range(n):
-                part[i] = part[i] / miss[i] if miss[i] > 0.0 else 0.0
-            others = _total_without(part, best)
-            first_part = part[best]
-            for i in range(n):
-                part[i] = rho[i] * ((others - part[i]) + first_part)
-                g[i] += part[i]
-            g[best] += rho[best] * others - part[best]
-            part[best] = rho[best] * others
-        if bounded:
-            shorten_steps(g, h)
+        out[i] /= all_of_it
+    return best, rest / all_of_it

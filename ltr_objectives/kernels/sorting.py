@@ -196,11 +196,18 @@ def scratch(n):
 
 
 @kernel
-def order_by_label(first, last, ptr, labels, out):
-    """Write the documents of each query, counted from its first row, in stable descending order of label."""
+def longest_list(ptr, first, last):
+    """Documents of the longest list of the queries ``first <= q < last``."""
     longest = 0
     for q in range(first, last):
         longest = max(longest, ptr[q + 1] - ptr[q])
+    return longest
+
+
+@kernel
+def order_by_label(first, last, ptr, labels, out):
+    """Write the documents of each query, counted from its first row, in stable descending order of label."""
+    longest = longest_list(ptr, first, last)
     key, order, key2, order2 = scratch(longest)
     y = np.empty(longest)  # labels cannot be written to, and a sort of such would be compiled once more
     for q in range(first, last):

@@ -1,4 +1,4 @@
-r"""Exact change of a metric when the documents at ranks d < e trade places, in O(1) a pair.
+r"""Exact change of a metric when the documents at ranks d < e are swapped, in O(1) a pair.
 
 Every metric of the package is one of three families. With ``g`` the gain (the probability that a document satisfies,
 or 0/1 relevance) and ``w`` the discount by rank, non-increasing and zero beyond a cutoff,
@@ -108,18 +108,20 @@ def _catboost_map(g, w, scale, n, U, A, V):
 @kernel
 def swap_terms(kind, g, w, scale, n, U, A, V):
     """Fill ``U, A, V`` for one list in rank order."""
-    if kind == 0:
+    if kind == LINEAR:
         _linear(g, w, scale, n, U, A, V)
-    elif kind == 1:
+    elif kind == CASCADE:
         _cascade(g, w, scale, n, U, A, V)
-    elif kind == 2:
+    elif kind == AVERAGE:
         _average(g, w, scale, n, U, A, V)
-    elif kind == 3:
+    elif kind == HEAD:
         _head(g, w, scale, n, U, A, V)
-    elif kind == 4:
+    elif kind == CATBOOST_MRR:
         _catboost_mrr(g, w, scale, n, U, A, V)
-    else:
+    elif kind == CATBOOST_MAP:
         _catboost_map(g, w, scale, n, U, A, V)
+    else:
+        raise ValueError("unknown kind")
 
 
 @kernel

@@ -3,7 +3,8 @@
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.sorting import head_order, scratch, sort_descending
+from ltr_objectives.kernels.sorting import head_order, longest_list, scratch, sort_descending
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 
 AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
 
@@ -11,7 +12,7 @@ AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
 @kernel
 def _order_ties(key, g, ties, n, order, spare_key, spare_order, more):
     """Reorder each run of equal keys by gain: ascending for the worst case, descending for the best."""
-    sign = -1.0 if ties == 2 else 1.0
+    sign = -1.0 if ties == WORST_TIES else 1.0
     a = 0
     while a < n:
         b = a + 1
@@ -92,11 +93,9 @@ def _average(key, g, w, n, average):
 
 
 @kernel
-def metric_values(first, last, ptr, scores, kind, gain, w, scale, offset, ties, out):
+def metric_values(first, last, ptr, s, terms, ties, out):
     """Write the value of each query ``first <= q < last``."""
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, ptr[q + 1] - ptr[q])
+    longest, w = longest_list(ptr, first, last), terms.discount
     key, order, key2, order2 = scratch(longest)
     g, more = np.empty(longest), np.empty(longest + 1)
     ranks = 0
@@ -105,19 +104,21 @@ def metric_values(first, last, ptr, scores, kind, gain, w, scale, offset, ties, 
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if scale[q] == 0.0:
-            out[q] = offset[q]
+        if terms.scale[q] == 0.0:
+            out[q] = terms.offset[q]
             continue
-        n = head_order(scores[a:b], min(ranks, n), False, key, order, key2, order2)
+        n = head_order(s[a:b], min(ranks, n), False, key, order, key2, order2)
         for d in range(n):
-            g[d] = gain[a + order[d]]
-        if ties >= 2:
+            g[d] = terms.gain[a + order[d]]
+        if ties in (WORST_TIES, BEST_TIES):
             _order_ties(key, g, ties, n, order, key2, order2, more)
-        average = ties == 0
-        if kind == 0:
+        average = ties == AVERAGE_TIES
+        if terms.kind == LINEAR:
             value = _linear(key, g, w, n, average)
-        elif kind == 1:
+        elif terms.kind == CASCADE:
             value = _cascade(key, g, w, n, average, more)
-        else:
+        elif terms.kind == AVERAGE:
             value = _average(key, g, w, n, average)
-        out[q] = offset[q] + scale[q] * value
+        else:
+            raise ValueError("unknown kind")
+        out[q] = terms.offset[q] + terms.scale[q] * value

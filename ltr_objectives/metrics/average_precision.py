@@ -52,10 +52,6 @@ class MAP(Metric):
         super().__post_init__()
         choice("normalizer", self.normalizer, ("reachable", "relevant"))
 
-    @classmethod
-    def examples(cls) -> tuple[Metric, ...]:
-        return (*super().examples(), cls(k=4, threshold=1.0), cls(k=3, normalizer="relevant"))
-
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return gains.relevant(labels, self.threshold)
 

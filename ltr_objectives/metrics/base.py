@@ -2,35 +2,20 @@
 
 import abc
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, choice, is_number, require, whole
 from ltr_objectives.kernels.moves import move_matrix
+from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import swap_matrix
 from ltr_objectives.kernels.threads import run
-from ltr_objectives.kernels.values import metric_values
+from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, WORST_TIES, metric_values
 from ltr_objectives.queries import Queries, to_numpy
 
-TIES = ("average", "input", "worst", "best")
-
-
-class Terms(NamedTuple):
-    """A metric on one data set, as the kernels see it (families: :mod:`ltr_objectives.kernels.swaps`)."""
-
-    kind: int
-    gain: np.ndarray  # by row
-    discount: np.ndarray  # by rank, as long as the longest list
-    scale: np.ndarray  # by query; 0 where nothing can be learned
-    offset: np.ndarray  # by query; added to the value
-    cap: float = np.inf  # gain differences count for at most this
-
-    @property
-    def ranks(self) -> int:
-        """How many ranks have a discount above zero."""
-        return int(np.count_nonzero(self.discount))
+TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best": BEST_TIES}
 
 
 @dataclass(frozen=True)
@@ -72,7 +57,7 @@ class Metric(abc.ABC):
         if self.k is not None:
             whole("k", self.k)
             object.__setattr__(self, "k", int(self.k))
-        choice("ties", self.ties, TIES)
+        choice("ties", self.ties, tuple(TIES))
         choice("query_weights", self.query_weights, ("mean", "ignore"))
         threshold = getattr(self, "threshold", 0.0)
         require(is_number(threshold), f"threshold={threshold!r} must be a finite number")
@@ -84,12 +69,6 @@ class Metric(abc.ABC):
     def __str__(self) -> str:
         """The field's notation, such as ``ndcg@10``."""
         return self.name if self.k is None else f"{self.name}@{self.k}"
-
-    @classmethod
-    def examples(cls) -> "tuple[Metric, ...]":
-        """Instances that between them use every option; the tests run over them."""
-        some = (cls(k=3), cls(k=1), cls(k=10), cls(k=5, ties="worst"), cls(k=2, ties="input"), cls(k=8, ties="best"))
-        return some if cls.cutoff == "required" else (cls(), *some)
 
     @property
     def label_limit(self) -> float | None:
@@ -163,12 +142,7 @@ class Metric(abc.ABC):
         """As :meth:`per_query`, on a data set already validated."""
         s = queries.check_scores(scores)
         out = np.empty(len(queries))
-        run(
-            metric_values,
-            queries.ptr,
-            (queries.ptr, s, *self.terms(queries)[:5], TIES.index(self.ties), out),
-            n_threads,
-        )
+        run(metric_values, queries.ptr, (queries.ptr, s, self.terms(queries), TIES[self.ties], out), n_threads)
         return out
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
@@ -189,7 +163,7 @@ class Metric(abc.ABC):
         return total / weight
 
     def swap_changes(self, labels: ArrayLike) -> np.ndarray:
-        """Exact signed change for each pair of ranks that trades places; ``labels`` stand in rank order.
+        """Exact signed change for each pair of ranks that are swapped; ``labels`` stand in rank order.
 
         Returns
         -------

@@ -47,10 +47,6 @@ class Precision(Metric):
         super().__post_init__()
         choice("short_lists", self.short_lists, ("pad", "shrink"))
 
-    @classmethod
-    def examples(cls) -> tuple[Metric, ...]:
-        return (*super().examples(), cls(k=4, threshold=1.0, short_lists="shrink"))
-
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return gains.relevant(labels, self.threshold)
 
@@ -139,10 +135,6 @@ class AUC(Metric):
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "sklearn": {"ties": "average", "empty": "skip"},
     }
-
-    @classmethod
-    def examples(cls) -> tuple[Metric, ...]:
-        return (cls(), cls(ties="worst"), cls(ties="best"), cls(ties="input", threshold=1.0, empty=0.5))
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return gains.relevant(labels, self.threshold)

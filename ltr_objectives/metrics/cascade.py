@@ -37,10 +37,6 @@ class MRR(Metric):
         "trec_eval": {"ties": "input"},
     }
 
-    @classmethod
-    def examples(cls) -> tuple[Metric, ...]:
-        return (*super().examples(), cls(k=4, threshold=1.0))
-
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return gains.relevant(labels, self.threshold)
 
@@ -90,15 +86,6 @@ class ERR(Metric):
         require(
             self.grades != "exp" or self.max_label <= gains.LARGEST_EXPONENT,
             f"max_label={self.max_label!r} must be at most {gains.LARGEST_EXPONENT:g} with grades='exp'",
-        )
-
-    @classmethod
-    def examples(cls) -> tuple[Metric, ...]:
-        return (
-            *super().examples(),
-            cls(k=4, grades="linear"),
-            cls(grades="exp", max_label=7),
-            cls(k=3, grades="identity"),
         )
 
     @property
@@ -158,10 +145,6 @@ class PFound(ERR):
     def __post_init__(self) -> None:
         super().__post_init__()
         share("decay", self.decay)
-
-    @classmethod
-    def examples(cls) -> tuple[Metric, ...]:
-        return (*super().examples(), cls(k=4, decay=0.5, grades="linear"))
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:
         return np.power(self.decay, ranks - 1.0)

@@ -51,12 +51,6 @@ class DCG(Metric):
             object.__setattr__(self, field, gains.as_table(field, getattr(self, field)))
             check(getattr(self, field))
 
-    @classmethod
-    def examples(cls) -> tuple[Metric, ...]:
-        table = (0.0, 0.5, 2.0, 2.0, 9.0)
-        return (*super().examples(), cls(gain_type="linear", discount_type="reciprocal"),
-                cls(k=4, gain_type=table, discount_type=(3.0, 3.0, 1.0), ties="worst"))  # fmt: skip
-
     @property
     def label_limit(self) -> float | None:
         return gains.gain_limit(self.gain_type)
@@ -99,10 +93,6 @@ class NDCG(DCG):
         super().__post_init__()
         if self.ideal_k is not None:
             whole("ideal_k", self.ideal_k)
-
-    @classmethod
-    def examples(cls) -> tuple[Metric, ...]:
-        return (*super().examples(), cls(ideal_k=2))
 
     @property
     def maximum(self) -> float | None:  # type: ignore[override]  # a class variable elsewhere

@@ -1,19 +1,43 @@
-r"""ApproxNDCG, ApproxMRR and ApproxMAP: metrics of ranks that are sums of logistic functions."""
+r"""ApproxNDCG, ApproxMRR and ApproxMAP: metrics of ranks that are sums of logistic functions.
+
+Soft ranks are ``pi_i = 1 + sum_j p_ij``, with ``p_ij`` the chance that j beats i.
+
+Only the ranks of relevant documents count, so that a list costs two passes over (relevant x all) pairs and O(n) memory.
+With c_i the derivative of the loss by ``pi_i``, each pair adds ``alpha c_i p (1 - p)`` to the gradient of j and takes
+it from i; the Hessian of both is alpha times the absolute value, since ``|d^2 p / ds^2| <= alpha^2 p (1 - p)`` and
+since 1/log and 1/x bend such that what is left out is negative.
+"""
 
 import abc
+import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.errors import positive
-from ltr_objectives.kernels.approx import MAP, MRR, NDCG, approx
-from ltr_objectives.kernels.threads import run
+from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels.chances import chances
+from ltr_objectives.kernels.exponential import relative_to_top
+from ltr_objectives.kernels.sorting import all_equal, longest_list
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import NDCG as NDCGMetric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import complex_step, sigmoid
 from ltr_objectives.queries import Queries
+
+NDCG, MRR, MAP = range(3)
+
+
+class Soft(NamedTuple):
+    """A metric of soft ranks on one data set; ``gain`` is 0/1 relevance but for NDCG."""
+
+    gain: np.ndarray
+    scale: np.ndarray
+    kind: int
+    alpha: float
+    step: float
 
 
 @dataclass(frozen=True)
@@ -27,34 +51,9 @@ class _Approx(Objective):
         positive("alpha", self.alpha)
         positive("step", self.step)
 
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return cls(), cls(alpha=10.0), cls(step=1)
-
-    @property
-    def longest_step(self) -> float | None:
-        return self.step / self.alpha
-
-    @property
-    def treats_ties_alike(self) -> bool:
-        return True
-
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-    ) -> None:
-        gain, scale = self._gains(queries)
-        run(
-            approx, queries.ptr, (queries.ptr, scores, gain, scale, self.kind, float(self.alpha), grad, hess), n_threads
-        )
-        with np.errstate(over="ignore"):  # seen by whoever asked, as any infinity
-            hess /= self.step
+    def fill(self, call: Call) -> None:
+        gain, scale = self._gains(call.queries)
+        call.run(_approx, Soft(gain, scale, self.kind, float(self.alpha), float(self.step)))
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         return queries.once(("relevance", self.kind), lambda: self._relevance(queries))
@@ -89,7 +88,7 @@ class ApproxNDCG(_Approx):
 
     with :math:`N` the ideal. The gradient is exact. The Hessian is
     :math:`\alpha^2 \sum_j (c_i + c_j) p_{ij} (1 - p_{ij})` over ``step``, with :math:`c` the derivative by the rank and
-    :math:`p` the chances above. Queries whose labels are all equal teach nothing.
+    :math:`p` the chances above. Queries whose labels are all equal have zero gradient.
 
     Parameters
     ----------
@@ -118,12 +117,8 @@ class ApproxNDCG(_Approx):
         super().__post_init__()
         object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
 
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return *super().examples(), cls(gain="linear"), cls(0.3, gain=(0.0, 0.5, 2.0, 2.0, 9.0))
-
     @property
-    def hessian_kind(self) -> str:
+    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
         return "bound" if self.step <= 1 else "estimate"
 
     @property
@@ -163,7 +158,7 @@ class ApproxMRR(_Approx):
     NDCG came out far better in LightGBM.
 
     The gradient is exact where scores differ, the Hessian as for ApproxNDCG. Relevant documents below the first get no
-    gradient. Queries of which all or none are relevant teach nothing.
+    gradient. Queries of which all or none are relevant have zero gradient.
 
     Parameters
     ----------
@@ -183,7 +178,7 @@ class ApproxMRR(_Approx):
     kind: ClassVar[int] = MRR
 
     @property
-    def hessian_kind(self) -> str:
+    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
         return "bound" if self.step <= 1 else "estimate"
 
     def _first(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -214,7 +209,7 @@ class ApproxMAP(_Approx):
     with :math:`R` relevant documents. The paper takes the second factor from differences of soft ranks; here it is the
     same logistic function of the scores as in the ranks. The gradient is exact. The Hessian, an estimate, is
     :math:`\alpha` times the absolute gradient of every pair over ``step``.
-    Queries of which all or none are relevant teach nothing.
+    Queries of which all or none are relevant have zero gradient.
 
     Parameters
     ----------
@@ -248,3 +243,74 @@ class ApproxMAP(_Approx):
         rank = 1.0 + chance.sum(axis=1, keepdims=True)
         precision = (1.0 + chance @ relevant)[:, None] / rank
         return np.abs(relevant[:, None] * (precision - relevant) / rank) / relevant.sum()
+
+
+@vector_kernel
+def _sums(p, g):
+    """All of ``p``, and ``p`` of the relevant."""
+    total, relevant = 0.0, 0.0
+    for j in range(len(p)):
+        total += p[j]
+        relevant += p[j] if g[j] > 0.0 else 0.0
+    return total, relevant
+
+
+@vector_kernel
+def _spread(c, r, alpha, p, q, g, lam, hes):
+    """Add pairs of weight ``c``, less ``r`` where j is relevant; return what i gets."""
+    down, curve = 0.0, 0.0
+    for j in range(len(p)):
+        t = alpha * (c - (r if g[j] > 0.0 else 0.0)) * p[j] * q[j]
+        h = alpha * abs(t)
+        lam[j] += t
+        hes[j] += h
+        down += t
+        curve += h
+    return down, curve
+
+
+@kernel
+def _first(s, g):
+    """The largest score of a relevant document, and how many have it."""
+    top, ties = -np.inf, 0
+    for i in range(len(s)):
+        if g[i] > 0.0 and s[i] >= top:
+            ties = ties + 1 if s[i] == top else 1
+            top = s[i]
+    return top, ties
+
+
+@kernel
+def _approx(first, last, ptr, scores, soft, out):
+    longest, kind, alpha = longest_list(ptr, first, last), soft.kind, soft.alpha
+    E, p, q = np.empty(longest), np.empty(longest), np.empty(longest)
+    for query in range(first, last):
+        a, b = ptr[query], ptr[query + 1]
+        s, g, lam, hes = scores[a:b], soft.gain[a:b], out.grad[a:b], out.hess[a:b]
+        n = b - a
+        if soft.scale[query] == 0.0 or all_equal(g):
+            continue
+        wide = not relative_to_top(s, alpha, E)
+        top, ties = _first(s, g) if kind == MRR else (0.0, 1)
+        for i in range(n):
+            if g[i] <= 0.0 or (kind == MRR and s[i] != top):
+                continue
+            chances(i, s, E, wide, alpha, 0, p, q)
+            p[i] = 0.0
+            above, relevant = _sums(p[:n], g)
+            rank = 1.0 + above - (relevant if kind == MRR else 0.0)
+            c, r = soft.scale[query] / (rank * rank), 0.0
+            if kind == NDCG:
+                log = math.log(1.0 + rank)
+                c = soft.scale[query] * g[i] * math.log(2.0) / ((1.0 + rank) * log * log)
+            elif kind == MAP:
+                c *= 1.0 + relevant
+                r = soft.scale[query] / rank
+            else:
+                c /= ties
+                r = c
+            down, curve = _spread(c, r, alpha, p[:n], q, g, lam, hes)
+            lam[i] -= down
+            hes[i] += curve
+        for i in range(n):
+            hes[i] /= soft.step

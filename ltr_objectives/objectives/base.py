@@ -2,30 +2,17 @@
 
 import abc
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, choice, require
-from ltr_objectives.objectives.finished import finished_arrays, with_zeros
+from ltr_objectives.objectives.call import Call
 from ltr_objectives.queries import Queries
 
 if TYPE_CHECKING:
     from ltr_objectives.diagnostics import Report
-
-
-class Parity(NamedTuple):
-    """One native objective that an instance of ours reproduces, and how closely after training."""
-
-    library: str
-    params: dict[str, Any]  # of the native training
-    ours: "Objective"
-    tolerance: float  # of the predictions, relative to their spread
-    binary: bool = False  # the native objective takes labels 0 and 1 only
-    probability: bool = False  # the native objective takes labels between 0 and 1
-    per_leaf: bool = False  # compare leaf values: the library draws other pairs for each step of a tree
-    since: str = "0"  # the first version of the library in which the native objective does so
 
 
 @dataclass(frozen=True)
@@ -37,6 +24,12 @@ class Objective(abc.ABC):
     """
 
     name: ClassVar[str]
+    native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
+    random: ClassVar[bool] = False  # whether the gradient depends on the seed and the iteration
+    # How the Hessian relates to the second derivatives of ``reference_loss`` by each score. "exact": equal to them;
+    # "bound": never below them, and never negative; "estimate": neither, or there is no loss.
+    hessian_kind: ClassVar[str] = "estimate"
+    shift_invariant: ClassVar[bool] = True  # whether a constant added to all scores of a query changes nothing
     takes_clicks: ClassVar[bool] = False  # whether it can correct labels that are clicks for the position
     no_jit: ClassVar[bool] = True  # CatBoost would mark it as compiled, which a frozen object refuses in its own words
 
@@ -46,19 +39,10 @@ class Objective(abc.ABC):
         return super().__new__(cls)
 
     @abc.abstractmethod
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-    ) -> None:
-        """Write gradient and Hessian into zeroed arrays, which are lent for the call.
+    def fill(self, call: Call) -> None:
+        """Write ``call.grad`` and ``call.hess``, which hold zeros and are lent for the call.
 
-        ``iteration`` changes by round if :attr:`random` is true.
+        The Hessian is that of :attr:`policy` "exact": the base class applies the policy.
         """
 
     @abc.abstractmethod
@@ -68,55 +52,20 @@ class Objective(abc.ABC):
         Where :meth:`without_noise` is None, the expected gradient and Hessian of lists of up to 5 documents.
         """
 
-    @property
-    def random(self) -> bool:
-        """Whether the gradient depends on the seed and the iteration."""
-        return False
-
     def without_noise(self) -> "Objective | None":
         """This objective without its randomness; None where it is nothing without."""
         return None if self.random else self
 
     @property
-    def negative_hessian(self) -> bool:
-        """Whether entries of the Hessian may be negative, which the libraries do not expect."""
-        return False
-
-    @property
-    def hessian_kind(self) -> str:
-        """How the Hessian relates to the second derivatives of :meth:`reference_loss` by each score.
-
-        "exact": equal to them; "bound": never below them, and never negative; "estimate": neither, or there is no loss.
-        """
-        return "estimate"
-
-    @property
-    def shift_invariant(self) -> bool:
-        """Whether a constant added to all scores of a query changes nothing; not so for losses of single documents."""
-        return True
-
-    @property
-    def longest_step(self) -> float | None:
-        """What no Newton step, ``|grad| / hess``, exceeds; None where they have no limit."""
-        return None
-
-    def hessian_limit(self, n: int) -> float | None:
-        """What the Hessians of a query of ``n`` documents never add up to more than; None where it is not known."""
-        return None
-
-    @property
-    def treats_ties_alike(self) -> bool:
-        """Whether the order of rows of equal score changes nothing, in lists that are not cut.
-
-        Not so for losses that take ranks from the present ranking, where such rows stand in the order of the data.
-        """
-        return False
+    def policy(self) -> str:
+        """What becomes of the kernel's Hessian, a name of :data:`ltr_objectives.objectives.hessians.POLICIES`."""
+        return str(getattr(self, "hessian", "exact"))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         """The loss of one query in plain NumPy, without noise; None where no loss has this gradient.
 
         Where weights depend on the present ranking they count as constants: the derivative is then the gradient as long
-        as no two scores trade places. Scores may be complex, see :mod:`ltr_objectives.objectives.reference`.
+        as the ranking stays. Scores may be complex, see :mod:`ltr_objectives.objectives.reference`.
         """
         return None
 
@@ -135,22 +84,12 @@ class Objective(abc.ABC):
             return None
 
     def worth(self, queries: Queries) -> np.ndarray:
-        """What each row is worth to this objective: a query whose rows are all worth the same teaches nothing."""
+        """What each row is worth to this objective: a query whose rows are all worth the same has zero gradient."""
         return queries.labels
 
     def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
         """How many pairs of documents of each query have a weight, int64; None where the loss knows no pairs."""
         return None
-
-    @classmethod
-    def examples(cls) -> "tuple[Objective, ...]":
-        """Instances that between them use every option; the tests run over them."""
-        return (cls(),)
-
-    @classmethod
-    def parities(cls) -> tuple[Parity, ...]:
-        """Native objectives that presets reproduce; the tests train both."""
-        return ()
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
@@ -181,12 +120,11 @@ class Objective(abc.ABC):
             f"{self.name} corrects no position bias; leave propensity and position out, or use LambdaMART or YetiLoss",
         )
         s = queries.check_scores(scores)
-
-        def filled(grad: np.ndarray, hess: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            self.fill(queries, s, grad, hess, iteration=iteration & 0xFFFFFFFFFFFFFFFF, n_threads=n_threads)
-            return finished_arrays(queries, grad, hess, self.row_weight(queries), dtype, n_threads)
-
-        return with_zeros(queries, filled)
+        call = Call(queries, s, *queries.borrow_zeros(), iteration & 0xFFFFFFFFFFFFFFFF, n_threads)
+        self.fill(call)
+        result = call.finished(self.policy, self.row_weight(queries), dtype)
+        queries.give_back_zeros(call.grad, call.hess)
+        return result
 
     def __call__(self, *_: object, **__: object) -> None:
         """Libraries take the adapters, not the objective itself; this says so."""
@@ -282,9 +220,6 @@ class Objective(abc.ABC):
 
         queries = Queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
         return diagnose(self, queries, scores, n_threads=n_threads)
-
-
-STEP_HESSIANS = {"bounded": "bound", "exact": "exact"}  # and their hessian_kind
 
 
 def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> None:

@@ -1,20 +1,44 @@
-r"""LambdaLoss: the bounds of NDCG that lie behind LambdaRank."""
+r"""LambdaLoss: the bounds of NDCG that lie behind LambdaRank.
+
+Logistic losses over pairs are weighted in both directions by their ranks.
+
+For ranks d < e, with gains G over the ideal, discounts w and chance p that e beats d,
+
+    loss += a log2(1 / (1 - p)) + b log2(1 / p)
+
+where the weights a (of d above e) and b (of e above d) are ``G_d w_d`` and ``G_e w_e`` for NDCG-Loss1; for the others
+the document of larger gain alone has the weight ``|G_d - G_e| (far delta_{e-d} + near (w_d - w_e))``.
+"""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.errors import choice, not_negative, positive
-from ltr_objectives.kernels.lambdaloss import lambdaloss
-from ltr_objectives.kernels.threads import run
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels.chances import chances
+from ltr_objectives.kernels.exponential import relative_to_top
+from ltr_objectives.kernels.pairs import pair
+from ltr_objectives.kernels.records import MANY
+from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, scratch
+from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.reference import complex_step, sigmoid, softplus
-from ltr_objectives.queries import Queries
 
 WEIGHTS = ("ndcg1", "ndcg2", "ndcg2++")
-MANY = 2**62
+LOG2_E = 1.4426950408889634
+
+
+class Places(NamedTuple):
+    """The weights of pairs by their ranks."""
+
+    sigma: float
+    one: bool  # NDCG-Loss1
+    near: float
+    far: float
+    k: int
+    both: bool
 
 
 @dataclass(frozen=True)
@@ -73,50 +97,14 @@ class LambdaLoss(NDCGObjective):
         positive("sigma", self.sigma)
         choice("pairs", self.pairs, ("either", "both"))
 
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return (
-            cls(),
-            cls(weights="ndcg1"),
-            cls(weights="ndcg2", sigma=0.5),
-            cls(3, weights="ndcg2", sigma=2.0),
-            cls(5, mu=0.5, pairs="both", gain="linear"),
-            cls(2, weights="ndcg1", gain=(0.0, 0.5, 2.0, 2.0, 9.0)),
-        )
+    hessian_kind = "exact"
 
-    @property
-    def hessian_kind(self) -> str:
-        return "exact"
-
-    def hessian_limit(self, n: int) -> float | None:
-        # (sigma^2 / 4) / ln 2 to both documents of a pair; gains over the ideal add up to at most log2(1 + n), and to
-        # at most n over the sum of discounts
-        if self.k is not None:
-            return None
-        unit = self.sigma**2 / (2.0 * np.log(2.0))
-        far = 2.0 * np.log2(1.0 + n)
-        return float(unit * {"ndcg1": n, "ndcg2": far, "ndcg2++": self.mu * far + 2.0 * n}[self.weights])
-
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-    ) -> None:
-        terms = self.terms(queries)
-        discount = 1.0 / np.log2(np.arange(2, queries.longest + 3))
+    def fill(self, call: Call) -> None:
+        discount = 1.0 / np.log2(np.arange(2, call.queries.longest + 3))
+        terms = self.terms(call.queries)._replace(discount=discount)
         near, far = {"ndcg2": (0.0, 1.0), "ndcg2++": (1.0, float(self.mu))}.get(self.weights, (0.0, 0.0))
-        run(
-            lambdaloss,
-            queries.ptr,
-            (queries.ptr, scores, terms.gain, discount, discount[:-1] - discount[1:], terms.scale, float(self.sigma),
-             self.weights == "ndcg1", near, far, int(self.k or MANY), self.pairs == "both", grad, hess),
-            n_threads,
-        )  # fmt: skip
+        how = Places(float(self.sigma), self.weights == "ndcg1", near, far, int(self.k or MANY), self.pairs == "both")
+        call.run(_lambdaloss, terms, discount[:-1] - discount[1:], how)
 
     def _weights(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Weight of each ordered pair of documents."""
@@ -143,3 +131,75 @@ class LambdaLoss(NDCGObjective):
         w = self._weights(scores, labels)
         curve = self.sigma**2 * (w + w.T) * sigmoid(gaps) * sigmoid(-gaps) / np.log(2.0)
         return complex_step(lambda s: self.reference_loss(s, labels), scores), curve.sum(axis=1)
+
+
+class Ranked(NamedTuple):
+    """One list in rank order: gains, chances p and q = 1 - p of one rank, and the sums."""
+
+    g: np.ndarray
+    p: np.ndarray
+    q: np.ndarray
+    lam: np.ndarray
+    hes: np.ndarray
+
+
+@vector_kernel
+def _one(d, end, w, r):
+    a, g, lam, hes = r.g[d] * w[d], r.g[d + 1 : end], r.lam[d + 1 : end], r.hes[d + 1 : end]
+    p, q, w = r.p[d + 1 : end], r.q[d + 1 : end], w[d + 1 : end]
+    down, curve = 0.0, 0.0
+    for e in range(len(g)):
+        b = g[e] * w[e]
+        x = a * p[e] - b * q[e]
+        h = (a + b) * p[e] * q[e]
+        lam[e] += x
+        hes[e] += h
+        down += x
+        curve += h
+    r.lam[d] -= down
+    r.hes[d] += curve
+
+
+@vector_kernel
+def _two(d, end, how, w, delta, r):
+    g_d, w_d, near, far = r.g[d], w[d], how.near, how.far
+    g, lam, hes = r.g[d + 1 : end], r.lam[d + 1 : end], r.hes[d + 1 : end]
+    p, q, w = r.p[d + 1 : end], r.q[d + 1 : end], w[d + 1 : end]
+    down, curve = 0.0, 0.0
+    for e in range(len(g)):
+        x, h = pair((g_d - g[e]) * (far * delta[e] + near * (w_d - w[e])), p[e], q[e])
+        lam[e] += x
+        hes[e] += h
+        down += x
+        curve += h
+    r.lam[d] -= down
+    r.hes[d] += curve
+
+
+@kernel
+def _lambdaloss(first, last, ptr, scores, terms, delta, how, out):
+    """``delta[m - 1]`` is the discount at rank m less that at m + 1."""
+    longest, w = longest_list(ptr, first, last), terms.discount
+    s, order, key2, order2 = scratch(longest)
+    E = np.empty(longest)
+    r = Ranked(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
+    for query in range(first, last):
+        a, b = ptr[query], ptr[query + 1]
+        n = b - a
+        if terms.scale[query] == 0.0 or all_equal(terms.gain[a:b]):
+            continue
+        descending_order(scores[a:b], s, order, key2, order2)
+        wide = not relative_to_top(s[:n], how.sigma, E)
+        for d in range(n):
+            r.g[d] = terms.gain[a + order[d]] * terms.scale[query]
+            r.lam[d], r.hes[d] = 0.0, 0.0
+        end = min(n, how.k) if how.both else n
+        for d in range(min(n - 1, how.k)):
+            chances(d, s[:end], E, wide, how.sigma, d + 1, r.p, r.q)
+            if how.one:
+                _one(d, end, w, r)
+            else:
+                _two(d, end, how, w, delta, r)
+        for d in range(n):
+            out.grad[a + order[d]] = r.lam[d] * how.sigma * LOG2_E
+            out.hess[a + order[d]] = r.hes[d] * how.sigma * how.sigma * LOG2_E

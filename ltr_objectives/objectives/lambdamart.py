@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.errors import choice
-from ltr_objectives.metrics.base import Metric, Terms
+from ltr_objectives.kernels.records import Terms
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.linear import NDCG
-from ltr_objectives.objectives.base import Objective, Parity, from_preset
-from ltr_objectives.objectives.pairwise import PairwiseObjective, brute_force_changes, metric_examples
+from ltr_objectives.objectives.base import from_preset
+from ltr_objectives.objectives.pairwise import PairwiseObjective, brute_force_changes
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric
 
@@ -73,6 +74,7 @@ class LambdaMART(PairwiseObjective):
     seed: int = 0
 
     name: ClassVar[str] = "lambdamart"
+    native = {"lightgbm": "lambdarank", "xgboost": "rank:ndcg, rank:map"}  # noqa: RUF012 - declared a class variable by the base
 
     def __post_init__(self) -> None:
         from_preset(self, PRESETS, DEFAULTS)
@@ -81,32 +83,6 @@ class LambdaMART(PairwiseObjective):
         object.__setattr__(self, "metric", metric)
         if self.preset is not None:
             choice(f"metric (with preset {self.preset!r})", metric.name, NATIVE_METRICS[self.preset])
-
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return (
-            *metric_examples(cls),
-            cls(sigma=2.0, truncation=3),
-            cls("map", score_norm=True, hessian="double"),
-            cls("err", lambda_norm=True, hessian="ones"),
-            cls(preset="lightgbm"),
-            cls(preset="xgboost"),
-        )
-
-    @classmethod
-    def parities(cls) -> tuple[Parity, ...]:
-        lightgbm, xgboost = (cls(preset=p) for p in PRESETS)
-        return (
-            Parity("lightgbm", {"objective": "lambdarank"}, lightgbm, 1e-3),
-            Parity(
-                "lightgbm",
-                {"objective": "lambdarank", "lambdarank_truncation_level": 5},
-                replace(lightgbm, truncation=5),
-                1e-3,
-            ),
-            Parity("xgboost", {"objective": "rank:ndcg"}, xgboost, 1e-5),
-            Parity("xgboost", {"objective": "rank:map"}, cls("map", preset="xgboost"), 1e-5, binary=True),
-        )
 
     @property
     def weighing_metric(self) -> Metric:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import not_negative, positive, seed
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.finished import finished_arrays
+from ltr_objectives.objectives.call import Call
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_objective
 
@@ -80,7 +80,11 @@ class Langevin(Objective):
         return get_objective(self.objective)
 
     @property
-    def random(self) -> bool:
+    def policy(self) -> str:
+        return self.inner.policy
+
+    @property
+    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
         return self.temperature > 0 or self.inner.random
 
     def without_noise(self) -> Objective | None:
@@ -92,11 +96,7 @@ class Langevin(Objective):
         return None if inner is None else replace(self, objective=inner)
 
     @property
-    def negative_hessian(self) -> bool:
-        return self.inner.negative_hessian
-
-    @property
-    def shift_invariant(self) -> bool:
+    def shift_invariant(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
         return self.inner.shift_invariant and self.shrink == 0
 
     @property
@@ -106,17 +106,8 @@ class Langevin(Objective):
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         return self.inner.row_weight(queries)
 
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-    ) -> None:
-        self.inner.fill(queries, scores, grad, hess, iteration=iteration, n_threads=n_threads)
+    def fill(self, call: Call) -> None:
+        self.inner.fill(call)
 
     def compute(
         self,
@@ -135,7 +126,7 @@ class Langevin(Objective):
             key = np.uint64(stream(np.uint64(self.seed), np.uint64(iteration & 0xFFFFFFFFFFFFFFFF), OWN_STREAM))
             scale = float(np.sqrt(2.0 * self.temperature / self.learning_rate))
             add_noise(grad.copy(), NOISES["gaussian"], scale, key, np.uint64(0), grad)
-        return finished_arrays(queries, grad, hess, None, dtype, n_threads)
+        return Call(queries, s, grad, hess, n_threads=n_threads).finished("exact", None, dtype)
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad, hess = self.inner.reference(scores, labels)

@@ -1,18 +1,36 @@
-r"""ListMLE: the likelihood that a Plackett-Luce model ranks by label."""
+r"""ListMLE: the likelihood that a Plackett-Luce model ranks by label.
 
+Place p of the ranking by label has an open mass S_p, which is kept as a number and its unit, the logarithm of the
+largest open ``exp(s)``: from the last place to the first nothing is subtracted, and nothing overflows. From the first
+to the last, sums over the places above are kept in the unit of the present S, so that each step multiplies them by at
+most 1. O(n) a list.
+"""
+
+import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.errors import choice, seed
-from ltr_objectives.kernels.listmle import listmle
-from ltr_objectives.kernels.threads import run
-from ltr_objectives.objectives.base import STEP_HESSIANS, Objective
-from ltr_objectives.objectives.reference import complex_step, shorten_steps
-from ltr_objectives.queries import Queries
+from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels.rng import stream, uniform
+from ltr_objectives.kernels.sorting import all_equal, longest_list
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.hessians import POLICIES
+from ltr_objectives.objectives.reference import complex_step
 
 TIES = ("average", "random")
+HESSIANS = ("bounded", "exact")
+
+
+class Truth(NamedTuple):
+    """The ranking by label."""
+
+    labels: np.ndarray
+    by_label: np.ndarray
+    random: bool  # of tied labels
 
 
 @dataclass(frozen=True)
@@ -23,7 +41,7 @@ class ListMLE(Objective):
 
     with :math:`y(p)` the document at place p of the ranking by descending label: the negative log-probability of that
     ranking in a Plackett-Luce model. Gradients lie between -1 and the number of places, about log n for tied scores.
-    Queries whose labels are all equal teach nothing.
+    Queries whose labels are all equal have zero gradient.
 
     Parameters
     ----------
@@ -54,49 +72,23 @@ class ListMLE(Objective):
 
     def __post_init__(self) -> None:
         choice("ties", self.ties, TIES)
-        choice("hessian", self.hessian, tuple(STEP_HESSIANS))
+        choice("hessian", self.hessian, HESSIANS)
         seed(self.seed)
 
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return cls(), cls(hessian="exact"), cls("random", seed=2**64 - 1)
-
     @property
-    def random(self) -> bool:
+    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
         return self.ties == "random"
 
     def without_noise(self) -> Objective:
         return replace(self, ties="average")
 
     @property
-    def hessian_kind(self) -> str:
-        return STEP_HESSIANS[self.hessian]
+    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+        return "bound" if self.hessian == "bounded" else "exact"
 
-    @property
-    def longest_step(self) -> float | None:
-        return 1.0 if self.hessian == "bounded" else None
-
-    @property
-    def treats_ties_alike(self) -> bool:
-        return self.ties == "average"
-
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-    ) -> None:
-        run(
-            listmle,
-            queries.ptr,
-            (queries.ptr, scores, queries.labels, queries.by_label, self.random, self.hessian == "bounded",
-             np.uint64(self.seed), np.uint64(iteration), grad, hess),
-            n_threads,
-        )  # fmt: skip
+    def fill(self, call: Call) -> None:
+        truth = Truth(call.queries.labels, call.queries.by_label, self.random)
+        call.run(_listmle, truth, call.draw(self.seed))
 
     @staticmethod
     def _places(labels: np.ndarray) -> list[np.ndarray]:
@@ -123,4 +115,87 @@ class ListMLE(Objective):
             chance /= chance.sum()
             hess += chance * (1.0 - chance)
         grad = complex_step(lambda s: self.reference_loss(s, labels), scores)
-        return grad, shorten_steps(self.hessian, grad, hess)
+        return grad, POLICIES[self.hessian].formula(grad, hess)
+
+
+@kernel
+def _shuffle(order, key, start):
+    """Put ``order`` into random order, with the random numbers from ``start`` on."""
+    for i in range(len(order) - 1, 0, -1):
+        j = int(uniform(key, np.uint64(start + i)) * (i + 1))
+        order[i], order[j] = order[j], order[i]
+
+
+@kernel
+def _masses(s, end, unit, S):
+    """Fill unit and open mass of each place; ``end`` is where the tie of each place ends."""
+    n = len(s)
+    b = n
+    top, below = -np.inf, 0.0
+    while b > 0:
+        a = b - 1
+        while a > 0 and end[a - 1] == b:
+            a -= 1
+        new = top
+        for i in range(a, b):
+            new = max(new, s[i])
+        below *= math.exp(top - new)
+        tied = 0.0
+        for i in range(a, b):
+            tied += math.exp(s[i] - new)
+        for i in range(a, b):
+            unit[i] = new
+            S[i] = below + tied * (b - i) / (b - a)
+        top, below, b = new, below + tied, a
+
+
+@kernel
+def _derivatives(s, end, unit, S, order, grad, hess):
+    n = len(s)
+    above, above2, a = 0.0, 0.0, 0
+    while a < n:
+        b = end[a]
+        own, own2 = above, above2
+        for i in range(a, b):
+            if i > 0:
+                shrink = math.exp(unit[i] - unit[i - 1]) * S[i] / S[i - 1]
+                above, above2 = above * shrink, above2 * shrink * shrink
+                own, own2 = own * shrink, own2 * shrink * shrink
+            share = (b - i) / (b - a)
+            above, above2 = above + 1.0, above2 + 1.0
+            own, own2 = own + share, own2 + share * share
+        for i in range(a, b):
+            e = math.exp(s[i] - unit[b - 1]) / S[b - 1]
+            grad[order[i]] = e * own - 1.0
+            hess[order[i]] = max(e * own - e * e * own2, 0.0)
+        a = b
+
+
+@kernel
+def _listmle(first, last, ptr, scores, truth, draw, out):
+    longest = longest_list(ptr, first, last)
+    order, end = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    s, unit, S = np.empty(longest), np.empty(longest), np.empty(longest)
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        n = b - a
+        y = truth.labels[a:b]
+        if all_equal(y):
+            continue
+        key = stream(draw.seed, draw.iteration, np.uint64(q))
+        for i in range(n):
+            order[i] = truth.by_label[a + i]
+        i = 0
+        while i < n:
+            j = i + 1
+            while j < n and y[order[j]] == y[order[i]]:
+                j += 1
+            if truth.random:
+                _shuffle(order[i:j], key, i)
+            for place in range(i, j):
+                end[place] = place + 1 if truth.random else j
+            i = j
+        for i in range(n):
+            s[i] = scores[a + order[i]]
+        _masses(s[:n], end, unit, S)
+        _derivatives(s[:n], end, unit, S, order, out.grad[a:b], out.hess[a:b])

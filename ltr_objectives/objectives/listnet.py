@@ -6,13 +6,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.errors import choice, require
-from ltr_objectives.kernels.softmax import label_softmax, listnet
+from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels.softmax import softmax
 from ltr_objectives.kernels.threads import run
-from ltr_objectives.objectives.base import STEP_HESSIANS, Objective
-from ltr_objectives.objectives.reference import complex_step, log_sum_exp, shorten_steps, softmax
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.hessians import POLICIES
+from ltr_objectives.objectives.reference import complex_step, log_sum_exp, reference_softmax
 from ltr_objectives.queries import Queries
 
 TARGETS = ("softmax", "labels")
+HESSIANS = ("bounded", "exact")
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class ListNet(Objective):
         :math:`P` is the softmax of the labels, as in the paper and in allRank; or the labels, not negative, over their
         sum: labels taken for probabilities (Sapronov, "Solving the Ranking Problem Using Continuous Optimization
         Methods", slides, which leave the division to the reader), as in rax's softmax loss. Then queries with nothing
-        relevant teach nothing, where rax takes a uniform distribution for them, which pulls their scores together.
+        relevant have zero gradient, where rax takes a uniform distribution for them, which pulls their scores together.
     hessian : "bounded" or "exact"
         The second derivative raised to the absolute gradient, so that no Newton step exceeds 1; or as it is. Where a
         relevant document has little of the softmax, steps are of the order of n without the bound; in XGBoost
@@ -50,32 +54,17 @@ class ListNet(Objective):
 
     def __post_init__(self) -> None:
         choice("target", self.target, TARGETS)
-        choice("hessian", self.hessian, tuple(STEP_HESSIANS))
-
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return cls(), cls("labels"), cls(hessian="exact")
+        choice("hessian", self.hessian, HESSIANS)
 
     @property
-    def hessian_kind(self) -> str:
-        return STEP_HESSIANS[self.hessian]
-
-    @property
-    def longest_step(self) -> float | None:
-        return 1.0 if self.hessian == "bounded" else None
-
-    @property
-    def treats_ties_alike(self) -> bool:
-        return True
-
-    def hessian_limit(self, n: int) -> float | None:
-        return 2.0 if self.hessian == "bounded" else 1.0
+    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+        return "bound" if self.hessian == "bounded" else "exact"
 
     def _target(self, queries: Queries) -> np.ndarray:
         y = queries.labels
         out = np.zeros(queries.rows)
         if self.target == "softmax":
-            run(label_softmax, queries.ptr, (queries.ptr, y, out))
+            run(_label_softmax, queries.ptr, (queries.ptr, y, out))
             return out
         require((y >= 0).all(), "target='labels' needs labels of at least 0; shift them, or use target='softmax'")
         sizes = np.diff(queries.ptr)
@@ -84,28 +73,39 @@ class ListNet(Objective):
         total = np.repeat(np.add.reduceat(out, queries.ptr[:-1]), sizes)
         return np.divide(out, total, out=out, where=total > 0)
 
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-    ) -> None:
-        target = queries.once(("listnet", self.target), lambda: self._target(queries))
-        run(listnet, queries.ptr, (queries.ptr, scores, target, self.hessian == "bounded", grad, hess), n_threads)
+    def fill(self, call: Call) -> None:
+        target = call.queries.once(("listnet", self.target), lambda: self._target(call.queries))
+        call.run(_listnet, target)
 
     def _reference_target(self, labels: np.ndarray) -> np.ndarray:
         if self.target == "softmax":
-            return softmax(labels)
+            return reference_softmax(labels)
         return labels / labels.sum() if labels.any() else labels
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         return np.sum(self._reference_target(labels) * (log_sum_exp(scores) - scores))
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rho = softmax(scores) * self._reference_target(labels).any()
+        rho = reference_softmax(scores) * self._reference_target(labels).any()
         grad = complex_step(lambda s: self.reference_loss(s, labels), scores)
-        return grad, shorten_steps(self.hessian, grad, rho * (1.0 - rho))
+        return grad, POLICIES[self.hessian].formula(grad, rho * (1.0 - rho))
+
+
+@kernel
+def _label_softmax(first, last, ptr, labels, out):
+    """Write the softmax of each query's labels."""
+    for q in range(first, last):
+        softmax(labels[ptr[q] : ptr[q + 1]], out[ptr[q] : ptr[q + 1]])
+
+
+@kernel
+def _listnet(first, last, ptr, s, target, out):
+    """Cross-entropy between ``target``, which adds up to 1 or is all 0, and the softmax of the scores."""
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        if not np.any(target[a:b] > 0.0):
+            continue
+        softmax(s[a:b], out.grad[a:b])
+        for i in range(a, b):
+            out.hess[i] = out.grad[i] * (1.0 - out.grad[i])
+            out.grad[i] -= target[i]

@@ -5,8 +5,8 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from ltr_objectives.errors import whole
+from ltr_objectives.kernels.records import Terms
 from ltr_objectives.metrics import gains
-from ltr_objectives.metrics.base import Terms
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries

@@ -8,10 +8,9 @@ import numpy as np
 
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import sigmoid, softplus
-from ltr_objectives.queries import Queries
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,8 @@ class Ordinal(Objective):
     thresholds: tuple[float, ...] = (-1.5, -0.5, 0.5, 1.5)
 
     name: ClassVar[str] = "ordinal"
+    hessian_kind = "exact"
+    shift_invariant = False
 
     def __post_init__(self) -> None:
         try:
@@ -51,34 +52,8 @@ class Ordinal(Objective):
         require(np.isfinite(table).all() and (np.diff(table) >= 0).all(), "thresholds must be finite and not decrease")
         object.__setattr__(self, "thresholds", tuple(float(x) for x in table))
 
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return cls(), cls((0.0, 0.0, 3.0))
-
-    @property
-    def hessian_kind(self) -> str:
-        return "exact"
-
-    @property
-    def shift_invariant(self) -> bool:
-        return False
-
-    @property
-    def treats_ties_alike(self) -> bool:
-        return True
-
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-    ) -> None:
-        thresholds = np.array(self.thresholds)
-        run(_fill, queries.ptr, (queries.ptr, scores, queries.labels, thresholds, grad, hess), n_threads)
+    def fill(self, call: Call) -> None:
+        call.run(_fill, call.queries.labels, np.array(self.thresholds))
 
     def _sides(self, labels: np.ndarray) -> np.ndarray:
         """1 where the label reaches the step, else -1, of shape (documents, steps)."""
@@ -95,14 +70,14 @@ class Ordinal(Objective):
 
 
 @kernel
-def _fill(first, last, ptr, s, y, thresholds, grad, hess):
+def _fill(first, last, ptr, s, y, thresholds, out):
     for i in range(ptr[first], ptr[last]):
         for c in range(len(thresholds)):
             gap = s[i] - thresholds[c]
             e = math.exp(-abs(gap))
             small, large = e / (1.0 + e), 1.0 / (1.0 + e)
             if y[i] >= c + 1:
-                grad[i] -= large if gap < 0.0 else small
+                out.grad[i] -= large if gap < 0.0 else small
             else:
-                grad[i] += large if gap > 0.0 else small
-            hess[i] += small * large
+                out.grad[i] += large if gap > 0.0 else small
+            out.hess[i] += small * large

@@ -2,26 +2,28 @@ r"""What the pairwise objectives share: weighted logistic losses over pairs of d
 
 import abc
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ltr_objectives.errors import choice, draws, positive, require, seed, whole
-from ltr_objectives.kernels.counts import count_pairs
 from ltr_objectives.kernels.graded import graded_gradients
-from ltr_objectives.kernels.pairs import pair_gradients
+from ltr_objectives.kernels.pairs import LOGISTIC, count_pairs, pair_gradients
+from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import HEAD, LINEAR
 from ltr_objectives.kernels.threads import run
-from ltr_objectives.metrics.base import Metric, Terms
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.objectives.reference import softplus
 from ltr_objectives.propensity import examination
 from ltr_objectives.queries import Queries
 
 HESSIANS = ("exact", "double", "ones")
-MANY = 2**62
-NOTHING = np.empty(0)
+NO_PROPENSITY = np.empty(0)
+NO_ORDER = np.empty(0, np.int32)
 
 
 class PairwiseObjective(Objective):
@@ -45,6 +47,9 @@ class PairwiseObjective(Objective):
     preset: Any = None
     seed: Any = 0
 
+    loss: ClassVar[int] = LOGISTIC
+    takes_clicks = True
+
     def __post_init__(self) -> None:
         positive("sigma", self.sigma)
         positive("noise_scale", self.noise_scale)
@@ -59,10 +64,8 @@ class PairwiseObjective(Objective):
             choice(name, getattr(self, name), (True, False))
         seed(self.seed)
 
-    takes_clicks = True
-
     @property
-    def random(self) -> bool:
+    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
         return self.noise is not None
 
     def without_noise(self) -> Objective:
@@ -77,65 +80,42 @@ class PairwiseObjective(Objective):
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         """The non-negative weight of each pair of ranks of one list in rank order, by definition: O(n^2) or slower."""
 
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-    ) -> None:
-        kind, gain, discount, scale, _, cap = terms = self.terms(queries)
-        rows = min(terms.ranks, self.truncation or MANY)
+    def pairs(self, queries: Queries) -> Pairs:
+        """Which pairs count, as the kernels take it."""
+        terms = self.terms(queries)
+        ranks = min(terms.ranks, self.truncation or MANY)
         neighbors = MANY if self.neighbors == "all" else int(self.neighbors)
         beyond = 0 if self.neighbors == "all" else neighbors
-        alike = rows == terms.ranks and kind <= HEAD  # beyond, all documents weigh the same
-        head = min(rows + beyond, MANY) if alike else MANY
+        alike = ranks == terms.ranks and terms.kind in (LINEAR, HEAD)  # beyond, all documents weigh the same
+        head = min(ranks + beyond, MANY) if alike else MANY
+        propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
+        return Pairs(self.loss, float(self.sigma), ranks, head, neighbors, bool(self.score_norm),
+                     bool(self.lambda_norm), propensity, NO_ORDER)  # fmt: skip
+
+    def fill(self, call: Call) -> None:
+        queries = call.queries
         if queries.position is not None:
-            seen = np.log(examination(queries, scores, self.sigma))[queries.position] / self.sigma
+            seen = np.log(examination(queries, call.scores, self.sigma))[queries.position] / self.sigma
             require(np.isfinite(seen).all(), "labels are too large to estimate what was seen where; scale them down")
-            scores = scores + seen  # an array more: positions differ from row to row
-        permutations, noise = int(self.permutations) if self.noise else 1, NOISES[self.noise]
-        drawn = (permutations, noise, float(self.noise_scale), np.uint64(self.seed), np.uint64(iteration), grad, hess)
-        propensity = NOTHING if queries.propensity is None else queries.propensity
-        if kind == LINEAR and cap == np.inf and neighbors == MANY and not self.score_norm and not len(propensity):
-            weights: tuple[Any, ...] = (
-                queries.by_label,
-                gain,
-                discount,
-                scale,
-                float(self.sigma),
-                rows,
-                head,
-                bool(self.lambda_norm),
-            )
-            run(graded_gradients, queries.ptr, (queries.ptr, scores, *weights, *drawn), n_threads)
+            call = call._replace(scores=call.scores + seen)
+        terms, pairs = self.terms(queries), self.pairs(queries)
+        draw = call.draw(self.seed, self.permutations if self.noise else 1, NOISES[self.noise], self.noise_scale)
+        graded = (
+            terms.kind == LINEAR and terms.cap == np.inf and pairs.loss == LOGISTIC and pairs.neighbors == MANY
+            and not pairs.score_norm and queries.propensity is None
+        )  # fmt: skip
+        if graded:
+            call.run(graded_gradients, terms, pairs._replace(by_label=queries.by_label), draw)
         else:
-            weights = (propensity, kind, gain, discount, scale, float(cap), float(self.sigma), rows, head, neighbors,
-                       bool(self.score_norm), bool(self.lambda_norm))  # fmt: skip
-            run(pair_gradients, queries.ptr, (queries.ptr, scores, *weights, *drawn), n_threads)
-        if self.hessian == "double":
-            hess *= 2.0
-        elif self.hessian == "ones":
-            hess[:] = 1.0
+            call.run(pair_gradients, terms, pairs, draw)
 
     def worth(self, queries: Queries) -> np.ndarray:
         return self.terms(queries).gain
 
     def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray:
         """Pairs in the ranking by these scores, without noise."""
-        kind, gain, discount, scale, _, _ = terms = self.terms(queries)
-        rows = min(terms.ranks, self.truncation or MANY)
-        neighbors = MANY if self.neighbors == "all" else int(self.neighbors)
         count = np.zeros(len(queries), np.int64)
-        run(
-            count_pairs,
-            queries.ptr,
-            (queries.ptr, scores, kind, gain, discount, scale, rows, neighbors, count),
-            1,
-        )
+        run(count_pairs, queries.ptr, (queries.ptr, scores, self.terms(queries), self.pairs(queries), count), 1)
         return count
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
@@ -147,7 +127,7 @@ class PairwiseObjective(Objective):
         )
 
     @property
-    def hessian_kind(self) -> str:
+    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
         return "exact" if self.hessian == "exact" and self._has_loss else "estimate"
 
     @property
@@ -193,11 +173,11 @@ class PairwiseObjective(Objective):
         total = float(np.sum(2.0 * self.sigma * delta * rho))
         if self.lambda_norm and total > 0:
             grad, hess = (x * np.log2(1.0 + total) / total for x in (grad, hess))
-        return grad, {"exact": hess, "double": 2.0 * hess, "ones": np.ones(n)}[self.hessian]
+        return grad, POLICIES[self.hessian].formula(grad, hess)
 
 
 def brute_force_changes(metric: Metric, labels: np.ndarray) -> np.ndarray:
-    """|change| of ``metric.reference`` for each pair of ranks that trades places."""
+    """|change| of ``metric.reference`` for each pair of ranks that are swapped."""
     n = len(labels)
     out = np.zeros((n, n))
     before = metric.reference(labels)
@@ -207,11 +187,3 @@ def brute_force_changes(metric: Metric, labels: np.ndarray) -> np.ndarray:
             swapped[[d, e]] = swapped[[e, d]]
             out[d, e] = abs(metric.reference(swapped) - before)
     return out
-
-
-def metric_examples(make: Any) -> tuple[Objective, ...]:
-    """``make(metric)`` for every example of every metric; how ties are evaluated makes no difference here."""
-    from ltr_objectives.registry import metric_class, metrics
-
-    examples = [example for name in metrics() for example in metric_class(name).examples()]
-    return tuple(make(example) for example in examples if example.ties == "average")

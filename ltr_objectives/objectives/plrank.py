@@ -1,22 +1,79 @@
-r"""PL-Rank: the expected DCG or NDCG of rankings drawn from a Plackett-Luce model of the scores."""
+r"""PL-Rank: the expected DCG or NDCG of rankings drawn from a Plackett-Luce model of the scores.
+
+Kang, de Rijke and Oosterhuis, "Estimating the Hessian Matrix of Ranking Objectives for Stochastic Learning to Rank with
+Gradient Boosted Trees", SIGIR 2024. For one ranking y with open masses S_k, weights theta and rewards rho (eqs. 5-8):
+
+    PR_i = sum_{k>=i} theta_k rho_{y_k}     RI_i = sum_{k<=i} PR_k / S_k      RS_i = sum_{k<=i} PR_k / S_k^2
+    DN_i = sum_{k<=i} 1 / S_k               DR_i = sum_{k<=i} theta_k / S_k   DS_i = sum_{k<=i} theta_k / S_k^2
+
+and for a document of mass e at rank i, with a = rho DR_i - RI_i (eqs. 6, 9, 10):
+
+    gradient = PR_{i+1} + e a
+    Hessian  = PR_{i+1} + 2 e a - e DN_i PR_{i+1} + e^2 (RS_i - rho DS_i - DN_i a)
+
+A document beyond the last rank K has PR_{i+1} = 0, the sums at K, and e a instead of 2 e a. What it adds depends on the
+ranking only through RI, DR, RS, DS, DN DR and DN RI at K, so these are added up over the rankings once and given to all
+documents; only the K placed ones are visited in each ranking. That makes O(N K^2 + n log n) or, where little
+mass is open, O(N K log n + n log n), not O(N (n + K)).
+
+To give such sums to a document that some of the rankings placed and take them back there would cancel badly: its mass
+may be far above the mass S_K of the rankings that placed it early. But a document is open at K only if e <= S_K, in
+floating point too. So rankings are sorted by S_K and each document takes the sums of those with S_K >= e only; then
+each term is at most of order 1, and what is taken back is what was given.
+"""
 
 import itertools
+import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.errors import choice, draws, require, seed, whole
-from ltr_objectives.kernels.plackett_luce import VARIATES
-from ltr_objectives.kernels.plrank import EXACT, EXPOSURE, LIKELIHOOD, plrank
-from ltr_objectives.kernels.threads import run
+from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels.plackett_luce import (
+    LATTICE,
+    REACH,
+    VARIATES,
+    WIDEST,
+    Strata,
+    build,
+    first_ranks,
+    guide_sums,
+    lattice,
+    leaves,
+    place_guided,
+    place_narrow,
+    place_wide,
+    placed_space,
+    shares,
+)
+from ltr_objectives.kernels.records import Out
+from ltr_objectives.kernels.rng import stream
+from ltr_objectives.kernels.sorting import descending_order, longest_list, scratch
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.queries import Queries
 
 HESSIANS = ("gradient", "absolute", "likelihood", "exact", "clipped", "ones")
 DISCOUNTS = ("log2", "reciprocal")
+FEW_RANKS = 50  # the guide's cost grows with the square of the ranks, the tree's with their number
+SECOND_DERIVATIVE, LIKELIHOOD, EXPOSURE = range(3)  # what is written beside the gradient
+
+
+class Rewarded(NamedTuple):
+    """The reward of a data set, and the rankings that it is the mean over."""
+
+    reward: np.ndarray  # by row
+    scale: np.ndarray  # by query
+    theta: np.ndarray  # by rank
+    curvature: int
+    given: np.ndarray
+    weight: np.ndarray  # by ranking
+    variates: int
 
 
 @dataclass(frozen=True)
@@ -82,6 +139,7 @@ class PLRank(Objective):
     seed: int = 0
 
     name: ClassVar[str] = "plrank"
+    random = True
 
     def __post_init__(self) -> None:
         if self.k is not None:
@@ -101,28 +159,9 @@ class PLRank(Objective):
             require(np.isfinite(table).all() and (table >= 0).all() and table.any(),
                     "a discount table must be finite, not negative and not all zero")  # fmt: skip
 
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return (
-            cls(),
-            cls(3, hessian="exact", normalize=False),
-            cls(None, samples=30, hessian="absolute", gain="linear", discount="reciprocal", variates="antithetic"),
-            cls(1, samples=50, hessian="clipped", variates="lattice", seed=2**64 - 1),
-            cls(4, samples=20, hessian="likelihood"),
-            cls(5, samples=7, hessian="ones", gain=(0.0, 0.5, 2.0, 2.0, 9.0), discount=(1.0, 3.0, 0.0, 2.0)),
-        )
-
     @property
     def label_limit(self) -> float | None:
         return gains.gain_limit(self.gain)
-
-    @property
-    def random(self) -> bool:
-        return True
-
-    @property
-    def negative_hessian(self) -> bool:
-        return self.hessian == "exact"
 
     def theta(self, longest: int) -> np.ndarray:
         """Weights of the ranks, down to the last that is not zero."""
@@ -130,13 +169,14 @@ class PLRank(Objective):
         weights = gains.apply_discount(self.discount, ranks)
         return weights[: np.flatnonzero(weights)[-1] + 1] if weights.any() else weights[:0]
 
-    def rewards(self, queries: Queries, scores: np.ndarray, **how: Any) -> tuple[np.ndarray, np.ndarray]:
+    def rewards(self, call: Call) -> tuple[np.ndarray, np.ndarray]:
         """Reward of each row and factor of each query; override for a reward of your own.
 
         A reward that is not linear in the exposure of the documents, such as the fairness of exposure, has the gradient
         of its linear part: return its derivative with respect to :meth:`exposure`. Rewards may be negative.
         """
-        return queries.once(("plrank", self.k, self.gain, self.discount, self.normalize), lambda: self._gains(queries))
+        key = ("plrank", self.k, self.gain, self.discount, self.normalize)
+        return call.queries.once(key, lambda: self._gains(call.queries))
 
     def worth(self, queries: Queries) -> np.ndarray:
         return self._gains(queries)[0]
@@ -151,72 +191,35 @@ class PLRank(Objective):
         best = gains.best_sums(queries, gain, weights)
         return gain, np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
 
-    def exposure(self, queries: Queries, scores: np.ndarray, **how: Any) -> np.ndarray:
+    def exposure(self, call: Call) -> np.ndarray:
         r"""Expected rank weight of each row, mean of :math:`\sum_{i \le rank(d)} \theta_i \pi(d \mid y_{1:i-1})`."""
-        out = np.zeros(queries.rows)
+        queries, out = call.queries, np.zeros(call.queries.rows)
         distinct = np.arange(queries.rows, dtype=np.float64)
-        self._run(queries, scores, distinct, np.ones(len(queries)), EXPOSURE, np.empty(queries.rows), out, **how)
+        self._run(call._replace(grad=np.empty(queries.rows), hess=out), distinct, np.ones(len(queries)), EXPOSURE)
         alone = np.flatnonzero(np.diff(queries.ptr) == 1)
         out[queries.ptr[alone]] = self.theta(1).sum()
         return out
 
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-        given: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> None:
-        """As in every objective; ``given`` is for tests: rankings and their probabilities, instead of drawn ones.
+    def rankings(self, ranks: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rankings of shape (rankings, ranks), and their probabilities; a first entry of -1 means to draw them.
 
-        The rankings, of shape (rankings, ranks), hold places in the stable order of descending scores.
+        Documents are named by their place in the stable order of descending scores.
         """
-        how: dict[str, Any] = {"iteration": iteration, "n_threads": n_threads, "given": given}
-        reward, scale = self.rewards(queries, scores, **how)
-        curvature = LIKELIHOOD if self.hessian == "likelihood" else EXACT
-        self._run(queries, scores, reward, scale, curvature, grad, hess, **how)
-        self._policy(grad, hess)
+        return np.full((1, ranks), -1), np.full(int(self.samples), 1.0 / self.samples)
 
-    def _run(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        reward: np.ndarray,
-        scale: np.ndarray,
-        curvature: int,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int = 0,
-        n_threads: int | None = None,
-        given: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> None:
-        theta = self.theta(queries.longest)
-        if not len(theta):
-            return
-        if given is None:
-            given = np.full((1, len(theta)), -1), np.full(int(self.samples), 1.0 / self.samples)
-        run(
-            plrank,
-            queries.ptr,
-            (queries.ptr, scores, reward, theta, scale, curvature, *given, VARIATES[self.variates],
-             np.uint64(self.seed), np.uint64(iteration), grad, hess),
-            n_threads,
-        )  # fmt: skip
+    def fill(self, call: Call) -> None:
+        self._run(call, *self.rewards(call), LIKELIHOOD if self.hessian == "likelihood" else SECOND_DERIVATIVE)
 
-    def _policy(self, grad: np.ndarray, hess: np.ndarray) -> None:
-        if self.hessian == "absolute":
-            np.abs(hess, out=hess)
-        elif self.hessian in ("clipped", "likelihood"):  # rounding can leave the latter at -1e-17
-            np.maximum(hess, 0.0, out=hess)
-        elif self.hessian == "gradient":
-            np.abs(grad, out=hess)
-        elif self.hessian == "ones":
-            hess[:] = 1.0
+    def _run(self, call: Call, reward: np.ndarray, scale: np.ndarray, curvature: int) -> None:
+        theta = self.theta(call.queries.longest)
+        if len(theta):
+            given, weight = self.rankings(len(theta))
+            policy = Rewarded(reward, scale, theta, curvature, given, weight, VARIATES[self.variates])
+            call.run(_plrank, policy, call.draw(self.seed))
+
+    @property
+    def policy(self) -> str:
+        return "clipped" if self.hessian == "likelihood" else self.hessian  # rounding can leave that at -1e-17
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(scores)
@@ -242,5 +245,150 @@ class PLRank(Objective):
             probability = np.exp(value)
             grad -= probability * rewards.sum() * slope
             hess += probability * (pull if self.hessian == "likelihood" else -rewards.sum() * (slope**2 + curve))
-        self._policy(grad, hess)
-        return grad, hess
+        return grad, POLICIES[self.policy].formula(grad, hess)
+
+
+@kernel
+def _open(curvature, e, rho, sums):
+    """Gradient and curvature of a document beyond the last rank."""
+    slope = e * (rho * sums[1] - sums[0])
+    if curvature == LIKELIHOOD:
+        return slope, e * sums[0] - e * e * sums[2]
+    if curvature == EXPOSURE:
+        return slope, e * sums[1]
+    return slope, slope + e * e * (sums[2] - rho * sums[3] - rho * sums[4] + sums[5])
+
+
+@kernel
+def _placed(how, placed, rho, weight, sums, out):
+    """Add the placed documents of one ranking; leave RI, DR, RS, DS, DN DR and DN RI at the last rank in ``sums``."""
+    y, e, m, shrink, later = placed.y, placed.e, placed.m, placed.shrink, placed.later
+    ranks, curvature, theta, grad, hess = len(y), how.curvature, how.theta, out.grad, out.hess
+    later[ranks] = 0.0
+    for k in range(ranks - 1, -1, -1):
+        later[k] = later[k + 1] + theta[k] * rho[y[k]]
+    RI, DR, RS, DS, DN = 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(ranks):
+        f, inverse = shrink[k], 1.0 / m[k]
+        g, square = f * f, inverse * inverse
+        RI, DR, DN = RI * f + later[k] * inverse, DR * f + theta[k] * inverse, DN * f + inverse
+        RS, DS = RS * g + later[k] * square, DS * g + theta[k] * square
+        d, x, after = y[k], e[k], later[k + 1]
+        a = rho[d] * DR - RI
+        grad[d] += weight * (after + x * a)
+        if curvature == LIKELIHOOD:
+            hess[d] += weight * (x * RI - x * x * RS)
+        elif curvature == EXPOSURE:
+            hess[d] += weight * x * DR
+        else:
+            hess[d] += weight * (after + 2.0 * x * a - x * DN * after + x * x * (RS - rho[d] * DS - DN * a))
+    sums[0], sums[1], sums[2], sums[3], sums[4], sums[5] = RI, DR, RS, DS, DN * DR, DN * RI
+
+
+class Space(NamedTuple):
+    """Of each ranking: the sums at its last rank, and the open mass there; and how to sort by the latter."""
+
+    sums: np.ndarray  # of shape (rankings, 7)
+    key: np.ndarray
+    order: np.ndarray
+    key2: np.ndarray
+    order2: np.ndarray
+
+
+@kernel
+def _narrow(s, how, rho, key, strata, placed, space, out):
+    n, rankings, ranks = len(s), len(how.weight), len(placed.u)
+    y, e, sums, weight, given = placed.y, placed.e, space.sums, how.weight, how.given
+    mass = np.exp(s - s[0])
+    size = leaves(n)
+    tree, running, guide = np.empty(2 * size), np.empty(n + 1), np.empty(size, np.int64)
+    build(tree, size, mass, n)
+    guide_sums(mass, n, size, running, guide)
+    placed.shrink[:] = 1.0
+    for j in range(rankings):
+        shares(key, j, rankings, how.variates, strata, placed.u)
+        guided = given[0, 0] < 0 and ranks <= FEW_RANKS
+        if not guided or not place_guided(running, guide, mass, placed):
+            place_narrow(tree, mass, given[j % len(given)], placed)
+        _placed(how, placed, rho, weight[j], sums[j], out)
+        last = placed.m[ranks - 1]
+        for k in range(ranks):
+            if e[k] <= last:
+                slope, curve = _open(how.curvature, e[k], rho[y[k]], sums[j])
+                out.grad[y[k]] -= weight[j] * slope
+                out.hess[y[k]] -= weight[j] * curve
+        sums[j, 6] = last
+    descending_order(sums[:, 6], space.key, space.order, space.key2, space.order2)
+    total = np.zeros(6)
+    taken = 0
+    for d in range(n):
+        while taken < rankings and mass[d] <= space.key[taken]:
+            j = space.order[taken]
+            for c in range(6):
+                total[c] += weight[j] * sums[j, c]
+            taken += 1
+        slope, curve = _open(how.curvature, mass[d], rho[d], total)
+        out.grad[d] += slope
+        out.hess[d] += curve
+
+
+@kernel
+def _wide(s, how, rho, key, strata, placed, space, out):
+    n, rankings = len(s), len(how.weight)
+    open_ = np.ones(n, np.bool_)
+    for j in range(rankings):
+        shares(key, j, rankings, how.variates, strata, placed.u)
+        unit = place_wide(s, open_, how.given[j % len(how.given)], placed)
+        _placed(how, placed, rho, how.weight[j], space.sums[j], out)
+        open_[placed.y] = False
+        d = 0
+        while d < n and s[d] - unit > -REACH:
+            if open_[d]:
+                slope, curve = _open(how.curvature, math.exp(s[d] - unit), rho[d], space.sums[j])
+                out.grad[d] += how.weight[j] * slope
+                out.hess[d] += how.weight[j] * curve
+            d += 1
+        open_[placed.y] = True
+
+
+@kernel
+def _plrank(first, last, ptr, scores, how, draw, out):
+    """Write the gradient of minus ``scale`` times the expected reward, and a curvature of it or the exposure."""
+    longest = longest_list(ptr, first, last)
+    key, order, key2, order2 = scratch(longest)
+    one, rho = Out(np.empty(longest), np.empty(longest)), np.empty(longest)
+    rankings, most = len(how.weight), min(longest, len(how.theta))
+    strata = Strata(np.zeros(most, np.int64), np.zeros(most, np.int64))
+    whole = placed_space(most)
+    space = Space(np.empty((rankings, 7)), *scratch(rankings))
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        n = b - a
+        low, high = how.reward[a], how.reward[a]
+        for i in range(a, b):
+            low, high = min(low, how.reward[i]), max(high, how.reward[i])
+        if n < 2 or how.scale[q] == 0.0 or low == high:
+            continue
+        descending_order(scores[a:b], key, order, key2, order2)
+        for d in range(n):
+            # the least reward is the same for every ranking, so that without it only variance is lost
+            rho[d] = (how.reward[a + order[d]] - low) / (high - low)
+            one.grad[d], one.hess[d] = 0.0, 0.0
+        ranks = min(n, len(how.theta))
+        stream_key = stream(draw.seed, draw.iteration, np.uint64(q))
+        if how.variates == LATTICE:
+            lattice(stream_key, rankings, ranks, strata)
+        placed = first_ranks(whole, ranks)
+        if key[0] - key[n - 1] < WIDEST:
+            _narrow(key[:n], how, rho, stream_key, strata, placed, space, one)
+        else:
+            _wide(key[:n], how, rho, stream_key, strata, placed, space, one)
+        unit = how.scale[q] * (high - low)
+        factor = -unit
+        if how.curvature == LIKELIHOOD:
+            factor = unit
+        elif how.curvature == EXPOSURE:
+            factor = 1.0
+        for d in range(n):
+            out.grad[a + order[d]] = -unit * one.grad[d]
+            out.hess[a + order[d]] = factor * one.hess[d]

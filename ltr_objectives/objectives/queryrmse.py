@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.threads import run
-from ltr_objectives.objectives.base import Objective, Parity
-from ltr_objectives.queries import Queries
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Call
 
 
 @dataclass(frozen=True)
@@ -28,32 +27,15 @@ class QueryRMSE(Objective):
     """
 
     name: ClassVar[str] = "queryrmse"
+    native = {"catboost": "QueryRMSE"}  # noqa: RUF012 - declared a class variable by the base
+    hessian: ClassVar[str] = "ones"
+    hessian_kind = "bound"  # the free constant takes 1/n off
 
-    @classmethod
-    def parities(cls) -> tuple[Parity, ...]:
-        return (Parity("catboost", {"loss_function": "QueryRMSE"}, cls(), 1e-10),)
-
-    @property
-    def treats_ties_alike(self) -> bool:
-        return True
-
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-    ) -> None:
+    def fill(self, call: Call) -> None:
+        queries = call.queries
         weight = queries.weight_by_row
         weight = queries.once("ones", lambda: np.ones(queries.rows)) if weight is None else weight
-        run(_fill, queries.ptr, (queries.ptr, scores, queries.labels, weight, grad, hess), n_threads)
-
-    @property
-    def hessian_kind(self) -> str:
-        return "bound"  # the free constant takes 1/n off
+        call.run(_fill, queries.labels, weight)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         shift = np.mean(labels - scores)
@@ -65,7 +47,7 @@ class QueryRMSE(Objective):
 
 
 @kernel
-def _fill(first, last, ptr, s, y, w, grad, hess):
+def _fill(first, last, ptr, s, y, w, out):
     for q in range(first, last):
         total, weights = 0.0, 0.0
         for i in range(ptr[q], ptr[q + 1]):
@@ -73,5 +55,4 @@ def _fill(first, last, ptr, s, y, w, grad, hess):
             weights += w[i]
         shift = total / weights if weights > 0.0 else 0.0
         for i in range(ptr[q], ptr[q + 1]):
-            grad[i] = s[i] + shift - y[i]
-            hess[i] = 1.0
+            out.grad[i] = s[i] + shift - y[i]

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.errors import choice
+from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import HEAD
-from ltr_objectives.metrics.base import Terms
-from ltr_objectives.objectives.base import Objective, Parity, from_preset
+from ltr_objectives.objectives.base import from_preset
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
@@ -64,29 +64,12 @@ class RankNet(PairwiseObjective):
     seed: int = 0
 
     name: ClassVar[str] = "ranknet"
+    native = {"xgboost": "rank:pairwise"}  # noqa: RUF012 - declared a class variable by the base
 
     def __post_init__(self) -> None:
         from_preset(self, PRESETS, DEFAULTS)
         super().__post_init__()
         choice("weights", self.weights, PAIR_WEIGHTS)
-
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return (
-            cls(),
-            cls("difference", sigma=2.0, truncation=3),
-            cls(score_norm=True, hessian="ones"),
-            cls("difference", lambda_norm=True),
-            cls(preset="xgboost"),
-        )
-
-    @classmethod
-    def parities(cls) -> tuple[Parity, ...]:
-        return (Parity("xgboost", {"objective": "rank:pairwise"}, cls(preset="xgboost"), 1e-5),)
-
-    @property
-    def treats_ties_alike(self) -> bool:
-        return self.truncation is None
 
     def terms(self, queries: Queries) -> Terms:
         return queries.once(("ranknet", self.weights), lambda: self._terms(queries))

@@ -44,7 +44,7 @@ def log_sum_exp(x: np.ndarray) -> Any:
     return top + np.log(np.sum(np.exp(x - top)))
 
 
-def softmax(x: np.ndarray) -> np.ndarray:
+def reference_softmax(x: np.ndarray) -> np.ndarray:
     """exp(x) over their sum."""
     e: np.ndarray = np.exp(x - x[np.argmax(x.real)])
     return e / e.sum()
@@ -58,10 +58,3 @@ def reference_head(scores: np.ndarray, labels: np.ndarray, most: int) -> np.ndar
     first, rest = order[: most - most // 2], order[most - most // 2 :]
     relevant = rest[np.argsort(-labels[rest], kind="stable")][: most // 2]
     return np.array([i for i in order if i in first or i in relevant])
-
-
-def shorten_steps(hessian: str, grad: np.ndarray, hess: np.ndarray) -> np.ndarray:
-    """With "bounded", Hessians raised in place as :func:`ltr_objectives.kernels.finish.shorten_steps` does."""
-    if hessian == "bounded":
-        np.maximum(hess, np.abs(grad), out=hess)
-    return hess

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.objectives.base import Objective, Parity
-from ltr_objectives.queries import Queries
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Call
 
 
 @dataclass(frozen=True)
@@ -27,37 +27,13 @@ class RMSE(Objective):
 
     name: ClassVar[str] = "rmse"
 
-    @classmethod
-    def parities(cls) -> tuple[Parity, ...]:
-        return (
-            Parity("lightgbm", {"objective": "regression", "boost_from_average": False}, cls(), 1e-6),
-            Parity("catboost", {"loss_function": "RMSE", "boost_from_average": False}, cls(), 1e-10),
-        )
+    native = {"lightgbm": "regression", "catboost": "RMSE"}  # noqa: RUF012 - declared a class variable by the base
+    hessian: ClassVar[str] = "ones"
+    hessian_kind = "exact"
+    shift_invariant = False
 
-    @property
-    def hessian_kind(self) -> str:
-        return "exact"
-
-    @property
-    def shift_invariant(self) -> bool:
-        return False
-
-    @property
-    def treats_ties_alike(self) -> bool:
-        return True
-
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-    ) -> None:
-        np.subtract(scores, queries.labels, out=grad)
-        hess[:] = 1.0
+    def fill(self, call: Call) -> None:
+        np.subtract(call.scores, call.queries.labels, out=call.grad)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         return 0.5 * np.sum((labels - scores) ** 2)

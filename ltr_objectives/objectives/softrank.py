@@ -1,20 +1,41 @@
-r"""SoftRank: expected NDCG of documents with normally distributed scores."""
+r"""SoftRank: expected NDCG of documents with normally distributed scores, in O(n^2) a list.
+
+The rank of document i less 1 is a sum of independent 0/1 variables, one for each j, with chance ``p_ij`` that j beats
+i. Its distribution takes O(n^2) a document by recursion. But with discounts that are a sum of a few exponentials,
+``w_r = sum_m c_m z_m^r`` for r = 0, 1, ..., the expected discount is a sum of products,
+
+    E w = sum_m c_m prod_j (1 - (1 - z_m) p_ij),
+
+and its derivative by ``p_ij`` the same with the factor of j replaced by ``-(1 - z_m)``: one division, by no less than
+z_m > 0, instead of taking j out of a distribution, which no recursion does stably for all chances.
+"""
 
 import functools
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.errors import positive, whole
-from ltr_objectives.kernels.softrank import softrank
-from ltr_objectives.kernels.threads import run
+from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels.heads import head
+from ltr_objectives.kernels.sorting import all_equal, longest_list, scratch
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import reference_head
-from ltr_objectives.queries import Queries
+
+
+class Soft(NamedTuple):
+    """Normal scores, and the discount as a sum of exponentials."""
+
+    sigma: float
+    step: float
+    c: np.ndarray
+    miss: np.ndarray  # 1 - z
+    most: int  # documents of a list that count
 
 
 @functools.lru_cache
@@ -40,11 +61,11 @@ class SoftRank(Objective):
 
     with the ideal N and independent :math:`B`, as in the paper: each score has a normal distribution, and the
     dependence between pairs with a document in common is left out. In O(n^2) a query where the paper takes O(n^3): the
-    discount is written as a sum of exponentials, 41 for 1,000 ranks, exact to 1e-12, see
-    :mod:`ltr_objectives.kernels.softrank`. A cutoff is no such sum; the whole list counts.
+    discount is written as a sum of exponentials, 41 for 1,000 ranks, exact to 1e-12. A cutoff is no such sum; the whole
+    list counts.
 
     The gradient is exact. The Hessian, an estimate, is the sum of the absolute gradients of a document's pairs over
-    ``step`` times :math:`\sigma`. Queries whose labels are all equal teach nothing.
+    ``step`` times :math:`\sigma`. Queries whose labels are all equal have zero gradient.
 
     Parameters
     ----------
@@ -79,43 +100,15 @@ class SoftRank(Objective):
         whole("max_documents", self.max_documents, 2)
         object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
 
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return cls(), cls(0.1, gain="linear", step=1), cls(3.0, gain=(0.0, 0.5, 2.0, 2.0, 9.0), max_documents=6)
-
     @property
     def label_limit(self) -> float | None:
         return gains.gain_limit(self.gain)
 
-    @property
-    def longest_step(self) -> float | None:
-        return self.step * self.sigma
-
-    @property
-    def treats_ties_alike(self) -> bool:
-        return True
-
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-    ) -> None:
-        terms = NDCG(gain_type=self.gain).terms(queries)
+    def fill(self, call: Call) -> None:
+        terms = NDCG(gain_type=self.gain).terms(call.queries)
         factors, z = discount_exponentials(int(self.max_documents))
-        run(
-            softrank,
-            queries.ptr,
-            (queries.ptr, scores, queries.labels, terms.gain, terms.scale, float(self.sigma), factors[:-1].copy(),
-             1.0 - z[:-1], int(self.max_documents), grad, hess),
-            n_threads,
-        )  # fmt: skip
-        with np.errstate(over="ignore"):  # seen by whoever asked, as any infinity
-            hess /= self.step
+        soft = Soft(float(self.sigma), float(self.step), factors[:-1].copy(), 1.0 - z[:-1], int(self.max_documents))
+        call.run(_softrank, call.queries.labels, terms, soft)
 
     def _list(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Documents that count, their gains over the ideal, and the chances that a column's beats a row's."""
@@ -156,3 +149,56 @@ class SoftRank(Objective):
                 grad[chosen[i]] -= t
                 hess[chosen[[i, j]]] += t / (self.sigma * self.step)
         return grad, hess
+
+
+@vector_kernel
+def _multiply(product, miss, p):
+    for m in range(len(miss)):
+        product[m] *= 1.0 - miss[m] * p
+
+
+@vector_kernel
+def _without(pull, miss, p):
+    total = 0.0
+    for m in range(len(miss)):
+        total += pull[m] / (1.0 - miss[m] * p)
+    return total
+
+
+@kernel
+def _softrank(first, last, ptr, scores, labels, terms, soft, out):
+    longest = longest_list(ptr, first, last)
+    sigma, c, miss, most, grad, hess = soft.sigma, soft.c, soft.miss, soft.most, out.grad, out.hess
+    key, order, key2, order2 = scratch(longest)
+    chosen = np.empty(longest, np.int64)
+    product, p = np.empty(len(c)), np.empty(min(longest, most))
+    width = 2.0 * sigma  # of the difference of two scores, times the square root of 2
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]):
+            continue
+        n = head(scores[a:b], labels[a:b], most, key, order, key2, order2, chosen)
+        for i in range(n):
+            row = a + chosen[i]
+            g = terms.gain[row] * terms.scale[q]
+            if g == 0.0:
+                continue
+            product[:] = 1.0
+            for j in range(n):
+                p[j] = 0.5 * math.erfc((scores[row] - scores[a + chosen[j]]) / width) if j != i else 0.0
+                if p[j] > 0.0:
+                    _multiply(product, miss, p[j])
+            for m in range(len(c)):
+                product[m] *= c[m] * miss[m]
+            for j in range(n):
+                u = (scores[row] - scores[a + chosen[j]]) / width
+                density = math.exp(-u * u) / (width * math.sqrt(math.pi))
+                if j != i and density > 0.0:
+                    t = g * _without(product, miss, p[j]) * density
+                    other = a + chosen[j]
+                    grad[other] += t
+                    grad[row] -= t
+                    hess[other] += abs(t) / sigma
+                    hess[row] += abs(t) / sigma
+        for i in range(a, b):
+            hess[i] /= soft.step

@@ -1,21 +1,63 @@
-r"""StochasticRank: the gradient of a metric's expected value under Gaussian noise, for any metric."""
+r"""StochasticRank: the gradient of a metric's expected value under Gaussian noise, for any metric.
 
+Let x = z + sigma eps with independent standard normal eps, M the metric of the ranking by x, and l(z) = E M. Rankings
+do not change when all scores shift, so condition for each document i on the *differences* of the other documents'
+noise only. Seen from the others, their mean noise e = (sum_{j != i} eps_j) / (n - 1) is then still random, independent
+of those differences and of eps_i. In the frame in which the others stand at x_j, document i is therefore normal with
+
+    mean m_i = z_i + sigma e,  deviation tau = sigma sqrt(1 + 1 / (n - 1)) = sigma sqrt(n / (n - 1)),
+
+and with M_q the metric when it stands in slot q between two others,
+
+    dl/dz_i = E sum_q M_q (phi(lower edge of q) - phi(upper edge of q)),  phi the density of that normal.
+
+Summed by edges instead of slots (each edge is another document j, above which or below which i may stand),
+
+    dl/dz_i = E sum_j Delta_ij phi(x_j),  Delta_ij = M(i just above j) - M(i just below j),
+
+and Delta_ij is the change of one exchange of neighbours, which :mod:`ltr_objectives.kernels.moves` has in O(1). It
+vanishes for equal gains and beyond the cutoff. Where the density vanishes nothing is summed either: the others are
+sorted, so two binary searches bound the sum. The second derivative is, with the same terms,
+
+    d2l/dz_i2 = E sum_j Delta_ij phi(x_j) (x_j - m_i) / tau^2.
+"""
+
+import math
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.errors import choice, draws, not_negative, positive, require, seed
-from ltr_objectives.kernels.conditional import conditional_gradients
-from ltr_objectives.kernels.rng import NOISES
-from ltr_objectives.kernels.threads import run
+from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels.moves import move_terms, needs_restart, restart
+from ltr_objectives.kernels.rng import NO_NOISE, NOISES, add_noise, stream
+from ltr_objectives.kernels.sorting import descending_order, longest_list, scratch
+from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.pairwise import metric_examples
+from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric
 
+WIDTH = 8.0  # in deviations; the density beyond is 1e-14 of its peak
+DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
+# exp(-v) on [0, 1/4] to the last digit; squared seven times it is exp(-128 v), in operations that vectorise
+C = tuple((-1.0) ** k / math.factorial(k) for k in range(12))
+C2, C3, C4, C5, C6, C7, C8, C9, C10, C11 = C[2:]
 HESSIANS = ("ones", "bounded", "absolute", "clipped", "exact")
+
+
+class Smooth(NamedTuple):
+    """How the metric is smoothed, and the scale-free step."""
+
+    sigma: float
+    mu: float
+    sfa: float
+    nu: float
+    bounded: bool
+    labels: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -30,7 +72,7 @@ class StochasticRank(Objective):
 
     with noisy scores :math:`x`, the mean :math:`m_i` of :math:`x_i` given the others, and the exact change
     :math:`\Delta_{ij}` of the metric when :math:`i` passes :math:`j`; derivation in
-    :mod:`ltr_objectives.kernels.conditional`. Unbiased for every :math:`\sigma`, before the scale-free step.
+    :mod:`ltr_objectives.objectives.stochasticrank`. Unbiased for every :math:`\sigma`, before the scale-free step.
 
     Parameters
     ----------
@@ -80,6 +122,7 @@ class StochasticRank(Objective):
     seed: int = 0
 
     name: ClassVar[str] = "stochasticrank"
+    native = {"catboost": "StochasticRank"}  # noqa: RUF012 - declared a class variable by the base
 
     def __post_init__(self) -> None:
         positive("sigma", self.sigma)
@@ -94,27 +137,15 @@ class StochasticRank(Objective):
         object.__setattr__(self, "metric", get_metric(self.metric))
 
     @property
-    def random(self) -> bool:
+    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
         return self.noise is not None
+
+    @property
+    def policy(self) -> str:
+        return "exact" if self.hessian == "bounded" else self.hessian  # the kernel writes the bounding sum
 
     def without_noise(self) -> Objective:
         return replace(self, noise=None)
-
-    @property
-    def negative_hessian(self) -> bool:
-        return self.hessian == "exact"
-
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return (
-            *metric_examples(lambda metric: cls(metric, noise=None, sfa=0.0, hessian="absolute")),
-            cls(),
-            cls("ndcg@5", sfa=1.0, hessian="ones"),
-            cls("map", sigma=0.3, mu=0.5, samples=3, hessian="bounded"),
-            cls("err@5", sfa=0.5, nu=1.0, hessian="clipped", seed=2**64 - 1),
-            cls("mrr", sigma=2.0, mu=0.2, sfa=0.7, hessian="clipped", noise=None),
-            cls("ndcg", sigma=0.1, hessian="bounded", noise=None),
-        )
 
     @property
     def label_limit(self) -> float | None:
@@ -123,31 +154,11 @@ class StochasticRank(Objective):
     def worth(self, queries: Queries) -> np.ndarray:
         return get_metric(self.metric).terms(queries).gain
 
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-    ) -> None:
-        kind, gain, discount, scale, _, _ = get_metric(self.metric).terms(queries)
-        run(
-            conditional_gradients,
-            queries.ptr,
-            (queries.ptr, scores, queries.labels, kind, gain, discount, scale, float(self.sigma), float(self.mu),
-             int(self.samples) if self.noise else 1, NOISES[self.noise], float(self.sfa), float(self.nu),
-             self.hessian == "bounded", np.uint64(self.seed), np.uint64(iteration), grad, hess),
-            n_threads,
-        )  # fmt: skip
-        if self.hessian == "ones":
-            hess[:] = 1.0
-        elif self.hessian == "absolute":
-            np.abs(hess, out=hess)
-        elif self.hessian == "clipped":
-            np.maximum(hess, 0.0, out=hess)
+    def fill(self, call: Call) -> None:
+        draw = call.draw(self.seed, self.samples if self.noise else 1, NOISES[self.noise])
+        smooth = Smooth(float(self.sigma), float(self.mu), float(self.sfa), float(self.nu), self.hessian == "bounded",
+                        call.queries.labels)  # fmt: skip
+        call.run(_conditional_gradients, get_metric(self.metric).terms(call.queries), smooth, draw)
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(scores)
@@ -159,8 +170,8 @@ class StochasticRank(Objective):
             c = scores - scores.mean()
             if n > 2:
                 slope = slope - self.sfa * c * (c @ slope) / (np.linalg.norm(c) + self.nu) ** 2
-        hess = {"ones": np.ones(n), "bounded": size, "absolute": np.abs(bend), "clipped": np.maximum(-bend, 0)}
-        return -slope, hess.get(self.hessian, -bend)
+        hess = size if self.hessian == "bounded" else -bend
+        return -slope, POLICIES[self.policy].formula(-slope, hess)
 
 
 def conditional_reference(
@@ -185,3 +196,176 @@ def conditional_reference(
         bend[i] = value @ (edges[1:] - edges[:-1])
         size[i] = np.abs(value[:-1] - value[1:]) @ density / tau
     return slope, bend, size
+
+
+@vector_kernel
+def _bell(u):
+    """``exp(-u^2 / 2)`` for ``|u| <= WIDTH``."""
+    v = u * u * (1.0 / 256.0)
+    e = C8 + v * (C9 + v * (C10 + v * C11))
+    e = 1.0 - v + v * v * (C2 + v * (C3 + v * (C4 + v * (C5 + v * (C6 + v * (C7 + v * e))))))
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    return e * e
+
+
+class Work(NamedTuple):
+    """One noisy ranking, the terms of its moves, and the sums by document."""
+
+    key: np.ndarray
+    order: np.ndarray
+    key2: np.ndarray
+    order2: np.ndarray
+    x: np.ndarray
+    g: np.ndarray
+    P: np.ndarray
+    Q: np.ndarray
+    R: np.ndarray
+    W: np.ndarray
+    slope: np.ndarray
+    bend: np.ndarray
+    size: np.ndarray
+
+
+@vector_kernel
+def _above(first, last, m, inverse, g_i, r):
+    slope, bend, size = 0.0, 0.0, 0.0
+    x, g, P, Q = r.key, r.g, r.P, r.Q
+    for j in range(first, last):
+        u = (x[j] - m) * inverse
+        c = (g_i - g[j]) * (P[j] + g_i * Q[j]) * _bell(u)
+        slope += c
+        bend += c * u
+        size += abs(c)
+    return slope, bend, size
+
+
+@vector_kernel
+def _below(first, last, m, inverse, g_i, R, r):
+    slope, bend, size = 0.0, 0.0, 0.0
+    x, g = r.key, r.g
+    for j in range(first, last):
+        u = (x[j] - m) * inverse
+        c = (g_i - g[j]) * R[j] * _bell(u)
+        slope += c
+        bend += c * u
+        size += abs(c)
+    return slope, bend, size
+
+
+@kernel
+def _first_at_most(x, limit, first, last):
+    """The first rank in ``[first, last)`` with ``x <= limit``, or ``last``; ``x`` descends."""
+    while first < last:
+        middle = (first + last) // 2
+        if x[middle] <= limit:
+            last = middle
+        else:
+            first = middle + 1
+    return first
+
+
+@kernel
+def work_space(n):
+    """Scratch for lists of up to ``n`` documents."""
+    key, order, key2, order2 = scratch(n)
+    return Work(key, order, key2, order2, np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+                np.empty(n), np.empty(n), np.empty(n))  # fmt: skip
+
+
+@kernel
+def add_conditional(gain, scale, terms, sigma, z, eps, r):
+    """Add for one query and one noise vector the estimates of ``dl/dz``, ``d2l/dz2`` and the sum of absolute terms.
+
+    They go to ``r.slope``, ``r.bend`` and ``r.size``. The third, ``sum_j |Delta_ij| phi(x_j) / tau``, is at least
+    ``|dl/dz_i| / tau``.
+    """
+    n, w = len(z), terms.discount
+    total = 0.0
+    for i in range(n):
+        total += eps[i]
+        r.x[i] = z[i] + sigma * eps[i]
+    descending_order(r.x[:n], r.key, r.order, r.key2, r.order2)
+    for d in range(n):
+        r.g[d] = gain[r.order[d]]
+    reach = move_terms(terms.kind, r.g, w, scale, n, r.P, r.Q, r.R)
+    tau = sigma * math.sqrt(n / (n - 1.0))
+    inverse = 1.0 / tau
+    T_d = 1.0
+    for d in range(n):
+        i = r.order[d]
+        g_d, miss = r.g[d], 1.0 - r.g[d]
+        m = z[i] + sigma * (total - eps[i]) / (n - 1.0)
+        R_d, end, factor = r.R, min(n, reach + 1), 1.0
+        if needs_restart(terms.kind, miss):
+            end = restart(r.g, w, scale, T_d, d, n, r.W)
+            R_d = r.W
+        elif terms.kind == CASCADE:
+            factor = 1.0 / miss
+        T_d *= miss
+        a = _first_at_most(r.key, m + WIDTH * tau, 0, end)
+        b = _first_at_most(r.key, m - WIDTH * tau, a, end)
+        s, c, h = _above(a, min(b, d, reach), m, inverse, g_d, r)
+        s2, c2, h2 = _below(max(a, d + 1), b, m, inverse, g_d, R_d, r)
+        r.slope[i] += (s + factor * s2) * inverse * DENSITY
+        r.bend[i] += (c + factor * c2) * inverse * inverse * DENSITY
+        r.size[i] += (h + factor * h2) * inverse * inverse * DENSITY
+
+
+@kernel
+def make_scale_free(s, sfa, nu, grad):
+    """Take from ``grad`` its mean and ``sfa`` times its part along the centred scores.
+
+    With c the centred scores, ``grad -= sfa c <c, grad> / (|c| + nu)^2``, in lists of three documents or more.
+    """
+    n = len(s)
+    mean, largest = 0.0, 0.0
+    for i in range(n):
+        mean += grad[i] / n
+        largest = max(largest, abs(s[i]))
+    for i in range(n):
+        grad[i] -= mean
+    if n < 3 or largest == 0.0:
+        return
+    centre, square, dot = 0.0, 0.0, 0.0  # of s / largest, which neither overflows nor vanishes
+    for i in range(n):
+        centre += s[i] / largest / n
+    for i in range(n):
+        c = s[i] / largest - centre
+        square += c * c
+        dot += c * grad[i]
+    length = math.sqrt(square) + nu / largest
+    for i in range(n):
+        grad[i] -= sfa * (s[i] / largest - centre) / length * (dot / length)
+
+
+@kernel
+def _conditional_gradients(first, last, ptr, s, terms, smooth, draw, out):
+    """Gradient and Hessian of the loss -l(z - mu sigma y)."""
+    longest = longest_list(ptr, first, last)
+    r = work_space(longest)
+    z, eps, zero = np.empty(longest), np.zeros(longest), np.zeros(longest)
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        n = b - a
+        if n < 2 or terms.scale[q] == 0.0:
+            continue
+        for i in range(n):
+            z[i] = s[a + i] - smooth.mu * smooth.sigma * smooth.labels[a + i]
+            r.slope[i], r.bend[i], r.size[i] = 0.0, 0.0, 0.0
+        key = stream(draw.seed, draw.iteration, np.uint64(q))
+        counter = np.uint64(0)
+        for _ in range(draw.draws):
+            if draw.noise != NO_NOISE:
+                add_noise(zero[:n], draw.noise, 1.0, key, counter, eps[:n])
+                counter += np.uint64(2 * n)
+            add_conditional(terms.gain[a:b], terms.scale[q], terms, smooth.sigma, z[:n], eps[:n], r)
+        for i in range(n):
+            out.grad[a + i] = -r.slope[i] / draw.draws
+            out.hess[a + i] = (r.size[i] if smooth.bounded else -r.bend[i]) / draw.draws
+        if smooth.sfa > 0.0:
+            make_scale_free(s[a:b], smooth.sfa, smooth.nu, out.grad[a:b])

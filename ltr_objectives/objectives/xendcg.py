@@ -1,18 +1,35 @@
 r"""XE-NDCG: cross-entropy between the softmax of the scores and randomly lowered gains."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.errors import choice, seed
-from ltr_objectives.kernels.softmax import xendcg
-from ltr_objectives.kernels.threads import run
+from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels.rng import stream, uniform
+from ltr_objectives.kernels.softmax import softmax, total, total_without
+from ltr_objectives.kernels.sorting import longest_list
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
-from ltr_objectives.objectives.base import STEP_HESSIANS, Objective
-from ltr_objectives.objectives.reference import log_sum_exp, shorten_steps, softmax
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.hessians import POLICIES
+from ltr_objectives.objectives.reference import log_sum_exp, reference_softmax
 from ltr_objectives.queries import Queries
+
+HESSIANS = ("bounded", "exact")
+NOTHING = np.empty(0)
+
+
+class Lowered(NamedTuple):
+    """The gains of a data set, and how they are lowered."""
+
+    power: np.ndarray  # 2^y of each row over the largest of its query
+    largest: np.ndarray  # by query; 0 where nothing can be learned
+    u: np.ndarray  # by row; empty where it is drawn, or 1/2
+    random: bool
+    terms: int
 
 
 @dataclass(frozen=True)
@@ -30,7 +47,7 @@ class XENDCG(Objective):
 
     of which the first is the derivative; the others bring the step closer to that of the full Hessian matrix, whose
     diagonal is :math:`\rho (1 - \rho)`. Hessians are about 1/n a document, so keep ``min_child_weight`` small. Queries
-    whose labels are all equal teach nothing.
+    whose labels are all equal have zero gradient.
 
     Parameters
     ----------
@@ -58,60 +75,39 @@ class XENDCG(Objective):
     seed: int = 0
 
     name: ClassVar[str] = "xendcg"
+    native = {"lightgbm": "rank_xendcg"}  # noqa: RUF012 - declared a class variable by the base
 
     def __post_init__(self) -> None:
         choice("terms", self.terms, (1, 2, 3))
-        choice("hessian", self.hessian, tuple(STEP_HESSIANS))
+        choice("hessian", self.hessian, HESSIANS)
         choice("noise", self.noise, ("uniform", None))
         seed(self.seed)
 
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return cls(), cls(noise=None), cls(2, noise=None), cls(1, "exact", None), cls(1, seed=2**64 - 1)
-
     @property
-    def random(self) -> bool:
+    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
         return self.noise is not None
 
     def without_noise(self) -> Objective:
         return replace(self, noise=None)
 
     @property
-    def hessian_kind(self) -> str:
-        return STEP_HESSIANS[self.hessian] if self.terms == 1 else "estimate"
-
-    @property
-    def longest_step(self) -> float | None:
-        return 1.0 if self.hessian == "bounded" else None
+    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+        if self.terms > 1:
+            return "estimate"
+        return "bound" if self.hessian == "bounded" else "exact"
 
     @property
     def label_limit(self) -> float | None:
         return gains.gain_limit("exp")
 
-    @property
-    def treats_ties_alike(self) -> bool:
-        return not self.random
+    def uniforms(self, queries: Queries) -> np.ndarray:
+        """The ``u`` of each row; by default nothing, and the kernel draws them."""
+        return NOTHING
 
-    def fill(
-        self,
-        queries: Queries,
-        scores: np.ndarray,
-        grad: np.ndarray,
-        hess: np.ndarray,
-        *,
-        iteration: int,
-        n_threads: int | None,
-        given: np.ndarray | None = None,
-    ) -> None:
-        """As in every objective; ``given`` is for tests: the u of each row."""
-        power, largest = queries.once("xendcg", lambda: self._power(queries))
-        run(
-            xendcg,
-            queries.ptr,
-            (queries.ptr, scores, power, largest, np.empty(0) if given is None else given, self.random,
-             int(self.terms), self.hessian == "bounded", np.uint64(self.seed), np.uint64(iteration), grad, hess),
-            n_threads,
-        )  # fmt: skip
+    def fill(self, call: Call) -> None:
+        power, largest = call.queries.once("xendcg", lambda: self._power(call.queries))
+        gains = Lowered(power, largest, self.uniforms(call.queries), self.random, int(self.terms))
+        call.run(_xendcg, gains, call.draw(self.seed))
 
     def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG().check_labels(queries.labels)
@@ -133,7 +129,7 @@ class XENDCG(Objective):
         n = len(scores)
         if len(set(labels)) < 2:
             return np.zeros(n), np.zeros(n)
-        rho, phi = softmax(scores), np.exp2(labels) - 0.5
+        rho, phi = reference_softmax(scores), np.exp2(labels) - 0.5
         others = ~np.eye(n, dtype=bool)
         miss = np.array([rho[others[i]].sum() for i in range(n)])
         part = grad = rho - phi / phi.sum()
@@ -141,4 +137,46 @@ class XENDCG(Objective):
             part = np.divide(part, miss, out=np.zeros(n), where=miss > 0)
             part = np.array([rho[i] * part[others[i]].sum() for i in range(n)])
             grad = grad + part
-        return grad, shorten_steps(self.hessian, grad, rho * miss)
+        return grad, POLICIES[self.hessian].formula(grad, rho * miss)
+
+
+@kernel
+def _xendcg(first, last, ptr, s, gains, draw, out):
+    longest = longest_list(ptr, first, last)
+    rho_, miss_, part_ = np.empty(longest), np.empty(longest), np.empty(longest)
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
+        n = b - a
+        if gains.largest[q] == 0.0:
+            continue
+        rho, miss, part, g, h, y = rho_[:n], miss_[:n], part_[:n], out.grad[a:b], out.hess[a:b], gains.power[a:b]
+        best, rest = softmax(s[a:b], rho)
+        unit = 1.0 / gains.largest[q]
+        if len(gains.u) > 0:
+            for i in range(n):
+                part[i] = y[i] - gains.u[a + i] * unit
+        elif gains.random:
+            key = stream(draw.seed, draw.iteration, np.uint64(q))
+            for i in range(n):
+                part[i] = y[i] - uniform(key, np.uint64(i)) * unit
+        else:
+            for i in range(n):
+                part[i] = y[i] - 0.5 * unit
+        all_of_it = total(part)
+        for i in range(n):
+            miss[i] = 1.0 - rho[i]
+        miss[best] = rest
+        for i in range(n):
+            part[i] = rho[i] - part[i] / all_of_it
+            g[i] = part[i]
+            h[i] = rho[i] * miss[i]
+        for _ in range(1, gains.terms):
+            for i in range(n):
+                part[i] = part[i] / miss[i] if miss[i] > 0.0 else 0.0
+            others = total_without(part, best)
+            first_part = part[best]
+            for i in range(n):
+                part[i] = rho[i] * ((others - part[i]) + first_part)
+                g[i] += part[i]
+            g[best] += rho[best] * others - part[best]
+            part[best] = rho[best] * others

@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.errors import choice
+from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import CATBOOST_MAP, CATBOOST_MRR
 from ltr_objectives.metrics.average_precision import MAP
-from ltr_objectives.metrics.base import Metric, Terms
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.cascade import MRR
-from ltr_objectives.objectives.base import Objective, Parity, from_preset
-from ltr_objectives.objectives.pairwise import PairwiseObjective, brute_force_changes, metric_examples
+from ltr_objectives.objectives.base import from_preset
+from ltr_objectives.objectives.pairwise import PairwiseObjective, brute_force_changes
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric
 
@@ -79,6 +80,7 @@ class YetiLoss(PairwiseObjective):
     seed: int = 0
 
     name: ClassVar[str] = "yetiloss"
+    native = {"catboost": "YetiRank:mode="}  # noqa: RUF012 - declared a class variable by the base
 
     def __post_init__(self) -> None:
         from_preset(self, PRESETS, DEFAULTS)
@@ -90,42 +92,6 @@ class YetiLoss(PairwiseObjective):
         if self.preset is not None:
             choice(f"metric (with preset {self.preset!r})", metric.name, ("ndcg", "dcg", "err", "mrr", "map"))
         object.__setattr__(self, "metric", metric)
-
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return (
-            *metric_examples(lambda metric: cls(metric, noise=None, neighbors="all")),
-            cls(),
-            cls("map", neighbors=2, noise="gaussian", noise_scale=0.5, permutations=3),
-            cls("err@5", neighbors=3, noise="gumbel", hessian="double", seed=2**64 - 1),
-            cls("mrr", noise=None, neighbors=2, change="catboost"),
-            cls("map", noise=None, neighbors="all", preset="catboost", hessian="ones"),
-        )
-
-    @classmethod
-    def parities(cls) -> tuple[Parity, ...]:
-        modes = (
-            ("NDCG", False),
-            ("DCG", False),
-            ("ERR", True),
-            ("MRR", False),
-            ("MRR", True),
-            ("MAP", False),
-            ("MAP", True),
-        )
-        return tuple(
-            Parity(
-                "catboost",
-                {"loss_function": f"YetiRank:mode={mode};noise=No;permutations=1;num_neighbors={count}"},
-                cls(mode.lower(), noise=None, neighbors=near, preset="catboost"),
-                1e-5,
-                per_leaf=True,
-                since="1.2.1",
-                probability=probability,
-            )
-            for mode, probability in modes
-            for near, count in ((1, 1), (3, 3), ("all", -1))
-        )
 
     def terms(self, queries: Queries) -> Terms:
         return queries.once(("yetiloss", self.metric, self.change), lambda: self._terms(queries))

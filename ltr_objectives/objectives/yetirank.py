@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.errors import share
+from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import HEAD
-from ltr_objectives.metrics.base import Terms
-from ltr_objectives.objectives.base import Objective, Parity, from_preset
+from ltr_objectives.objectives.base import from_preset
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
@@ -58,37 +58,13 @@ class YetiRank(PairwiseObjective):
     seed: int = 0
 
     name: ClassVar[str] = "yetirank"
+    native = {"catboost": "YetiRank"}  # noqa: RUF012 - declared a class variable by the base
     neighbors = 1
 
     def __post_init__(self) -> None:
         from_preset(self, PRESETS, {})
         super().__post_init__()
         share("decay", self.decay)
-
-    @classmethod
-    def examples(cls) -> tuple[Objective, ...]:
-        return (
-            cls(),
-            cls(noise=None),
-            cls(noise="gaussian", decay=0.5, noise_scale=2.0, permutations=3),
-            cls(noise="gumbel", hessian="double", seed=7),
-            cls(noise=None, preset="catboost", hessian="ones"),
-        )
-
-    @classmethod
-    def parities(cls) -> tuple[Parity, ...]:
-        native = "YetiRank:noise=No;permutations=1"
-        return tuple(
-            Parity(
-                "catboost",
-                {"loss_function": loss},
-                cls(noise=None, preset="catboost"),
-                1e-5,
-                per_leaf=True,
-                since="1.2.1",
-            )
-            for loss in (native, f"{native};num_neighbors=3", f"{native};num_neighbors=-1")  # which this mode ignores
-        )
 
     def terms(self, queries: Queries) -> Terms:
         return queries.once(("yetirank", self.decay, self.preset), lambda: self._terms(queries))

@@ -1,0 +1,59 @@
+"""The records that kernels take whole, from the objective to the innermost loop.
+
+A kernel over queries has the signature ``kernel(first, last, ptr, s, <records>, out)``. Every field of a record has one
+type whatever the objective, so that each kernel is compiled once.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Terms(NamedTuple):
+    """A metric on one data set (families: :mod:`ltr_objectives.kernels.swaps`)."""
+
+    kind: int
+    gain: np.ndarray  # by row
+    discount: np.ndarray  # by rank, as long as the longest list
+    scale: np.ndarray  # by query; 0 where nothing can be learned
+    offset: np.ndarray  # by query; added to the value
+    cap: float = np.inf  # gain differences count for at most this
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks have a discount above zero."""
+        return int(np.count_nonzero(self.discount))
+
+
+class Pairs(NamedTuple):
+    """Which pairs of documents have a weight besides that of the metric, and the loss of one."""
+
+    loss: int  # a code of ltr_objectives.kernels.pairs
+    sigma: float
+    ranks: int  # at least one of the two is among the first so many ranks
+    head: int  # no more ranks than these need an order
+    neighbors: int  # the two are at most so many ranks apart
+    score_norm: bool
+    lambda_norm: bool
+    propensity: np.ndarray  # by row; empty where labels are not clicks
+    by_label: np.ndarray  # as in Queries
+
+
+class Draw(NamedTuple):
+    """Random numbers of one iteration."""
+
+    seed: np.uint64
+    iteration: np.uint64
+    draws: int = 1  # rankings or noise vectors a query
+    noise: int = 0  # a code of ltr_objectives.kernels.rng
+    scale: float = 1.0  # of the noise
+
+
+class Out(NamedTuple):
+    """What a kernel writes: zeroed arrays by row."""
+
+    grad: np.ndarray
+    hess: np.ndarray
+
+
+MANY = 2**62  # no limit

@@ -1,0 +1,76 @@
+"""One computation of gradient and Hessian: what it reads, what it writes, and how it ends."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ltr_objectives.errors import require
+from ltr_objectives.kernels.finish import finish
+from ltr_objectives.kernels.records import Draw, Out
+from ltr_objectives.kernels.threads import run
+from ltr_objectives.objectives.hessians import POLICIES
+from ltr_objectives.queries import Queries
+
+Arrays = tuple[np.ndarray, np.ndarray]
+BEYOND = {
+    np.float64: "gradients are beyond the range of float64: scale scores, labels or gains down",
+    np.float32: "gradients are beyond the range of float32: scale the labels or gains down, or normalise the metric",
+}
+
+
+class Call(NamedTuple):
+    """What an objective's :meth:`~ltr_objectives.Objective.fill` gets.
+
+    Parameters
+    ----------
+    queries : Queries
+    scores : float64 array of shape (rows,)
+        Checked: finite and contiguous.
+    grad, hess : float64 arrays of shape (rows,)
+        Zeros, to be written.
+    iteration : int
+        Selects the random numbers, below 2^64.
+    n_threads : int or None
+    """
+
+    queries: Queries
+    scores: np.ndarray
+    grad: np.ndarray
+    hess: np.ndarray
+    iteration: int = 0
+    n_threads: int | None = None
+
+    def run(self, kernel: Callable[..., Any], *arguments: Any) -> None:
+        """``kernel(first, last, ptr, scores, *arguments, Out(grad, hess))`` over all queries, on several threads."""
+        ptr = self.queries.ptr
+        run(kernel, ptr, (ptr, self.scores, *arguments, Out(self.grad, self.hess)), self.n_threads)
+
+    def draw(self, seed: int, draws: int = 1, noise: int = 0, scale: float = 1.0) -> Draw:
+        """The random numbers of this iteration."""
+        return Draw(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
+
+    def finished(self, policy: str, weight: np.ndarray | None, dtype: type[np.floating[Any]]) -> Arrays:
+        """New arrays of ``dtype``: the gradient, and the Hessian by ``policy``, times ``weight``.
+
+        ``grad`` and ``hess`` hold zeros afterwards.
+        """
+        require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")
+        rows, ptr = self.queries.rows, self.queries.ptr
+        result = Out(np.empty(rows, dtype), np.empty(rows, dtype))  # new: the caller may keep them
+        finite = np.ones(len(self.queries), np.bool_)
+        weight = np.empty(0) if weight is None else np.require(weight, np.float64, ["C", "A", "W"])
+        require(len(weight) in (0, rows), f"{len(weight)} weights of rows for {rows} rows")
+        given = Out(self.grad, self.hess)
+        run(finish, ptr, (ptr, given, POLICIES[policy].code, weight, result, finite), self.n_threads)
+        with np.errstate(over="ignore"):
+            good = finite.all() and (dtype is np.float32 or all(np.isfinite(x.sum()) for x in result))
+        if not good:
+            nan = np.isnan(result.grad) | np.isnan(result.hess)
+            require(
+                not nan.any(),
+                f"the gradient or Hessian of row {nan.argmax()} is NaN: the objective divides 0 by 0 there, or scores, "
+                "labels or gains are beyond the range of float64",
+            )
+        require(good, BEYOND[dtype])
+        return result.grad, result.hess

@@ -1,0 +1,247 @@
+"""What only tests know of objectives and metrics: examples of every option, native counterparts, provable limits.
+
+An objective or metric without an entry has its defaults as its only example, and nothing else is claimed of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ltr_objectives import Metric, Objective, registry
+from ltr_objectives.registry import load_public
+
+TABLE = (0.0, 0.5, 2.0, 2.0, 9.0)
+LARGEST_SEED = 2**64 - 1
+
+
+def _make(name: str, *settings: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(load_public(name)(**s) for s in settings)
+
+
+def _metric_examples(cls: type[Metric]) -> tuple[Metric, ...]:
+    if cls.cutoff == "none":
+        return cls(), cls(ties="worst"), cls(ties="best"), cls(ties="input", threshold=1.0, empty=0.5)
+    some = (cls(k=3), cls(k=1), cls(k=10), cls(k=5, ties="worst"), cls(k=2, ties="input"), cls(k=8, ties="best"))
+    some = some if cls.cutoff == "required" else (cls(), *some)
+    return some + tuple(cls(**settings) for name in _bases(cls) for settings in MORE.get(name, ()))
+
+
+def _bases(cls: type[Metric]) -> list[str]:
+    return [base.name for base in reversed(cls.__mro__) if "name" in vars(base)]
+
+
+MORE = {
+    "map": ({"k": 4, "threshold": 1.0}, {"k": 3, "normalizer": "relevant"}),
+    "precision": ({"k": 4, "threshold": 1.0, "short_lists": "shrink"},),
+    "mrr": ({"k": 4, "threshold": 1.0},),
+    "err": ({"k": 4, "grades": "linear"}, {"grades": "exp", "max_label": 7}, {"k": 3, "grades": "identity"}),
+    "pfound": ({"k": 4, "decay": 0.5, "grades": "linear"},),
+    "dcg": (
+        {"gain_type": "linear", "discount_type": "reciprocal"},
+        {"k": 4, "gain_type": TABLE, "discount_type": (3.0, 3.0, 1.0), "ties": "worst"},
+    ),
+    "ndcg": ({"ideal_k": 2},),
+}  # options beside the cutoff and ties; a metric has those of the metrics that it derives from, too
+METRICS = {name: _metric_examples(registry.metric_class(name)) for name in registry.metrics()}
+EVERY_METRIC = [metric for examples in METRICS.values() for metric in examples if metric.ties == "average"]
+
+_OF_METRICS: dict[str, dict[str, Any]] = {  # settings with which an objective is tried for every metric
+    "lambdamart": {},
+    "yetiloss": {"noise": None, "neighbors": "all"},
+    "stochasticrank": {"noise": None, "sfa": 0.0, "hessian": "absolute"},
+}
+_SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
+    "lambdamart": (
+        {"sigma": 2.0, "truncation": 3},
+        {"metric": "map", "score_norm": True, "hessian": "double"},
+        {"metric": "err", "lambda_norm": True, "hessian": "ones"},
+        {"preset": "lightgbm"},
+        {"preset": "xgboost"},
+    ),
+    "yetirank": (
+        {},
+        {"noise": None},
+        {"noise": "gaussian", "decay": 0.5, "noise_scale": 2.0, "permutations": 3},
+        {"noise": "gumbel", "hessian": "double", "seed": 7},
+        {"noise": None, "preset": "catboost", "hessian": "ones"},
+    ),
+    "yetiloss": (
+        {},
+        {"metric": "map", "neighbors": 2, "noise": "gaussian", "noise_scale": 0.5, "permutations": 3},
+        {"metric": "err@5", "neighbors": 3, "noise": "gumbel", "hessian": "double", "seed": LARGEST_SEED},
+        {"metric": "mrr", "noise": None, "neighbors": 2, "change": "catboost"},
+        {"metric": "map", "noise": None, "neighbors": "all", "preset": "catboost", "hessian": "ones"},
+    ),
+    "stochasticrank": (
+        {},
+        {"metric": "ndcg@5", "sfa": 1.0, "hessian": "ones"},
+        {"metric": "map", "sigma": 0.3, "mu": 0.5, "samples": 3, "hessian": "bounded"},
+        {"metric": "err@5", "sfa": 0.5, "nu": 1.0, "hessian": "clipped", "seed": LARGEST_SEED},
+        {"metric": "mrr", "sigma": 2.0, "mu": 0.2, "sfa": 0.7, "hessian": "clipped", "noise": None},
+        {"metric": "ndcg", "sigma": 0.1, "hessian": "bounded", "noise": None},
+    ),
+    "ranknet": (
+        {},
+        {"weights": "difference", "sigma": 2.0, "truncation": 3},
+        {"score_norm": True, "hessian": "ones"},
+        {"weights": "difference", "lambda_norm": True},
+        {"preset": "xgboost"},
+    ),
+    "plrank": (
+        {},
+        {"k": 3, "hessian": "exact", "normalize": False},
+        {"k": None, "samples": 30, "hessian": "absolute", "gain": "linear", "discount": "reciprocal",
+         "variates": "antithetic"},
+        {"k": 1, "samples": 50, "hessian": "clipped", "variates": "lattice", "seed": LARGEST_SEED},
+        {"k": 4, "samples": 20, "hessian": "likelihood"},
+        {"k": 5, "samples": 7, "hessian": "ones", "gain": TABLE, "discount": (1.0, 3.0, 0.0, 2.0)},
+    ),
+    "listnet": ({}, {"target": "labels"}, {"hessian": "exact"}),
+    "xendcg": (
+        {},
+        {"noise": None},
+        {"terms": 2, "noise": None},
+        {"terms": 1, "hessian": "exact", "noise": None},
+        {"terms": 1, "seed": LARGEST_SEED},
+    ),
+    "listmle": ({}, {"hessian": "exact"}, {"ties": "random", "seed": LARGEST_SEED}),
+    "lambdaloss": (
+        {},
+        {"weights": "ndcg1"},
+        {"weights": "ndcg2", "sigma": 0.5},
+        {"k": 3, "weights": "ndcg2", "sigma": 2.0},
+        {"k": 5, "mu": 0.5, "pairs": "both", "gain": "linear"},
+        {"k": 2, "weights": "ndcg1", "gain": TABLE},
+    ),
+    "approxndcg": ({}, {"alpha": 10.0}, {"step": 1}, {"gain": "linear"}, {"alpha": 0.3, "gain": TABLE}),
+    "approxmrr": ({}, {"alpha": 10.0}, {"step": 1}),
+    "approxmap": ({}, {"alpha": 10.0}, {"step": 1}),
+    "ordinal": ({}, {"thresholds": (0.0, 0.0, 3.0)}),
+    "neuralndcg": (
+        {},
+        {"k": 3, "temperature": 0.1, "gain": "linear"},
+        {"k": 5, "transposed": True, "rounds": 2, "temperature": 3.0},
+        {"temperature": 1.0, "rounds": 0, "gain": TABLE},
+        {"k": 2, "rounds": 4, "tolerance": 0.0, "transposed": True, "max_documents": 6},
+    ),
+    "softrank": ({}, {"sigma": 0.1, "gain": "linear", "step": 1}, {"sigma": 3.0, "gain": TABLE, "max_documents": 6}),
+}  # fmt: skip
+
+
+def _objective_examples(name: str) -> tuple[Objective, ...]:
+    cls = registry.objective_class(name)
+    metrics = EVERY_METRIC if name in _OF_METRICS else ()
+    of_metrics = tuple(cls(metric=metric, **_OF_METRICS[name]) for metric in metrics)
+    return of_metrics + tuple(cls(**settings) for settings in _SETTINGS.get(name, ({},)))
+
+
+EXAMPLES = {name: _objective_examples(name) for name in registry.objectives()}
+
+
+class Parity(NamedTuple):
+    """One native objective that an instance of ours reproduces, and how closely after training."""
+
+    library: str
+    params: dict[str, Any]  # of the native training
+    ours: Objective
+    tolerance: float  # of the predictions, relative to their spread
+    binary: bool = False  # the native objective takes labels 0 and 1 only
+    probability: bool = False  # the native objective takes labels between 0 and 1
+    per_leaf: bool = False  # compare leaf values: the library draws other pairs for each step of a tree
+    since: str = "0"  # the first version of the library in which the native objective does so
+
+
+def _catboost(loss: str, ours: Objective, **how: Any) -> Parity:
+    return Parity("catboost", {"loss_function": loss}, ours, 1e-5, per_leaf=True, since="1.2.1", **how)
+
+
+def _parities() -> list[Parity]:
+    lightgbm, xgboost = _make("LambdaMART", {"preset": "lightgbm"}, {"preset": "xgboost"})
+    [xgboost_map] = _make("LambdaMART", {"metric": "map", "preset": "xgboost"})
+    [xgboost_pairwise] = _make("RankNet", {"preset": "xgboost"})
+    [yetirank] = _make("YetiRank", {"noise": None, "preset": "catboost"})
+    [queryrmse], [rmse] = _make("QueryRMSE", {}), _make("RMSE", {})
+    native = "YetiRank:noise=No;permutations=1"
+    modes = (("NDCG", False), ("DCG", False), ("ERR", True), ("MRR", False), ("MRR", True), ("MAP", False),
+             ("MAP", True))  # fmt: skip
+    return [
+        Parity("lightgbm", {"objective": "lambdarank"}, lightgbm, 1e-3),
+        Parity("lightgbm", {"objective": "lambdarank", "lambdarank_truncation_level": 5},
+               replace(lightgbm, truncation=5), 1e-3),
+        Parity("xgboost", {"objective": "rank:ndcg"}, xgboost, 1e-5),
+        Parity("xgboost", {"objective": "rank:map"}, xgboost_map, 1e-5, binary=True),
+        Parity("xgboost", {"objective": "rank:pairwise"}, xgboost_pairwise, 1e-5),
+        Parity("lightgbm", {"objective": "regression", "boost_from_average": False}, rmse, 1e-6),
+        Parity("catboost", {"loss_function": "RMSE", "boost_from_average": False}, rmse, 1e-10),
+        Parity("catboost", {"loss_function": "QueryRMSE"}, queryrmse, 1e-10),
+        # classic mode ignores the number of neighbours
+        *(_catboost(loss, yetirank) for loss in (native, f"{native};num_neighbors=3", f"{native};num_neighbors=-1")),
+        *(
+            _catboost(
+                f"YetiRank:mode={mode};noise=No;permutations=1;num_neighbors={count}",
+                load_public("YetiLoss")(mode.lower(), noise=None, neighbors=near, preset="catboost"),
+                probability=probability,
+            )
+            for mode, probability in modes
+            for near, count in ((1, 1), (3, 3), ("all", -1))
+        ),
+    ]  # fmt: skip
+
+
+PARITIES = _parities()
+
+_STEPS: dict[str, Callable[[Any], float | None]] = {
+    "listnet": lambda o: 1.0 if o.hessian == "bounded" else None,
+    "xendcg": lambda o: 1.0 if o.hessian == "bounded" else None,
+    "listmle": lambda o: 1.0 if o.hessian == "bounded" else None,
+    "approxndcg": lambda o: o.step / o.alpha,
+    "approxmrr": lambda o: o.step / o.alpha,
+    "approxmap": lambda o: o.step / o.alpha,
+    "neuralndcg": lambda o: 1.0,
+    "softrank": lambda o: o.step * o.sigma,
+}
+_TIES_ALIKE: dict[str, Callable[[Any], bool]] = {
+    "ranknet": lambda o: o.truncation is None,
+    "xendcg": lambda o: not o.random,
+    "listmle": lambda o: o.ties == "average",
+    **dict.fromkeys(
+        ("approxndcg", "approxmrr", "approxmap", "listnet", "neuralndcg", "ordinal", "queryrmse", "rmse", "softrank"),
+        lambda o: True,
+    ),
+}
+
+
+def longest_step(objective: Objective) -> float | None:
+    """What no Newton step, ``|grad| / hess``, exceeds; None where they have no limit."""
+    return _STEPS.get(objective.name, lambda o: None)(objective)
+
+
+def hessian_limit(objective: Any, n: int) -> float | None:
+    """What the Hessians of a query of ``n`` documents never add up to more than; None where it is not known."""
+    if objective.name == "listnet":
+        return 2.0 if objective.hessian == "bounded" else 1.0
+    if objective.name == "lambdaloss" and objective.k is None:
+        # (sigma^2 / 4) / ln 2 to both documents of a pair; gains over the ideal add up to at most log2(1 + n), and to
+        # at most n over the sum of discounts
+        far = 2.0 * np.log2(1.0 + n)
+        units = {"ndcg1": n, "ndcg2": far, "ndcg2++": objective.mu * far + 2.0 * n}[objective.weights]
+        return float(objective.sigma**2 / (2.0 * np.log(2.0)) * units)
+    return None
+
+
+def treats_ties_alike(objective: Objective) -> bool:
+    """Whether the order of rows of equal score changes nothing, in lists that are not cut.
+
+    Not so for losses that take ranks from the present ranking, where such rows stand in the order of the data.
+    """
+    return _TIES_ALIKE.get(objective.name, lambda o: False)(objective)
+
+
+def may_be_negative(objective: Objective) -> bool:
+    """Whether entries of the Hessian may be negative, which the libraries do not expect."""
+    inner = objective.inner
+    return inner.policy == "exact" and getattr(inner, "hessian", None) == "exact" and inner.name in (
+        "plrank", "stochasticrank"
+    )  # fmt: skip
