@@ -7,6 +7,8 @@ from ltr_objectives.kernels.exponential import exponentials
 from ltr_objectives.kernels.finish import shorten_steps
 from ltr_objectives.kernels.rng import stream, uniform
 
+LEAST = 1e-290  # subnormal numbers, which lose digits, are far below
+
 
 @vector_kernel
 def _total(x):
@@ -46,10 +48,11 @@ def _place_of_largest(x):
 
 @kernel
 def softmax(s, out):
-    """Write ``exp(s) / sum(exp(s))``; return the place of the largest and the sum of all the others."""
+    """Write ``exp(s) / sum(exp(s))``, in place if wanted; return where the largest is and the sum of the others."""
     best = _place_of_largest(s)
+    top = s[best]
     for i in range(len(s)):
-        out[i] = s[i] - s[best]
+        out[i] = s[i] - top
     exponentials(out, out)
     rest = _total_without(out, best)
     total = 1.0 + rest
@@ -81,6 +84,19 @@ def listnet(first, last, ptr, scores, target, bounded, grad, hess):
 
 
 @kernel
+def _softmax_without(s, rho, rest, best, out):
+    """Write the softmax of all scores but the largest, and 0 for that one; `softmax` gave ``rho`` and ``rest``."""
+    if rest > LEAST:
+        for i in range(len(s)):
+            out[i] = rho[i] / rest
+        out[best] = 0.0
+    else:
+        out[:] = s
+        out[best] = -np.inf
+        softmax(out, out)
+
+
+@kernel
 def xendcg(first, last, ptr, scores, power, largest, given, noise, terms, bounded, seed, iteration, grad, hess):
     """XE-NDCG; ``given`` holds the u of each row, or nothing.
 
@@ -89,14 +105,15 @@ def xendcg(first, last, ptr, scores, power, largest, given, noise, terms, bounde
     longest = 0
     for q in range(first, last):
         longest = max(longest, ptr[q + 1] - ptr[q])
-    rho_, miss_, part_ = np.empty(longest), np.empty(longest), np.empty(longest)
+    rho_, part_, share_ = np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
         if largest[q] == 0.0:
             continue
-        rho, miss, part, g, h, y = rho_[:n], miss_[:n], part_[:n], grad[a:b], hess[a:b], power[a:b]
-        best, rest = softmax(scores[a:b], rho)
+        s, rho, part, share = scores[a:b], rho_[:n], part_[:n], share_[:n]
+        g, h, y = grad[a:b], hess[a:b], power[a:b]
+        best, rest = softmax(s, rho)
         unit = 1.0 / largest[q]
         if len(given) > 0:
             for i in range(n):
@@ -110,21 +127,20 @@ def xendcg(first, last, ptr, scores, power, largest, given, noise, terms, bounde
                 part[i] = y[i] - 0.5 * unit
         total = _total(part)
         for i in range(n):
-            miss[i] = 1.0 - rho[i]
-        miss[best] = rest
-        for i in range(n):
             part[i] = rho[i] - part[i] / total
             g[i] = part[i]
-            h[i] = rho[i] * miss[i]
+            h[i] = rho[i] * (1.0 - rho[i])
+        h[best] = rho[best] * rest
+        if terms > 1:
+            _softmax_without(s, rho, rest, best, share)
         for _ in range(1, terms):
-            for i in range(n):
-                part[i] = part[i] / miss[i] if miss[i] > 0.0 else 0.0
-            others = _total_without(part, best)
             first_part = part[best]
             for i in range(n):
-                part[i] = rho[i] * ((others - part[i]) + first_part)
+                part[i] /= 1.0 - rho[i]
+            part[best] = 0.0
+            others = _total(part)
+            for i in range(n):
+                part[i] = rho[i] * (others - part[i]) + share[i] * first_part
                 g[i] += part[i]
-            g[best] += rho[best] * others - part[best]
-            part[best] = rho[best] * others
         if bounded:
             shorten_steps(g, h)

@@ -136,9 +136,11 @@ class XENDCG(Objective):
         rho, phi = softmax(scores), np.exp2(labels) - 0.5
         others = ~np.eye(n, dtype=bool)
         miss = np.array([rho[others[i]].sum() for i in range(n)])
+        shares = np.zeros((n, n))
+        for i in range(n):
+            shares[i, others[i]] = softmax(scores[others[i]])
         part = grad = rho - phi / phi.sum()
         for _ in range(1, self.terms):
-            part = np.divide(part, miss, out=np.zeros(n), where=miss > 0)
-            part = np.array([rho[i] * part[others[i]].sum() for i in range(n)])
+            part = part @ shares
             grad = grad + part
         return grad, shorten_steps(self.hessian, grad, rho * miss)
