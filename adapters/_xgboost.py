@@ -41,9 +41,11 @@ def _queries(memo: QueriesMemo, data: Any, weight: Any = None, propensity: Any =
         "XGBoost's scikit-learn estimators hand over no queries; use xgb.train with a DMatrix that has qid",
     )
     ptr = data.get_uint_info("group_ptr")
-    require(len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, qid=qid) or call set_group(sizes)")
+    require(
+        len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes) or call set_group(sizes)"
+    )
     labels = data.get_label()
-    require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, qid=qid)")
+    require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
     weight = data.get_weight() if weight is None else weight
     return memo.find(labels, np.diff(ptr.astype(np.int64)), weight, propensity, position)
 
@@ -175,8 +177,8 @@ def xgboost_objective(
     Returns
     -------
     callable
-        ``(predictions, DMatrix) -> (gradient, Hessian)``, float32 arrays of shape (rows,). The DMatrix needs ``qid`` or
-        groups; its weights are one per query. With weights, set ``disable_default_eval_metric`` to 1.
+        ``(predictions, DMatrix) -> (gradient, Hessian)``, float32 arrays of shape (rows,). The DMatrix needs ``group``
+        or a ``qid`` that ascends; its weights are one per query. With weights, set ``disable_default_eval_metric`` to 1.
 
     Raises
     ------

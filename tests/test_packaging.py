@@ -50,12 +50,6 @@ def test_registered_names_are_the_classes_names():
         assert registry.metric_class(name).name == name
 
 
-def test_modules_stay_small():
-    for folder in ("ltr_objectives", "adapters", "benchmarks"):
-        for path in (ROOT / folder).rglob("*.py"):
-            assert len(path.read_text().splitlines()) <= 300, path
-
-
 def test_warmup_says_where_the_machine_code_lies():
     done = subprocess.run([sys.executable, "-m", "ltr_objectives.warmup"], check=True, capture_output=True, text=True)
     assert done.stdout.startswith("compiled in")

@@ -1,7 +1,11 @@
 """Softmax of one list."""
 
+import numpy as np
+
 from ltr_objectives.kernels._jit import kernel, vector_kernel
 from ltr_objectives.kernels.exponential import exponentials
+
+LEAST = 1e-290  # subnormal numbers, which lose digits, are far below
 
 
 @vector_kernel
@@ -42,13 +46,27 @@ def _place_of_largest(x):
 
 @kernel
 def softmax(s, out):
-    """Write ``exp(s) / sum(exp(s))``; return the place of the largest and the sum of all the others."""
+    """Write ``exp(s) / sum(exp(s))``, in place if wanted; return where the largest is and the sum of the others."""
     best = _place_of_largest(s)
+    top = s[best]
     for i in range(len(s)):
-        out[i] = s[i] - s[best]
+        out[i] = s[i] - top
     exponentials(out, out)
     rest = total_without(out, best)
     all_of_it = 1.0 + rest
     for i in range(len(s)):
         out[i] /= all_of_it
     return best, rest / all_of_it
+
+
+@kernel
+def softmax_without(s, rho, rest, best, out):
+    """Write the softmax of all scores but the largest, and 0 for that one; `softmax` gave ``rho`` and ``rest``."""
+    if rest > LEAST:
+        for i in range(len(s)):
+            out[i] = rho[i] / rest
+        out[best] = 0.0
+    else:
+        out[:] = s
+        out[best] = -np.inf
+        softmax(out, out)

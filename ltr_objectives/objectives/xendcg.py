@@ -8,7 +8,7 @@ import numpy as np
 from ltr_objectives.errors import choice, seed
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.rng import stream, uniform
-from ltr_objectives.kernels.softmax import softmax, total, total_without
+from ltr_objectives.kernels.softmax import softmax, softmax_without, total
 from ltr_objectives.kernels.sorting import longest_list
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
@@ -132,10 +132,12 @@ class XENDCG(Objective):
         rho, phi = reference_softmax(scores), np.exp2(labels) - 0.5
         others = ~np.eye(n, dtype=bool)
         miss = np.array([rho[others[i]].sum() for i in range(n)])
+        shares = np.zeros((n, n))
+        for i in range(n):
+            shares[i, others[i]] = reference_softmax(scores[others[i]])
         part = grad = rho - phi / phi.sum()
         for _ in range(1, self.terms):
-            part = np.divide(part, miss, out=np.zeros(n), where=miss > 0)
-            part = np.array([rho[i] * part[others[i]].sum() for i in range(n)])
+            part = part @ shares
             grad = grad + part
         return grad, POLICIES[self.hessian].formula(grad, rho * miss)
 
@@ -143,14 +145,15 @@ class XENDCG(Objective):
 @kernel
 def _xendcg(first, last, ptr, s, gains, draw, out):
     longest = longest_list(ptr, first, last)
-    rho_, miss_, part_ = np.empty(longest), np.empty(longest), np.empty(longest)
+    rho_, part_, share_ = np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
         if gains.largest[q] == 0.0:
             continue
-        rho, miss, part, g, h, y = rho_[:n], miss_[:n], part_[:n], out.grad[a:b], out.hess[a:b], gains.power[a:b]
-        best, rest = softmax(s[a:b], rho)
+        x, rho, part, share = s[a:b], rho_[:n], part_[:n], share_[:n]
+        g, h, y = out.grad[a:b], out.hess[a:b], gains.power[a:b]
+        best, rest = softmax(x, rho)
         unit = 1.0 / gains.largest[q]
         if len(gains.u) > 0:
             for i in range(n):
@@ -164,19 +167,18 @@ def _xendcg(first, last, ptr, s, gains, draw, out):
                 part[i] = y[i] - 0.5 * unit
         all_of_it = total(part)
         for i in range(n):
-            miss[i] = 1.0 - rho[i]
-        miss[best] = rest
-        for i in range(n):
             part[i] = rho[i] - part[i] / all_of_it
             g[i] = part[i]
-            h[i] = rho[i] * miss[i]
+            h[i] = rho[i] * (1.0 - rho[i])
+        h[best] = rho[best] * rest
+        if gains.terms > 1:
+            softmax_without(x, rho, rest, best, share)
         for _ in range(1, gains.terms):
-            for i in range(n):
-                part[i] = part[i] / miss[i] if miss[i] > 0.0 else 0.0
-            others = total_without(part, best)
             first_part = part[best]
             for i in range(n):
-                part[i] = rho[i] * ((others - part[i]) + first_part)
+                part[i] /= 1.0 - rho[i]
+            part[best] = 0.0
+            others = total(part)
+            for i in range(n):
+                part[i] = rho[i] * (others - part[i]) + share[i] * first_part
                 g[i] += part[i]
-            g[best] += rho[best] * others - part[best]
-            part[best] = rho[best] * others

@@ -1,0 +1,83 @@
+"""The code of the README and of the documentation runs on query ids that fall, as those of LETOR files may."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from ltr_objectives import datasets
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+SMALLER = {"(200, 60, 60)": "(20, 10, 10)", "(300, 100, 1)": "(20, 10, 1)", "(1500,": "(90,", " 500,": " 4,", " 300,": " 4,", " 200,": " 4,",
+           "=500": "=4", "=300": "=4"}  # fmt: skip
+
+
+def blocks(page):
+    if not (ROOT / page).exists():
+        pytest.skip("the tests run beside an unpacked wheel")
+    return [dedented(indent, code) for indent, code in BLOCK.findall((ROOT / page).read_text())]
+
+
+def dedented(indent, code):
+    return re.sub(rf"^{indent}", "", code, flags=re.MULTILINE)
+
+
+def run(code, names):
+    for large, small in SMALLER.items():
+        code = code.replace(large, small)
+    exec(compile(code, "example", "exec"), names)
+
+
+def falling(data):
+    return dataclasses.replace(data, qid=10 * (data.qid.max() + 1 - data.qid))
+
+
+@pytest.fixture
+def generated(monkeypatch, tmp_path):
+    """What the pages generate has ids that fall, and the pages write to a folder of their own."""
+    for library in ("xgboost", "lightgbm", "catboost", "pandas", "sklearn", "scipy"):
+        pytest.importorskip(library)
+    plain = datasets.make_ranking
+    monkeypatch.setattr(datasets, "make_ranking", lambda *args, **options: falling(plain(*args, **options)))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("example", ["xgb.train(", "lgb.train(", "CatBoost(", "ranker.fit("])
+def test_the_readme_on_letor_files(example, generated, tmp_path, capsys):
+    from commands import write_letor
+
+    for name, part in zip(
+        ("train", "vali", "test"), datasets.make_ranking_fold((20, 10, 10), features=10), strict=True
+    ):
+        write_letor(tmp_path / f"{name}.txt", part)
+    names = dict(zip(("train", "valid", "test"), datasets.load_letor(tmp_path, cache=None), strict=True))
+    assert names["train"].qid[0] > names["train"].qid[-1]
+    [code] = [code for code in blocks("README.md") if example in code and "print(" in code]
+    run(code, names)
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", ["catboost", "position_bias", "tutorial"])
+def test_the_pages(page, generated):
+    if page == "position_bias" and not hasattr(pytest.importorskip("lightgbm").Dataset, "get_position"):
+        pytest.skip("before LightGBM 4.1")
+    names = {"__name__": "page"}
+    for code in blocks(f"docs/{page}.md"):
+        run(code, names)
+    assert "qid" in names or names["train"].qid[0] > names["train"].qid[-1]
+
+
+@pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored")
+@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")  # what replaces it is new
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # sockets that close late
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of old versions of Dask
+def test_the_page_on_several_machines(client, generated, capsys):
+    pytest.importorskip("dask.array")
+    names = {"__name__": "page"}
+    [code] = blocks("docs/distributed.md")
+    run(code, names)
+    data = datasets.make_ranking_fold((24, 12, 12), features=10)
+    for train in (names["in_xgboost"], names["in_lightgbm"]):
+        assert 0.3 < train(client, *data) < 1
