@@ -14,8 +14,8 @@ an error, never in gradients that belong to other rows.
 With the structure's blocks comes a third vector, by which CatBoost divides: a split is scored by sums of gradients over
 sums of row weights. While a tree is grown nothing else reads it, and it may be written to. Hessians in place of the
 weights make the second-order splits of XGBoost and LightGBM, which CatBoost itself offers on the GPU only; its own
-pairwise losses have their like, since their rows weigh what their pairs weigh. The weights are put back as soon as the
-tree stands: a training that continues a model just trained finds the vector again.
+pairwise losses have their like, since their rows weigh what their pairs weigh. Like there, the sums are not scaled. The
+weights are put back as soon as the tree stands: a training that continues a model just trained finds the vector again.
 """
 
 import threading
@@ -31,6 +31,7 @@ Derivatives = Callable[[np.ndarray], np.ndarray]
 
 WAIT_SECONDS = 60.0
 TOLERANCE = 1e-9  # of the scores at the start: sums of float64 in another order
+LARGEST = 1e30  # weight of a row in splits: float32 has room for what a bootstrap multiplies it by
 
 UNEXPECTED = (
     "CatBoost {}, so which rows these are is not certain: some training parameter is not supported by this adapter. "
@@ -53,15 +54,16 @@ def expect(condition: object, otherwise: str) -> None:
         raise LTRError(UNEXPECTED.format(otherwise))
 
 
-def split_weights(derivatives: np.ndarray) -> np.ndarray:
-    """What rows weigh in the splits: their Hessians, none negative, by their mean, as ``random_strength`` expects.
+def split_weights(derivatives: np.ndarray) -> np.ndarray | None:
+    """What rows weigh in the splits: their Hessians, negative ones as 0; None where float32 holds none above 0.
 
-    >>> split_weights(np.array([[0.0, -1e-310], [0.0, -3e-310], [0.0, 2.0]])).round(6)
-    array([0.75, 2.25, 0.  ])
+    Not divided by their mean: row weights give ``l2_leaf_reg`` and ``random_strength`` their unit.
+
+    >>> split_weights(np.array([[0.0, -2.0], [0.0, 1.0], [0.0, -1e300]]))
+    array([2.e+00, 0.e+00, 1.e+30], dtype=float32)
     """
-    hess = np.maximum(-derivatives[:, 1], 0.0)
-    mean = hess.mean()
-    return hess / mean if mean > 0 else np.ones(len(hess))
+    hess = np.clip(-derivatives[:, 1], 0.0, LARGEST).astype(np.float32)
+    return hess if hess.any() else None
 
 
 class Vector:
@@ -139,7 +141,7 @@ class Passes:
         self._newton_splits = newton_splits
         self._lent: list[tuple[np.ndarray, np.ndarray]] = []  # weights of blocks, and what was in them
         self._answers = derivatives(start)
-        self._split_weights = split_weights(self._answers) if newton_splits else np.empty(0)
+        self._split_weights = split_weights(self._answers) if newton_splits else None
 
     def answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Derivatives of one block; from any thread. The first failure is the answer to all later calls."""
@@ -173,7 +175,7 @@ class Passes:
         self._left -= last - first
         if self._left <= 0:
             expect(self._left == 0 and vector.tiled(), "asks for a row twice")
-        if self._newton_splits and vector is self._structure:
+        if vector is self._structure and self._split_weights is not None:
             require(weight is not None and weight.flags.writeable, NO_WEIGHTS)
             assert weight is not None
             self._lent.append((weight, weight.copy()))

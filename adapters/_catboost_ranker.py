@@ -82,6 +82,7 @@ class CatBoostRanker(Ranker):
                 "leaf_estimation_method": "Newton",
                 "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
                 "has_time": len(pools[0].get_cat_feature_indices()) > 0,
+                "one_hot_max_size": 10,
                 **params,
             }
             params["loss_function"] = catboost_objective(

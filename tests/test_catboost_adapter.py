@@ -7,6 +7,7 @@ import pytest
 from catboost import CatBoost, CatBoostRegressor, Pool
 from catboost_fits import DEFAULTS, GRADIENT, NEWTON, TREES, arrays, assert_native, fit, make_pool, raw
 
+from ltr_objectives.adapters import CatBoostRanker
 from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
 
 SIZES = [(2, 1), (499, 2), (500, 1), (501, 4), (999, 1), (1000, 2), (1001, 4), (3000, 1), (3001, 4)]
@@ -105,6 +106,18 @@ def test_categorical_features_in_the_order_of_the_pool(params):
     frame, y, qid = with_category()
     pool = Pool(frame, y, group_id=qid, cat_features=["kind"])
     assert_native(pool, params={"has_time": True, **params})
+
+
+@pytest.mark.parametrize("values", [3, 10, 11])
+def test_the_ranker_encodes_categories_as_catboost_s_ranking_losses_do(values):
+    X, y, qid = arrays(900)
+    frame = pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(np.random.default_rng(4).integers(0, values, 900))})
+    y += frame["kind"].cat.codes % 3
+    params = {"iterations": 20, "bootstrap_type": "No", "has_time": True, "thread_count": 2}
+    native = CatBoostRanker(objective="QueryRMSE", **params)
+    ours = CatBoostRanker(objective="queryrmse", newton_splits=False, **params)
+    scores = (ranker.fit(frame, y, qid=qid).predict(frame) for ranker in (ours, native))
+    np.testing.assert_allclose(*scores, rtol=0, atol=1e-10)
 
 
 def test_text_and_embedding_features():

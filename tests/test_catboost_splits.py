@@ -1,12 +1,14 @@
 """Which splits CatBoost chooses for our objectives, against every split there is."""
 
+import itertools
+
 import numpy as np
 import pytest
 from catboost import Pool
 from catboost_fits import NEWTON, arrays, fit, make_pool, raw
 
 from ltr_objectives import get_objective, registry
-from ltr_objectives.adapters import catboost_objective
+from ltr_objectives.adapters import CatBoostRanker, _catboost_objective, catboost_objective
 from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.adapters._common import gradients
 from ltr_objectives.errors import LTRError
@@ -18,12 +20,16 @@ STUMP = {
 }  # fmt: skip
 
 
+WEIGHTS = [
+    (None, False, 1),
+    *itertools.product(("weight", "group_weight"), (False, True), (0.01, 1, 1000)),  # given as, uneven, size
+]
 NOISELESS = [o for o in (get_objective(name).without_noise() for name in registry.objectives()) if o is not None]
 
 
-def gain(grad, weight, right):
+def gain(grad, weight, right, l2):
     """What a split is worth, and 0 for none."""
-    return sum(grad[side].sum() ** 2 / weight[side].sum() for side in (right, ~right) if weight[side].sum() > 0)
+    return sum(grad[side].sum() ** 2 / (weight[side].sum() + l2) for side in (right, ~right) if weight[side].any())
 
 
 def coarse(rows=900):
@@ -33,30 +39,74 @@ def coarse(rows=900):
     return X, y, qid, np.float32(np.random.default_rng(1).normal(size=rows))
 
 
-@pytest.mark.parametrize("newton", [True, False])
-def test_the_best_split_by_gradients_and_hessians_or_numbers_of_rows(any_objective, newton):
+@pytest.mark.parametrize(("newton", "l2"), [(True, 0), (True, 3), (False, 0)])
+def test_the_best_split_by_gradients_and_hessians_or_numbers_of_rows(any_objective, newton, l2):
     X, y, qid, start = coarse()
     y = y / 4 * min(4.0, any_objective.label_limit or 4.0)
     pool = Pool(X, y, group_id=qid, baseline=start)
     loss = catboost_objective(any_objective, pool, newton_splits=newton)
-    stump = fit(loss, pool, params=STUMP)
+    stump = fit(loss, pool, params={**STUMP, "l2_leaf_reg": l2})
     chosen = stump.calc_leaf_indexes(pool)[:, 0] == 1
     queries = Queries(np.float32(y), np.unique(qid, return_counts=True)[1])
     grad, hess = gradients(any_objective, queries, start.astype(float), 1)
     weight = np.maximum(hess, 0.0) if newton else np.ones(len(y))
-    best = max(gain(grad, weight, X[:, j] > v) for j in range(X.shape[1]) for v in range(-3, 2))
-    assert gain(grad, weight, chosen) == pytest.approx(best, rel=1e-4)
+    best = max(gain(grad, weight, X[:, j] > v, l2) for j in range(X.shape[1]) for v in range(-3, 2))
+    assert gain(grad, weight, chosen, l2) == pytest.approx(best, rel=1e-4)
 
 
-@pytest.mark.parametrize("given", ["weight", "group_weight"])
-def test_with_weights_trees_are_those_of_the_same_loss_in_catboost(given):
+@pytest.mark.parametrize("strength", [1, 0])
+@pytest.mark.parametrize("l2", [3, 0])
+@pytest.mark.parametrize("weights", WEIGHTS, ids=str)
+def test_trees_are_those_of_the_same_loss_in_catboost(weights, l2, strength):
+    given, uneven, factor = weights
     _, _, qid = arrays(1500)
-    weight = np.random.default_rng(2).uniform(0.5, 2.0, 1500)[qid]
-    pool = make_pool(1500, **{given: weight})
+    weight = factor * (np.random.default_rng(2).uniform(0.5, 2.0, 1500)[qid] if uneven else np.ones(1500))
+    pool = make_pool(1500, **({} if given is None else {given: weight}))
     own = {"group_weight": weight} if given == "group_weight" else {}
     losses = "QueryRMSE", catboost_objective("queryrmse", pool, **own)
-    native, ours = (fit(loss, pool, params={**NEWTON, "random_strength": 0, "l2_leaf_reg": 0}) for loss in losses)
+    params = {**NEWTON, "random_strength": strength, "l2_leaf_reg": l2}
+    native, ours = (fit(loss, pool, params=params) for loss in losses)
+    assert np.ptp(raw(native, pool)) > 1
     np.testing.assert_allclose(raw(ours, pool), raw(native, pool), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [0.01, 1, 1000])
+def test_the_ranker_weighs_as_catboost_s_own_loss_does(factor):
+    X, y, qid = arrays(900)
+    params = {"iterations": 50, "learning_rate": 0.1, "thread_count": 2, "bootstrap_type": "No", "random_strength": 1}
+    rankers = (CatBoostRanker(objective=name, **params) for name in ("QueryRMSE", "queryrmse"))
+    native, ours = (r.fit(X, y, qid=qid, sample_weight=np.full(len(y), factor)).predict(X) for r in rankers)
+    np.testing.assert_allclose(ours, native, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("objective", NOISELESS, ids=lambda o: o.name)
+def test_weights_have_no_unit(objective):
+    """CatBoost multiplies ``l2_leaf_reg`` by the mean weight, in splits and in leaves."""
+    X, y, qid, _ = coarse(600)
+    y = y / 4 * min(4.0, objective.label_limit or 4.0)
+    params = {"random_strength": 0, "bootstrap_type": "No", "eval_metric": "RMSE", "iterations": 5, **NEWTON}
+
+    def scores(factor):
+        pool = Pool(X, y, group_id=qid, weight=np.full(len(y), factor))
+        return raw(fit(catboost_objective(objective, pool), pool, params=params), X)
+
+    one = scores(1.0 + 1e-3)  # weights of 1 are none
+    for factor in (2.0**-7, 2.0**10):
+        np.testing.assert_allclose(scores((1.0 + 1e-3) * factor), one, rtol=0, atol=1e-6 * np.ptp(one))
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-310, 1e-42, 1e-30, 1e30, 1e60, 1e300])
+@pytest.mark.parametrize("bootstrap", ["No", "Bernoulli", "Bayesian"])
+def test_hessians_of_any_size_give_splits(size, bootstrap, monkeypatch):
+    """CatBoost's weights are of type float32, and it divides by their sums."""
+    X, y, qid, _ = coarse()
+    grad = np.mean(y) - y
+    monkeypatch.setattr(_catboost_objective, "gradients", lambda *_: (grad, np.full(len(y), size)))
+    pool = Pool(X, y, group_id=qid)
+    params = {"iterations": 3, "bootstrap_type": bootstrap, "eval_metric": "RMSE", "learning_rate": 1}
+    model = fit(catboost_objective("rmse", pool), pool, params=params)
+    assert np.ptp(model.calc_leaf_indexes(pool), axis=0).all()
+    assert np.corrcoef(raw(model, pool), y)[0, 1] > 0.3
 
 
 def test_only_the_splits_see_the_hessians(any_objective):
