@@ -24,9 +24,9 @@ def estimates(metric, z, labels, sigma, noise):
     n = len(z)
     terms = metric.terms(Queries(labels, [n]))
     out = np.zeros((3, len(noise), n))
-    work = buffers(n)
+    work, stop = buffers(n), np.zeros(1, bool)
     for r, eps in enumerate(noise):
-        add_conditional(terms.kind, terms.gain, terms.discount, terms.scale[0], sigma, z, eps, work, *out[:, r])
+        add_conditional(terms.kind, terms.gain, terms.discount, terms.scale[0], sigma, z, eps, work, *out[:, r], stop)
     return out
 
 

@@ -54,7 +54,7 @@ def _first(s, g):
 
 
 @kernel
-def approx(first, last, ptr, scores, gain, scale, kind, alpha, grad, hess):
+def approx(first, last, ptr, scores, gain, scale, kind, alpha, grad, hess, stop):
     """Gradient and Hessian of minus the soft metric; ``gain`` is 0/1 relevance but for NDCG."""
     longest = 0
     for query in range(first, last):
@@ -69,6 +69,8 @@ def approx(first, last, ptr, scores, gain, scale, kind, alpha, grad, hess):
         wide = not relative_to_top(s, alpha, E)
         top, ties = _first(s, g) if kind == MRR else (0.0, 1)
         for i in range(n):
+            if stop[0]:
+                return
             if g[i] <= 0.0 or (kind == MRR and s[i] != top):
                 continue
             chances(i, s, E, wide, alpha, 0, p, q)

@@ -96,7 +96,7 @@ def buffers(n):
 
 
 @kernel
-def add_conditional(kind, gain, w, scale, sigma, z, eps, work, slope, bend, size):
+def add_conditional(kind, gain, w, scale, sigma, z, eps, work, slope, bend, size, stop):
     """Add for one query and one noise vector the estimates of ``dl/dz``, ``d2l/dz2`` and the sum of absolute terms.
 
     The third, ``sum_j |Delta_ij| phi(x_j) / tau``, is at least ``|dl/dz_i| / tau``.
@@ -115,6 +115,8 @@ def add_conditional(kind, gain, w, scale, sigma, z, eps, work, slope, bend, size
     inverse = 1.0 / tau
     T_d = 1.0
     for d in range(n):
+        if stop[0]:
+            return
         i = order[d]
         g_d, miss = g[d], 1.0 - g[d]
         m = z[i] + sigma * (total - eps[i]) / (n - 1.0)
@@ -163,7 +165,7 @@ def make_scale_free(s, sfa, nu, grad):
 
 @kernel
 def conditional_gradients(first, last, ptr, scores, labels, kind, gain, w, scale, sigma, mu, samples, noise, sfa, nu,
-                          bounded, seed, iteration, grad, hess):  # fmt: skip
+                          bounded, seed, iteration, grad, hess, stop):  # fmt: skip
     """Write gradient and Hessian of the loss -l(z - mu sigma y) for the queries ``first <= q < last``."""
     longest = 0
     for q in range(first, last):
@@ -182,10 +184,12 @@ def conditional_gradients(first, last, ptr, scores, labels, kind, gain, w, scale
         key = stream(seed, iteration, np.uint64(q))
         counter = np.uint64(0)
         for _ in range(samples):
+            if stop[0]:
+                return
             if noise:
                 add_noise(zero[:n], noise, 1.0, key, counter, eps[:n])
                 counter += np.uint64(2 * n)
-            add_conditional(kind, gain[a:b], w, scale[q], sigma, z[:n], eps[:n], work, slope, bend, size)
+            add_conditional(kind, gain[a:b], w, scale[q], sigma, z[:n], eps[:n], work, slope, bend, size, stop)
         for i in range(n):
             grad[a + i] = -slope[i] / samples
             hess[a + i] = (size[i] if bounded else -bend[i]) / samples

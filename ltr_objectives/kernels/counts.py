@@ -8,7 +8,7 @@ from ltr_objectives.kernels.swaps import restart, swap_terms
 
 
 @kernel
-def count_pairs(first, last, ptr, scores, kind, gain, w, scale, rows, neighbors, out):
+def count_pairs(first, last, ptr, scores, kind, gain, w, scale, rows, neighbors, out, stop):
     """Write the number of pairs of each query ``first <= q < last`` whose trade of places changes the metric."""
     longest = 0
     for q in range(first, last):
@@ -25,6 +25,8 @@ def count_pairs(first, last, ptr, scores, kind, gain, w, scale, rows, neighbors,
             g[d] = gain[a + order[d]]
         swap_terms(kind, g, w, scale[q], n, U, A, V)
         for d in range(min(rows, n - 1)):
+            if stop[0]:
+                return
             if A[d] < 0.0:
                 restart(g, w, d, n, U, W)
             for e in range(d + 1, n if neighbors >= n else min(n, d + 1 + neighbors)):

@@ -80,12 +80,14 @@ def _wide(i, start, sigma, g, s, w, beyond, end, lam, hes):
 
 
 @kernel
-def _list(first_ranks, narrow, sigma, g, s, E, w, beyond, lam, hes):
+def _list(first_ranks, narrow, sigma, g, s, E, w, beyond, lam, hes, stop):
     """Add the pairs of one list in order of gain; return the sum of |lambda|."""
     n = len(g)
     total = 0.0
     same, lower = 0, 0  # the documents from ``same`` to before ``lower`` have the gain of i
     for i in range(n):
+        if stop[0]:
+            return total
         if i == lower:
             same = i
             while lower < n and g[lower] == g[i]:
@@ -117,7 +119,7 @@ def _gain_order(by_label, gain, key, key2, order2, by_gain):
 
 @kernel
 def graded_gradients(first, last, ptr, scores, by_label, gain, w, scale, sigma, rows, head, lambda_norm, permutations,
-                     noise, noise_scale, seed, iteration, grad, hess):  # fmt: skip
+                     noise, noise_scale, seed, iteration, grad, hess, stop):  # fmt: skip
     """Write gradient and Hessian of the queries ``first <= q < last``; only the first ``head`` ranks need an order."""
     longest = 0
     for q in range(first, last):
@@ -144,13 +146,15 @@ def graded_gradients(first, last, ptr, scores, by_label, gain, w, scale, sigma, 
         stream_key = stream(seed, iteration, np.uint64(q))
         total = 0.0
         for r in range(permutations):
+            if stop[0]:
+                return
             ranking(x, min(n, head), noise, noise_scale, odds, logistic, stream_key, np.uint64(r) * np.uint64(2 * n),
                     noisy, key, order, key2, order2)  # fmt: skip
             for d in range(n):
                 p = place[order[d]]
                 weight[p] = w[d] * scale[q]
                 beyond[p] = 0.0 if d < rows else 1.0
-            total += _list(rows, narrow, sigma, g[:n], s, E, weight[:n], beyond, lam[:n], hes[:n])
+            total += _list(rows, narrow, sigma, g[:n], s, E, weight[:n], beyond, lam[:n], hes[:n], stop)
         factor = sigma / permutations
         if lambda_norm:
             total *= 2.0 * factor

@@ -55,7 +55,7 @@ def _two(d, end, near, far, delta, g, w, p, q, lam, hes):
 
 
 @kernel
-def lambdaloss(first, last, ptr, scores, gain, w, delta, scale, sigma, one, near, far, k, both, grad, hess):
+def lambdaloss(first, last, ptr, scores, gain, w, delta, scale, sigma, one, near, far, k, both, grad, hess, stop):
     """Gradient and Hessian; ``delta[m - 1]`` is the discount at rank m less that at m + 1."""
     longest = 0
     for query in range(first, last):
@@ -75,6 +75,8 @@ def lambdaloss(first, last, ptr, scores, gain, w, delta, scale, sigma, one, near
             lam[d], hes[d] = 0.0, 0.0
         end = min(n, k) if both else n
         for d in range(min(n - 1, k)):
+            if stop[0]:
+                return
             chances(d, s[:end], E, wide, sigma, d + 1, p, q)
             if one:
                 _one(d, end, g, w, p, q, lam, hes)

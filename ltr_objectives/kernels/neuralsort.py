@@ -75,7 +75,7 @@ def _relaxed_sort(s, tau, K, lo, hi):
 
 
 @kernel
-def _sinkhorn(K, lo, hi, n, rounds, tolerance, transposed, U, V, X, w):
+def _sinkhorn(K, lo, hi, n, rounds, tolerance, transposed, U, V, X, w, stop):
     """Factors of each round in ``U``, ``V``, and in ``X[t]`` the sums of ``rho U[t] K``; returns (t of V, t of U)."""
     U[0, :n], V[0, :n] = 1.0, 1.0
     w[:n], X[0, :n] = 0.0, 0.0
@@ -83,6 +83,8 @@ def _sinkhorn(K, lo, hi, n, rounds, tolerance, transposed, U, V, X, w):
         a, b = lo[i], hi[i]
         _add_two(K[i * n + a : i * n + b], 1.0, n - 1.0 - 2.0 * i, w[a:b], X[0, a:b])
     for t in range(1, rounds + 1):
+        if stop[0]:
+            return 0, 0
         for j in range(n):
             V[t, j] = 1.0 / w[j]
         w[:n], X[t, :n] = 0.0, 0.0
@@ -106,7 +108,7 @@ def _sinkhorn(K, lo, hi, n, rounds, tolerance, transposed, U, V, X, w):
 
 
 @kernel
-def _gradient(s, g, d, tau, K, lo, hi, U, V, X, tv, tu, back, vbar, x, C0, C1, out):
+def _gradient(s, g, d, tau, K, lo, hi, U, V, X, tv, tu, back, vbar, x, C0, C1, out, stop):
     """Write the gradient of ``-sum_i d_i (P g)_i``."""
     n = len(s)
     for j in range(n):
@@ -124,6 +126,8 @@ def _gradient(s, g, d, tau, K, lo, hi, U, V, X, tv, tu, back, vbar, x, C0, C1, o
         C0[j] = -vbar[j] if tv == 0 else 0.0  # scaled columns do not change with their sums
         back[j] = 0.0
     for t in range(tv, 0, -1):  # back holds the derivative by the column sums of round t + 1, out that by U[tu]
+        if stop[0]:
+            return
         if t <= tu:
             x[:n] = 0.0
             for i in range(n):
@@ -162,7 +166,8 @@ def _gradient(s, g, d, tau, K, lo, hi, U, V, X, tv, tu, back, vbar, x, C0, C1, o
 
 
 @kernel
-def neuralndcg(first, last, ptr, scores, labels, gain, discount, scale, tau, rounds, tolerance, transposed, most, grad):
+def neuralndcg(first, last, ptr, scores, labels, gain, discount, scale, tau, rounds, tolerance, transposed, most, grad,
+               stop):  # fmt: skip
     """Gradient of minus the relaxed NDCG."""
     longest = 0
     for q in range(first, last):
@@ -178,11 +183,13 @@ def neuralndcg(first, last, ptr, scores, labels, gain, discount, scale, tau, rou
         a, b = ptr[q], ptr[q + 1]
         if scale[q] == 0.0 or all_equal(gain[a:b]):
             continue
+        if stop[0]:
+            return
         n = head(scores[a:b], labels[a:b], most, key, order, key2, order2, chosen)
         for i in range(n):
             s[i], g[i] = scores[a + chosen[i]], gain[a + chosen[i]] * scale[q]
         _relaxed_sort(s[:n], tau, K, lo, hi)
-        tv, tu = _sinkhorn(K, lo, hi, n, rounds, tolerance, transposed, U, V, X, back)
-        _gradient(s[:n], g, discount, tau, K, lo, hi, U, V, X, tv, tu, back, vbar, x, C0, C1, out)
+        tv, tu = _sinkhorn(K, lo, hi, n, rounds, tolerance, transposed, U, V, X, back, stop)
+        _gradient(s[:n], g, discount, tau, K, lo, hi, U, V, X, tv, tu, back, vbar, x, C0, C1, out, stop)
         for i in range(n):
             grad[a + chosen[i]] = out[i]

@@ -168,13 +168,15 @@ def _row_wide(d, end, cap, g, sigma, U_d, A_d, V, s, divisor, lam, hes):
 
 @kernel
 def _list(n, rows, neighbors, cap, kind, w, scale, sigma, wide, score_norm, divided, g, s, E, theta, U, A, V, W,
-          divisor, lam, low, hes, hes_low):  # fmt: skip
+          divisor, lam, low, hes, hes_low, stop):  # fmt: skip
     """Add the pairs of one list in rank order to ``lam + low`` and ``hes + hes_low``; return the sum of |lambda|."""
     swap_terms(kind, g, w, scale, n, U, A, V)
     total = 0.0
     rows = min(rows, n - 1)
     near = neighbors <= NEAR and not (wide or score_norm or divided)
     for d in range(rows):
+        if stop[0]:
+            return total
         if (near and not A[d] < 0.0) or (U[d] == 0.0 and A[d] == 0.0):
             continue
         end = n if neighbors >= n else min(n, d + 1 + neighbors)
@@ -202,7 +204,8 @@ def _list(n, rows, neighbors, cap, kind, w, scale, sigma, wide, score_norm, divi
 
 @kernel
 def pair_gradients(first, last, ptr, scores, propensity, kind, gain, w, scale, cap, sigma, rows, head, neighbors,
-                   score_norm, lambda_norm, permutations, noise, noise_scale, seed, iteration, grad, hess):  # fmt: skip
+                   score_norm, lambda_norm, permutations, noise, noise_scale, seed, iteration, grad, hess,
+                   stop):  # fmt: skip
     """Write gradient and Hessian of the queries ``first <= q < last``; only the first ``head`` ranks need an order."""
     longest = 0
     for q in range(first, last):
@@ -228,6 +231,8 @@ def pair_gradients(first, last, ptr, scores, propensity, kind, gain, w, scale, c
         ordered = min(n, head)
         m = n if neighbors >= n else ordered
         for r in range(permutations):
+            if stop[0]:
+                return
             ranking(x, ordered, noise, noise_scale, odds, logistic, stream_key, np.uint64(r) * np.uint64(2 * n),
                     noisy, key, order, key2, order2)  # fmt: skip
             for d in range(m):
@@ -237,7 +242,7 @@ def pair_gradients(first, last, ptr, scores, propensity, kind, gain, w, scale, c
                     theta[d] = propensity[a + i]
             lam[:m], low[:m], hes[:m], hes_low[:m] = 0.0, 0.0, 0.0, 0.0
             total += _list(m, rows, neighbors, cap, kind, w, scale[q], sigma, not narrow, distant,
-                           divided, g, s, E, theta, U, A, V, W, divisor, lam, low, hes, hes_low)  # fmt: skip
+                           divided, g, s, E, theta, U, A, V, W, divisor, lam, low, hes, hes_low, stop)  # fmt: skip
             for d in range(m):
                 grad[a + order[d]] += lam[d] + low[d]
                 hess[a + order[d]] += hes[d] + hes_low[d]

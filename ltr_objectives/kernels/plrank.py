@@ -83,7 +83,7 @@ def _placed(curvature, y, e, m, shrink, theta, rho, weight, later, sums, grad, h
 
 
 @kernel
-def _narrow(s, theta, rho, curvature, given, weight, key, variates, step, start, work, grad, hess):
+def _narrow(s, theta, rho, curvature, given, weight, key, variates, step, start, work, grad, hess, stop):
     u, y, e, m, shrink, later, sums, order = work
     n, rankings, ranks = len(s), len(weight), len(u)
     mass = np.exp(s - s[0])
@@ -93,6 +93,8 @@ def _narrow(s, theta, rho, curvature, given, weight, key, variates, step, start,
     guide_sums(mass, n, size, running, guide)
     shrink[:] = 1.0
     for j in range(rankings):
+        if stop[0]:
+            return
         shares(key, j, rankings, variates, step, start, u)
         guided = given[0, 0] < 0 and ranks <= FEW_RANKS
         if not guided or not place_guided(running, guide, size, mass, n, u, places, y, e, m):
@@ -120,11 +122,13 @@ def _narrow(s, theta, rho, curvature, given, weight, key, variates, step, start,
 
 
 @kernel
-def _wide(s, theta, rho, curvature, given, weight, key, variates, step, start, work, grad, hess):
+def _wide(s, theta, rho, curvature, given, weight, key, variates, step, start, work, grad, hess, stop):
     u, y, e, m, shrink, later, sums, _ = work
     n, rankings = len(s), len(weight)
     open_ = np.ones(n, np.bool_)
     for j in range(rankings):
+        if stop[0]:
+            return
         shares(key, j, rankings, variates, step, start, u)
         unit = place_wide(s, open_, given[j % len(given)], u, y, e, m, shrink)
         _placed(curvature, y, e, m, shrink, theta, rho, weight[j], later, sums[j], grad, hess)
@@ -141,7 +145,7 @@ def _wide(s, theta, rho, curvature, given, weight, key, variates, step, start, w
 
 @kernel
 def plrank(first, last, ptr, scores, reward, theta, scale, curvature, given, weight, variates, seed, iteration,
-           grad, hess):  # fmt: skip
+           grad, hess, stop):  # fmt: skip
     """Write the gradient of the loss, minus ``scale`` times the expected reward, and a curvature of it or the exposure.
 
     ``given`` of shape (rankings, ranks) names the documents by their place in descending order of scores, with
@@ -176,9 +180,9 @@ def plrank(first, last, ptr, scores, reward, theta, scale, curvature, given, wei
             lattice(stream_key, rankings, ranks, step, start)
         work = (u[:ranks], y[:ranks], e[:ranks], m[:ranks], shrink[:ranks], later, sums, by_mass)
         if key[0] - key[n - 1] < WIDEST:
-            _narrow(key[:n], theta, rho, curvature, given, weight, stream_key, variates, step, start, work, g, h)
+            _narrow(key[:n], theta, rho, curvature, given, weight, stream_key, variates, step, start, work, g, h, stop)
         else:
-            _wide(key[:n], theta, rho, curvature, given, weight, stream_key, variates, step, start, work, g, h)
+            _wide(key[:n], theta, rho, curvature, given, weight, stream_key, variates, step, start, work, g, h, stop)
         unit = scale[q] * (high - low)
         factor = -unit if curvature == 0 else unit if curvature == 1 else 1.0
         for d in range(n):

@@ -34,7 +34,7 @@ def _without(pull, miss, p):
 
 
 @kernel
-def softrank(first, last, ptr, scores, labels, gain, scale, sigma, c, miss, most, grad, hess):
+def softrank(first, last, ptr, scores, labels, gain, scale, sigma, c, miss, most, grad, hess, stop):
     """Gradient and Hessian of minus the expected NDCG; ``miss`` holds 1 - z."""
     longest = 0
     for q in range(first, last):
@@ -49,6 +49,8 @@ def softrank(first, last, ptr, scores, labels, gain, scale, sigma, c, miss, most
             continue
         n = head(scores[a:b], labels[a:b], most, key, order, key2, order2, chosen)
         for i in range(n):
+            if stop[0]:
+                return
             row = a + chosen[i]
             g = gain[row] * scale[q]
             if g == 0.0:

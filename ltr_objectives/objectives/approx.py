@@ -50,9 +50,8 @@ class _Approx(Objective):
         n_threads: int | None,
     ) -> None:
         gain, scale = self._gains(queries)
-        run(
-            approx, queries.ptr, (queries.ptr, scores, gain, scale, self.kind, float(self.alpha), grad, hess), n_threads
-        )
+        arguments = (queries.ptr, scores, gain, scale, self.kind, float(self.alpha), grad, hess)
+        run(approx, queries.ptr, arguments, n_threads, stoppable=True)
         with np.errstate(over="ignore"):  # seen by whoever asked, as any infinity
             hess /= self.step
 

@@ -116,6 +116,7 @@ class LambdaLoss(NDCGObjective):
             (queries.ptr, scores, terms.gain, discount, discount[:-1] - discount[1:], terms.scale, float(self.sigma),
              self.weights == "ndcg1", near, far, int(self.k or MANY), self.pairs == "both", grad, hess),
             n_threads,
+            stoppable=True,
         )  # fmt: skip
 
     def _weights(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -108,6 +108,7 @@ class NeuralNDCG(NDCGObjective):
             (queries.ptr, scores, queries.labels, terms.gain, terms.discount, terms.scale, float(self.temperature),
              int(self.rounds), float(self.tolerance), bool(self.transposed), int(self.max_documents), grad),
             n_threads,
+            stoppable=True,
         )  # fmt: skip
         np.abs(grad, out=hess)
 

@@ -111,11 +111,11 @@ class PairwiseObjective(Objective):
                 head,
                 bool(self.lambda_norm),
             )
-            run(graded_gradients, queries.ptr, (queries.ptr, scores, *weights, *drawn), n_threads)
+            run(graded_gradients, queries.ptr, (queries.ptr, scores, *weights, *drawn), n_threads, stoppable=True)
         else:
             weights = (propensity, kind, gain, discount, scale, float(cap), float(self.sigma), rows, head, neighbors,
                        bool(self.score_norm), bool(self.lambda_norm))  # fmt: skip
-            run(pair_gradients, queries.ptr, (queries.ptr, scores, *weights, *drawn), n_threads)
+            run(pair_gradients, queries.ptr, (queries.ptr, scores, *weights, *drawn), n_threads, stoppable=True)
         if self.hessian == "double":
             hess *= 2.0
         elif self.hessian == "ones":
@@ -135,6 +135,7 @@ class PairwiseObjective(Objective):
             queries.ptr,
             (queries.ptr, scores, kind, gain, discount, scale, rows, neighbors, count),
             1,
+            stoppable=True,
         )
         return count
 

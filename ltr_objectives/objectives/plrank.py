@@ -206,6 +206,7 @@ class PLRank(Objective):
             (queries.ptr, scores, reward, theta, scale, curvature, *given, VARIATES[self.variates],
              np.uint64(self.seed), np.uint64(iteration), grad, hess),
             n_threads,
+            stoppable=True,
         )  # fmt: skip
 
     def _policy(self, grad: np.ndarray, hess: np.ndarray) -> None:

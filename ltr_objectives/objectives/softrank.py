@@ -113,6 +113,7 @@ class SoftRank(Objective):
             (queries.ptr, scores, queries.labels, terms.gain, terms.scale, float(self.sigma), factors[:-1].copy(),
              1.0 - z[:-1], int(self.max_documents), grad, hess),
             n_threads,
+            stoppable=True,
         )  # fmt: skip
         with np.errstate(over="ignore"):  # seen by whoever asked, as any infinity
             hess /= self.step

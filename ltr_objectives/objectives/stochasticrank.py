@@ -141,6 +141,7 @@ class StochasticRank(Objective):
              int(self.samples) if self.noise else 1, NOISES[self.noise], float(self.sfa), float(self.nu),
              self.hessian == "bounded", np.uint64(self.seed), np.uint64(iteration), grad, hess),
             n_threads,
+            stoppable=True,
         )  # fmt: skip
         if self.hessian == "ones":
             hess[:] = 1.0
