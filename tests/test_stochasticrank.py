@@ -24,9 +24,10 @@ def estimates(metric, z, labels, sigma, noise):
     n = len(z)
     terms = metric.terms(Queries(labels, [n]))
     out = np.zeros((3, len(noise), n))
+    stop = np.zeros(1, bool)
     for r, eps in enumerate(noise):
         work = work_space(n)._replace(slope=out[0, r], bend=out[1, r], size=out[2, r])
-        add_conditional(terms.gain, terms.scale[0], terms, sigma, z, eps, work)
+        add_conditional(terms.gain, terms.scale[0], terms, sigma, z, eps, work, stop)
     return out
 
 

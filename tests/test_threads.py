@@ -74,7 +74,7 @@ def test_where_no_thread_is_to_be_had_the_caller_does_all(monkeypatch):
             queued.append(begin)
             raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threads, "_pool", lambda count: Pool())
+    monkeypatch.setattr(threads, "_pool", lambda *_: Pool())
     done = []
     run(lambda first, last: done.extend(range(first, last)), np.arange(0, 402, 2), (), 3)
     assert done == list(range(200))
@@ -85,7 +85,7 @@ def test_where_no_thread_is_to_be_had_the_caller_does_all(monkeypatch):
 
 
 def test_one_thread_is_the_caller_s(monkeypatch):
-    monkeypatch.setattr(threads, "_pool", lambda count: pytest.fail("a thread of its own"))
+    monkeypatch.setattr(threads, "_pool", lambda *_: pytest.fail("a thread of its own"))
     work(1)
 
 

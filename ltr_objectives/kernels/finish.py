@@ -35,8 +35,8 @@ def finish(first, last, ptr, out, policy, weight, result, finite):
         raise ValueError("unknown policy")
     bad = 0
     a, b = ptr[first], ptr[last]
-    grad, hess = out
-    grad_out, hess_out = result
+    grad, hess = out.grad, out.hess
+    grad_out, hess_out = result.grad, result.hess
     for i in range(a, b):
         w = weight[i] if len(weight) > 0 else 1.0
         grad_out[i] = grad[i] * w

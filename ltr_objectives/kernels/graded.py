@@ -88,12 +88,14 @@ def _wide(i, start, end, sigma, r):
 
 
 @kernel
-def _graded_list(ranks, narrow, sigma, r):
+def _graded_list(ranks, narrow, sigma, r, stop):
     """Add the pairs of one list in order of gain; return the sum of |lambda|."""
     n = len(r.g)
     total = 0.0
     same, lower = 0, 0  # the documents from ``same`` to before ``lower`` have the gain of i
     for i in range(n):
+        if stop[0]:
+            return total
         if i == lower:
             same = i
             while lower < n and r.g[lower] == r.g[i]:
@@ -149,12 +151,14 @@ def graded_gradients(first, last, ptr, s, terms, pairs, draw, out):
         key = stream(draw.seed, draw.iteration, np.uint64(q))
         total = 0.0
         for number in range(draw.draws):
+            if out.stop[0]:
+                return
             ranking(x, min(n, pairs.head), draw, key, number, logistic_noise, space)
             for d in range(n):
                 p = place[space.order[d]]
                 r.w[p] = terms.discount[d] * terms.scale[q]
                 r.beyond[p] = 0.0 if d < pairs.ranks else 1.0
-            total += _graded_list(pairs.ranks, narrow, pairs.sigma, r)
+            total += _graded_list(pairs.ranks, narrow, pairs.sigma, r, out.stop)
         factor = list_factor(total, pairs, draw)
         for p in range(n):
             i = a + by_gain[p]

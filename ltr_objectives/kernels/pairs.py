@@ -55,6 +55,7 @@ class Sums(NamedTuple):
     hes: np.ndarray
     low: np.ndarray
     hes_low: np.ndarray
+    stop: np.ndarray  # as in Out
 
 
 @inlined
@@ -191,6 +192,8 @@ def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
     divided = score_norm or len(r.propensity) > 0
     near = neighbors <= NEAR and narrow and not divided
     for d in range(ranks):
+        if sums.stop[0]:
+            return total
         if (near and not r.A[d] < 0.0) or (r.U[d] == 0.0 and r.A[d] == 0.0):
             continue
         end = n if neighbors >= n else min(n, d + 1 + neighbors)
@@ -235,7 +238,7 @@ def pair_gradients(first, last, ptr, s, terms, pairs, draw, out):
         np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest if propensities else 0),
         np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest),
     )  # fmt: skip
-    sums = Sums(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
+    sums = Sums(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), out.stop)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
@@ -250,6 +253,8 @@ def pair_gradients(first, last, ptr, s, terms, pairs, draw, out):
         ordered = min(n, pairs.head)
         m = n if pairs.neighbors >= n else ordered
         for number in range(draw.draws):
+            if out.stop[0]:
+                return
             ranking(x, ordered, draw, key, number, logistic_noise, space)
             for d in range(m):
                 i = space.order[d]
@@ -268,7 +273,7 @@ def pair_gradients(first, last, ptr, s, terms, pairs, draw, out):
 
 
 @kernel
-def count_pairs(first, last, ptr, s, terms, pairs, count):
+def count_pairs(first, last, ptr, s, terms, pairs, count, stop):
     """Write the number of pairs of each query ``first <= q < last`` whose swap changes the metric, without noise."""
     longest = longest_list(ptr, first, last)
     key, order, key2, order2 = scratch(longest)
@@ -283,6 +288,8 @@ def count_pairs(first, last, ptr, s, terms, pairs, count):
             g[d] = terms.gain[a + order[d]]
         swap_terms(terms.kind, g, terms.discount, terms.scale[q], n, U, A, V)
         for d in range(min(pairs.ranks, n - 1)):
+            if stop[0]:
+                return
             if A[d] < 0.0:
                 restart(g, terms.discount, d, n, U, W)
             for e in range(d + 1, n if pairs.neighbors >= n else min(n, d + 1 + pairs.neighbors)):

@@ -50,10 +50,15 @@ class Draw(NamedTuple):
 
 
 class Out(NamedTuple):
-    """What a kernel writes: zeroed arrays by row."""
+    """What a kernel writes: zeroed arrays by row.
+
+    A kernel that may take long looks at ``stop[0]`` once a row of pairs, and returns with its work half done where it
+    is true: somebody pressed Ctrl-C.
+    """
 
     grad: np.ndarray
     hess: np.ndarray
+    stop: np.ndarray
 
 
 MANY = 2**62  # no limit

@@ -5,13 +5,13 @@ what belongs to those queries. Which thread takes which chunk therefore cannot c
 our own, instead of numba's, survive ``fork``, may be entered from several Python threads at once, and compile faster.
 """
 
-import contextlib
 import itertools
 import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,10 @@ from ltr_objectives.errors import is_number, whole
 
 CHUNKS_PER_THREAD = 8
 
-_pools: dict[int, ThreadPoolExecutor] = {}
+FEW_ROWS = 4096  # up to so many a gradient takes less time than anybody waits for
+POLL_SECONDS = 0.1  # where a signal does not end a wait, as on Windows, the wait must end by itself
+
+_pools: "dict[tuple[int, str], _Pool]" = {}
 _lock = threading.Lock()
 
 
@@ -56,11 +59,35 @@ def at_most(asked: object) -> int | None:
     return None
 
 
-def _pool(threads: int) -> ThreadPoolExecutor:
+class _Pool:
+    """Threads that take tasks from a queue, and end with the process.
+
+    They are daemons, and not those of ``concurrent.futures``: Ctrl-C while such a pool starts a thread makes it forget
+    the thread, for which the process then waits at its end.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._missing = threads
+        self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+    def submit(self, task: Callable[[], None]) -> None:
+        """Have a thread do the task; RuntimeError where the process may have no more threads."""
+        with _lock:
+            while self._missing:
+                threading.Thread(target=_serve, args=(self._tasks,), name="ltr-objectives", daemon=True).start()
+                self._missing -= 1
+        self._tasks.put(task)
+
+
+def _serve(tasks: "SimpleQueue[Callable[[], None]]") -> None:
+    while True:
+        tasks.get()()
+
+
+def _pool(threads: int, callers: str) -> _Pool:
+    """Threads for the main thread, or for all other callers: while it waits, its work must not queue behind theirs."""
     with _lock:
-        if threads not in _pools:
-            _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="ltr-objectives")
-        return _pools[threads]
+        return _pools.setdefault((threads, callers), _Pool(threads))
 
 
 def chunk_bounds(ptr: np.ndarray, chunks: int) -> np.ndarray:
@@ -69,41 +96,68 @@ def chunk_bounds(ptr: np.ndarray, chunks: int) -> np.ndarray:
     return np.unique(np.concatenate(([0], np.searchsorted(ptr, goals), [len(ptr) - 1])))
 
 
-def run(kernel: Callable[..., Any], ptr: np.ndarray, arguments: tuple[Any, ...], n_threads: int | None = None) -> None:
-    """Call ``kernel(first, last, *arguments)`` on chunks that together cover every query once; -1 is all processors."""
+def run(
+    kernel: Callable[..., Any],
+    ptr: np.ndarray,
+    arguments: tuple[Any, ...],
+    n_threads: int | None = None,
+    stop: np.ndarray | None = None,
+) -> None:
+    """Call ``kernel(first, last, *arguments)`` on chunks that together cover every query once; -1 is all processors.
+
+    Python raises KeyboardInterrupt only in the main thread, and only while that runs Python. So unless the data are
+    few, the main thread waits while others compute. Where it is interrupted it returns as soon as they have stopped:
+    after the chunk at hand or, where the kernel looks at ``stop``, within a query. That is an array of one truth value
+    among the arguments. It becomes true here, and such a kernel then returns with its work half done.
+    """
     if n_threads not in (None, -1):
         whole("n_threads", n_threads)
     threads = min(available_threads() if n_threads in (None, -1) else int(n_threads), len(ptr) - 1)
-    if threads == 1:
+    waits = ptr[-1] > FEW_ROWS and threading.current_thread() is threading.main_thread()
+    if threads == 1 and not waits:
         kernel(0, len(ptr) - 1, *arguments)
         return
+    if waits and not getattr(kernel, "signatures", True):
+        kernel(0, 0, *arguments)  # compiles, here where Ctrl-C ends that too
     bounds = chunk_bounds(ptr, threads * CHUNKS_PER_THREAD)
     chunks = deque((int(a), int(b)) for a, b in itertools.pairwise(bounds))
 
     def work() -> None:
-        while True:
-            try:
-                a, b = chunks.popleft()
-            except IndexError:
-                return
-            kernel(a, b, *arguments)
+        try:
+            while True:
+                try:
+                    a, b = chunks.popleft()
+                except IndexError:
+                    return
+                kernel(a, b, *arguments)
+        except BaseException:
+            chunks.clear()
+            raise
 
     others: list[Future[None]] = []
     try:
-        for _ in range(threads - 1):
+        pool = _pool(threads, "main") if waits else _pool(threads - 1, "others")
+        for _ in range(threads if waits else threads - 1):
             others.append(Future())
-            _submit(_pool(threads - 1), others[-1], work)
-        work()
-        for other in others:
-            if not other.cancel():  # it began, and did not find the pool busy with other callers until now
+            waits &= _submit(pool, others[-1], work)
+        if not waits:
+            work()
+        for i, other in enumerate(others):
+            if (waits and i == 0) or not other.cancel():  # it began, and did not find the pool busy until now
+                while not wait([other], POLL_SECONDS).done:
+                    pass
                 other.result()
     except BaseException:  # an interrupt too: nobody may write into the arrays once the caller is gone
+        if stop is not None:
+            stop[0] = True
         chunks.clear()
         wait([other for other in others if not other.cancel()])
         raise
 
 
-def _submit(pool: ThreadPoolExecutor, future: "Future[None]", work: Callable[[], None]) -> None:
+def _submit(pool: _Pool, future: "Future[None]", work: Callable[[], None]) -> bool:
+    """Whether a thread will do the work: if none is left, or the main thread has ended, the caller does all of it."""
+
     def begin() -> None:
         if future.set_running_or_notify_cancel():
             try:
@@ -113,6 +167,8 @@ def _submit(pool: ThreadPoolExecutor, future: "Future[None]", work: Callable[[],
             else:
                 future.set_result(None)
 
-    # no thread is to be had, or the main thread has ended and with it every pool: then the caller does all the work
-    with contextlib.suppress(RuntimeError):
+    try:
         pool.submit(begin)
+    except RuntimeError:
+        return False
+    return True

@@ -42,9 +42,10 @@ class Call(NamedTuple):
     n_threads: int | None = None
 
     def run(self, kernel: Callable[..., Any], *arguments: Any) -> None:
-        """``kernel(first, last, ptr, scores, *arguments, Out(grad, hess))`` over all queries, on several threads."""
-        ptr = self.queries.ptr
-        run(kernel, ptr, (ptr, self.scores, *arguments, Out(self.grad, self.hess)), self.n_threads)
+        """``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads; see :class:`Out`."""
+        ptr, stop = self.queries.ptr, np.zeros(1, np.bool_)
+        out = Out(self.grad, self.hess, stop)
+        run(kernel, ptr, (ptr, self.scores, *arguments, out), self.n_threads, stop)
 
     def draw(self, seed: int, draws: int = 1, noise: int = 0, scale: float = 1.0) -> Draw:
         """The random numbers of this iteration."""
@@ -57,14 +58,15 @@ class Call(NamedTuple):
         """
         require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")
         rows, ptr = self.queries.rows, self.queries.ptr
-        result = Out(np.empty(rows, dtype), np.empty(rows, dtype))  # new: the caller may keep them
+        never = np.zeros(1, np.bool_)
+        result = Out(np.empty(rows, dtype), np.empty(rows, dtype), never)  # new: the caller may keep them
         finite = np.ones(len(self.queries), np.bool_)
         weight = np.empty(0) if weight is None else np.require(weight, np.float64, ["C", "A", "W"])
         require(len(weight) in (0, rows), f"{len(weight)} weights of rows for {rows} rows")
-        given = Out(self.grad, self.hess)
+        given = Out(self.grad, self.hess, never)
         run(finish, ptr, (ptr, given, POLICIES[policy].code, weight, result, finite), self.n_threads)
         with np.errstate(over="ignore"):
-            good = finite.all() and (dtype is np.float32 or all(np.isfinite(x.sum()) for x in result))
+            good = finite.all() and (dtype is np.float32 or all(np.isfinite(x.sum()) for x in result[:2]))
         if not good:
             nan = np.isnan(result.grad) | np.isnan(result.hess)
             require(

@@ -195,6 +195,8 @@ def _lambdaloss(first, last, ptr, scores, terms, delta, how, out):
             r.lam[d], r.hes[d] = 0.0, 0.0
         end = min(n, how.k) if how.both else n
         for d in range(min(n - 1, how.k)):
+            if out.stop[0]:
+                return
             chances(d, s[:end], E, wide, how.sigma, d + 1, r.p, r.q)
             if how.one:
                 _one(d, end, w, r)

@@ -161,6 +161,7 @@ class Sorting(NamedTuple):
     of round t, ``X[t]`` the sums of ``rho U[t] K``.
     """
 
+    tau: float
     K: np.ndarray
     lo: np.ndarray
     hi: np.ndarray
@@ -181,9 +182,9 @@ class Backward(NamedTuple):
 
 
 @kernel
-def _relaxed_sort(s, tau, sort):
+def _relaxed_sort(s, sort):
     """Fill the matrix, each row from the diagonal outwards."""
-    n, K, lo, hi = len(s), sort.K, sort.lo, sort.hi
+    n, tau, K, lo, hi = len(s), sort.tau, sort.K, sort.lo, sort.hi
     for i in range(n):
         row = K[i * n : (i + 1) * n]
         row[i] = 1.0
@@ -209,7 +210,7 @@ def _relaxed_sort(s, tau, sort):
 
 
 @kernel
-def _sinkhorn(n, how, sort, w):
+def _sinkhorn(n, how, sort, w, stop):
     """Fill the factors; return the last round of V and that of U. ``w`` is space."""
     K, lo, hi, U, V, X = sort.K, sort.lo, sort.hi, sort.U, sort.V, sort.X
     rounds, tolerance, transposed = how.rounds, how.tolerance, how.transposed
@@ -219,6 +220,8 @@ def _sinkhorn(n, how, sort, w):
         a, b = lo[i], hi[i]
         _add_two(K[i * n + a : i * n + b], 1.0, n - 1.0 - 2.0 * i, w[a:b], X[0, a:b])
     for t in range(1, rounds + 1):
+        if stop[0]:
+            return 0, 0
         for j in range(n):
             V[t, j] = 1.0 / w[j]
         w[:n], X[t, :n] = 0.0, 0.0
@@ -242,9 +245,9 @@ def _sinkhorn(n, how, sort, w):
 
 
 @kernel
-def _gradient(s, g, d, tau, tv, tu, sort, space):
+def _gradient(s, g, d, tv, tu, sort, space, stop):
     """Write the gradient of ``-sum_i d_i (P g)_i`` into ``space.out``."""
-    n = len(s)
+    n, tau = len(s), sort.tau
     K, lo, hi, U, V, X = sort.K, sort.lo, sort.hi, sort.U, sort.V, sort.X
     back, vbar, x, C0, C1, out = space.back, space.vbar, space.x, space.C0, space.C1, space.out
     for j in range(n):
@@ -262,6 +265,8 @@ def _gradient(s, g, d, tau, tv, tu, sort, space):
         C0[j] = -vbar[j] if tv == 0 else 0.0  # scaled columns do not change with their sums
         back[j] = 0.0
     for t in range(tv, 0, -1):  # back holds the derivative by the column sums of round t + 1, out that by U[tu]
+        if stop[0]:
+            return
         if t <= tu:
             x[:n] = 0.0
             for i in range(n):
@@ -305,7 +310,7 @@ def _neuralndcg(first, last, ptr, scores, labels, terms, how, out):
     key, order, key2, order2 = scratch(longest)
     chosen = np.empty(longest, np.int64)
     m, rounds = min(longest, how.most), how.rounds
-    sort = Sorting(np.empty(m * m), np.empty(m, np.int64), np.empty(m, np.int64), np.empty((rounds + 1, m)),
+    sort = Sorting(how.tau, np.empty(m * m), np.empty(m, np.int64), np.empty(m, np.int64), np.empty((rounds + 1, m)),
                    np.empty((rounds + 1, m)), np.empty((rounds + 1, m)))  # fmt: skip
     space = Backward(np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m))
     s, g = np.empty(m), np.empty(m)
@@ -313,11 +318,13 @@ def _neuralndcg(first, last, ptr, scores, labels, terms, how, out):
         a, b = ptr[q], ptr[q + 1]
         if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]):
             continue
+        if out.stop[0]:
+            return
         n = head(scores[a:b], labels[a:b], how.most, key, order, key2, order2, chosen)
         for i in range(n):
             s[i], g[i] = scores[a + chosen[i]], terms.gain[a + chosen[i]] * terms.scale[q]
-        _relaxed_sort(s[:n], how.tau, sort)
-        tv, tu = _sinkhorn(n, how, sort, space.back)
-        _gradient(s[:n], g, terms.discount, how.tau, tv, tu, sort, space)
+        _relaxed_sort(s[:n], sort)
+        tv, tu = _sinkhorn(n, how, sort, space.back, out.stop)
+        _gradient(s[:n], g, terms.discount, tv, tu, sort, space, out.stop)
         for i in range(n):
             out.grad[a + chosen[i]] = space.out[i]

@@ -115,7 +115,9 @@ class PairwiseObjective(Objective):
     def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray:
         """Pairs in the ranking by these scores, without noise."""
         count = np.zeros(len(queries), np.int64)
-        run(count_pairs, queries.ptr, (queries.ptr, scores, self.terms(queries), self.pairs(queries), count), 1)
+        stop = np.zeros(1, np.bool_)
+        arguments = (queries.ptr, scores, self.terms(queries), self.pairs(queries), count, stop)
+        run(count_pairs, queries.ptr, arguments, 1, stop)
         return count
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:

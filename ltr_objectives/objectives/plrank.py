@@ -306,6 +306,8 @@ def _narrow(s, how, rho, key, strata, placed, space, out):
     guide_sums(mass, n, size, running, guide)
     placed.shrink[:] = 1.0
     for j in range(rankings):
+        if out.stop[0]:
+            return
         shares(key, j, rankings, how.variates, strata, placed.u)
         guided = given[0, 0] < 0 and ranks <= FEW_RANKS
         if not guided or not place_guided(running, guide, mass, placed):
@@ -337,6 +339,8 @@ def _wide(s, how, rho, key, strata, placed, space, out):
     n, rankings = len(s), len(how.weight)
     open_ = np.ones(n, np.bool_)
     for j in range(rankings):
+        if out.stop[0]:
+            return
         shares(key, j, rankings, how.variates, strata, placed.u)
         unit = place_wide(s, open_, how.given[j % len(how.given)], placed)
         _placed(how, placed, rho, how.weight[j], space.sums[j], out)
@@ -356,7 +360,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
     """Write the gradient of minus ``scale`` times the expected reward, and a curvature of it or the exposure."""
     longest = longest_list(ptr, first, last)
     key, order, key2, order2 = scratch(longest)
-    one, rho = Out(np.empty(longest), np.empty(longest)), np.empty(longest)
+    one, rho = Out(np.empty(longest), np.empty(longest), out.stop), np.empty(longest)
     rankings, most = len(how.weight), min(longest, len(how.theta))
     strata = Strata(np.zeros(most, np.int64), np.zeros(most, np.int64))
     whole = placed_space(most)

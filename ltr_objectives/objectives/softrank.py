@@ -179,6 +179,8 @@ def _softrank(first, last, ptr, scores, labels, terms, soft, out):
             continue
         n = head(scores[a:b], labels[a:b], most, key, order, key2, order2, chosen)
         for i in range(n):
+            if out.stop[0]:
+                return
             row = a + chosen[i]
             g = terms.gain[row] * terms.scale[q]
             if g == 0.0:

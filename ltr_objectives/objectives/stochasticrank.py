@@ -278,7 +278,7 @@ def work_space(n):
 
 
 @kernel
-def add_conditional(gain, scale, terms, sigma, z, eps, r):
+def add_conditional(gain, scale, terms, sigma, z, eps, r, stop):
     """Add for one query and one noise vector the estimates of ``dl/dz``, ``d2l/dz2`` and the sum of absolute terms.
 
     They go to ``r.slope``, ``r.bend`` and ``r.size``. The third, ``sum_j |Delta_ij| phi(x_j) / tau``, is at least
@@ -297,6 +297,8 @@ def add_conditional(gain, scale, terms, sigma, z, eps, r):
     inverse = 1.0 / tau
     T_d = 1.0
     for d in range(n):
+        if stop[0]:
+            return
         i = r.order[d]
         g_d, miss = r.g[d], 1.0 - r.g[d]
         m = z[i] + sigma * (total - eps[i]) / (n - 1.0)
@@ -360,10 +362,12 @@ def _conditional_gradients(first, last, ptr, s, terms, smooth, draw, out):
         key = stream(draw.seed, draw.iteration, np.uint64(q))
         counter = np.uint64(0)
         for _ in range(draw.draws):
+            if out.stop[0]:
+                return
             if draw.noise != NO_NOISE:
                 add_noise(zero[:n], draw.noise, 1.0, key, counter, eps[:n])
                 counter += np.uint64(2 * n)
-            add_conditional(terms.gain[a:b], terms.scale[q], terms, smooth.sigma, z[:n], eps[:n], r)
+            add_conditional(terms.gain[a:b], terms.scale[q], terms, smooth.sigma, z[:n], eps[:n], r, out.stop)
         for i in range(n):
             out.grad[a + i] = -r.slope[i] / draw.draws
             out.hess[a + i] = (r.size[i] if smooth.bounded else -r.bend[i]) / draw.draws

@@ -1,0 +1,178 @@
+"""Ctrl-C in a gradient: it is heard within a query, and the same data set gives the same bytes afterwards."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltr_objectives import Queries, objectives
+from ltr_objectives.kernels import threads
+from ltr_objectives.objectives import call
+
+ROOT = Path(__file__).parent.parent
+LINEAR = {"listnet", "listmle", "xendcg", "ordinal", "queryrmse", "rmse"}  # no list takes them long
+SIGINT = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to oneself")
+ROWS = threads.FEW_ROWS + 1
+
+
+@pytest.fixture
+def ctrl_c():
+    """Sends Ctrl-C to this process."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one in the background may have inherited none
+    yield lambda: os.kill(os.getpid(), signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+def patient(seen, ctrl_c):
+    """A kernel that is interrupted in its first call and ends each when it is told to, or after a minute."""
+
+    def kernel(first, last, stop):
+        if not seen:
+            ctrl_c()
+        seen.append(first)
+        until = time.monotonic() + 60
+        while not stop[0] and time.monotonic() < until:
+            time.sleep(0.001)
+        assert stop[0]
+
+    return kernel
+
+
+@SIGINT
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_interrupt_stops_the_chunk_at_hand_and_all_that_follow(n_threads, ctrl_c):
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        threads.run(patient(seen, ctrl_c), np.arange(ROWS + 1), (stop := np.zeros(1, bool),), n_threads, stop)
+    assert 1 <= len(seen) <= n_threads
+
+
+@SIGINT
+def test_one_thread_stops_between_chunks_where_a_kernel_knows_no_stop(ctrl_c):
+    seen = []
+
+    def kernel(first, last):
+        seen.append(first)
+        ctrl_c()
+        time.sleep(0.2)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.run(kernel, np.arange(ROWS + 1), (), 1)
+    assert seen == [0]
+
+
+def test_an_error_in_a_chunk_ends_the_others_too():
+    seen = []
+
+    def kernel(first, last):
+        seen.append(first)
+        if first == 0:
+            raise ValueError("as planned")
+        time.sleep(0.01)
+
+    with pytest.raises(ValueError, match="as planned"):
+        threads.run(kernel, np.arange(ROWS + 1), (), 2)
+    assert len(seen) < 15
+
+
+def test_where_no_thread_is_left_the_main_thread_computes(monkeypatch):
+    class Pool:
+        def submit(self, begin):
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "_pool", lambda *_: Pool())
+    done = []
+    threads.run(lambda first, last: done.extend(range(first, last)), np.arange(ROWS + 1), (), 2)
+    assert done == list(range(ROWS))
+
+
+def test_every_kernel_that_may_take_long_stops(any_objective, monkeypatch):
+    def run(kernel, ptr, arguments, n_threads=None, stop=None):
+        if stop is not None:
+            stop[0] = True
+        return threads.run(kernel, ptr, arguments, n_threads)
+
+    monkeypatch.setattr(call, "run", run)
+    queries = Queries([1, 0, 1, 0, 1, 0], group=[4, 2])
+    grad, _ = any_objective.inner.compute(queries, np.array([0.1, 0.5, 0.3, 0.2, 0.0, 0.4]))
+    assert grad.any() == (any_objective.inner.name in LINEAR)
+
+
+SCRIPT = """
+import os, signal, sys, threading, time
+import numpy as np
+from ltr_objectives import Queries
+from ltr_objectives.registry import get_objective
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+rng = np.random.default_rng(0)
+
+def interrupted(work, seconds):
+    timer = threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        work()
+        timer.join()
+        time.sleep(0.1)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+def data(n):
+    return Queries(rng.choice(5, n), [n]), rng.normal(size=n)
+"""
+
+LONG = (
+    "lambdamart", "lambdamart:ndcg;score_norm=true", "lambdamart:ndcg;sigma=1000", "yetiloss:ndcg", "ranknet",
+    "lambdaloss", "approxndcg", "stochasticrank:ndcg", "softrank:max_documents=1000000",
+)  # fmt: skip
+HEARD = (
+    SCRIPT
+    + """
+queries, scores = data(1_000_000)
+for name in sys.argv[1:]:
+    objective = get_objective(name)
+    objective.gradient_hessian([0.0, 1.0, 2.0], [1, 0, 2], [3])  # compiled, or read
+    for n_threads in (1, 2):
+        assert interrupted(lambda: objective.compute(queries, scores, n_threads=n_threads), 0.5), name
+few, shown = data(5000)
+plrank = get_objective("plrank:k=1000;samples=1000000")
+plrank.gradient_hessian([0.0, 1.0, 2.0], [1, 0, 2], [3])
+assert interrupted(lambda: plrank.compute(few, shown), 0.5)
+pairs = get_objective("lambdamart")
+pairs.pair_counts(*data(10))
+assert interrupted(lambda: pairs.pair_counts(queries, scores), 0.5)
+"""
+)
+
+AFTERWARDS = (
+    SCRIPT
+    + """
+queries, scores = data(6000)
+for name in sys.argv[1:]:
+    objective = get_objective(name)
+    def work():
+        return b"".join(x.tobytes() for x in objective.compute(queries, scores, iteration=3, n_threads=2))
+    expected = work()
+    for seconds in (0.0, 0.002, 0.02):
+        assert interrupted(work, seconds)
+        assert work() == expected, name
+"""
+)
+
+
+@SIGINT
+@pytest.mark.parametrize(
+    ("script", "names"), [(HEARD, LONG), (AFTERWARDS, tuple(objectives()))], ids=["heard", "afterwards"]
+)
+def test_in_a_process_of_its_own(script, names, tmp_path):
+    file = tmp_path / "interrupted.py"
+    file.write_text(script)
+    done = subprocess.run([sys.executable, "-W", "ignore", file, *names], cwd=tmp_path, timeout=500, text=True,
+                          capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert done.returncode == 0, done.stderr
