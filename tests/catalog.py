@@ -36,6 +36,7 @@ MORE = {
     "map": ({"k": 4, "threshold": 1.0}, {"k": 3, "normalizer": "relevant"}),
     "precision": ({"k": 4, "threshold": 1.0, "short_lists": "shrink"},),
     "mrr": ({"k": 4, "threshold": 1.0},),
+    "rbp": ({"k": 4, "threshold": 1.0, "patience": 0.5},),
     "err": ({"k": 4, "grades": "linear"}, {"grades": "exp", "max_label": 7}, {"k": 3, "grades": "identity"}),
     "pfound": ({"k": 4, "decay": 0.5, "grades": "linear"},),
     "dcg": (
@@ -49,6 +50,7 @@ EVERY_METRIC = [metric for examples in METRICS.values() for metric in examples i
 
 _OF_METRICS: dict[str, dict[str, Any]] = {  # settings with which an objective is tried for every metric
     "lambdamart": {},
+    "hinge": {},
     "yetiloss": {"noise": None, "neighbors": "all"},
     "stochasticrank": {"noise": None, "sfa": 0.0, "hessian": "absolute"},
 }
@@ -82,6 +84,7 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"metric": "mrr", "sigma": 2.0, "mu": 0.2, "sfa": 0.7, "hessian": "clipped", "noise": None},
         {"metric": "ndcg", "sigma": 0.1, "hessian": "bounded", "noise": None},
     ),
+    "hinge": ({}, {"metric": "map", "sigma": 0.5, "truncation": 3}),
     "ranknet": (
         {},
         {"weights": "difference", "sigma": 2.0, "truncation": 3},
@@ -201,6 +204,7 @@ _STEPS: dict[str, Callable[[Any], float | None]] = {
     "approxmap": lambda o: o.step / o.alpha,
     "neuralndcg": lambda o: 1.0,
     "softrank": lambda o: o.step * o.sigma,
+    "hinge": lambda o: 1.0 / o.sigma,
 }
 _TIES_ALIKE: dict[str, Callable[[Any], bool]] = {
     "ranknet": lambda o: o.truncation is None,

@@ -1,11 +1,11 @@
-r"""Metrics of 0/1 relevance that are linear in it: precision, recall, and the area under the ROC curve."""
+r"""Metrics of 0/1 relevance that are linear in it: precision, recall, rank-biased precision, area under the ROC curve."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice
+from ltr_objectives.errors import choice, require, share
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -156,3 +156,48 @@ class AUC(Metric):
         found = labels > self.threshold
         pairs = [(i, j) for i in np.flatnonzero(found) for j in np.flatnonzero(~found)]
         return sum(i < j for i, j in pairs) / len(pairs) if pairs else float(self.empty)
+
+
+@dataclass(frozen=True)
+class RBP(Metric):
+    r"""Rank-biased precision, :math:`(1 - p) \sum_d p^{d-1} r_d`, of a user who reads on with probability :math:`p`.
+
+    Moffat and Zobel, "Rank-biased precision for measurement of retrieval effectiveness", TOIS 2008.
+
+    Parameters
+    ----------
+    k, ties, empty
+        As in every metric.
+    patience : float
+        :math:`p`, between 0 and 1.
+    threshold : float
+        A document is relevant if its label is above this.
+
+    Examples
+    --------
+    >>> float(RBP(patience=0.5).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
+    0.625
+    """
+
+    patience: float = 0.8
+    threshold: float = 0.0
+
+    name: ClassVar[str] = "rbp"
+    kind: ClassVar[int] = LINEAR
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share("patience", self.patience)
+        require(self.patience < 1, "patience=1 never stops reading; give a number below 1, such as 0.8")
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        return gains.relevant(labels, self.threshold)
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return (1.0 - self.patience) * np.power(self.patience, ranks - 1.0)
+
+    def reference(self, labels: np.ndarray) -> float:
+        if not (labels > self.threshold).any():
+            return float(self.empty)
+        p = self.patience
+        return float(sum((1.0 - p) * p**d for d, y in enumerate(labels[: self.k]) if y > self.threshold))

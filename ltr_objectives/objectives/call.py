@@ -42,7 +42,7 @@ class Call(NamedTuple):
     n_threads: int | None = None
 
     def run(self, kernel: Callable[..., Any], *arguments: Any) -> None:
-        """``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads; see :class:`Out`."""
+        """``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads."""
         ptr, stop = self.queries.ptr, np.zeros(1, np.bool_)
         out = Out(self.grad, self.hess, stop)
         run(kernel, ptr, (ptr, self.scores, *arguments, out), self.n_threads, stop)

@@ -3,16 +3,11 @@ r"""LambdaMART for any metric: RankNet's gradient, weighted by the exact change 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ltr_objectives.errors import choice
-from ltr_objectives.kernels.records import Terms
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import from_preset
-from ltr_objectives.objectives.pairwise import PairwiseObjective, brute_force_changes
-from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric
+from ltr_objectives.objectives.pairwise import PairwiseObjective
 
 PRESETS: dict[str, dict[str, Any]] = {
     "lightgbm": {"metric": "ndcg", "truncation": 30, "score_norm": True, "lambda_norm": True, "hessian": "exact"},
@@ -74,30 +69,18 @@ class LambdaMART(PairwiseObjective):
     seed: int = 0
 
     name: ClassVar[str] = "lambdamart"
-    native = {"lightgbm": "lambdarank", "xgboost": "rank:ndcg, rank:map"}  # noqa: RUF012 - declared a class variable by the base
+    native: ClassVar[dict[str, str]] = {"lightgbm": "lambdarank", "xgboost": "rank:ndcg, rank:map"}
 
     def __post_init__(self) -> None:
         from_preset(self, PRESETS, DEFAULTS)
         super().__post_init__()
-        metric = get_metric(self.metric)
-        object.__setattr__(self, "metric", metric)
         if self.preset is not None:
-            choice(f"metric (with preset {self.preset!r})", metric.name, NATIVE_METRICS[self.preset])
+            choice(f"metric (with preset {self.preset!r})", super().weighing_metric.name, NATIVE_METRICS[self.preset])
 
     @property
     def weighing_metric(self) -> Metric:
         """The metric whose change weighs the pairs: with a preset, NDCG over the ideal at the truncation level."""
-        metric = get_metric(self.metric)
+        metric = super().weighing_metric
         if self.preset and isinstance(metric, NDCG) and metric.k is None and metric.ideal_k is None:
             return replace(metric, ideal_k=self.truncation)
         return metric
-
-    def terms(self, queries: Queries) -> Terms:
-        return self.weighing_metric.terms(queries)
-
-    def pair_weights(self, labels: np.ndarray) -> np.ndarray:
-        return brute_force_changes(self.weighing_metric, labels)
-
-    @property
-    def label_limit(self) -> float | None:
-        return get_metric(self.metric).label_limit

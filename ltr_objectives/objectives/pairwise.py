@@ -1,8 +1,8 @@
 r"""What the pairwise objectives share: weighted logistic losses over pairs of documents, with or without noise."""
 
-import abc
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,20 +20,39 @@ from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.objectives.reference import softplus
 from ltr_objectives.propensity import examination
 from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_metric
 
 HESSIANS = ("exact", "double", "ones")
 NO_PROPENSITY = np.empty(0)
 NO_ORDER = np.empty(0, np.int32)
 
 
+class PairLoss(NamedTuple):
+    """The loss of a pair in NumPy, by its margin :math:`\\sigma (s_{hi} - s_{lo})`."""
+
+    code: int  # of ltr_objectives.kernels.pairs
+    value: Callable[[np.ndarray], Any]  # takes complex numbers
+    slope: Callable[[np.ndarray], np.ndarray]  # minus the first derivative
+    curve: Callable[[np.ndarray], np.ndarray]  # the second, or what stands in
+    hessian_kind: str = "exact"  # how the curve relates to the second derivative
+
+
+def _chance(margin: np.ndarray) -> np.ndarray:
+    return np.exp(-np.logaddexp(0.0, margin))
+
+
+LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x), _chance, lambda x: _chance(x) * _chance(-x))
+
+
 class PairwiseObjective(Objective):
-    r"""Base of the objectives with gradient :math:`\sigma \delta \rho` for each pair.
+    r"""Base of the losses over pairs, each weighted by the change of a metric, with or without noise.
 
-    The formula stands in :mod:`ltr_objectives.kernels.pairs`.
-
-    A subclass states the weights of the pairs by ``terms`` and overrides the settings below by fields of its own. This
-    class is no dataclass itself: the order of a subclass's parameters would start with these settings.
+    The formula stands in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides the settings below by fields of its
+    own, ``terms`` and ``pair_weights`` where the weights are no change of ``metric``, and ``loss`` where it is not
+    logistic. This class is no dataclass: the order of a subclass's parameters would start with these settings.
     """
+
+    metric: Any = None
 
     sigma: Any = 1.0
     truncation: Any = None
@@ -47,10 +66,12 @@ class PairwiseObjective(Objective):
     preset: Any = None
     seed: Any = 0
 
-    loss: ClassVar[int] = LOGISTIC
+    loss: ClassVar[PairLoss] = LOGISTIC_LOSS
     takes_clicks = True
 
     def __post_init__(self) -> None:
+        if self.metric is not None:
+            object.__setattr__(self, "metric", get_metric(self.metric))
         positive("sigma", self.sigma)
         positive("noise_scale", self.noise_scale)
         draws("permutations", self.permutations)
@@ -72,13 +93,23 @@ class PairwiseObjective(Objective):
         settings: dict[str, Any] = {"noise": None}
         return replace(self, **settings) if self.random else self
 
-    @abc.abstractmethod
+    @property
+    def weighing_metric(self) -> Metric:
+        """The metric whose change weighs the pairs."""
+        metric: Metric = self.metric
+        return metric
+
+    @property
+    def label_limit(self) -> float | None:
+        return None if self.metric is None else self.weighing_metric.label_limit
+
     def terms(self, queries: Queries) -> Terms:
         """Weights of the pairs, as the kernels take them."""
+        return self.weighing_metric.terms(queries)
 
-    @abc.abstractmethod
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         """The non-negative weight of each pair of ranks of one list in rank order, by definition: O(n^2) or slower."""
+        return brute_force_changes(self.weighing_metric, labels)
 
     def pairs(self, queries: Queries) -> Pairs:
         """Which pairs count, as the kernels take it."""
@@ -89,7 +120,7 @@ class PairwiseObjective(Objective):
         alike = ranks == terms.ranks and terms.kind in (LINEAR, HEAD)  # beyond, all documents weigh the same
         head = min(ranks + beyond, MANY) if alike else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
-        return Pairs(self.loss, float(self.sigma), ranks, head, neighbors, bool(self.score_norm),
+        return Pairs(self.loss.code, float(self.sigma), ranks, head, neighbors, bool(self.score_norm),
                      bool(self.lambda_norm), propensity, NO_ORDER)  # fmt: skip
 
     def fill(self, call: Call) -> None:
@@ -130,7 +161,7 @@ class PairwiseObjective(Objective):
 
     @property
     def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
-        return "exact" if self.hessian == "exact" and self._has_loss else "estimate"
+        return self.loss.hessian_kind if self.hessian == "exact" and self._has_loss else "estimate"
 
     @property
     def _has_loss(self) -> bool:
@@ -144,8 +175,8 @@ class PairwiseObjective(Objective):
         d, e = np.triu_indices(len(s), 1)
         near = (d < (self.truncation or MANY)) & (e - d <= (MANY if self.neighbors == "all" else self.neighbors))
         d, e = d[near], e[near]
-        ahead = np.sign(y[d] - y[e]) * (s[d] - s[e])
-        return np.sum(np.where(y[d] != y[e], self.pair_weights(y)[d, e], 0.0) * softplus(-self.sigma * ahead))
+        margin = self.sigma * np.sign(y[d] - y[e]) * (s[d] - s[e])
+        return np.sum(np.where(y[d] != y[e], self.pair_weights(y)[d, e], 0.0) * self.loss.value(margin))
 
     def reference(
         self, scores: np.ndarray, labels: np.ndarray, propensity: np.ndarray | None = None
@@ -166,13 +197,13 @@ class PairwiseObjective(Objective):
         hi, lo = np.where(y[d] > y[e], d, e), np.where(y[d] > y[e], e, d)
         if propensity is not None:
             delta = delta / propensity[order][hi]
-        rho = np.exp(-np.logaddexp(0.0, self.sigma * (s[hi] - s[lo])))
+        margin = self.sigma * (s[hi] - s[lo])
+        slope, curve = self.sigma * delta * self.loss.slope(margin), self.sigma**2 * delta * self.loss.curve(margin)
         grad, hess = np.zeros(n), np.zeros(n)
-        curve = self.sigma**2 * delta * rho * np.exp(-np.logaddexp(0.0, self.sigma * (s[lo] - s[hi])))
         for sign, rank in ((-1.0, hi), (1.0, lo)):
-            np.add.at(grad, order[rank], sign * self.sigma * delta * rho)
+            np.add.at(grad, order[rank], sign * slope)
             np.add.at(hess, order[rank], curve)
-        total = float(np.sum(2.0 * self.sigma * delta * rho))
+        total = float(np.sum(2.0 * slope))
         if self.lambda_norm and total > 0:
             grad, hess = (x * np.log2(1.0 + total) / total for x in (grad, hess))
         return grad, POLICIES[self.hessian].formula(grad, hess)

@@ -27,7 +27,7 @@ class QueryRMSE(Objective):
     """
 
     name: ClassVar[str] = "queryrmse"
-    native = {"catboost": "QueryRMSE"}  # noqa: RUF012 - declared a class variable by the base
+    native: ClassVar[dict[str, str]] = {"catboost": "QueryRMSE"}
     hessian: ClassVar[str] = "ones"
     hessian_kind = "bound"  # the free constant takes 1/n off
 

@@ -64,7 +64,7 @@ class RankNet(PairwiseObjective):
     seed: int = 0
 
     name: ClassVar[str] = "ranknet"
-    native = {"xgboost": "rank:pairwise"}  # noqa: RUF012 - declared a class variable by the base
+    native: ClassVar[dict[str, str]] = {"xgboost": "rank:pairwise"}
 
     def __post_init__(self) -> None:
         from_preset(self, PRESETS, DEFAULTS)

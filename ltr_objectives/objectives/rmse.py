@@ -27,7 +27,7 @@ class RMSE(Objective):
 
     name: ClassVar[str] = "rmse"
 
-    native = {"lightgbm": "regression", "catboost": "RMSE"}  # noqa: RUF012 - declared a class variable by the base
+    native: ClassVar[dict[str, str]] = {"lightgbm": "regression", "catboost": "RMSE"}
     hessian: ClassVar[str] = "ones"
     hessian_kind = "exact"
     shift_invariant = False

@@ -122,7 +122,7 @@ class StochasticRank(Objective):
     seed: int = 0
 
     name: ClassVar[str] = "stochasticrank"
-    native = {"catboost": "StochasticRank"}  # noqa: RUF012 - declared a class variable by the base
+    native: ClassVar[dict[str, str]] = {"catboost": "StochasticRank"}
 
     def __post_init__(self) -> None:
         positive("sigma", self.sigma)

@@ -75,7 +75,7 @@ class XENDCG(Objective):
     seed: int = 0
 
     name: ClassVar[str] = "xendcg"
-    native = {"lightgbm": "rank_xendcg"}  # noqa: RUF012 - declared a class variable by the base
+    native: ClassVar[dict[str, str]] = {"lightgbm": "rank_xendcg"}
 
     def __post_init__(self) -> None:
         choice("terms", self.terms, (1, 2, 3))

@@ -12,9 +12,8 @@ from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.cascade import MRR
 from ltr_objectives.objectives.base import from_preset
-from ltr_objectives.objectives.pairwise import PairwiseObjective, brute_force_changes
+from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric
 
 CHANGES = ("exact", "catboost")
 PRESETS: dict[str, dict[str, Any]] = {
@@ -26,6 +25,7 @@ CATBOOST_READS: dict[str, dict[str, str]] = {
     "dcg": {"gain_type": "linear"},
     "err": {"grades": "identity"},
 }
+CATBOOST_MODES = ("ndcg", "dcg", "err", "mrr", "map")
 DEFAULTS: dict[str, Any] = {"metric": "ndcg@10", "neighbors": "all", "permutations": 10, "change": "exact"}
 
 
@@ -80,24 +80,25 @@ class YetiLoss(PairwiseObjective):
     seed: int = 0
 
     name: ClassVar[str] = "yetiloss"
-    native = {"catboost": "YetiRank:mode="}  # noqa: RUF012 - declared a class variable by the base
+    native: ClassVar[dict[str, str]] = {"catboost": "YetiRank:mode="}
 
     def __post_init__(self) -> None:
         from_preset(self, PRESETS, DEFAULTS)
+        by_name = isinstance(self.metric, str)
         super().__post_init__()
         choice("change", self.change, CHANGES)
-        metric = get_metric(self.metric)
-        if self.preset == "catboost" and isinstance(self.metric, str):
-            metric = replace(metric, **CATBOOST_READS.get(metric.name, {}))  # type: ignore[arg-type]  # only names are known
         if self.preset is not None:
-            choice(f"metric (with preset {self.preset!r})", metric.name, ("ndcg", "dcg", "err", "mrr", "map"))
-        object.__setattr__(self, "metric", metric)
+            name = self.weighing_metric.name
+            choice(f"metric (with preset {self.preset!r})", name, CATBOOST_MODES)
+            if by_name:
+                reads: dict[str, Any] = CATBOOST_READS.get(name, {})
+                object.__setattr__(self, "metric", replace(self.weighing_metric, **reads))
 
     def terms(self, queries: Queries) -> Terms:
         return queries.once(("yetiloss", self.metric, self.change), lambda: self._terms(queries))
 
     def _terms(self, queries: Queries) -> Terms:
-        terms = get_metric(self.metric).terms(queries)
+        terms = super().terms(queries)
         if self.change == "exact" or not isinstance(self.metric, (MRR, MAP)):
             return terms
         kind = CATBOOST_MRR if isinstance(self.metric, MRR) else CATBOOST_MAP
@@ -105,7 +106,7 @@ class YetiLoss(PairwiseObjective):
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         if self.change == "exact" or not isinstance(self.metric, (MRR, MAP)):
-            return brute_force_changes(get_metric(self.metric), labels)
+            return super().pair_weights(labels)
         found = labels > self.metric.threshold
         ranks = np.arange(1.0, len(labels) + 1)
         out = np.zeros((len(labels), len(labels)))
@@ -120,7 +121,3 @@ class YetiLoss(PairwiseObjective):
             else:
                 out[d, e] = (1 / ranks[d] + np.sum(1 / ranks[d + 1 : e][found[d + 1 : e]])) * top
         return out
-
-    @property
-    def label_limit(self) -> float | None:
-        return get_metric(self.metric).label_limit

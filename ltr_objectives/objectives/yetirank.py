@@ -58,7 +58,7 @@ class YetiRank(PairwiseObjective):
     seed: int = 0
 
     name: ClassVar[str] = "yetirank"
-    native = {"catboost": "YetiRank"}  # noqa: RUF012 - declared a class variable by the base
+    native: ClassVar[dict[str, str]] = {"catboost": "YetiRank"}
     neighbors = 1
 
     def __post_init__(self) -> None:
