@@ -106,10 +106,10 @@ def run(
 ) -> None:
     """Call ``kernel(first, last, *arguments)`` on chunks that together cover every query once; -1 is all processors.
 
-    Python raises KeyboardInterrupt only in the main thread, and only while that runs Python. So unless the data are
-    few, the main thread waits while others compute. Where it is interrupted it returns as soon as they have stopped:
-    after the chunk at hand or, where the kernel is ``stoppable``, within a query. Such a kernel takes one more argument
-    at the end, an array of one truth value, and returns early, with its work half done, once that is true.
+    Python raises KeyboardInterrupt only in the main thread, and only while that runs Python: here between two chunks.
+    A kernel that may take long for a single query is ``stoppable``. It takes one more argument at the end, an array of
+    one truth value, and returns early, with its work half done, once that is true. Unless the data are few, the main
+    thread waits while others run such a kernel, and returns as soon as they have stopped.
     """
     if n_threads not in (None, -1):
         whole("n_threads", n_threads)
@@ -117,10 +117,11 @@ def run(
     stop = np.zeros(1, np.bool_)
     if stoppable:
         arguments = (*arguments, stop)
-    waits = ptr[-1] > FEW_ROWS and threading.current_thread() is threading.main_thread()
-    if threads == 1 and not waits:
+    few = ptr[-1] <= FEW_ROWS
+    if threads == 1 and few:
         kernel(0, len(ptr) - 1, *arguments)
         return
+    waits = stoppable and not few and threading.current_thread() is threading.main_thread()
     if waits and not getattr(kernel, "signatures", True):
         kernel(0, 0, *arguments)  # compiles, here where Ctrl-C ends that too
     bounds = chunk_bounds(ptr, threads * CHUNKS_PER_THREAD)
