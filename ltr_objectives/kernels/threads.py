@@ -136,6 +136,7 @@ def run(
                     return
                 kernel(a, b, *arguments)
         except BaseException:
+            stop[0] = True
             chunks.clear()
             raise
 
