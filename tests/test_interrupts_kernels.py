@@ -66,28 +66,34 @@ def test_one_thread_stops_between_chunks_where_a_kernel_knows_no_stop(ctrl_c):
     assert seen == [0]
 
 
-def test_an_error_in_a_chunk_ends_the_others_too():
+@pytest.mark.parametrize("stoppable", [True, False])
+def test_an_error_in_a_chunk_ends_the_others_too(stoppable):
     seen = []
 
-    def kernel(first, last):
+    def kernel(first, last, *stop):
         seen.append(first)
         if first == 0:
             raise ValueError("as planned")
         time.sleep(0.01)
 
     with pytest.raises(ValueError, match="as planned"):
-        threads.run(kernel, np.arange(ROWS + 1), (), 2)
+        threads.run(kernel, np.arange(ROWS + 1), (), 2, np.zeros(1, bool) if stoppable else None)
     assert len(seen) < 15
 
 
-def test_where_no_thread_is_left_the_main_thread_computes(monkeypatch):
+@pytest.mark.parametrize("stoppable", [True, False])
+def test_where_no_thread_is_left_the_main_thread_computes(stoppable, monkeypatch):
     class Pool:
         def submit(self, begin):
             raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threads, "_pool", lambda *_: Pool())
     done = []
-    threads.run(lambda first, last: done.extend(range(first, last)), np.arange(ROWS + 1), (), 2)
+
+    def kernel(first, last, *stop):
+        done.extend(range(first, last))
+
+    threads.run(kernel, np.arange(ROWS + 1), (), 2, np.zeros(1, bool) if stoppable else None)
     assert done == list(range(ROWS))
 
 

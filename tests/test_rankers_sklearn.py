@@ -70,17 +70,18 @@ def expected_failures(estimator):
 
 CHECKED = [XGBRanker(), LGBMRanker(), CatBoostRanker()]
 if VERSION >= (1, 6):
-    of_scikit_learn = parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures)
+    checks = parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures)
 else:
     for checked in CHECKED:
         type(checked)._more_tags = lambda self: {
             "allow_nan": True, "requires_y": True, "_xfail_checks": expected_failures(self),
         }  # fmt: skip
-    names, cases = parametrize_with_checks(CHECKED).args  # a generator, which pytest no longer likes
+    checks = parametrize_with_checks(CHECKED)
+names, cases = checks.args  # before version 1.8 a generator, which pytest no longer likes
+if VERSION < (1, 6):
     of_weight_0 = {"kind": "zeros"}  # as if the row were not there: expected to fail, as REPEATED is
-    of_scikit_learn = pytest.mark.parametrize(
-        names, [case for case in cases if getattr(case[1], "keywords", None) != of_weight_0]
-    )
+    cases = [case for case in cases if getattr(case[1], "keywords", None) != of_weight_0]
+of_scikit_learn = pytest.mark.parametrize(names, list(cases), **checks.kwargs)
 
 
 @of_scikit_learn

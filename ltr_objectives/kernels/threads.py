@@ -105,18 +105,19 @@ def run(
 ) -> None:
     """Call ``kernel(first, last, *arguments)`` on chunks that together cover every query once; -1 is all processors.
 
-    Python raises KeyboardInterrupt only in the main thread, and only while that runs Python. So unless the data are
-    few, the main thread waits while others compute. Where it is interrupted it returns as soon as they have stopped:
-    after the chunk at hand or, where the kernel looks at ``stop``, within a query. That is an array of one truth value
-    among the arguments. It becomes true here, and such a kernel then returns with its work half done.
+    Python raises KeyboardInterrupt only in the main thread, and only while that runs Python: here between two chunks.
+    A kernel that may take long for a single query has among its arguments ``stop``, an array of one truth value. It
+    returns early, with its work half done, once that is true. Unless the data are few, the main thread waits while
+    others run such a kernel, and returns as soon as they have stopped.
     """
     if n_threads not in (None, -1):
         whole("n_threads", n_threads)
     threads = min(available_threads() if n_threads in (None, -1) else int(n_threads), len(ptr) - 1)
-    waits = ptr[-1] > FEW_ROWS and threading.current_thread() is threading.main_thread()
-    if threads == 1 and not waits:
+    few = ptr[-1] <= FEW_ROWS
+    if threads == 1 and few:
         kernel(0, len(ptr) - 1, *arguments)
         return
+    waits = stop is not None and not few and threading.current_thread() is threading.main_thread()
     if waits and not getattr(kernel, "signatures", True):
         kernel(0, 0, *arguments)  # compiles, here where Ctrl-C ends that too
     bounds = chunk_bounds(ptr, threads * CHUNKS_PER_THREAD)
@@ -131,6 +132,7 @@ def run(
                     return
                 kernel(a, b, *arguments)
         except BaseException:
+            stop[0] = True
             chunks.clear()
             raise
 

@@ -41,11 +41,14 @@ class Call(NamedTuple):
     iteration: int = 0
     n_threads: int | None = None
 
-    def run(self, kernel: Callable[..., Any], *arguments: Any) -> None:
-        """``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads."""
+    def run(self, kernel: Callable[..., Any], *arguments: Any, linear: bool = False) -> None:
+        """``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads.
+
+        The time of a ``linear`` kernel grows no faster than the lists, so that it need not look at ``out.stop``.
+        """
         ptr, stop = self.queries.ptr, np.zeros(1, np.bool_)
         out = Out(self.grad, self.hess, stop)
-        run(kernel, ptr, (ptr, self.scores, *arguments, out), self.n_threads, stop)
+        run(kernel, ptr, (ptr, self.scores, *arguments, out), self.n_threads, None if linear else stop)
 
     def draw(self, seed: int, draws: int = 1, noise: int = 0, scale: float = 1.0) -> Draw:
         """The random numbers of this iteration."""

@@ -88,7 +88,7 @@ class ListMLE(Objective):
 
     def fill(self, call: Call) -> None:
         truth = Truth(call.queries.labels, call.queries.by_label, self.random)
-        call.run(_listmle, truth, call.draw(self.seed))
+        call.run(_listmle, truth, call.draw(self.seed), linear=True)
 
     @staticmethod
     def _places(labels: np.ndarray) -> list[np.ndarray]:

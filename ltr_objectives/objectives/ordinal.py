@@ -53,7 +53,7 @@ class Ordinal(Objective):
         object.__setattr__(self, "thresholds", tuple(float(x) for x in table))
 
     def fill(self, call: Call) -> None:
-        call.run(_fill, call.queries.labels, np.array(self.thresholds))
+        call.run(_fill, call.queries.labels, np.array(self.thresholds), linear=True)
 
     def _sides(self, labels: np.ndarray) -> np.ndarray:
         """1 where the label reaches the step, else -1, of shape (documents, steps)."""

@@ -107,7 +107,7 @@ class XENDCG(Objective):
     def fill(self, call: Call) -> None:
         power, largest = call.queries.once("xendcg", lambda: self._power(call.queries))
         gains = Lowered(power, largest, self.uniforms(call.queries), self.random, int(self.terms))
-        call.run(_xendcg, gains, call.draw(self.seed))
+        call.run(_xendcg, gains, call.draw(self.seed), linear=True)
 
     def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG().check_labels(queries.labels)
