@@ -75,10 +75,14 @@ def catboost_objective(
     Notes
     -----
     CatBoost divides sums of gradients by sums of weights when it scores splits. With ``newton_splits`` these weights
-    are, while a tree is grown, the Hessians over their mean, negative ones counted as 0. Nothing else sees them:
-    leaves, metrics and the pool have the weights that were given. A pool without weights gets some here, which are 1,
-    and 1 + 1.2e-7 in the first row, since otherwise CatBoost keeps none; it then records most metrics of its own in
-    ``custom_metric`` twice, with and without weights, as ``"MRR:use_weights=true"``.
+    are, while a tree is grown, the Hessians, negative ones counted as 0. Nothing else sees them: leaves, metrics and
+    the pool have the weights that were given. A pool without weights gets some here, which are 1, and 1 + 1.2e-7 in the
+    first row, since otherwise CatBoost keeps none; it then records most metrics of its own in ``custom_metric`` twice,
+    with and without weights, as ``"MRR:use_weights=true"``.
+
+    CatBoost adds noise to the scores of splits. Its share grows with the Hessians and with the weights: set
+    ``random_strength=0``, as :class:`CatBoostRanker` does, or try both. With categorical features set
+    ``one_hot_max_size=10``, as CatBoost does for its own ranking losses.
 
     CatBoost's default bootstrap, MVS, stops with "Too few sampling units" when (nearly) all gradients are zero, as with
     an objective that has nothing left to order. Set ``bootstrap_type="Bernoulli"`` or ``"No"`` then.

@@ -31,11 +31,13 @@ class CatBoostRanker(Ranker):
         objective optimises, or ``"ndcg"``.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
-        Nothing is written to the working folder unless ``allow_writing_files=True``. For our objectives three defaults
+        Nothing is written to the working folder unless ``allow_writing_files=True``. For our objectives five defaults
         differ. ``leaf_estimation_method="Newton"``, since our objectives have Hessians. ``bootstrap_type="No"``, or
         ``"Bernoulli"`` where ``subsample`` is given, since CatBoost's MVS stops with an error when nearly all gradients
-        are zero, and did not rank better. ``has_time=True`` where there are categorical features:
-        CatBoost would otherwise shuffle the rows and tell us nothing of their order. ``newton_splits`` is as of
+        are zero, and did not rank better. ``random_strength=0``, since the noise that CatBoost adds to the scores of
+        splits depends on the size of Hessians and weights, and did not rank better. ``one_hot_max_size=10``, as of
+        CatBoost's ranking losses; of others it is 2. ``has_time=True`` where there are categorical features: CatBoost
+        would otherwise shuffle the rows and tell us nothing of their order. ``newton_splits`` is as of
         :func:`ltr_objectives.adapters.catboost_objective`.
 
     Attributes
@@ -48,7 +50,7 @@ class CatBoostRanker(Ranker):
     -----
     Columns of dtype category are categorical features, in addition to ``cat_features``; a missing category is one of
     its own. With an ``eval_set`` CatBoost keeps the best rounds even without early stopping: ``use_best_model=False``
-    keeps all. With ``init_model`` its random numbers, as of ``random_strength``, begin anew, as with a file's.
+    keeps all. With ``init_model`` its random numbers, as of ``subsample``, begin anew, as with a file's.
     What CatBoost refuses of our objectives is listed in :func:`ltr_objectives.adapters.catboost_objective`.
 
     Examples
@@ -83,6 +85,7 @@ class CatBoostRanker(Ranker):
                 "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
                 "has_time": len(pools[0].get_cat_feature_indices()) > 0,
                 "one_hot_max_size": 10,
+                "random_strength": 0,
                 **params,
             }
             params["loss_function"] = catboost_objective(

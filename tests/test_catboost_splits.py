@@ -79,6 +79,17 @@ def test_the_ranker_weighs_as_catboost_s_own_loss_does(factor):
     np.testing.assert_allclose(ours, native, rtol=0, atol=1e-6)
 
 
+def test_the_ranker_adds_no_noise_to_the_scores_of_splits():
+    X, y, qid = arrays(900)
+
+    def scores(seed, **params):
+        ranker = CatBoostRanker(objective="ranknet", iterations=5, random_seed=seed, thread_count=2, **params)
+        return ranker.fit(X, y, qid=qid).predict(X)
+
+    np.testing.assert_array_equal(scores(0), scores(1))
+    assert not np.array_equal(scores(0, random_strength=1), scores(1, random_strength=1))
+
+
 @pytest.mark.parametrize("objective", NOISELESS, ids=lambda o: o.name)
 def test_weights_have_no_unit(objective):
     """CatBoost multiplies ``l2_leaf_reg`` by the mean weight, in splits and in leaves."""

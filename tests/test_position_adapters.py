@@ -120,6 +120,7 @@ def through_the_adapter(library, clicks, data, **given):
     pool = catboost.Pool(data.X, clicks, group_id=data.qid)
     params = {"iterations": 8, "depth": 3, "learning_rate": 0.3, "thread_count": 1, "leaf_estimation_method": "Newton"}
     params |= {"bootstrap_type": "No", "eval_metric": "NDCG", "verbose": False, "allow_writing_files": False}
+    params["random_strength"] = 0
     params["loss_function"] = catboost_objective("lambdamart", pool, **given)
     return catboost.CatBoost(params).fit(pool).predict(pool)
 

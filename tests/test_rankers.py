@@ -36,6 +36,7 @@ def through_the_adapter(library, data, weight):
     pool = catboost.Pool(data.X, data.y, group_id=data.qid, weight=by_row)
     params = {"iterations": 8, "depth": 3, "learning_rate": 0.3, "thread_count": 1, "leaf_estimation_method": "Newton"}
     params |= {"bootstrap_type": "No", "eval_metric": "NDCG", "verbose": False, "allow_writing_files": False}
+    params["random_strength"] = 0
     return catboost.CatBoost({**params, "loss_function": catboost_objective(objective, pool)}).fit(pool).predict(pool)
 
 

@@ -151,6 +151,7 @@ def run(
                 other.result()
     except BaseException:  # an interrupt too: nobody may write into the arrays once the caller is gone
         if stop is not None:
+            if stop is not None:
             stop[0] = True
         chunks.clear()
         wait([other for other in others if not other.cancel()])

@@ -1,4 +1,5 @@
-r"""Metrics of 0/1 relevance that are linear in it: precision, recall, rank-biased precision, area under the ROC curve."""
+r"""Metrics of 0/1 relevance that are linear in it: precision, recall, rank-biased precision, and the area under the ROC
+curve."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
