@@ -42,12 +42,12 @@ class CatBoostMetric:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "CatBoostMetric":
         twin = CatBoostMetric(self.metric, self._sets, self.n_threads)
+        twin._others, twin._records = self._others, self._records
         fit = fit_under_way()
         if fit is not None:
             self._check(fit)
             twin.n_threads = fit.n_threads(self.n_threads)
             twin._seen = {}
-            twin._others, twin._records = self._others, self._records
         return twin
 
     def _check(self, fit: Fit) -> None:

@@ -1,7 +1,7 @@
 """Everything there is, by name. To add an objective or a metric:
 
 1. Write its file in ``objectives/`` or ``metrics/`` (see CONTRIBUTING.md).
-2. Add its line below.
+2. Add its line below, and the one for type checkers in ``ltr_objectives/__init__.py``.
 
 It then has the three adapters, every common test, and its place in the benchmarks.
 """
