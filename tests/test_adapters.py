@@ -302,7 +302,6 @@ def test_labels_that_xgboost_read_in_another_byte_order_are_refused(data):
 
 
 def test_xgboost_stops_on_the_last_metric_or_on_the_one_that_a_callback_names(data):
-    X, labels, group = data
     valid = dmatrix(*data)
     how = {"obj": xgboost_objective("lambdamart"), "custom_metric": xgboost_metric("map", "ndcg@3")}
     how |= {"evals": [(valid, "valid")], "verbose_eval": False}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ltr_objectives import Queries, adapters, evaluate, get_metric, registry
+from ltr_objectives.adapters._xgboost import _as_xgboost
 from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.linear import NDCG
@@ -194,9 +195,8 @@ def test_every_entry_takes_a_convention(convention):
     told = adapters.lightgbm_metric(*metrics, convention=convention)(labels, scores, None, group)
     assert {name: value for name, value, _ in told} == expected
     data = xgb.DMatrix(np.zeros((10, 1)), labels, qid=qid)
-    for name, value in adapters.xgboost_metric(*metrics, convention=convention)(scores, data):
-        metric = name.lstrip("1-")
-        assert value == pytest.approx(expected[metric] if name == metric else 1 - expected[metric])
+    told = adapters.xgboost_metric(*metrics, convention=convention)(scores, data)
+    assert told == [_as_xgboost(get_metric(m), value) for m, value in expected.items()]
     pool = catboost.Pool(np.arange(20.0).reshape(10, 2), labels, group_id=qid)
     for metric in metrics:
         made = adapters.catboost_metric(metric, pool, convention=convention)
@@ -206,7 +206,7 @@ def test_every_entry_takes_a_convention(convention):
 def test_entries_name_an_unknown_convention():
     pool = pytest.importorskip("catboost").Pool([[0], [1]], [0, 1], group_id=[1, 1])
     for entry in (get_metric, adapters.xgboost_metric, adapters.lightgbm_metric):
-        with pytest.raises(LTRError, match="convention='ligthgbm' is not known; .* did you mean 'lightgbm'"):
+        with pytest.raises(LTRError, match=r"convention='ligthgbm' is not known; .* did you mean 'lightgbm'"):
             entry("ndcg", convention="ligthgbm")
     with pytest.raises(LTRError, match="convention='ligthgbm' is not known"):
         adapters.catboost_metric("ndcg", pool, convention="ligthgbm")
