@@ -18,8 +18,6 @@ _MODULES = {
     "dask_group": "_dask",
 }
 
-__all__ = list(_MODULES)
-
 
 if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says which line is missing
     from ltr_objectives.adapters._catboost import catboost_metric as catboost_metric
@@ -35,6 +33,7 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._xgboost import xgboost_objective as xgboost_objective
     from ltr_objectives.adapters._xgboost_ranker import XGBRanker as XGBRanker
 else:
+    __all__ = list(_MODULES)
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:

@@ -34,18 +34,6 @@ _ELSEWHERE = {
     "Report": "ltr_objectives.diagnostics",
 }
 
-__all__ = [
-    "LTRError",
-    "LTRWarning",
-    "get_metric",
-    "get_objective",
-    "metrics",
-    "objectives",
-    *_ELSEWHERE,
-    *registry.public_classes(),
-]
-
-
 if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says which line is missing
     from ltr_objectives.diagnostics import Report as Report
     from ltr_objectives.metrics.average_precision import MAP as MAP
@@ -82,6 +70,16 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.objectives.yetirank import YetiRank as YetiRank
     from ltr_objectives.queries import Queries as Queries
 else:
+    __all__ = [
+        "LTRError",
+        "LTRWarning",
+        "get_metric",
+        "get_objective",
+        "metrics",
+        "objectives",
+        *_ELSEWHERE,
+        *registry.public_classes(),
+    ]
 
     def __getattr__(name: str) -> Any:
         if name in _ELSEWHERE:
@@ -90,6 +88,5 @@ else:
             return registry.load_public(name)
         raise AttributeError(f"module 'ltr_objectives' has no attribute {name!r}")
 
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    def __dir__() -> list[str]:
+        return sorted([*globals(), *__all__])
