@@ -1,7 +1,7 @@
 """Our objectives and metrics inside XGBoost, LightGBM and CatBoost, and estimators. A library is loaded when used."""
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 _MODULES = {
     "xgboost_objective": "_xgboost",
@@ -18,10 +18,24 @@ _MODULES = {
     "dask_group": "_dask",
 }
 
-__all__ = list(_MODULES)
 
+if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says which line is missing
+    from ltr_objectives.adapters._catboost import catboost_metric as catboost_metric
+    from ltr_objectives.adapters._catboost import catboost_objective as catboost_objective
+    from ltr_objectives.adapters._catboost_ranker import CatBoostRanker as CatBoostRanker
+    from ltr_objectives.adapters._dask import dask_by_query as dask_by_query
+    from ltr_objectives.adapters._dask import dask_evaluate as dask_evaluate
+    from ltr_objectives.adapters._dask import dask_group as dask_group
+    from ltr_objectives.adapters._lightgbm import lightgbm_metric as lightgbm_metric
+    from ltr_objectives.adapters._lightgbm import lightgbm_objective as lightgbm_objective
+    from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
+    from ltr_objectives.adapters._xgboost import xgboost_metric as xgboost_metric
+    from ltr_objectives.adapters._xgboost import xgboost_objective as xgboost_objective
+    from ltr_objectives.adapters._xgboost_ranker import XGBRanker as XGBRanker
+else:
+    __all__ = list(_MODULES)
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(importlib.import_module(f"ltr_objectives.adapters.{_MODULES[name]}"), name)
-    raise AttributeError(f"module 'ltr_objectives.adapters' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return getattr(importlib.import_module(f"ltr_objectives.adapters.{_MODULES[name]}"), name)
+        raise AttributeError(f"module 'ltr_objectives.adapters' has no attribute {name!r}")

@@ -1,5 +1,7 @@
 """CatBoost: a custom objective and a custom metric that see whole queries."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def catboost_objective(
-    objective: "str | Objective",
+    objective: str | Objective,
     pool: Any,
     *,
     group_weight: ArrayLike | None = None,
@@ -107,7 +109,9 @@ def catboost_objective(
     return CatBoostObjective(*made).prepare(pool)
 
 
-def catboost_metric(metric: "str | Metric", *pools: Any, n_threads: int | None = None) -> CatBoostMetric:
+def catboost_metric(
+    metric: str | Metric, *pools: Any, convention: str | None = None, n_threads: int | None = None
+) -> CatBoostMetric:
     """A metric for CatBoost's ``eval_metric``; early stopping and ``use_best_model`` maximise it.
 
     Parameters
@@ -116,6 +120,8 @@ def catboost_metric(metric: "str | Metric", *pools: Any, n_threads: int | None =
         Such as ``"ndcg@10"``.
     *pools : catboost.Pool
         The training pool, then each pool of ``eval_set`` in order; each with ``group_id``.
+    convention : str, optional
+        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines the metric.
     n_threads : int, optional
         By default ``thread_count`` of the training, at most all processors. The value does not depend on it.
 
@@ -147,4 +153,4 @@ def catboost_metric(metric: "str | Metric", *pools: Any, n_threads: int | None =
     """
     require(len(pools) > 0, "catboost_metric needs the training pool, then the pools of eval_set in order")
     rows = tuple(rows_of(pool, f"pool {i}") for i, pool in enumerate(pools))
-    return CatBoostMetric(get_metric(metric), rows, n_threads)
+    return CatBoostMetric(get_metric(metric, convention), rows, n_threads)

@@ -24,7 +24,9 @@ class CatBoostMetric:
         self.metric = metric
         self.n_threads = n_threads
         self._sets = sets
-        self._seen: dict[int, tuple[Queries, np.ndarray | None]] | None = None  # by address of the labels
+        self._others: tuple[Metric, ...] = ()
+        self._records: list[dict[str, list[float]]] = []
+        self._seen: dict[int, tuple[Queries, np.ndarray | None, int]] | None = None  # by address of the labels
 
     def __repr__(self) -> str:
         return f"catboost_metric({self.metric!r}, {len(self._sets)} pools)"
@@ -32,8 +34,15 @@ class CatBoostMetric:
     def __reduce__(self) -> tuple[Any, ...]:
         return CatBoostMetric, (self.metric, self._sets, self.n_threads)
 
+    def record(self, *others: Metric) -> list[dict[str, list[float]]]:
+        """Compute ``others`` too: CatBoost takes one metric object. Training fills in their values on each eval set."""
+        self._others = others
+        self._records = [{str(metric): [] for metric in others} for _ in self._sets[1:]]
+        return self._records
+
     def __deepcopy__(self, memo: dict[int, Any]) -> "CatBoostMetric":
         twin = CatBoostMetric(self.metric, self._sets, self.n_threads)
+        twin._others, twin._records = self._others, self._records
         fit = fit_under_way()
         if fit is not None:
             self._check(fit)
@@ -76,8 +85,12 @@ class CatBoostMetric:
             i = len(self._seen)
             known = i < len(self._sets) and np.array_equal(target, self._sets[i].labels)
             require(known, "CatBoost evaluates other rows, or another order, than the pools given to catboost_metric")
-            self._seen[address] = Queries(target, self._sets[i].group, weight=weight), weight
-        queries, before = self._seen[address]
+            self._seen[address] = Queries(target, self._sets[i].group, weight=weight), weight, i
+        queries, before, i = self._seen[address]
         same = weight is before if weight is None or before is None else np.array_equal(weight, before)
         require(same and queries.rows == len(target), "CatBoost evaluates with other rows or weights than before")
+        if i > 0:
+            for other in self._others:
+                value = other.mean(queries, approxes[0], n_threads=self.n_threads)
+                self._records[i - 1][str(other)].append(value)
         return self.metric.mean(queries, approxes[0], n_threads=self.n_threads), 1.0

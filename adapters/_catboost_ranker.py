@@ -1,5 +1,7 @@
 """CatBoost: a scikit-learn estimator on top of ``catboost.CatBoost``."""
 
+import inspect
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -9,12 +11,12 @@ from ltr_objectives.adapters._common import import_library
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories
 from ltr_objectives.adapters._ranker_plan import Plan
-from ltr_objectives.errors import require
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.objectives.base import Objective
 
 OF_THE_DATA = ("cat_features", "text_features", "embedding_features")
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
+STOPPING = {"od_type", "od_wait", "od_pval"}
 
 
 class CatBoostRanker(Ranker):
@@ -26,9 +28,11 @@ class CatBoostRanker(Ranker):
         Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
         CatBoost's in capitals.
     eval_metric : str, Metric or list, optional
-        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. Of a list the first may be ours, and the
-        others are CatBoost's, since CatBoost takes one metric that is not its own. By default the metric that the
-        objective optimises, or ``"ndcg"``.
+        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. By default the metric that the objective
+        optimises, or ``"ndcg"``. For early stopping on CatBoost's no other may be ours.
+    convention : str, optional
+        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
+        ``evals_result_`` and ``score``.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. For our objectives five defaults
@@ -45,12 +49,15 @@ class CatBoostRanker(Ranker):
     booster_ : catboost.CatBoost
     evals_result_ : dict
         ``{"validation_0": {"map": [...]}}``, one value a round.
+    best_score_ : dict
+        ``{"validation_0": {"map": ...}}``, at the last round kept; empty with ``metric_period``.
 
     Notes
     -----
     Columns of dtype category are categorical features, in addition to ``cat_features``; a missing category is one of
-    its own. With an ``eval_set`` CatBoost keeps the best rounds even without early stopping: ``use_best_model=False``
-    keeps all. With ``init_model`` its random numbers, as of ``subsample``, begin anew, as with a file's.
+    its own. With an ``eval_set`` but without early stopping all rounds are kept, as in the other libraries;
+    ``use_best_model=True`` keeps the best, as CatBoost's own ranker does. With ``init_model`` its random numbers, as of
+    ``subsample``, begin anew, as with a file's. Names of parameters that CatBoost does not know are refused.
     What CatBoost refuses of our objectives is listed in :func:`ltr_objectives.adapters.catboost_objective`.
 
     Examples
@@ -98,26 +105,28 @@ class CatBoostRanker(Ranker):
             )
         else:
             params["loss_function"] = plan.objective
-        if plan.metrics:
-            first, *others = plan.metrics
-            wrong = [str(m) for m in others if isinstance(m, Metric)]
-            require(not wrong, f"CatBoost takes one metric of ours, as the first; use CatBoost's names for {wrong}")
-            params["eval_metric"] = (
-                catboost_metric(first, *pools, n_threads=plan.n_threads) if isinstance(first, Metric) else first
-            )
-            if others:
-                params["custom_metric"] = others
+        stops = bool(plan.early_stopping_rounds or STOPPING & params.keys() or params.get("use_best_model"))
+        if not stops:
+            params.setdefault("use_best_model", False)
+        records = _set_metrics(params, plan, pools, stops)
         if not LOUDNESS & params.keys():
             params["verbose"] = plan.verbose
         model = catboost.CatBoost(params)
-        model.fit(
-            pools[0],
-            eval_set=pools[1:] or None,
-            early_stopping_rounds=plan.early_stopping_rounds,
-            callbacks=plan.callbacks or None,
-            init_model=plan.init_model,
-        )
-        return _trees_alone(model), _records(model.evals_result_, marked=plan.train.weight is None)
+        try:
+            model.fit(
+                pools[0],
+                eval_set=pools[1:] or None,
+                early_stopping_rounds=plan.early_stopping_rounds,
+                callbacks=plan.callbacks or None,
+                init_model=plan.init_model,
+            )
+        except catboost.CatBoostError as error:
+            _refuse_misspelt(str(error))
+            raise
+        found = _records(model.evals_result_, marked=plan.train.weight is None)
+        for i, values in enumerate(records):
+            found[f"validation_{i}"] |= values
+        return _trees_alone(model), found
 
     def _pool(self, part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
         weight: dict[str, Any] = {"weight": part.weight}
@@ -133,9 +142,8 @@ class CatBoostRanker(Ranker):
     def _predict(self, X: Any) -> Any:
         return self.booster_.predict(_readable(X))
 
-    def _rounds(self) -> int:
-        rounds: int = self.booster_.tree_count_
-        return rounds
+    def _rounds(self, model: Any) -> int:
+        return int(model.tree_count_)
 
     def _importances(self) -> Any:
         kind = getattr(self, "importance_type", None) or "PredictionValuesChange"
@@ -147,6 +155,36 @@ class CatBoostRanker(Ranker):
     def _features(self) -> tuple[int, list[str] | None]:
         names: list[str] = self.booster_.feature_names_
         return len(names), None if names == [str(i) for i in range(len(names))] else names
+
+
+def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bool) -> list[dict[str, list[float]]]:
+    """Have the metrics evaluated; the values of ours but the first come back on each eval set."""
+    own, native = plan.own_metrics, plan.native_metrics
+    if not own:
+        if native:
+            params["eval_metric"] = native[0]
+        if native[1:]:
+            params["custom_metric"] = native[1:]
+        return []
+    require(
+        not stops or plan.metrics[0] is own[0],
+        f"CatBoost stops early on {plan.metrics[0]} only where no other metric is ours; name {own[0]} first, or leave "
+        "early stopping or ours out",
+    )
+    params["eval_metric"] = made = catboost_metric(own[0], *pools, n_threads=plan.n_threads)
+    if native:
+        params["custom_metric"] = native
+    return made.record(*own[1:])
+
+
+def _refuse_misspelt(error: str) -> None:
+    """Say what ``error`` says of a parameter that CatBoost does not know, with the nearest one that it knows."""
+    unknown = re.search(r"Unknown option \{(\w+)\}", error)
+    if unknown:
+        catboost = import_library("catboost")
+        classes = catboost.CatBoostRanker, catboost.CatBoostRegressor, catboost.CatBoostClassifier
+        known = {name for c in classes for name in inspect.signature(c.__init__).parameters}
+        raise LTRError(f"CatBoost knows no parameter {unknown[1]!r}{did_you_mean(unknown[1], known)}") from None
 
 
 def _readable(X: Any) -> Any:

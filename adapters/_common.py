@@ -1,7 +1,6 @@
 """What the adapters share: plain arrays from whatever a library hands over, and one `Queries` per data set."""
 
 import importlib
-import warnings
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -9,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from ltr_objectives.diagnostics import warn_if_useless
-from ltr_objectives.errors import LTRWarning, require
+from ltr_objectives.errors import require, warn
 from ltr_objectives.kernels.rng import content_stream
-from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, to_numpy
-from ltr_objectives.registry import get_metric
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 
@@ -120,26 +117,12 @@ def warn_if_no_split(queries: Queries, hess: np.ndarray, name: str, limit: Calla
     ``limit()`` is what the library demands of each leaf by its parameter ``name``.
     """
 
-    def warn() -> None:
+    def look() -> None:
         total, least = float(hess.sum(dtype=np.float64)), limit()
         if 0 < total < 2 * least:
-            warnings.warn(
+            warn(
                 f"{name}={least:g} forbids every split, since the Hessian of all rows together is {total:.3g}: set it "
-                "to a small part of that, such as 1e-3, or 0",
-                LTRWarning,
-                stacklevel=4,
+                "to a small part of that, such as 1e-3, or 0"
             )
 
-    queries.once("splits", warn)
-
-
-def distinct(metrics: tuple[str | Metric, ...]) -> tuple[Metric, ...]:
-    """The metrics, which the libraries tell apart by their names alone."""
-    found = tuple(get_metric(m) for m in metrics)
-    require(len(found) > 0, "give at least one metric, such as 'ndcg@10'")
-    names = [str(m) for m in found]
-    twice = [name for name in names if names.count(name) > 1]
-    require(
-        not twice, f"two metrics are both called {twice[0] if twice else ''}; the library would mix up their values"
-    )
-    return found
+    queries.once("splits", look)

@@ -1,18 +1,20 @@
 """LightGBM: one callable for ``lgb.train``, ``Booster.update(fobj=)`` and ``LGBMRanker``."""
 
+from __future__ import annotations
+
 import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._common import QueriesMemo, distinct, gradients_float32, training, warn_if_no_split
+from ltr_objectives.adapters._common import QueriesMemo, gradients_float32, training, warn_if_no_split
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, to_numpy
-from ltr_objectives.registry import get_objective
+from ltr_objectives.registry import get_metrics, get_objective
 
 
 def _unpack(
@@ -178,13 +180,17 @@ class LightGBMMetric:
         return [(str(m), m.mean(queries, scores, n_threads=n_threads), True) for m in self.metrics]
 
 
-def lightgbm_metric(*metrics: str | Metric, n_threads: int | None = None) -> LightGBMMetric:
+def lightgbm_metric(
+    *metrics: str | Metric, convention: str | None = None, n_threads: int | None = None
+) -> LightGBMMetric:
     """A metric, or several, for ``lgb.train(..., feval=...)`` and ``LGBMRanker.fit(..., eval_metric=...)``.
 
     Parameters
     ----------
     *metrics : str or Metric
         Such as ``"ndcg@10"``. Set ``"metric": "None"`` in the parameters to evaluate nothing else.
+    convention : str, optional
+        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines the metrics.
     n_threads : int, optional
         By default ``num_threads`` of the training, at most all processors.
 
@@ -198,4 +204,4 @@ def lightgbm_metric(*metrics: str | Metric, n_threads: int | None = None) -> Lig
     >>> lightgbm_metric("map")  # doctest: +ELLIPSIS
     lightgbm_metric(MAP(...))
     """
-    return LightGBMMetric(distinct(metrics), n_threads)
+    return LightGBMMetric(get_metrics(metrics, convention), n_threads)

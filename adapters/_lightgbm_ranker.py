@@ -15,6 +15,7 @@ from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 
+EARLY = ("early_stopping_round", "early_stopping", "n_iter_no_change")
 SEEN = ("model", "params", "iteration", "begin_iteration", "end_iteration")  # by callbacks, in every version
 OF_THE_DATA = ("categorical_feature", "feature_name")
 
@@ -29,6 +30,9 @@ class LGBMRanker(Ranker):
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's. By
         default the metric that the objective optimises, or ``"ndcg"``; nothing else is evaluated.
+    convention : str, optional
+        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
+        ``evals_result_`` and ``score``.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
         ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. It is silent unless
@@ -39,10 +43,13 @@ class LGBMRanker(Ranker):
     booster_ : lightgbm.Booster
     evals_result_ : dict
         ``{"validation_0": {"map": [...]}}``, one value a round.
+    best_score_ : dict
+        ``{"validation_0": {"map": ...}}``, at the last round kept.
 
     Notes
     -----
-    For equal models from run to run set ``deterministic=True`` and ``force_col_wise=True``.
+    For equal models from run to run set ``deterministic=True`` and ``force_col_wise=True``. Early stopping is refused
+    with ``boosting="dart"``, whose later rounds change the earlier ones.
 
     Examples
     --------
@@ -80,6 +87,7 @@ class LGBMRanker(Ranker):
         if plan.metrics:
             params["metric"] = plan.native_metrics or "None"
         refuse_misspelt(params)
+        _refuse_boosting(params, plan)
         of_the_data = {k: v for k, v in plan.params.items() if k in OF_THE_DATA}
         train, *evals = (
             lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **of_the_data)
@@ -115,9 +123,9 @@ class LGBMRanker(Ranker):
     def _predict(self, X: Any) -> Any:
         return self.booster_.predict(X)
 
-    def _rounds(self) -> int:
-        best: int = self.booster_.best_iteration
-        return best if best > 0 else int(self.booster_.current_iteration())
+    def _rounds(self, model: Any) -> int:
+        best: int = model.best_iteration
+        return best if best > 0 else int(model.current_iteration())
 
     def _importances(self) -> Any:
         return self.booster_.feature_importance(importance_type=getattr(self, "importance_type", None) or "split")
@@ -149,6 +157,21 @@ def _objective(plan: Plan) -> Any:
     return lightgbm_objective(
         plan.objective, propensity=queries.propensity, position=queries.position, n_threads=plan.n_threads
     )
+
+
+def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
+    """Raise for early stopping of dart, which LightGBM ignores, and for random forests of ours."""
+    given = {name: str(params[name]).lower() for name in ("boosting", "boosting_type", "boost") if name in params}
+    for name, boosting in given.items():
+        stops = plan.early_stopping_rounds or any(params.get(early) for early in EARLY)
+        require(
+            not (boosting == "dart" and stops),
+            f"{name}='dart' changes earlier rounds later on, so that none is the best; leave early_stopping_rounds out",
+        )
+        require(
+            boosting not in ("rf", "random_forest") or not isinstance(plan.objective, Objective),
+            f"{name}={boosting!r} takes none but LightGBM's own objectives; choose another {name}, or 'lambdarank'",
+        )
 
 
 def refuse_misspelt(params: dict[str, Any]) -> None:

@@ -1,21 +1,35 @@
 """What the three rankers share: scikit-learn's conventions, queries, validation, metrics."""
 
+from __future__ import annotations
+
 import abc
 import os
-import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-try:
-    from sklearn.base import BaseEstimator
-    from sklearn.utils.validation import check_is_fitted
-except ModuleNotFoundError:
-    raise ImportError(
-        "the rankers need scikit-learn: pip install ltr-objectives[xgboost] (or [lightgbm], [catboost])"
-    ) from None
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    def check_is_fitted(estimator: object, attributes: str) -> None: ...
+
+    class BaseEstimator:
+        """What is used of scikit-learn's, which has no types: as a base class it would stand for any attribute."""
+
+        def __sklearn_tags__(self) -> Any: ...
+        def set_fit_request(self, **routed: bool | str | None) -> Self: ...
+        def set_score_request(self, **routed: bool | str | None) -> Self: ...
+
+else:
+    try:
+        from sklearn.base import BaseEstimator
+        from sklearn.utils.validation import check_is_fitted
+    except ModuleNotFoundError:
+        raise ImportError(
+            "the rankers need scikit-learn: pip install ltr-objectives[xgboost] (or [lightgbm], [catboost])"
+        ) from None
 
 from ltr_objectives.adapters._common import import_library
 from ltr_objectives.adapters._ranker_inputs import (
@@ -33,7 +47,7 @@ from ltr_objectives.adapters._ranker_plan import (
     seed_of,
     try_once,
 )
-from ltr_objectives.errors import LTRWarning, require, whole
+from ltr_objectives.errors import require, warn, whole
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -55,22 +69,30 @@ class Ranker(BaseEstimator, abc.ABC):
 
     booster_: Any
     evals_result_: Records
+    best_score_: dict[str, dict[str, float]]
     n_features_in_: int
     feature_names_in_: np.ndarray
 
     def __init__(
-        self, *, objective: str | Objective = "yetiloss:ndcg@10", eval_metric: EvalMetric = None, **params: Any
+        self,
+        *,
+        objective: str | Objective = "yetiloss:ndcg@10",
+        eval_metric: EvalMetric = None,
+        convention: str | None = None,
+        **params: Any,
     ) -> None:
         import_library(self.library)
         self.objective = objective
         self.eval_metric = eval_metric
+        if convention is not None:  # not a parameter of classes derived from this one, unless they pass it on
+            self.convention = convention
         self.set_params(**params)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name: ``objective``, ``eval_metric``, and whatever was given for the library."""
+        """Parameters by name: ``objective``, ``eval_metric``, and whatever else was given."""
         return {name: value for name, value in vars(self).items() if _is_parameter(name)}
 
-    def set_params(self, **params: Any) -> "Ranker":
+    def set_params(self, **params: Any) -> Self:
         """Set parameters; every name is taken, since the library knows which it has."""
         for name, value in params.items():
             require(_is_parameter(name) and not hasattr(type(self), name), f"{name} is no parameter")
@@ -95,10 +117,11 @@ class Ranker(BaseEstimator, abc.ABC):
         eval_group: Sequence[ArrayLike] | None = None,
         eval_qid: Sequence[ArrayLike] | None = None,
         eval_sample_weight: Sequence[ArrayLike | None] | None = None,
+        sample_weight_eval_set: Sequence[ArrayLike | None] | None = None,
         early_stopping_rounds: int | None = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
-    ) -> "Ranker":
+    ) -> Self:
         """Train.
 
         Parameters
@@ -125,9 +148,10 @@ class Ranker(BaseEstimator, abc.ABC):
             Data sets to evaluate each round on.
         eval_group, eval_qid, eval_sample_weight : lists, optional
             ``group``, ``qid`` and ``sample_weight`` of each pair in ``eval_set``; one of the first two is needed.
+            ``sample_weight_eval_set``, as XGBoost has it, is another name of the last.
         early_stopping_rounds : int, optional
             Stop when the first metric has not improved on the last pair of ``eval_set`` for so many rounds, and keep
-            the rounds up to the best. May also be given to the constructor.
+            the rounds up to the best; without it all rounds are kept. May also be given to the constructor.
         callbacks : list, optional
             The library's own.
         verbose : bool or int
@@ -144,11 +168,12 @@ class Ranker(BaseEstimator, abc.ABC):
         """
         params = {name: value for name, value in self.get_params().items() if value is not None and name != "objective"}
         objective = own_or_native(self.objective, self.library)
-        metrics = read_metrics(params.pop("eval_metric", None), objective, self._knows_metric)
+        chosen, convention = params.pop("eval_metric", None), params.pop("convention", None)
+        metrics = read_metrics(chosen, objective, self._knows_metric, convention)
         patience = params.pop("early_stopping_rounds", None) if early_stopping_rounds is None else early_stopping_rounds
         given = [*params.pop("callbacks", ()), *(callbacks or ())]
         train = read_part(X, y, group, qid, sample_weight, propensity=propensity, position=position)
-        evals = read_eval_sets(eval_set, eval_group, eval_qid, eval_sample_weight)
+        evals = read_eval_sets(eval_set, eval_group, eval_qid, eval_sample_weight, sample_weight_eval_set)
         others = [column for name in self.of_columns for column in params.get(name, ())]
         require_numbers(train.X, others)
         for i, part in enumerate(evals):
@@ -167,6 +192,9 @@ class Ranker(BaseEstimator, abc.ABC):
         for part in evals:
             check_features(self, part.X)
         self.booster_, self.evals_result_ = self._train(plan)
+        kept = self._rounds(self.booster_) - (0 if start is None else self._rounds(start))
+        each = params.get("metric_period", 1) == 1  # CatBoost's, which thins the records
+        self.best_score_ = _at_round(kept, self.evals_result_) if each else {}
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -187,18 +215,17 @@ class Ranker(BaseEstimator, abc.ABC):
     ) -> float:
         """Mean over queries of the first metric; of NDCG, with a warning, where that is the library's own.
 
-        Higher is better.
+        By ``convention`` where the ranker has one. Higher is better.
         """
         objective = own_or_native(self.objective, self.library)
-        first = next(iter(read_metrics(self.eval_metric, objective, self._knows_metric)), None)
+        convention = self.get_params().get("convention")
+        first = next(iter(read_metrics(self.eval_metric, objective, self._knows_metric, convention)), None)
         if isinstance(first, str):
-            warnings.warn(
+            warn(
                 f"score is the mean NDCG, since eval_metric={first!r} is the library's own; to score by one of ours, "
-                "such as 'map', name it first",
-                LTRWarning,
-                stacklevel=2,
+                "such as 'map', name it first"
             )
-        metric = first if isinstance(first, Metric) else get_metric("ndcg")
+        metric = first if isinstance(first, Metric) else get_metric("ndcg", convention)
         part = read_part(X, y, group, qid, sample_weight)
         return metric.mean(part.queries, self.predict(X), n_threads=self._n_threads())
 
@@ -206,7 +233,7 @@ class Ranker(BaseEstimator, abc.ABC):
     def best_iteration_(self) -> int:
         """Rounds that ``predict`` uses, counted from 1: what to set as ``n_estimators`` to train on more data."""
         check_is_fitted(self, "booster_")
-        return self._rounds()
+        return self._rounds(self.booster_)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -219,9 +246,11 @@ class Ranker(BaseEstimator, abc.ABC):
         check_is_fitted(self, "booster_")
         self.booster_.save_model(os.fspath(path))
 
-    def load_model(self, path: str | os.PathLike[str]) -> "Ranker":
+    def load_model(self, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         self.booster_ = self._load(os.fspath(path))
+        for name in ("evals_result_", "best_score_"):  # of another training
+            vars(self).pop(name, None)
         self.n_features_in_, names = self._features()
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -268,7 +297,8 @@ class Ranker(BaseEstimator, abc.ABC):
     def _predict(self, X: Any) -> Any: ...
 
     @abc.abstractmethod
-    def _rounds(self) -> int: ...
+    def _rounds(self, model: Any) -> int:
+        """How many the library's model predicts with."""
 
     @abc.abstractmethod
     def _importances(self) -> Any: ...
@@ -279,6 +309,10 @@ class Ranker(BaseEstimator, abc.ABC):
     @abc.abstractmethod
     def _features(self) -> tuple[int, list[str] | None]:
         """How many, and their names where the model has them."""
+
+
+def _at_round(n: int, records: Records) -> dict[str, dict[str, float]]:
+    return {name: {m: v[n - 1] for m, v in values.items() if 0 < n <= len(v)} for name, values in records.items()}
 
 
 def _is_parameter(name: str) -> bool:

@@ -61,14 +61,23 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
+def native(X: np.ndarray) -> np.ndarray:
+    """In the byte order of this machine, which XGBoost takes for granted and pandas asks for."""
+    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+
+
 def read_table(X: Any) -> tuple[Any, ArrayLike | None]:
     """A pandas DataFrame, NumPy array or SciPy CSR matrix, and the column of query ids if there is one."""
     if hasattr(X, "to_pandas"):  # polars and pyarrow
         X = X.to_pandas()
     if not is_frame(X):
         X = check_array(X, accept_sparse="csr", **ANY_VALUE)
+        if not issparse(X):
+            return native(X), None
         # the older sparse type, and indices of 32 bits where they suffice, are what all versions of the libraries read
-        return csr_matrix((X.data, X.indices, X.indptr), X.shape) if issparse(X) else X, None
+        return csr_matrix((native(X.data), native(X.indices), native(X.indptr)), X.shape), None
+    swapped = {c: d.newbyteorder("=") for c, d in X.dtypes.items() if isinstance(d, np.dtype) and not d.isnative}
+    X = X.astype(swapped) if swapped else X
     if QID not in X.columns:
         require(X.shape[0] > 0 and X.shape[1] > 0, f"X has shape {X.shape}; it needs at least one row and one column")
         return X, None
@@ -106,18 +115,26 @@ def read_eval_sets(
     eval_group: Sequence[ArrayLike] | None,
     eval_qid: Sequence[ArrayLike] | None,
     eval_sample_weight: Sequence[ArrayLike | None] | None,
+    sample_weight_eval_set: Sequence[ArrayLike | None] | None = None,
 ) -> tuple[Part, ...]:
     """The parts to evaluate on."""
     pairs = list(eval_set or ())
     require(all(len(pair) == 2 for pair in pairs), "eval_set must be a list of pairs (X, y)")
-    lists = {"eval_group": eval_group, "eval_qid": eval_qid, "eval_sample_weight": eval_sample_weight}
+    require(
+        eval_sample_weight is None or sample_weight_eval_set is None,
+        "eval_sample_weight and sample_weight_eval_set are two names of one argument; pass one of them",
+    )
+    name, weights = "eval_sample_weight", eval_sample_weight
+    if sample_weight_eval_set is not None:
+        name, weights = "sample_weight_eval_set", sample_weight_eval_set
+    lists: dict[str, Sequence[Any] | None] = {"eval_group": eval_group, "eval_qid": eval_qid, name: weights}
     for name, given in lists.items():
         n = len(pairs) if given is None else len(given)
         must = f"{name} must be a list with one entry for each of the {len(pairs)} pairs of eval_set"
         require(n == len(pairs), f"{must}, but has {n}" + (f": eval_set[{n}] has none" if n < len(pairs) else ""))
-    groups, qids, weights = (given or [None] * len(pairs) for given in lists.values())
     parts = []
-    for i, (pair, group, qid, weight) in enumerate(zip(pairs, groups, qids, weights, strict=True)):
+    for i, pair in enumerate(pairs):
+        group, qid, weight = (None if given is None else given[i] for given in lists.values())
         try:
             parts.append(read_part(*pair, group, qid, weight, "eval_"))
         except LTRError as error:

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.adapters._common import distinct
 from ltr_objectives.adapters._ranker_inputs import Part
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_objective
+from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_metrics, get_objective
 
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 
@@ -65,16 +64,16 @@ def own_or_native(objective: Any, library: str) -> Objective | str:
 
 
 def read_metrics(
-    eval_metric: EvalMetric, objective: Objective | str, knows: Callable[[str], bool]
+    eval_metric: EvalMetric, objective: Objective | str, knows: Callable[[str], bool], convention: str | None = None
 ) -> tuple[Metric | str, ...]:
     """By default :func:`optimised`. ``knows(name)``: whether the library has a metric of that name."""
     if eval_metric is None:
-        return optimised(objective)
+        return tuple(get_metric(m, convention) for m in optimised(objective))
     given = [eval_metric] if isinstance(eval_metric, str | Metric) else list(eval_metric)
-    found = tuple(m if isinstance(m, str) and _is_native(m, knows) else get_metric(m) for m in given)
-    own = tuple(m for m in found if isinstance(m, Metric))
+    found = tuple(m if isinstance(m, str) and _is_native(m, knows) else get_metric(m, convention) for m in given)
+    own = [m for m in found if isinstance(m, Metric)]
     if own or not found:
-        distinct(own)
+        get_metrics(own)
     return found
 
 

@@ -1,5 +1,7 @@
 """XGBoost: a custom objective and a custom metric for ``xgb.train``."""
 
+from __future__ import annotations
+
 import json
 import sys
 import weakref
@@ -12,7 +14,6 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._common import (
     QueriesMemo,
     called_by,
-    distinct,
     gradients_float32,
     training,
     warn_if_no_split,
@@ -23,7 +24,7 @@ from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, to_numpy
-from ltr_objectives.registry import get_objective
+from ltr_objectives.registry import get_metrics, get_objective
 
 MAXIMISED = ("auc", "pre", "map", "ndcg")  # XGBoost's early stopping maximises what starts so, and minimises the rest
 
@@ -46,6 +47,11 @@ def _queries(memo: QueriesMemo, data: Any, weight: Any = None, propensity: Any =
     )
     labels = data.get_label()
     require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
+    require(
+        not ((labels != 0) & (np.abs(labels) < np.finfo(np.float32).tiny)).any(),
+        "the DMatrix has labels below 1e-37, as where XGBoost is given an array of another byte order, which it does "
+        "not look at: convert X, y and qid to native byte order, as with X.astype(np.float32)",
+    )
     weight = data.get_weight() if weight is None else weight
     return memo.find(labels, np.diff(ptr.astype(np.int64)), weight, propensity, position)
 
@@ -178,7 +184,7 @@ def xgboost_objective(
     -------
     callable
         ``(predictions, DMatrix) -> (gradient, Hessian)``, float32 arrays of shape (rows,). The DMatrix needs ``group``
-        or a ``qid`` that ascends; its weights are one per query. With weights, set ``disable_default_eval_metric`` to 1.
+        or a ``qid`` that ascends; its weights are one per query. With them, set ``disable_default_eval_metric`` to 1.
 
     Raises
     ------
@@ -237,7 +243,9 @@ def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
     return (f"-{name}", -value) if metric.maximum is None else (f"1-{name}", 1.0 - value)
 
 
-def xgboost_metric(*metrics: str | Metric, n_threads: int | None = None) -> XGBoostMetric:
+def xgboost_metric(
+    *metrics: str | Metric, convention: str | None = None, n_threads: int | None = None
+) -> XGBoostMetric:
     """A metric, or several, for ``xgb.train(..., custom_metric=...)``.
 
     XGBoost's early stopping maximises only metrics whose name starts like one of its own. So that it never goes the
@@ -247,7 +255,9 @@ def xgboost_metric(*metrics: str | Metric, n_threads: int | None = None) -> XGBo
     Parameters
     ----------
     *metrics : str or Metric
-        Such as ``"ndcg@10"``; early stopping looks at the last one unless told otherwise.
+        Such as ``"ndcg@10"``.
+    convention : str, optional
+        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines the metrics.
     n_threads : int, optional
         By default ``nthread`` of the training, at most all processors.
 
@@ -258,7 +268,21 @@ def xgboost_metric(*metrics: str | Metric, n_threads: int | None = None) -> XGBo
 
     Examples
     --------
-    >>> xgboost_metric("map", "mrr@10")  # doctest: +ELLIPSIS
-    xgboost_metric(MAP(...), MRR(k=10, ...))
+    ``xgb.train(..., early_stopping_rounds=)`` looks at the last metric on the last of ``evals``. A callback looks at
+    another, under the name that XGBoost prints:
+
+    >>> import numpy as np, xgboost as xgb
+    >>> rng = np.random.default_rng(0)
+    >>> X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
+    >>> dtrain = xgb.DMatrix(X, y, qid=qid)
+    >>> stop = xgb.callback.EarlyStopping(rounds=5, metric_name="map", data_name="valid", save_best=True)
+    >>> params, metrics = {"disable_default_eval_metric": 1}, xgboost_metric("map", "mrr@10")
+    >>> how = {"obj": xgboost_objective("yetiloss:map"), "custom_metric": metrics, "callbacks": [stop]}
+    >>> booster = xgb.train(params, dtrain, 3, evals=[(dtrain, "valid")], verbose_eval=False, **how)
+    >>> sorted(stop.stopping_history["valid"])
+    ['map']
+
+    With ``booster="dart"`` leave early stopping out: later rounds change the earlier ones, so that the best round is
+    not what its metric was measured on.
     """
-    return XGBoostMetric(distinct(metrics), n_threads)
+    return XGBoostMetric(get_metrics(metrics, convention), n_threads)

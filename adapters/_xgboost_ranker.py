@@ -1,5 +1,10 @@
 """XGBoost: a scikit-learn estimator on top of ``xgb.train``."""
 
+import functools
+import inspect
+import json
+import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,7 +14,7 @@ from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
 from ltr_objectives.adapters._ranker_plan import Plan
 from ltr_objectives.adapters._xgboost import by_query, xgboost_objective
-from ltr_objectives.errors import require
+from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -28,6 +33,9 @@ class XGBRanker(Ranker):
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's. By default the
         metric that the objective optimises, or ``"ndcg"``.
+    convention : str, optional
+        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
+        ``evals_result_`` and ``score``.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``min_child_weight=1e-3``, since XGBoost's 1 forbids splits with
@@ -38,9 +46,13 @@ class XGBRanker(Ranker):
     booster_ : xgboost.Booster
     evals_result_ : dict
         ``{"validation_0": {"map": [...]}}``, one value a round, to six digits.
+    best_score_ : dict
+        ``{"validation_0": {"map": ...}}``, at the last round kept.
 
     Notes
     -----
+    Names of parameters that XGBoost does not know are refused, unless ``validate_parameters=False``. Early stopping is
+    refused with ``booster="dart"``, whose later rounds change the earlier ones, and with ``"gblinear"``.
     Columns of dtype category are categorical features without ``enable_categorical``. Entries that a sparse matrix does
     not store are missing values in XGBoost, zeros in the other libraries. Weights by row, which XGBoost has not for
     ranking, work with our objectives.
@@ -72,7 +84,9 @@ class XGBRanker(Ranker):
         self.categories_ = categories(plan.train.X)
         params = {k: v for k, v in plan.params.items() if k not in (*OF_THE_DATA, "importance_type")}
         rounds = params.pop("n_estimators", 100)
-        linear = params.get("booster") == "gblinear"
+        refuse_misspelt(params)
+        booster = params.get("booster") or ("gbtree" if plan.init_model is None else _booster(plan.init_model))
+        linear = booster == "gblinear"
         own = isinstance(plan.objective, Objective)
         if own:
             start = {} if plan.init_model is not None else {"base_score": 0.0}  # a model has its own
@@ -88,6 +102,11 @@ class XGBRanker(Ranker):
         evals = [self._data(part, _by_query(part) if _weighs(plan) else None) for part in plan.evals]
         result: dict[str, Any] = {}
         callbacks = list(plan.callbacks)
+        stops = plan.early_stopping_rounds or any(isinstance(c, xgb.callback.EarlyStopping) for c in callbacks)
+        require(
+            booster != "dart" or not stops,
+            "booster='dart' changes earlier rounds later on, so that none is the best; leave early stopping out",
+        )
         if plan.early_stopping_rounds:
             require(not linear, "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
             first = plan.metrics[0] if plan.metrics else None
@@ -99,7 +118,7 @@ class XGBRanker(Ranker):
                     save_best=True,
                 )
             )
-        booster = xgb.train(
+        model = xgb.train(
             params,
             train,
             rounds,
@@ -111,9 +130,9 @@ class XGBRanker(Ranker):
             callbacks=callbacks,
             xgb_model=plan.init_model,
         )
-        if "best_iteration" in booster.attributes():  # by a callback of the user's
-            booster = booster[: booster.best_iteration + 1]
-        return booster, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
+        if "best_iteration" in model.attributes():  # by a callback of the user's
+            model = model[: model.best_iteration + 1]
+        return model, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
 
     def _start(self, init_model: Any, X: Any) -> Any:
         if getattr(init_model, "categories_", None):  # its files have none
@@ -135,6 +154,8 @@ class XGBRanker(Ranker):
         options = {k: v for k, v in self.get_params().items() if k in OF_THE_DATA and v is not None}
         if "label" not in of_training:
             options.pop("feature_weights", None)
+        if "feature_weights" in options:
+            options["feature_weights"] = np.asarray(options["feature_weights"], np.float32)
         known = getattr(self, "categories_", {})
         if is_frame(X) and known:  # before version 3.1 XGBoost takes the codes as they come
             coded = {c: X[c].astype("category").cat.set_categories(d.categories) for c, d in known.items()}
@@ -147,9 +168,8 @@ class XGBRanker(Ranker):
     def _predict(self, X: Any) -> Any:
         return self.booster_.predict(self._matrix(X))
 
-    def _rounds(self) -> int:
-        rounds: int = self.booster_.num_boosted_rounds()
-        return rounds
+    def _rounds(self, model: Any) -> int:
+        return int(model.num_boosted_rounds())
 
     def _importances(self) -> Any:
         found = self.booster_.get_score(importance_type=getattr(self, "importance_type", None) or "gain")
@@ -163,6 +183,43 @@ class XGBRanker(Ranker):
 
     def _features(self) -> tuple[int, list[str] | None]:
         return self.booster_.num_features(), self.booster_.feature_names
+
+
+def _booster(model: Any) -> str:
+    """Such as "gbtree"."""
+    return str(json.loads(model.save_config())["learner"]["gradient_booster"]["name"])
+
+
+@functools.cache
+def _known() -> frozenset[str]:
+    """The parameters of XGBoost's estimator, and those that XGBoost itself names."""
+    configs = _configured(booster="dart") + _configured(booster="gblinear")
+    sections = re.findall(r'"\w+_param":(\{[^{}]*\})', configs)
+    of_estimator = inspect.signature(import_library("xgboost").XGBModel.__init__).parameters
+    return frozenset({*of_estimator, *(name for section in sections for name in json.loads(section))} - {"self"})
+
+
+def _configured(**params: Any) -> str:
+    """XGBoost's configuration from these parameters."""
+    least = {"objective": "rank:ndcg", "num_feature": 1, "nthread": 1}
+    return str(import_library("xgboost").Booster({**least, **params}).save_config())
+
+
+def refuse_misspelt(params: dict[str, Any]) -> None:
+    """XGBoost ignores a parameter whose name it does not know, with a warning."""
+    if not params.get("validate_parameters", True):
+        return
+    xgb = import_library("xgboost")
+    context = {name: params[name] for name in ("booster", "tree_method", "updater") if name in params}
+    for name in params.keys() - _known():
+        with xgb.config_context(verbosity=1), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                _configured(**context, **{name: params[name]}, validate_parameters=True)
+            except xgb.core.XGBoostError:  # it knows the parameter, but not the value
+                continue
+        unused = any(f'"{name}"' in str(warning.message) for warning in said)
+        require(not unused, f"XGBoost knows no parameter {name!r}{did_you_mean(name, _known())}")
 
 
 def _by_query(part: Part) -> np.ndarray | None:

@@ -48,9 +48,8 @@ def lightgbm(data: RankingData, threads: int) -> Train:
     dtrain = lgb.Dataset(data.X, data.y, group=data.group, params={"verbose": -1, "force_col_wise": True}).construct()
 
     def train(objective: str | Objective, trees: int) -> float:
-        if not isinstance(objective, str):
-            objective = adapters.lightgbm_objective(objective, n_threads=threads)
-        params = {"objective": objective, "num_threads": threads, "force_col_wise": True, "verbose": -1}
+        own = None if isinstance(objective, str) else adapters.lightgbm_objective(objective, n_threads=threads)
+        params = {"objective": own or objective, "num_threads": threads, "force_col_wise": True, "verbose": -1}
         start = time.perf_counter()
         lgb.train(params, dtrain, trees)
         return time.perf_counter() - start

@@ -4,13 +4,24 @@ Importing this package loads neither numba nor any of the libraries; each name i
 """
 
 import importlib
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if Path(__file__).with_name("adapters").is_file():
+    raise ImportError(
+        "ltr_objectives/adapters is a text file here, where git holds a symbolic link to adapters/; allow links (on "
+        "Windows by its developer mode), then run: git config core.symlinks true && git checkout -- ltr_objectives"
+    )
 
 import ltr_objectives.metrics
 import ltr_objectives.objectives  # noqa: F401 - both first, so that the functions of these names below stay bound
 from ltr_objectives import registry
-from ltr_objectives.errors import LTRError, LTRWarning
-from ltr_objectives.registry import get_metric, get_objective, metrics, objectives
+from ltr_objectives.errors import LTRError as LTRError
+from ltr_objectives.errors import LTRWarning as LTRWarning
+from ltr_objectives.registry import get_metric as get_metric
+from ltr_objectives.registry import get_objective as get_objective
+from ltr_objectives.registry import metrics as metrics
+from ltr_objectives.registry import objectives as objectives
 
 __version__ = "0.1.0"
 
@@ -23,25 +34,59 @@ _ELSEWHERE = {
     "Report": "ltr_objectives.diagnostics",
 }
 
-__all__ = [
-    "LTRError",
-    "LTRWarning",
-    "get_metric",
-    "get_objective",
-    "metrics",
-    "objectives",
-    *_ELSEWHERE,
-    *registry.public_classes(),
-]
+if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says which line is missing
+    from ltr_objectives.diagnostics import Report as Report
+    from ltr_objectives.metrics.average_precision import MAP as MAP
+    from ltr_objectives.metrics.base import Metric as Metric
+    from ltr_objectives.metrics.binary import AUC as AUC
+    from ltr_objectives.metrics.binary import Precision as Precision
+    from ltr_objectives.metrics.binary import Recall as Recall
+    from ltr_objectives.metrics.cascade import ERR as ERR
+    from ltr_objectives.metrics.cascade import MRR as MRR
+    from ltr_objectives.metrics.cascade import PFound as PFound
+    from ltr_objectives.metrics.evaluation import evaluate as evaluate
+    from ltr_objectives.metrics.linear import DCG as DCG
+    from ltr_objectives.metrics.linear import NDCG as NDCG
+    from ltr_objectives.metrics.linear import ExpDCG as ExpDCG
+    from ltr_objectives.objectives.approx import ApproxMAP as ApproxMAP
+    from ltr_objectives.objectives.approx import ApproxMRR as ApproxMRR
+    from ltr_objectives.objectives.approx import ApproxNDCG as ApproxNDCG
+    from ltr_objectives.objectives.base import Objective as Objective
+    from ltr_objectives.objectives.lambdaloss import LambdaLoss as LambdaLoss
+    from ltr_objectives.objectives.lambdamart import LambdaMART as LambdaMART
+    from ltr_objectives.objectives.langevin import Langevin as Langevin
+    from ltr_objectives.objectives.listmle import ListMLE as ListMLE
+    from ltr_objectives.objectives.listnet import ListNet as ListNet
+    from ltr_objectives.objectives.neuralndcg import NeuralNDCG as NeuralNDCG
+    from ltr_objectives.objectives.ordinal import Ordinal as Ordinal
+    from ltr_objectives.objectives.plrank import PLRank as PLRank
+    from ltr_objectives.objectives.queryrmse import QueryRMSE as QueryRMSE
+    from ltr_objectives.objectives.ranknet import RankNet as RankNet
+    from ltr_objectives.objectives.rmse import RMSE as RMSE
+    from ltr_objectives.objectives.softrank import SoftRank as SoftRank
+    from ltr_objectives.objectives.stochasticrank import StochasticRank as StochasticRank
+    from ltr_objectives.objectives.xendcg import XENDCG as XENDCG
+    from ltr_objectives.objectives.yetiloss import YetiLoss as YetiLoss
+    from ltr_objectives.objectives.yetirank import YetiRank as YetiRank
+    from ltr_objectives.queries import Queries as Queries
+else:
+    __all__ = [
+        "LTRError",
+        "LTRWarning",
+        "get_metric",
+        "get_objective",
+        "metrics",
+        "objectives",
+        *_ELSEWHERE,
+        *registry.public_classes(),
+    ]
 
+    def __getattr__(name: str) -> Any:
+        if name in _ELSEWHERE:
+            return getattr(importlib.import_module(_ELSEWHERE[name]), name)
+        if name in registry.public_classes():
+            return registry.load_public(name)
+        raise AttributeError(f"module 'ltr_objectives' has no attribute {name!r}")
 
-def __getattr__(name: str) -> Any:
-    if name in _ELSEWHERE:
-        return getattr(importlib.import_module(_ELSEWHERE[name]), name)
-    if name in registry.public_classes():
-        return registry.load_public(name)
-    raise AttributeError(f"module 'ltr_objectives' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    def __dir__() -> list[str]:
+        return sorted([*globals(), *__all__])

@@ -58,7 +58,7 @@ class RankingFold:
     vali: RankingData | None
     test: RankingData
 
-    def __iter__(self) -> Iterator[RankingData | None]:
+    def __iter__(self) -> Iterator[Any]:  # not a union with None, which few sources give
         return iter((self.train, self.vali, self.test))
 
 

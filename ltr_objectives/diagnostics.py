@@ -1,13 +1,12 @@
 """Why a ranking does not learn: which queries give no gradient, and what the gradients are like."""
 
-import warnings
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import LTRWarning
+from ltr_objectives.errors import warn
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
 
@@ -195,9 +194,7 @@ def warn_if_useless(
         return
     useless = diagnose(objective, queries, scores, n_threads=n_threads).useless
     reasons = "; ".join(f"{n} {reason}" for reason, n in useless.items())
-    warnings.warn(
+    warn(
         f"{without} of {len(queries)} queries give no gradient, so that nothing is learned from them ({reasons}): "
-        "see objective.report(scores, labels, group)",
-        LTRWarning,
-        stacklevel=3,
+        "see objective.report(scores, labels, group)"
     )

@@ -2,7 +2,11 @@
 
 import math
 import numbers
+import sys
+import threading
+import warnings
 from collections.abc import Iterable
+from types import FrameType
 from typing import TypeGuard
 
 
@@ -37,6 +41,29 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
 
     close = get_close_matches(value, [k for k in known if isinstance(k, str)], 1) if isinstance(value, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+LIBRARIES = {"ltr_objectives", "xgboost", "lightgbm", "catboost", "sklearn", "joblib"}
+BETWEEN = {"contextlib", "copy", "functools", "threading"}  # what the libraries call themselves through
+
+
+def warn(message: str) -> None:
+    """Warn with :class:`LTRWarning` at the line of the user's code that led here, through whatever library."""
+    here = sys._getframe(1)
+    frame = _of_the_user(here)
+    if frame is None:  # a thread of the library's: the main thread waits for it
+        frame = _of_the_user(sys._current_frames().get(threading.main_thread().ident or 0)) or here
+    where = frame.f_globals
+    registry = where.setdefault("__warningregistry__", {})
+    name, line = where.get("__name__", "<string>"), frame.f_lineno or 1
+    warnings.warn_explicit(message, LTRWarning, frame.f_code.co_filename, line, name, registry)
+
+
+def _of_the_user(frame: FrameType | None) -> FrameType | None:
+    """The nearest frame that is neither ours nor a library's."""
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES | BETWEEN:
+        frame = frame.f_back
+    return frame
 
 
 def positive(name: str, value: object) -> None:

@@ -1,7 +1,7 @@
 """Everything there is, by name. To add an objective or a metric:
 
 1. Write its file in ``objectives/`` or ``metrics/`` (see CONTRIBUTING.md).
-2. Add its line below.
+2. Add its line below, and the one for type checkers in ``ltr_objectives/__init__.py``.
 
 It then has the three adapters, every common test, and its place in the benchmarks.
 """
@@ -11,9 +11,10 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ltr_objectives.errors import LTRError, did_you_mean
+from ltr_objectives.errors import LTRError, did_you_mean, require
 
 if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
@@ -109,12 +110,32 @@ def metric_class(name: str) -> type[Metric]:
     return found
 
 
-def get_metric(metric: str | Metric | None) -> Metric:
+def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
     """A metric from the field's notation: a name, then ``@k`` for a cutoff.
+
+    ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines the metric.
+    Options of a metric object that differ from their default stay.
 
     >>> get_metric("ndcg@10").k
     10
+    >>> get_metric("ndcg@10", "lightgbm").empty
+    1.0
     """
+    found = _metric(metric)
+    return found if convention is None else found.with_convention(convention)
+
+
+def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) -> tuple[Metric, ...]:
+    """Each as of :func:`get_metric`; their names, by which results are told apart, must differ."""
+    found = tuple(get_metric(metric, convention) for metric in metrics)
+    require(found, "give at least one metric, such as 'ndcg@10'")
+    names = [str(metric) for metric in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    require(twice is None, f"two metrics are both called {twice}; their values would be mixed up")
+    return found
+
+
+def _metric(metric: str | Metric | None) -> Metric:
     if not isinstance(metric, str):
         from ltr_objectives.metrics.base import Metric
 

@@ -272,3 +272,46 @@ def test_adapters_print_what_they_hold():
 def test_a_single_number_is_no_weight():
     with pytest.raises(LTRError, match="weight must be one-dimensional"):
         QueriesMemo().find([0, 1], [2], 3.0)
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f8"])
+def test_byte_order_that_can_be_seen_makes_no_difference(data, dtype):
+    X, labels, group = data
+    weight = np.random.default_rng(0).uniform(1, 2, len(labels)).astype(np.float32)
+    position = (np.arange(len(labels)) % 7).astype(">i4")
+    scores = X[:, 0].astype(dtype)
+    clicks = (labels > 1).astype(dtype)
+    ours = lightgbm_objective("lambdamart", position=position)
+    found = ours(clicks, scores, weight.astype(dtype), group.astype(">i4"))
+    native = clicks.astype(float), X[:, 0].astype(dtype).astype(float), weight, group
+    expected = lightgbm_objective("lambdamart", position=position.astype(int))(*native)
+    np.testing.assert_array_equal(found, expected)
+    train = lgb.Dataset(X.astype(dtype), labels.astype(dtype), group=group.astype(">i4"), weight=weight.astype(dtype))
+    same = lgb.Dataset(X.astype(dtype[1:]), labels, group=group, weight=weight)
+    params = {**LGB, "objective": lightgbm_objective("lambdamart")}
+    assert np.array_equal(lgb.train(params, train, 3).predict(X), lgb.train(params, same, 3).predict(X))
+
+
+def test_labels_that_xgboost_read_in_another_byte_order_are_refused(data):
+    X, labels, group = data
+    wrong = dmatrix(X, labels, group)
+    wrong.set_label(labels.astype(np.float32).byteswap())  # what it makes of an array of the other order
+    with pytest.raises(LTRError, match=r"labels below 1e-37.* convert X, y and qid to native byte order"):
+        xgb.train(XGB, wrong, 1, obj=xgboost_objective("lambdamart"))
+    with pytest.raises(LTRError, match="labels below 1e-37"):
+        xgboost_metric("ndcg")(X[:, 0], wrong)
+
+
+def test_xgboost_stops_on_the_last_metric_or_on_the_one_that_a_callback_names(data):
+    valid = dmatrix(*data)
+    how = {"obj": xgboost_objective("lambdamart"), "custom_metric": xgboost_metric("map", "ndcg@3")}
+    how |= {"evals": [(valid, "valid")], "verbose_eval": False}
+    params = {**XGB, "eta": 1.0, "subsample": 0.3}
+    for name, stop in (
+        ("ndcg@3", {"early_stopping_rounds": 4}),
+        ("map", {"callbacks": [xgb.callback.EarlyStopping(rounds=4, metric_name="map", data_name="valid")]}),
+    ):
+        record = {}
+        booster = xgb.train(params, dmatrix(*data), 200, evals_result=record, **how, **stop)
+        values = record["valid"][name]
+        assert booster.best_iteration == np.argmax(values) == len(values) - 5

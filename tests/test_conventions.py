@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from ltr_objectives import evaluate, get_metric, registry
+from ltr_objectives import Queries, adapters, evaluate, get_metric, registry
+from ltr_objectives.adapters._xgboost import _as_xgboost
 from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.linear import NDCG
@@ -173,3 +174,53 @@ def test_unknown_conventions_say_which_there_are():
         evaluate("ndcg", [1.0], [1], [1], convention="ligthgbm")
     with pytest.raises(LTRError, match="lightgbm has no mrr"):
         get_metric("mrr").with_convention("lightgbm")
+
+
+CONVENTIONS = sorted(
+    {convention for name in registry.metrics() for convention in registry.metric_class(name).conventions}
+)
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_every_entry_takes_a_convention(convention):
+    """What ``evaluate`` gives under it, the adapters' metrics give."""
+    xgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "catboost"))
+    labels, group = np.array([0, 2, 1, 0, 0, 0, 0, 1, 0, 3.0]), np.array([3, 3, 4])
+    scores, qid = np.array([1, 1, 0, 2, 2, 1, 0, 0, 1, 1.0]), np.repeat([0, 1, 2], group)
+    names = [n for n in registry.metrics() if convention in registry.metric_class(n).conventions]
+    metrics = [f"{n}@3" for n in names if registry.metric_class(n).cutoff != "none" and n not in ("err", "pfound")]
+    expected = evaluate(metrics, scores, labels, group, convention=convention)
+    assert expected == {m: get_metric(m, convention).mean(Queries(labels, group), scores) for m in metrics}
+    assert expected["ndcg@3"] != evaluate("ndcg@3", scores, labels, group)
+    told = adapters.lightgbm_metric(*metrics, convention=convention)(labels, scores, None, group)
+    assert {name: value for name, value, _ in told} == expected
+    data = xgb.DMatrix(np.zeros((10, 1)), labels, qid=qid)
+    told = adapters.xgboost_metric(*metrics, convention=convention)(scores, data)
+    assert told == [_as_xgboost(get_metric(m), value) for m, value in expected.items()]
+    pool = catboost.Pool(np.arange(20.0).reshape(10, 2), labels, group_id=qid)
+    for metric in metrics:
+        made = adapters.catboost_metric(metric, pool, convention=convention)
+        assert made.metric == get_metric(metric, convention) == get_metric(metric).with_convention(convention)
+
+
+def test_entries_name_an_unknown_convention():
+    pool = pytest.importorskip("catboost").Pool([[0], [1]], [0, 1], group_id=[1, 1])
+    for entry in (get_metric, adapters.xgboost_metric, adapters.lightgbm_metric):
+        with pytest.raises(LTRError, match=r"convention='ligthgbm' is not known; .* did you mean 'lightgbm'"):
+            entry("ndcg", convention="ligthgbm")
+    with pytest.raises(LTRError, match="convention='ligthgbm' is not known"):
+        adapters.catboost_metric("ndcg", pool, convention="ligthgbm")
+    with pytest.raises(LTRError, match="lightgbm has no mrr; conventions for mrr"):
+        adapters.xgboost_metric("ndcg", "mrr", convention="lightgbm")
+
+
+def test_several_metrics_at_once():
+    given = [2.0, 1.0, 0.0, 1.0], [0, 1, 2, 0], [2, 2]
+    found = evaluate(["ndcg@10", MAP(), NDCG(k=1)], *given, weight=[1, 3], n_threads=1)
+    assert found == {m: evaluate(m, *given, weight=[1, 3]) for m in ("ndcg@10", "map", "ndcg@1")}
+    arrays = evaluate(("map", "mrr"), *given, per_query=True)
+    assert {m: list(v) for m, v in arrays.items()} == {m: list(evaluate(m, *given, per_query=True)) for m in arrays}
+    assert evaluate(["map"], *given) == {"map": evaluate("map", *given)}
+    for wrong, message in (([], "at least one metric"), (["map", MAP(threshold=1)], "two metrics are both called map")):
+        with pytest.raises(LTRError, match=message):
+            evaluate(wrong, *given)

@@ -1,5 +1,7 @@
 """The package as it is installed: complete, light to import, and nothing registered that is not there."""
 
+import ast
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +43,30 @@ def test_every_public_name_is_there():
             module.nothing  # noqa: B018 - the look is the test
     assert ltr_objectives.objectives() == tuple(registry.OBJECTIVES)
     assert ltr_objectives.metrics() == tuple(registry.METRICS)
+
+
+@pytest.mark.parametrize("module", [ltr_objectives, adapters], ids=lambda m: m.__name__)
+def test_type_checkers_are_told_of_every_name(module):
+    """Each name that is loaded when it is used has a line ``from module import Name as Name`` for type checkers."""
+    if module is adapters:
+        homes = {name: f"ltr_objectives.adapters.{home}" for name, home in adapters._MODULES.items()}
+    else:
+        classes = {n: f"ltr_objectives.{kind}.{e.split(':')[0]}" for n, (kind, e) in registry.public_classes().items()}
+        homes = {**ltr_objectives._ELSEWHERE, **classes}
+    tree = ast.parse(Path(module.__file__).read_text())
+    [typed] = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    found = {ast.unparse(line) for line in typed.body}
+    must = {f"from {home} import {name} as {name}" for name, home in homes.items()}
+    assert found == must, f"{module.__file__}, if TYPE_CHECKING: add {must - found}, remove {found - must}"
+
+
+def test_a_checkout_without_links_says_what_to_do(tmp_path):
+    shutil.copytree(ROOT / "ltr_objectives", tmp_path / "ltr_objectives", symlinks=True)
+    (tmp_path / "ltr_objectives" / "adapters").unlink()
+    (tmp_path / "ltr_objectives" / "adapters").write_text("../adapters")  # what git writes on Windows
+    done = subprocess.run([sys.executable, "-c", "import ltr_objectives"], cwd=tmp_path, capture_output=True, text=True)
+    assert "ImportError: ltr_objectives/adapters is a text file here" in done.stderr
+    assert "git config core.symlinks true" in done.stderr
 
 
 def test_registered_names_are_the_classes_names():

@@ -112,8 +112,7 @@ def test_early_stopping_looks_at_the_last_eval_set_alone(library):
 def test_metrics_are_weighted_by_query(library):
     train, vali, _ = fold()
     weight = query_weights(vali.group)
-    fitted = ranker(library, eval_metric=MAP(k=5), use_best_model=False) if library == "catboost" else ranker(library)
-    fitted.set_params(eval_metric=MAP(k=5)).fit(
+    fitted = ranker(library, eval_metric=MAP(k=5)).fit(
         train.X, train.y, qid=train.qid, sample_weight=query_weights(train.group),
         eval_set=[(vali.X, vali.y)], eval_qid=[vali.qid], eval_sample_weight=[weight],
     )  # fmt: skip

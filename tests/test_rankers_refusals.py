@@ -137,8 +137,9 @@ def test_metrics_that_a_library_would_leave_out_or_cannot_take():
     data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
     with pytest.raises(LTRError, match=r"eval_metric='binry_logloss' is neither ours, .* nor the library's$"):
         ranker("lightgbm", eval_metric=["map", "average_precision", "binry_logloss"]).fit(DATA.X, DATA.y, **data)
-    with pytest.raises(LTRError, match=r"one metric of ours, as the first; use CatBoost's names for \['mrr'\]"):
-        ranker("catboost", eval_metric=["map", "mrr"]).fit(DATA.X, DATA.y, **data)
+    for stop in ({"early_stopping_rounds": 3}, {"od_wait": 3}, {"use_best_model": True}):
+        with pytest.raises(LTRError, match="CatBoost stops early on NDCG:top=7 only where no other metric is ours"):
+            ranker("catboost", eval_metric=["NDCG:top=7", "mrr"], **stop).fit(DATA.X, DATA.y, **data)
 
 
 def test_parameters_that_lightgbm_would_ignore(monkeypatch):
@@ -153,6 +154,73 @@ def test_parameters_that_lightgbm_would_ignore(monkeypatch):
     monkeypatch.delattr(lightgbm.basic._ConfigAliases, "_get_all_param_aliases")  # it is private, and may go
     monkeypatch.setattr(lightgbm.basic._ConfigAliases, "aliases", {})
     assert ranker("lightgbm", num_leafs=31).fit(DATA.X, DATA.y, qid=DATA.qid).best_iteration_ == 8
+
+
+@everywhere
+def test_misspelt_parameters_are_refused(library):
+    wrong, right = {
+        "xgboost": ("max_deph", "max_depth"), "lightgbm": ("num_leavs", "num_leaves"), "catboost": ("dpth", "depth"),
+    }[library]  # fmt: skip
+    for name, end in ((wrong, f"; did you mean {right!r}[?]$"), ("qwxz", "$")):
+        with pytest.raises(LTRError, match=f"knows no parameter {name!r}{end}"):
+            ranker(library, **{name: 2}).fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+def test_every_parameter_that_xgboost_knows_is_taken():
+    xgboost = pytest.importorskip("xgboost")
+    everything = xgboost.XGBRanker(objective="rank:ndcg", n_estimators=1).get_params()
+    known = {"eta": 0.1, "alpha": 0, "seed": 3, "rate_drop": 0.1, "booster": "dart", "use_rmm": False, "nthread": 1}
+    for given in (everything, known, {"tree_method": "exact", "opt_dense_col": 1.0}):
+        assert ranker_class("xgboost")(**{"n_estimators": 1, **given}).fit(DATA.X, DATA.y, qid=DATA.qid).booster_
+    with pytest.warns(UserWarning, match=r"(?s)max_deph.*not used"):  # XGBoost's own word
+        ranker("xgboost", max_deph=3, validate_parameters=False).fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+@pytest.mark.parametrize(("library", "dart"), [
+    ("xgboost", {"booster": "dart"}), ("lightgbm", {"boosting": "dart"}), ("lightgbm", {"boosting_type": "dart"}),
+    ("lightgbm", {"boost": "DART"}),
+])  # fmt: skip
+@pytest.mark.parametrize("objective", ["yetiloss:map", "native"])
+def test_dart_has_no_best_round(library, dart, objective):
+    objective = NATIVE[library] if objective == "native" else objective
+    data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
+    assert ranker(library, objective, **dart).fit(DATA.X, DATA.y, **data).best_iteration_ == 8
+    with pytest.raises(LTRError, match="changes earlier rounds later on, so that none is the best; leave early"):
+        ranker(library, objective, **dart).fit(DATA.X, DATA.y, **data, early_stopping_rounds=3)
+    if library == "xgboost":
+        stop = pytest.importorskip("xgboost").callback.EarlyStopping(rounds=3)
+        going_on = ranker(library, objective, **dart).fit(DATA.X, DATA.y, **data)
+        for given in ({"callbacks": [stop]}, {"early_stopping_rounds": 3, "init_model": going_on}):
+            with pytest.raises(LTRError, match="booster='dart' changes earlier rounds"):
+                ranker(library, objective, **(dart if "callbacks" in given else {})).fit(
+                    DATA.X, DATA.y, **data, **given
+                )
+    else:
+        with pytest.raises(LTRError, match="changes earlier rounds"):
+            ranker(library, objective, early_stopping_round=3, **dart).fit(DATA.X, DATA.y, **data)
+
+
+def test_lightgbm_s_random_forests_take_none_of_ours():
+    forest = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
+    with pytest.raises(LTRError, match="boosting='rf' takes none but LightGBM's own objectives"):
+        ranker("lightgbm", **forest).fit(DATA.X, DATA.y, qid=DATA.qid)
+    data = {"eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid], "early_stopping_rounds": 2}
+    fitted = ranker("lightgbm", "lambdarank", eval_metric="map", **forest).fit(DATA.X, DATA.y, qid=DATA.qid, **data)
+    kept = fitted.best_score_["validation_0"]["map"]  # early stopping of forests is right
+    assert fitted.score(DATA.X, DATA.y, qid=DATA.qid) == pytest.approx(kept, abs=1e-12)
+
+
+@everywhere
+def test_the_weights_of_eval_sets_have_two_names(library):
+    weight = [np.random.default_rng(0).uniform(1, 2, 40)]
+    data = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
+    names = ("eval_sample_weight", "sample_weight_eval_set")
+    one, two = (ranker(library).fit(DATA.X, DATA.y, **data, **{name: weight}).evals_result_ for name in names)
+    assert one == two != ranker(library).fit(DATA.X, DATA.y, **data).evals_result_
+    with pytest.raises(LTRError, match="eval_sample_weight and sample_weight_eval_set are two names of one"):
+        ranker(library).fit(DATA.X, DATA.y, **data, **dict.fromkeys(names, weight))
+    with pytest.raises(LTRError, match="sample_weight_eval_set must be a list with one entry for each of the 1 pairs"):
+        ranker(library).fit(DATA.X, DATA.y, **data, sample_weight_eval_set=[])
 
 
 @pytest.mark.filterwarnings("ignore:40 of 40 queries give no gradient")

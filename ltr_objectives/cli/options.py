@@ -35,8 +35,7 @@ def read_metrics(text: str, convention: str | None) -> "list[Metric]":
     """The metrics named in an option, each once."""
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     require(names, "--metric is empty; give metrics such as ndcg@10,map")
-    found = [get_metric(name) for name in names]
-    return found if convention is None else [metric.with_convention(convention) for metric in found]
+    return [get_metric(name, convention) for name in names]
 
 
 def python_value(text: str) -> Any:

@@ -1,15 +1,44 @@
-"""``evaluate``: one call for any metric."""
+"""``evaluate``: one call for any metric, or several."""
 
-import numpy as np
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
 from numpy.typing import ArrayLike
 
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric
+from ltr_objectives.registry import get_metrics
+
+Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
+
+
+@overload
+def evaluate(
+    metric: str | Metric, scores: ArrayLike, labels: ArrayLike, group: ArrayLike | None = None,
+    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: str | None = None,
+    per_query: Literal[False] = False, n_threads: int | None = None,
+) -> float: ...  # fmt: skip
+
+
+@overload
+def evaluate(
+    metric: Several, scores: ArrayLike, labels: ArrayLike, group: ArrayLike | None = None,
+    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: str | None = None,
+    per_query: Literal[False] = False, n_threads: int | None = None,
+) -> dict[str, float]: ...  # fmt: skip
+
+
+@overload
+def evaluate(
+    metric: str | Metric | Several, scores: ArrayLike, labels: ArrayLike, group: ArrayLike | None = None,
+    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: str | None = None,
+    per_query: bool, n_threads: int | None = None,
+) -> Any: ...  # fmt: skip
 
 
 def evaluate(
-    metric: str | Metric,
+    metric: str | Metric | Several,
     scores: ArrayLike,
     labels: ArrayLike,
     group: ArrayLike | None = None,
@@ -19,12 +48,12 @@ def evaluate(
     convention: str | None = None,
     per_query: bool = False,
     n_threads: int | None = None,
-) -> float | np.ndarray:
-    """The value of a ranking metric, averaged over queries.
+) -> Any:
+    """The value of a ranking metric, averaged over queries, or of several.
 
     Parameters
     ----------
-    metric : str or Metric
+    metric : str, Metric or list
         Such as ``"ndcg@10"``, ``"map"`` or ``NDCG(k=10, gain_type="linear")``; see :func:`ltr_objectives.metrics`.
     scores, labels : arrays of shape (rows,)
         Finite numbers; higher scores rank first.
@@ -40,10 +69,15 @@ def evaluate(
     n_threads : int, optional
         All processors by default; the result does not depend on it.
 
+    Returns
+    -------
+    float, or array of shape (queries,) with ``per_query``
+        For a list of metrics a dict of these by the metrics' names.
+
     Raises
     ------
     LTRError
-        For bad input, an unknown metric or an unknown convention.
+        For bad input, an unknown metric, an unknown convention, or two metrics of one name.
 
     Examples
     --------
@@ -51,11 +85,10 @@ def evaluate(
     0.5
     >>> evaluate("mrr", [0.1, 0.9, 0.5, 0.2], [1, 0, 0, 1], qid=[1, 1, 2, 2], per_query=True)
     array([0.5, 0.5])
+    >>> evaluate(["mrr", "precision@1"], [0.1, 0.9, 0.5, 0.2], [1, 0, 0, 1], group=[2, 2])
+    {'mrr': 0.5, 'precision@1': 0.0}
     """
-    chosen = get_metric(metric)
-    if convention is not None:
-        chosen = chosen.with_convention(convention)
+    chosen = get_metrics(metric if isinstance(metric, list | tuple) else [metric], convention)
     queries = Queries(labels, group, qid=qid, weight=weight)
-    if per_query:
-        return chosen.values(queries, scores, n_threads=n_threads)
-    return chosen.mean(queries, scores, n_threads=n_threads)
+    found = {str(m): (m.values if per_query else m.mean)(queries, scores, n_threads=n_threads) for m in chosen}
+    return found if isinstance(metric, list | tuple) else found[str(chosen[0])]

@@ -1,0 +1,81 @@
+"""Every warning of ours names the user's line, whatever library stands between."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from rankers import LIBRARIES, NATIVE, ranker
+
+from ltr_objectives import LTRWarning
+from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
+
+xgb = pytest.importorskip("xgboost")
+lgb = pytest.importorskip("lightgbm")
+catboost = pytest.importorskip("catboost")
+pytest.importorskip("sklearn")
+everywhere = pytest.mark.parametrize("library", LIBRARIES)
+RNG = np.random.default_rng(0)
+X, QID = RNG.normal(size=(4000, 3)), np.repeat(np.arange(200), 20)
+LEARNABLE, USELESS = RNG.integers(0, 3, 4000), QID % 2  # within a query there is nothing to order
+THREADS = {"xgboost": "n_jobs", "lightgbm": "n_jobs", "catboost": "thread_count"}
+
+
+def place(code, match):
+    """The text of the line of this file that the only warning of ``code()`` names."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        code()
+    [warning] = [w for w in said if issubclass(w.category, LTRWarning)]
+    assert match in str(warning.message)
+    assert warning.filename == __file__, warning.filename
+    return inspect.getsource(inspect.getmodule(place)).splitlines()[warning.lineno - 1]
+
+
+def through_the_adapter(library, y, threads, **params):
+    if library == "xgboost":
+        params |= {"nthread": threads}
+        return xgb.train(params, xgb.DMatrix(X, y, qid=QID), 2, obj=xgboost_objective("yetiloss:map"))  # here
+    if library == "lightgbm":
+        params |= {"objective": lightgbm_objective("yetiloss:map"), "num_threads": threads, "verbose": -1}
+        return lgb.train(params, lgb.Dataset(X, y, group=[20] * 200), 2)  # here
+    pool = catboost.Pool(X, y, group_id=QID)
+    params |= {"loss_function": catboost_objective("yetiloss:map", pool), "thread_count": threads, "iterations": 2}
+    params |= {"eval_metric": "NDCG", "verbose": False, "allow_writing_files": False, "bootstrap_type": "No"}
+    return catboost.CatBoost(params).fit(pool)  # here
+
+
+@everywhere
+@pytest.mark.parametrize("threads", [1, 3])
+def test_useless_queries(library, threads):
+    useless = "200 of 200 queries give no gradient"
+    assert "# here" in place(lambda: through_the_adapter(library, USELESS, threads), useless)
+    fitted = ranker(library, **{THREADS[library]: threads})
+    assert "fitted.fit" in place(lambda: fitted.fit(X, USELESS, qid=QID), useless)
+
+
+@pytest.mark.parametrize(("library", "limit"), [("xgboost", "min_child_weight"), ("lightgbm", "min_child_weight")])
+def test_a_limit_that_forbids_every_split(library, limit):
+    params, forbids = {limit: 1e5}, "forbids every split"
+    assert "# here" in place(lambda: through_the_adapter(library, LEARNABLE, 1, **params), forbids)
+    fitted = ranker(library, **params)
+    assert "fitted.fit" in place(lambda: fitted.fit(X, LEARNABLE, qid=QID), forbids)
+
+
+@everywhere
+def test_score_by_another_metric(library):
+    name = {"xgboost": "rmse", "lightgbm": "l2", "catboost": "QueryRMSE"}[library]
+    fitted = ranker(library, NATIVE[library], eval_metric=name, n_estimators=1).fit(X, LEARNABLE, qid=QID)
+    assert "fitted.score" in place(lambda: fitted.score(X, LEARNABLE, qid=QID), "score is the mean NDCG")
+
+
+def test_through_scikit_learn():
+    from sklearn.model_selection import GroupKFold, cross_val_score
+
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=list("abc")).assign(qid=QID)
+    scored = ranker("lightgbm", "lambdarank", eval_metric="l2", n_estimators=1)
+    folds = {"groups": QID, "cv": GroupKFold(2)}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        cross_val_score(scored, frame, LEARNABLE, **folds)
+    assert {w.filename for w in said if issubclass(w.category, LTRWarning)} == {__file__}
