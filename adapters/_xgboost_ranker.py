@@ -1,5 +1,6 @@
 """XGBoost: a scikit-learn estimator on top of ``xgb.train``."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -157,8 +158,13 @@ class XGBRanker(Ranker):
         values = np.array([found.get(name, 0.0) for name in names], np.float32)
         return values / values.sum() if values.any() else values
 
+    def load_model(self, path: str | os.PathLike[str]) -> "Ranker":
+        """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
+        super().load_model(path)
+        self.categories_ = {}  # files have none
+        return self
+
     def _load(self, path: str) -> Any:
-        self.categories_ = {}
         return import_library("xgboost").Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:
