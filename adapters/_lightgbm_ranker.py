@@ -1,6 +1,9 @@
 """LightGBM: a scikit-learn estimator on top of ``lgb.train``."""
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,13 +14,16 @@ from ltr_objectives.adapters._lightgbm import NUM_THREADS, lightgbm_metric, ligh
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
 from ltr_objectives.adapters._ranker_plan import Plan
-from ltr_objectives.errors import did_you_mean, require
+from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 
 EARLY = ("early_stopping_round", "early_stopping", "n_iter_no_change")
 SEEN = ("model", "params", "iteration", "begin_iteration", "end_iteration")  # by callbacks, in every version
 OF_THE_DATA = ("categorical_feature", "feature_name")
+OF_A_TREE = (b"\nnum_leaves=", b"\nnum_cat=", b"\nleaf_value=", b"\nshrinkage=")
+END = re.compile(rb"end of trees\n.*\nend of parameters\s*(?:\npandas_categorical:(.+)\s*)?", re.DOTALL)
+AGAIN = "save or copy it again"
 
 
 class LGBMRanker(Ranker):
@@ -131,6 +137,7 @@ class LGBMRanker(Ranker):
         return self.booster_.feature_importance(importance_type=getattr(self, "importance_type", None) or "split")
 
     def _load(self, path: str) -> Any:
+        require_whole(path)
         return import_library("lightgbm").Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:
@@ -172,6 +179,29 @@ def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
             boosting not in ("rf", "random_forest") or not isinstance(plan.objective, Objective),
             f"{name}={boosting!r} takes none but LightGBM's own objectives; choose another {name}, or 'lambdarank'",
         )
+
+
+def require_whole(path: str) -> None:
+    """Raise for a model that is cut short or whose trees are not where it says: LightGBM ends the process on it."""
+    text = Path(path).read_bytes()
+    if not text.startswith(b"tree\n"):  # LightGBM says what is wrong
+        return
+    found = re.search(rb"^tree_sizes=([\d ]*)\n\n", text, re.MULTILINE)
+    place = found.end() if found else len(text)
+    for i, size in enumerate(map(int, found[1].split()) if found else ()):
+        tree = text[place : place + size]
+        require(
+            len(tree) == size and tree.startswith(b"Tree=%d\n" % i) and all(key in tree for key in OF_A_TREE),
+            f"{path} is no whole LightGBM model: tree {i} is cut short or damaged; {AGAIN}",
+        )
+        place += size
+    end = END.fullmatch(text, place)
+    require(end, f"{path} is no whole LightGBM model: its end is missing; {AGAIN}")
+    assert end is not None
+    try:
+        json.loads(end[1] or "null")
+    except ValueError:
+        raise LTRError(f"{path} is no whole LightGBM model: its categories are cut short; {AGAIN}") from None
 
 
 def refuse_misspelt(params: dict[str, Any]) -> None:

@@ -31,6 +31,7 @@ else:
             "the rankers need scikit-learn: pip install ltr-objectives[xgboost] (or [lightgbm], [catboost])"
         ) from None
 
+from ltr_objectives._files import replacing
 from ltr_objectives.adapters._common import import_library
 from ltr_objectives.adapters._ranker_inputs import (
     check_features,
@@ -242,9 +243,18 @@ class Ranker(BaseEstimator, abc.ABC):
         return np.asarray(self._importances())
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
-        """Write the trees in the library's own format, which it reads without this package."""
+        """Write the trees in the library's own format, which it reads without this package.
+
+        A file that is there already is replaced when the new one is whole, and read back.
+        """
         check_is_fitted(self, "booster_")
-        self.booster_.save_model(os.fspath(path))
+        with replacing(path) as new:
+            self.booster_.save_model(os.fspath(new))
+            if new.is_file():
+                try:  # on a full disk XGBoost and CatBoost lose the end of the file without a word
+                    self._load(os.fspath(new))
+                except Exception as error:
+                    raise OSError(f"{os.fspath(path)} could not be written as a whole: {error}") from None
 
     def load_model(self, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""

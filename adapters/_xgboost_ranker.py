@@ -3,6 +3,7 @@
 import functools
 import inspect
 import json
+import os
 import re
 import warnings
 from typing import Any
@@ -177,8 +178,13 @@ class XGBRanker(Ranker):
         values = np.array([found.get(name, 0.0) for name in names], np.float32)
         return values / values.sum() if values.any() else values
 
+    def load_model(self, path: str | os.PathLike[str]) -> "XGBRanker":
+        """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
+        super().load_model(path)
+        self.categories_ = {}  # files have none
+        return self
+
     def _load(self, path: str) -> Any:
-        self.categories_ = {}
         return import_library("xgboost").Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:

@@ -12,6 +12,7 @@ from benchmarks.quality import quality
 from benchmarks.scaling import scaling
 from benchmarks.startup import startup
 from benchmarks.training import training
+from ltr_objectives.cli.app import OneLineErrors
 
 # OpenMP threads that spin while they wait take the processors from whoever works, on a busy machine for many times as
 # long as the work itself. Read when XGBoost or LightGBM is loaded.
@@ -19,6 +20,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 app = typer.Typer(
     help="Measure ltr_objectives beside the native objectives.",
+    cls=OneLineErrors,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -14,6 +13,7 @@ import numpy as np
 from benchmarks.experiment import per_query, prepare, seeded, split_vali
 from benchmarks.libraries import LIBRARIES, Budget, Library, Training
 from benchmarks.tables import versions
+from ltr_objectives._files import replacing
 from ltr_objectives.datasets import MSLR_SHARES, RankingFold, load_letor, make_ranking_fold
 from ltr_objectives.errors import LTRError, choice, require
 from ltr_objectives.objectives.base import Objective
@@ -163,12 +163,11 @@ def outcome(cell: Cell, library: Library, training: Training) -> dict[str, Any]:
     return result
 
 
-def write_whole(path: Path, document: Any) -> None:
+def write_whole(path: Path, document: Any, indent: int | None = None) -> None:
     """Write JSON so that the file is never seen half written."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(document))
-    part.replace(path)
+    with replacing(path) as new:
+        new.write_text(json.dumps(document, indent=indent))
 
 
 def _nothing(cell: Cell) -> dict[str, Any]:

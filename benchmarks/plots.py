@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from benchmarks.experiment import Row
+from ltr_objectives._files import replacing
 
 OURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: told apart by everyone
 NATIVE = (("#222222", "-"), ("#888888", "-"), ("#222222", ":"), ("#888888", ":"), ("#222222", "--"))
@@ -49,7 +50,8 @@ def learning_curves(rows: Sequence[Row], metric: str, title: str, path: Path) ->
     marks = "dots at the trees that early stopping kept, pale those beyond"
     figure.suptitle(f"{title}; {marks}", x=0.01, ha="left", fontsize=11, color=INK)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    with replacing(path) as new:
+        figure.savefig(new)
     return path
 
 

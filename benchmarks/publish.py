@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Option, echo
 
 from benchmarks.speed_tables import TABLES, markdown
+from ltr_objectives._files import replacing
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -49,5 +50,6 @@ def publish(
         text = page.read_text()
         new = published(text, results)
         if new != text:
-            page.write_text(new)
+            with replacing(page) as beside:
+                beside.write_text(new)
             echo(f"written: {page.relative_to(ROOT)}")

@@ -1,7 +1,6 @@
 """``python -m benchmarks quality``: a study over data sets, folds, seeds, libraries and objectives."""
 
 import itertools
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -106,7 +105,7 @@ def quality(
     except (LTRError, ImportError, OSError) as error:
         Console(stderr=True).print(Text("error: ", "bold red"), Text(str(error)), sep="")
         raise Exit(2) from None
-    (out / "study.json").write_text(json.dumps(provenance() | {"versions": versions_of(results)}, indent=1))
+    cells.write_whole(out / "study.json", provenance() | {"versions": versions_of(results)}, indent=1)
     written = report.write(results, out, alpha, console, plots=plots)
     for path in written:
         if path.suffix != ".png":

@@ -13,6 +13,7 @@ from benchmarks.cells import CONSTANT
 from benchmarks.pooled import by_query, chosen, summary
 from benchmarks.statistics import BETTER, WORSE
 from benchmarks.verdict import markdown, sentences, verdict
+from ltr_objectives._files import replacing
 
 CAPTION = (
     "Means over test queries, standard errors in brackets. {0} better, {1} worse than the library's own best objective "
@@ -51,24 +52,31 @@ def write(
         console.print(line, markup=False)
     texts = [text for text in (markdown(against, alpha), *texts) if text]
     files = [out / name for name in ("summary.csv", "summary.md", "queries.parquet")]
-    table.to_csv(files[0], index=False)
-    files[1].write_text("\n\n".join([*texts, caption]) + "\n")
+    _to_csv(table, files[0])
+    with replacing(files[1]) as new:
+        new.write_text("\n\n".join([*texts, caption]) + "\n")
     long = pd.DataFrame.from_records(
         [
             {"data": d, "library": lib, "objective": o, "metric": m, "query": i, "value": x}
             for (d, lib, o, m), v in values.items() for i, x in enumerate(v)
         ]
     )  # fmt: skip
-    long.to_parquet(files[2], index=False)
+    with replacing(files[2]) as new:
+        long.to_parquet(new, index=False)
     for name, found in (("verdict.csv", against), ("tuned.csv", tuned(results)), ("chosen.csv", on_vali(frame))):
         if not found.empty:
             files.append(out / name)
-            found.to_csv(files[-1], index=False)
+            _to_csv(found, files[-1])
     if plots:
         from benchmarks.figures import draw
 
         files += draw(frame, values, table, out, alpha)
     return files
+
+
+def _to_csv(table: pd.DataFrame, path: Path) -> None:
+    with replacing(path) as new:
+        table.to_csv(new, index=False)
 
 
 def on_vali(frame: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.tables import provenance
+from ltr_objectives._files import replacing
 
 Document = dict[str, Any]
 Lines = list[list[str]]  # the first is the head
@@ -82,7 +83,8 @@ def save(name: str, document: Document, out: Path, console: Console) -> None:
     console.print(printed(TABLES[name](document)))
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{name}.json"
-    path.write_text(json.dumps({**provenance(), **document}, indent=1))
+    with replacing(path) as new:
+        new.write_text(json.dumps({**provenance(), **document}, indent=1))
     console.print(f"written: {path}")
 
 

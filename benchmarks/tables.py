@@ -16,6 +16,7 @@ from rich import box
 from rich.table import Table
 
 from benchmarks.experiment import Row
+from ltr_objectives._files import replacing
 from ltr_objectives.kernels.threads import available_threads
 
 
@@ -65,9 +66,11 @@ def save(rows: Sequence[Row], settings: dict[str, Any], out: Path, name: str) ->
     """Write ``name.csv`` and ``name.json``; the latter also has the settings, the versions and the curves."""
     out.mkdir(parents=True, exist_ok=True)
     csv, full = out / f"{name}.csv", out / f"{name}.json"
-    frame(rows).to_csv(csv, index=False)
+    with replacing(csv) as new:
+        frame(rows).to_csv(new, index=False)
     document = {"settings": settings, "versions": versions(), "rows": [asdict(row) for row in rows]}
-    full.write_text(json.dumps(document, indent=1))
+    with replacing(full) as new:
+        new.write_text(json.dumps(document, indent=1))
     return [csv, full]
 
 

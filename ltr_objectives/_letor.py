@@ -2,21 +2,27 @@
 
 import bz2
 import gzip
+import hashlib
 import os
 import re
-import warnings
+import shutil
+import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ltr_objectives._files import open_own, private_folder, replacing, say_once, user_cache
 from ltr_objectives.errors import LTRError, require
 
 Parsed = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, labels, query ids
 UNREADABLE = (OSError, EOFError, zlib.error)
+ROOM, CELLS_A_VALUE = 2**24, 250  # 64 MiB, and some hundred times the text
+DENSE = "rows are kept dense; number the features from 1 without gaps"
+HELP = "it is parsed each time; mend the folder, or name another by cache= or LTR_OBJECTIVES_CACHE"
 
 _PARTS = {"train": "train", "vali": "vali", "valid": "vali", "test": "test"}
 _NAME = re.compile(rf"(?:(?P<stem>.+)\.)?(?P<part>{'|'.join(_PARTS)})(?:\.(?:txt|dat|letor|svm))?(?:\.(?:gz|bz2))?")
@@ -46,29 +52,68 @@ def find_parts(path: Path) -> dict[str, Path]:
     return parts
 
 
-def parse(path: str, modified: int, size: int) -> Parsed:
-    """Dense float32 features, labels and query ids; ``modified`` and ``size`` are only here for the cache's key."""
+def parse(path: Path) -> Parsed:
+    """Dense float32 features, labels and query ids."""
+    if path.is_file():
+        return _parse(path, path)
+    with tempfile.TemporaryDirectory() as folder:  # a pipe can be read only once
+        copy = Path(folder, path.name)
+        with path.open("rb") as pipe, copy.open("wb") as file:
+            shutil.copyfileobj(pipe, file)
+        return _parse(copy, path)
+
+
+def _parse(file: Path, path: Path) -> Parsed:
+    """What is in ``file``; messages are about ``path``."""
     from sklearn.datasets import load_svmlight_file
 
     try:
-        X, y, qid = load_svmlight_file(path, dtype=np.float32, query_id=True, zero_based=False)
+        X, y, qid = load_svmlight_file(str(file), dtype=np.float32, query_id=True, zero_based=False)
         require(len(y) == len(qid), "rows have no qid")
     except (*UNREADABLE, ValueError, OverflowError) as error:
-        said = _first_mistake(path) or f" cannot be read: {error}"
+        said = _first_mistake(file) or f" cannot be read: {error}"
         raise LTRError(f"{path}{said}; LETOR text is 'label qid:1 1:0.5 ...'") from None
     require(len(y) > 0, f"{path} has no rows")
-    return X.toarray(), y.astype(np.float32), qid
+    rows, width = X.shape
+    try:
+        dense = None if too_wide(rows, width, X.nnz) else X.toarray()
+    except MemoryError:
+        dense = None
+    if dense is None:
+        line = widest(file, width)
+        raise LTRError(f"{path}{line} {width:,} columns in {rows:,} rows, which have {X.nnz:,} values; {DENSE}")
+    return dense, y.astype(np.float32), qid
 
 
-def _first_mistake(path: str) -> str:
+def too_wide(rows: int, width: int, values: int) -> bool:
+    """Whether dense rows would take far more room than their text."""
+    cells = rows * width
+    return cells > ROOM and cells > CELLS_A_VALUE * (rows + values)
+
+
+def widest(path: Path, feature: int) -> str:
+    """The line that has the feature, for a message."""
+    for number, words in _lines(path):
+        if any(word.partition(":")[0].lstrip("+0") == str(feature) for word in words[2:]):
+            return f", line {number}: feature {feature} makes"
+    return f": feature {feature} makes"
+
+
+def _first_mistake(path: Path) -> str:
     """The first line that is no LETOR text, and why; empty where there is none."""
-    opened: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(Path(path).suffix, open)
+    for number, words in _lines(path):
+        if mistake := _mistake(*words):
+            return f", line {number}: {mistake}"
+    return ""
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The words of each line that has any, as far as the file can be read."""
+    opened: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix, open)
     with suppress(*UNREADABLE), opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as lines:
         for number, line in enumerate(lines, 1):
-            words = line.partition("#")[0].split()
-            if words and (mistake := _mistake(*words)):
-                return f", line {number}: {mistake}"
-    return ""
+            if words := line.partition("#")[0].split():
+                yield number, words
 
 
 def _mistake(label: str, qid: str = "", *features: str) -> str:
@@ -102,22 +147,46 @@ def _reads(kind: Callable[[str], float], text: str, limit: float = float("inf"))
 
 
 def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:
-    """:func:`parse`, remembered on disk where that is possible."""
+    """:func:`parse`, remembered on disk by the content of the file where that is possible."""
     try:
         import sklearn.datasets  # noqa: F401 - only to say early what to install
-        from joblib import Memory
     except ImportError as error:
-        raise ImportError(f"pip install ltr-objectives[letor], for scikit-learn and joblib: {error}") from None
-    if cache == "default":
-        cache = os.environ.get("LTR_OBJECTIVES_CACHE") or Path.home() / ".cache" / "ltr_objectives"
-    state = file.stat()
-    key = str(file.resolve()), state.st_mtime_ns, state.st_size
-    if cache is None:
-        return parse(*key)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of joblib, where it cannot write
-        try:
-            parsed: Parsed = Memory(Path(cache), verbose=0).cache(parse)(*key)
-        except OSError:
-            return parse(*key)
-    return parsed
+        raise ImportError(f"pip install ltr-objectives[letor], for scikit-learn: {error}") from None
+    if cache is None or not file.is_file():
+        return parse(file)
+    base = Path(cache)
+    try:
+        if cache == "default":
+            base = Path(os.environ.get("LTR_OBJECTIVES_CACHE") or user_cache())
+        folder = private_folder(base / "letor")
+    except (OSError, RuntimeError) as error:
+        say_once(base, f"parsed files are not kept: {error}; {HELP}")
+        return parse(file)
+    key = _digest(file)
+    kept = folder / f"{key}{file.suffix}.npz"
+    try:
+        with open_own(kept) as opened, np.load(opened, allow_pickle=False) as arrays:
+            return arrays["X"], arrays["y"], arrays["qid"]
+    except FileNotFoundError:
+        pass
+    except Exception as error:  # damaged archives raise what they like
+        say_once(base, f"a parsed file is not read: {kept}: {error}; {HELP}")
+    X, y, qid = parse(file)
+    if _digest(file) != key:  # it changed meanwhile
+        return X, y, qid
+    try:
+        with replacing(kept) as new:
+            np.savez(new, X=X, y=y, qid=qid)
+            new.chmod(0o600)
+    except OSError as error:
+        say_once(base, f"parsed files cannot be kept in {folder}: {error}; {HELP}")
+    return X, y, qid
+
+
+def _digest(path: Path) -> str:
+    """Of the content; size and time of a copy can be those of the file before it."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()[:32]

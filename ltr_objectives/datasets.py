@@ -175,12 +175,13 @@ def load_letor(
     Parameters
     ----------
     path : path
-        A file; or the folder of one fold with ``train.txt``, ``vali.txt`` (or ``valid``; may be missing) and
+        A file or a pipe; or the folder of one fold with ``train.txt``, ``vali.txt`` (or ``valid``; may be missing) and
         ``test.txt``, as in MSLR-WEB10K/30K and Istella; or a folder and the start of the names, such as
         ``yahoo/set1`` for ``set1.train.txt``, which a folder with one such set does not need.
     cache : path, optional
-        Where parsed files are kept, since parsing is slow; by default ``~/.cache/ltr_objectives`` or
-        ``$LTR_OBJECTIVES_CACHE``. None keeps nothing. A file that changes is parsed again.
+        Where parsed files are kept, since parsing is slow; by default ``$LTR_OBJECTIVES_CACHE``, or
+        ``ltr_objectives`` in ``$XDG_CACHE_HOME`` or ``~/.cache``. None keeps nothing. A file whose content changes is
+        parsed again. A folder that cannot be used is left alone, with a warning.
 
     Returns
     -------
@@ -190,14 +191,15 @@ def load_letor(
     Raises
     ------
     LTRError
-        For a missing path, and for rows that cannot be read or have no qid.
+        For a missing path, for rows that cannot be read or have no qid, and where dense rows would take hundreds of
+        times the room of the text.
     ImportError
-        Without scikit-learn and joblib: ``pip install ltr-objectives[letor]``.
+        Without scikit-learn: ``pip install ltr-objectives[letor]``.
     """
     from ltr_objectives._letor import find_parts, parse_cached
 
     where = Path(path).expanduser()
-    if where.is_file():
+    if where.exists() and not where.is_dir():
         return _ranking_data(where, parse_cached(where, cache))
     data = load_parts(find_parts(where), cache=cache)
     return RankingFold(data["train"], data.get("vali"), data["test"])
@@ -205,10 +207,16 @@ def load_letor(
 
 def load_parts(files: dict[str, Path], *, cache: str | os.PathLike[str] | None = "default") -> dict[str, RankingData]:
     """LETOR files by name, read as by :func:`load_letor`, with the same number of features in all."""
-    from ltr_objectives._letor import parse_cached
+    from ltr_objectives._letor import DENSE, parse_cached, too_wide, widest
 
     parsed = {part: parse_cached(file, cache) for part, file in files.items()}
-    width = max(X.shape[1] for X, _, _ in parsed.values())
+    widths = {part: X.shape[1] for part, (X, _, _) in parsed.items()}
+    most = max(widths, key=lambda part: widths[part])
+    width = widths[most]
+    for part, (X, _, _) in parsed.items():
+        if X.shape[1] < width and too_wide(len(X), width, int(np.count_nonzero(X))):
+            line = widest(files[most], width)
+            raise LTRError(f"{files[most]}{line} {width:,} columns, also in the {len(X):,} rows of {part}; {DENSE}")
     return {part: _ranking_data(files[part], found, width) for part, found in parsed.items()}
 
 

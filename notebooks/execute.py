@@ -9,6 +9,8 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
+from ltr_objectives._files import replacing
+
 HERE = Path(__file__).parent
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
@@ -40,7 +42,9 @@ def main() -> None:
     names = parser.parse_args().names or sorted(path.stem for path in HERE.glob("*.ipynb"))
     for name in names:
         path, start = HERE / f"{Path(name).stem}.ipynb", time.perf_counter()
-        nbformat.write(execute(nbformat.read(path, as_version=4)), path)
+        notebook = execute(nbformat.read(path, as_version=4))
+        with replacing(path) as new:
+            nbformat.write(notebook, new)
         print(f"{path.name}: {time.perf_counter() - start:.0f} seconds, {path.stat().st_size / 1024:.0f} KB")
 
 

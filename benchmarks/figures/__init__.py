@@ -11,6 +11,7 @@ from benchmarks.figures.gaps import gap_bars, gap_table, gap_values
 from benchmarks.figures.ranks import rank_diagrams
 from benchmarks.figures.style import distinct, ours_of
 from benchmarks.pooled import Values
+from ltr_objectives._files import replacing
 
 
 def draw(frame: pd.DataFrame, values: Values, summary: pd.DataFrame, out: Path, alpha: float) -> list[Path]:
@@ -29,5 +30,6 @@ def draw(frame: pd.DataFrame, values: Values, summary: pd.DataFrame, out: Path, 
             if effect.option == "hessian":
                 written += [learning_curves(frame, data, metric, out, effect) for data in sets]
     gap_file = out / "gaps.md"
-    gap_file.write_text(gap_table(table))
+    with replacing(gap_file) as new:
+        new.write_text(gap_table(table))
     return [gap_file, *(path for path in written if path is not None)]

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.plots import INK, OURS, TITLES
 from benchmarks.pooled import is_native
+from ltr_objectives._files import replacing
 
 LIBRARY_COLOURS = dict(zip(TITLES, OURS, strict=False))
 
@@ -27,7 +28,8 @@ def blank(width: float, height: float, title: str) -> Figure:
 def save(figure: Figure, out: Path, *names: str) -> Path:
     """Write the PNG; names of data sets and metrics make a file name that every system takes."""
     path = out / ("-".join(re.sub(r"\W+", "_", name).strip("_") for name in names) + ".png")
-    figure.savefig(path)
+    with replacing(path) as new:
+        figure.savefig(new)
     return path
 
 

@@ -127,8 +127,17 @@ def writable(out: Path, endings: tuple[str, ...], what: str) -> None:
     """Raise now rather than after the work."""
     require(out.suffix in endings, f"--out {out} must end with {' or '.join(endings)} for {what}")
     require(out.parent.is_dir(), f"--out {out}: there is no folder {out.parent}")
-    target = out if out.exists() else out.parent
-    require(not out.is_dir() and os.access(target, os.W_OK), f"--out {out} cannot be written")
+    require(not out.is_dir() and (not out.exists() or os.access(out, os.W_OK)), f"--out {out} cannot be written")
+    folder = out.resolve().parent
+    beside = out.is_file() or not out.exists()  # pipes and devices are written themselves
+    require(not beside or os.access(folder, os.W_OK), f"--out {out}: the folder {folder} cannot be written")
+
+
+def require_apart(out: Path, *read: Path) -> None:
+    """Raise where ``out`` is one of the files to be read, perhaps under another name."""
+    for path in read:
+        same = path.exists() and out.exists() and path.samefile(out)
+        require(not same, f"--out {out} is a file to be read{'' if path == out else f', {path}'}; name another")
 
 
 def import_pandas() -> Any:

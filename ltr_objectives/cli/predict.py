@@ -25,13 +25,14 @@ def predict(
     There is one score for each row, in the order of the rows. LETOR text leaves zeros out, so that features which the
     file does not have are 0. Those which the model does not have were 0 in all of its training, and are left out.
     """
-    from ltr_objectives.cli.files import existing, read_letor, writable
+    from ltr_objectives._files import replacing
+    from ltr_objectives.cli.files import existing, read_letor, require_apart, writable
 
     by_ending = (name for name, facts in FACTS.items() if model.suffix in facts.endings)
     name = library.value if library else next(by_ending, "")
     require(name, f"--model {model}: say by --library what wrote it")
     existing("model", model)
-    require(out.resolve() not in (model.resolve(), data.resolve()), f"--out {out} is a file to be read; name another")
+    require_apart(out, model, data)
     writable(out, (".npy", ".txt"), "scores")
     found = read_letor("data", data)
     with ranker_of(name) as ranker_class:
@@ -40,10 +41,11 @@ def predict(
         X = np.pad(found.X[:, :features], ((0, 0), (0, max(0, features - width))))
         scores = ranker.predict(X).astype(np.float64)
     require(scores.ndim == 1, f"--model {model} has several outputs a row; a ranker has one")
-    if out.suffix == ".npy":
-        np.save(out, scores)
-    else:
-        np.savetxt(out, scores, "%.17g")
+    with replacing(out) as new:
+        if out.suffix == ".npy":
+            np.save(new, scores)
+        else:
+            np.savetxt(new, scores, "%.17g")
     trees, queries = ranker.best_iteration_, len(found.group)
     does = "those beyond are left out" if width > features else "those missing are 0"
     notes = [f"the model has {features} features, the data {width}: {does}"] if width != features else []

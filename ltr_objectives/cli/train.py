@@ -45,17 +45,21 @@ def train(
     Metrics of vali and test are printed. The first metric is the one that early stopping looks at; without a vali part
     all trees are trained. The model is in the library's own format, which needs nothing of ours to predict.
     """
-    from ltr_objectives.cli.files import writable
+    from ltr_objectives.cli.files import require_apart, writable
+    from ltr_objectives.datasets import load_parts
 
     writable(out, FACTS[library.value].endings, library.value)
     metrics = read_metrics(_default(objective, library.value) if metric is None else metric, convention)
     given = _parameters(param or [], reserved=("objective", "eval_metric", "n_estimators", "learning_rate"))
-    parts = _read(data, {"train": train, "vali": vali, "test": test})
+    files = _files(data, {"train": train, "vali": vali, "test": test})
+    require_apart(out, *files.values())
+    parts = load_parts(files)
     ranker, seconds = _fit(
         library.value, parts, objective, metrics,
         {"n_estimators": trees, "learning_rate": learning_rate, **given}, patience, threads,
     )  # fmt: skip
-    ranker.save_model(out)
+    with ranker_of(library.value):
+        ranker.save_model(out)
     values: dict[str, dict[str, float]] = {
         part: _values(ranker, metrics, parts[part]) for part in ("vali", "test") if part in parts
     }
@@ -97,21 +101,21 @@ def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _read(folder: Path | None, files: dict[str, Path | None]) -> "dict[str, RankingData]":
-    """The parts that there are, with equally many features."""
+def _files(folder: Path | None, files: dict[str, Path | None]) -> dict[str, Path]:
+    """The file of each part that there is."""
+    from ltr_objectives._letor import find_parts
     from ltr_objectives.cli.files import existing
-    from ltr_objectives.datasets import RankingFold, load_letor, load_parts
 
     named = {part: existing(part, file) for part, file in files.items() if file is not None}
     if folder is None:
         require(
             "train" in named, "pass --data with the folder of a fold, or --train, and --vali and --test if you have"
         )
-        return load_parts(named)
+        return named
     require(not named, "pass --data, or --train, --vali and --test, not both")
-    fold = load_letor(folder)
-    require(isinstance(fold, RankingFold), f"--data {folder} is a file; pass it as --train")
-    return {part: data for part, data in vars(fold).items() if data is not None}
+    require(folder.is_dir() or not folder.exists(), f"--data {folder} is a file; pass it as --train")
+    found = find_parts(folder.expanduser())
+    return {part: found[part] for part in ("train", "vali", "test") if part in found}
 
 
 def _fit(

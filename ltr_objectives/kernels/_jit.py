@@ -1,31 +1,38 @@
 """How kernels are compiled and cached; no other module knows about either.
 
 Numba's disk cache looks only at the file that defines a kernel, so after an upgrade of a helper it would keep old
-machine code. Here the cache lies in a folder named after a hash of every source file of the package's kernels.
+machine code; it reads whatever lies in its folder, and fails where that is damaged or full. Here the cache lies in a
+folder named after a hash of every source file of the package's kernels, which only its user can write, and where it
+cannot be used kernels are compiled without it.
 
 ``kernel`` compiles strictly; ``vector_kernel`` also lets LLVM reorder sums, which a reduction needs to vectorise.
 ``inlined`` is for the body of a vectorised loop: LLVM copies it into every caller.
 Both release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
 """
 
-import contextlib
 import hashlib
 import os
-import tempfile
+import pickle
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from ltr_objectives._files import Foreign, private_folder, read_sealed, say_once, user_cache, write_sealed
 
 PACKAGE = Path(__file__).resolve().parent.parent
 config: Any = numba.config
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
+HELP = "kernels are compiled in each process; to cache them, mend the folder or name another by NUMBA_CACHE_DIR"
 
 
 def source_hash(package: Path = PACKAGE) -> str:
-    """A hash of every source file that compiled code can come from."""
-    digest = hashlib.sha256()
+    """A hash of every source file that compiled code can come from, and of what compiles it."""
+    digest = hashlib.sha256(f"{numba.__version__} {sys.implementation.cache_tag}".encode())
     for folder in ("kernels", "metrics", "objectives"):
         for path in sorted((package / folder).glob("*.py")):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -37,22 +44,79 @@ def _candidates() -> Iterator[Path]:
         yield Path(config.CACHE_DIR) / "ltr_objectives"
         return
     yield PACKAGE / "__pycache__"
-    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
-    yield Path(home).expanduser() / "ltr_objectives"
+    yield user_cache()
 
 
 def cache_folder() -> Path | None:
-    """The first writable folder for machine code, or None: then every process compiles anew."""
-    for base in _candidates():
-        folder = base / f"numba-{source_hash()}"
-        with contextlib.suppress(OSError, RuntimeError):
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                return folder
+    """The first folder for machine code that only this user can write, or None: then every process compiles anew."""
+    try:
+        for base in _candidates():
+            folder = base / f"numba-{source_hash()}"
+            try:
+                return private_folder(folder)
+            except Foreign as error:
+                say_once(folder, f"machine code is not read: {error}; delete it, or name another by NUMBA_CACHE_DIR")
+            except OSError:
+                continue
+    except RuntimeError:  # there is no home
+        pass
     return None
 
 
 CACHE = cache_folder()
+
+
+class MachineCode:
+    """The cache of one kernel, in the place of numba's: a file with machine code by signature and processor."""
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self.cache_path = str(folder)
+        self._folder = folder
+        code = function.__code__
+        self._file = folder / f"{function.__module__}.{function.__qualname__}-{code.co_firstlineno}.code"
+        source = Path(code.co_filename).read_bytes()
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        self._stamp = hashlib.sha256(source + code.co_code + dumps(cells)).digest()
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """What was compiled before, or None."""
+        target.refresh()
+        try:
+            found = self._read().get(self._key(signature, target.codegen()))
+            return None if found is None else CompileResult._rebuild(target, *pickle.loads(found))
+        except Exception as error:  # damaged pickles raise what they like
+            self._say("read", error)
+            return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep what was compiled."""
+        if result.lifted or result.library.has_dynamic_globals:
+            return
+        try:
+            known = self._read()
+        except Exception:  # load_overload said so
+            known = {}
+        try:
+            code = dumps(result._reduce())
+            write_sealed(self._file, dumps({**known, self._key(signature, result.codegen): code}))
+        except Exception as error:
+            self._say("written", error)
+
+    def flush(self) -> None:
+        """Forget it."""
+        self._file.unlink(missing_ok=True)
+
+    def _read(self) -> dict[Any, bytes]:
+        try:
+            return pickle.loads(read_sealed(self._file))
+        except FileNotFoundError:
+            return {}
+
+    def _key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
+        return signature, codegen.magic_tuple(), self._stamp
+
+    def _say(self, what: str, error: Exception) -> None:
+        say_once(self._folder, f"machine code in {self._folder} cannot be {what}: {error}; {HELP}")
 
 
 def _compile(fastmath: set[str] | bool, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
@@ -64,14 +128,10 @@ def _compile(fastmath: set[str] | bool, inline: bool = False) -> Callable[[Calla
             "no_cfunc_wrapper": True,
             "forceinline": inline,
         }
-        if CACHE is None:
-            return numba.njit(**options)(function)
-        before = config.CACHE_DIR
-        config.CACHE_DIR = str(CACHE)
-        try:
-            return numba.njit(cache=True, **options)(function)
-        finally:
-            config.CACHE_DIR = before
+        compiled: Any = numba.njit(**options)(function)
+        if CACHE is not None and os.path.exists(function.__code__.co_filename):  # not from a notebook
+            compiled._cache = MachineCode(function, CACHE)
+        return compiled
 
     return decorate
 

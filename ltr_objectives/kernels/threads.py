@@ -132,7 +132,8 @@ def run(
                     return
                 kernel(a, b, *arguments)
         except BaseException:
-            stop[0] = True
+            if stop is not None:
+                stop[0] = True
             chunks.clear()
             raise
 
@@ -151,7 +152,6 @@ def run(
                 other.result()
     except BaseException:  # an interrupt too: nobody may write into the arrays once the caller is gone
         if stop is not None:
-            if stop is not None:
             stop[0] = True
         chunks.clear()
         wait([other for other in others if not other.cancel()])
