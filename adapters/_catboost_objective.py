@@ -13,7 +13,7 @@ from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.adapters._common import gradients, import_library
 from ltr_objectives.errors import LTRError, LTRWarning, require
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries, to_numpy
+from ltr_objectives.queries import Queries, vector
 
 
 class CatBoostObjective:
@@ -41,7 +41,7 @@ class CatBoostObjective:
         self.newton_splits = newton_splits
         self._rows = rows
         self._start = start
-        self._group_weight = None if group_weight is None else to_numpy(group_weight).astype(np.float32)
+        self._group_weight = None if group_weight is None else vector("group_weight", group_weight).astype(np.float32)
         require(
             self._group_weight is None or rows.weight is None,
             "the pool has weights by row; CatBoost takes either those or group_weight",

@@ -60,13 +60,13 @@ class QueriesMemo:
 
     def find(self, labels: Any, group: Any, weight: Any, propensity: Any = None, position: Any = None) -> Queries:
         """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before."""
-        weight = None if weight is None else to_numpy(weight)
+        weight = None if weight is None else to_numpy(weight, "weight")
         key = (
-            to_numpy(labels),
-            to_numpy(group),
+            to_numpy(labels, "labels"),
+            to_numpy(group, "group"),
             None if weight is None or weight.size == 0 else weight,
-            None if propensity is None else to_numpy(propensity),
-            None if position is None else to_numpy(position),
+            None if propensity is None else to_numpy(propensity, "propensity"),
+            None if position is None else to_numpy(position, "position"),
         )
         for known, queries in self._entries:
             if all(_equal(a, b) for a, b in zip(known, key, strict=True)):
@@ -89,7 +89,7 @@ def gradients(
     dtype: type[np.floating[Any]] = np.float64,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient and Hessian; the noise is selected by the scores themselves."""
-    s, iteration = to_numpy(scores).reshape(-1), 0
+    s, iteration = to_numpy(scores, "scores").reshape(-1), 0
     if objective.random:
         s = queries.check_scores(s)
         iteration = content_stream(s)

@@ -15,7 +15,7 @@ from ltr_objectives.adapters._dask_parts import (
     worker_addresses,
 )
 from ltr_objectives.errors import require, whole
-from ltr_objectives.queries import Queries, sizes_of, to_numpy
+from ltr_objectives.queries import Queries, ids_of, sizes_of, to_numpy
 from ltr_objectives.registry import get_metric, get_objective
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ def dask_by_query(
     ...     data.X.chunks, data.qid.compute(), data.group.compute()
     (((2, 3), (3,)), array([0, 0, 1, 1, 1]), array([2, 3]))
     """
+    for name, column in (("X", X), ("y", y), ("qid", qid)):
+        require(column is not None, f"{name} is None; pass one row, label and query id per document")
     client = cluster(client)
     addresses = worker_addresses(client)
     count = len(addresses) if partitions is None else partitions
@@ -179,11 +181,11 @@ def dask_evaluate(metric: "str | Metric", scores: Any, y: Any, qid: Any, weight:
 
 
 def _ids_and_sizes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
-    ids = to_numpy(qid)
+    ids = ids_of(qid)
     sizes = sizes_of(ids)
     return ids[np.cumsum(sizes) - sizes], sizes
 
 
 def _values(chosen: "Metric", scores: Any, y: Any, qid: Any, weight: Any = None) -> tuple[np.ndarray, Any]:
     queries = Queries(y, qid=qid, weight=weight)
-    return chosen.values(queries, to_numpy(scores).reshape(-1)), queries.weight_by_query
+    return chosen.values(queries, to_numpy(scores, "scores").reshape(-1)), queries.weight_by_query

@@ -8,7 +8,7 @@ import numpy as np
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import chunk_bounds
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries, sizes_of, to_numpy
+from ltr_objectives.queries import Queries, first_rows, ids_of, refuse_masked, to_numpy
 
 
 class Table(NamedTuple):
@@ -67,6 +67,9 @@ def spread_local(client: Any, table: Table, places: list[str]) -> list[Any]:
     queries = Queries(table.y, qid=table.qid, weight=table.weight)
     number = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))
     whole = Table(table.X, to_numpy(table.y), number, queries.weight_by_row)
+    require(
+        hasattr(whole.X, "shape"), f"X must be an array, a sparse matrix or a DataFrame, got {type(whole.X).__name__}"
+    )
     require(whole.X.shape[0] == queries.rows, f"X has {whole.X.shape[0]} rows, but qid has {queries.rows}")
     ranges = itertools.pairwise(_bounds(np.diff(queries.ptr), len(places)))
     futures = []
@@ -88,11 +91,9 @@ def spread_dask(client: Any, table: Table, places: list[str]) -> list[Any]:
     )
     tables = client.compute([dask.delayed(Table)(*row) for row in zip(*columns, strict=True)])
     runs = client.gather(client.map(_runs, tables, pure=False))
-    ids = np.concatenate([i for i, _ in runs])
+    known: dict[Any, int] = {}
+    number = np.array([known.setdefault(name, len(known)) for ids, _ in runs for name in ids.tolist()], np.int64)
     sizes = np.concatenate([n for _, n in runs])
-    known, first, where = np.unique(ids, return_index=True, return_inverse=True)
-    sizes_of(known)  # refuses missing ids
-    number = np.argsort(np.argsort(first))[where]
     bounds = _bounds(np.bincount(number, weights=sizes).astype(np.int64), len(places))
     by_row = np.split(np.repeat(number, sizes), np.cumsum([n.sum() for _, n in runs])[:-1])
     rows = [client.scatter(n, hash=False) for n in by_row]
@@ -157,17 +158,15 @@ def _bounds(sizes: np.ndarray, count: int) -> np.ndarray:
 
 
 def _runs(table: Table) -> tuple[np.ndarray, np.ndarray]:
-    ids = to_numpy(table.qid)
-    if len(ids) == 0:
-        return ids, np.zeros(0, np.int64)
-    starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+    ids = ids_of(table.qid)
+    starts = first_rows(ids)
     return ids[starts], np.diff(np.append(starts, len(ids)))
 
 
 def _cut(table: Table, number: np.ndarray, first: int, last: int) -> Table:
     rows = np.flatnonzero((number >= first) & (number < last))
-    weight = None if table.weight is None else to_numpy(table.weight)[rows]
-    return Table(_take(table.X, rows), to_numpy(table.y)[rows], number[rows], weight)
+    weight = None if table.weight is None else to_numpy(table.weight, "weight")[rows]
+    return Table(_take(table.X, rows), to_numpy(table.y, "labels")[rows], number[rows], weight)
 
 
 def _join(*tables: Table) -> Part:
@@ -186,6 +185,7 @@ def _join(*tables: Table) -> Part:
 
 
 def _take(table: Any, rows: np.ndarray) -> Any:
+    refuse_masked(table, "X")
     return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 

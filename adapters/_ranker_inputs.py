@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_array
 
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.queries import Queries, to_numpy
+from ltr_objectives.queries import Queries, refuse_masked, to_numpy
 
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
 # scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business
@@ -71,7 +71,9 @@ def read_table(X: Any) -> tuple[Any, ArrayLike | None]:
     if hasattr(X, "to_pandas"):  # polars and pyarrow
         X = X.to_pandas()
     if not is_frame(X):
+        refuse_masked(X, "X")
         X = check_array(X, accept_sparse="csr", **ANY_VALUE)
+        require(X.dtype.kind not in "mM", f"X holds dates or spans of time ({X.dtype}); make them numbers")
         if not issparse(X):
             return native(X), None
         # the older sparse type, and indices of 32 bits where they suffice, are what all versions of the libraries read
@@ -100,7 +102,7 @@ def read_part(
     require(column is None or given == 0, f"X has a column {QID!r}; drop it, or leave {of}qid= and {of}group= out")
     one = f"pass {of}group= (sizes) or {of}qid= (one id per row)"
     require(column is not None or given == 1, f"{one}, not both" if given else one)
-    queries = Queries(to_numpy(y), group, qid=qid if column is None else column, weight=weight, **clicks)
+    queries = Queries(to_numpy(y, "labels"), group, qid=qid if column is None else column, weight=weight, **clicks)
     for what, values in (("labels", queries.labels), ("weights", queries.weight_by_row)):
         require(
             values is None or np.abs(values).max() <= FLOAT32_MAX,

@@ -42,9 +42,7 @@ def _queries(memo: QueriesMemo, data: Any, weight: Any = None, propensity: Any =
         "XGBoost's scikit-learn estimators hand over no queries; use xgb.train with a DMatrix that has qid",
     )
     ptr = data.get_uint_info("group_ptr")
-    require(
-        len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes) or call set_group(sizes)"
-    )
+    require(len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
     labels = data.get_label()
     require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
     require(
@@ -184,7 +182,7 @@ def xgboost_objective(
     -------
     callable
         ``(predictions, DMatrix) -> (gradient, Hessian)``, float32 arrays of shape (rows,). The DMatrix needs ``group``
-        or a ``qid`` that ascends; its weights are one per query. With them, set ``disable_default_eval_metric`` to 1.
+        or an ascending ``qid``; its weights are one per query. With weights, set ``disable_default_eval_metric`` to 1.
 
     Raises
     ------

@@ -1,6 +1,9 @@
 """One validated view of a data set's queries: labels, groups, weights, propensities, and what is computed from them."""
 
+import numbers
+from collections import Counter
 from collections.abc import Callable, Hashable
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,27 +18,45 @@ MOST_POSITIONS = 100_000
 TO_HOST = ("to_numpy", "get", "copy_to_host", "cpu")  # of cuDF, CuPy, numba and PyTorch
 
 
-def to_numpy(values: Any) -> np.ndarray:
-    """An array in the host's memory; what lies on a GPU is copied there."""
+def to_numpy(values: Any, name: str = "an array") -> np.ndarray:
+    """A plain array in the host's memory; what lies on a GPU is copied there, and masked values are refused."""
     if hasattr(values, "__cuda_array_interface__"):
         copy = next((name for name in TO_HOST if hasattr(values, name)), None)
         require(copy is not None, f"a {type(values).__name__} lies on a GPU; copy it to a NumPy array first")
         values = getattr(values, str(copy))()
+    refuse_masked(values, name)
     try:
         return np.asarray(values)
     except ValueError as error:  # lists of different lengths
-        raise LTRError(f"an array is needed, but this is none: {error}") from None
+        raise LTRError(f"{name}: an array is needed, but this is none: {error}") from None
 
 
-def _vector(name: str, values: ArrayLike) -> np.ndarray:
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise for a masked array that hides a value, which NumPy and the libraries would uncover."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
+        raise LTRError(f"{name} has a masked value in row {row}; remove such rows, or replace it by .filled(value)")
+
+
+def vector(name: str, values: ArrayLike) -> np.ndarray:
+    """One-dimensional float64, or an error: what NumPy would turn into numbers, such as dates and text, is refused."""
+    given = to_numpy(values, name)
+    got = f"shape {given.shape}" if given.shape else type(values).__name__
+    require(given.ndim == 1, f"{name} must be one-dimensional, got {got}")
+    kind = given.dtype.kind
+    require(kind in "biufO", f"{name} must be {'real ' * (kind == 'c')}numbers, got {given.dtype}")
+    if kind == "O":
+        wrong = tuple(t for t in set(map(type, given.tolist())) if not _of_numbers(t))
+        row = next((i for i, value in enumerate(given.tolist()) if isinstance(value, wrong)), None)
+        require(row is None, f"{name} must be numbers, but row {row} is {given[row or 0]!r}")
     try:
-        given = to_numpy(values)
-        require(given.dtype.kind != "c", f"{name} must be real numbers, got {given.dtype}")
-        array = given.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise LTRError(f"{name} must be numbers: {error}") from None
-    require(array.ndim == 1, f"{name} must be one-dimensional, got shape {array.shape}")
-    return array
+        return given.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LTRError(f"{name} must be numbers of float64: {error}") from None
+
+
+def _of_numbers(kind: type) -> bool:
+    return issubclass(kind, numbers.Real | Decimal | np.bool_) and not issubclass(kind, np.timedelta64)
 
 
 def _finite(name: str, array: np.ndarray) -> None:
@@ -47,7 +68,7 @@ def _finite(name: str, array: np.ndarray) -> None:
 
 
 def _sizes(group: ArrayLike) -> np.ndarray:
-    sizes = _vector("group", group)
+    sizes = vector("group", group)
     _finite("group", sizes)
     wrong = (sizes != np.floor(sizes)) | (sizes < 1)
     if wrong.any():
@@ -57,28 +78,68 @@ def _sizes(group: ArrayLike) -> np.ndarray:
     return sizes.astype(np.int64)
 
 
+def ids_of(qid: Any) -> np.ndarray:
+    """Query ids that can be compared: numbers or strings, none missing, and none changed by NumPy."""
+    ids = to_numpy(qid, "qid")
+    require(ids.ndim == 1, f"qid must be one-dimensional, got shape {ids.shape}")
+    if isinstance(qid, list | tuple) and ids.dtype.kind in "fUS" and set(map(type, qid)) not in ({float}, {str}):
+        ids = np.array(qid, object)  # 2^63 and 1 have become floats, 1 and "1" text
+    if ids.dtype.kind == "f":
+        _finite("qid", ids)
+        limit = 2.0 ** (np.finfo(ids.dtype).nmant + 1)
+        require(
+            (np.abs(ids) < limit).all(),
+            f"qid is {ids.dtype}, which cannot tell ids of {limit:.0f} and more apart; pass whole numbers or strings",
+        )
+    of_objects = ids.dtype.kind == "O"
+    missing = np.flatnonzero(np.isnat(ids) if ids.dtype.kind in "mM" else _missing(ids) if of_objects else False)
+    require(
+        len(missing) == 0,
+        f"qid has no id in row {missing.min(initial=len(ids))}; remove such rows, or give each query its own",
+    )
+    kinds = sorted({_kind(t) for t in set(map(type, ids.tolist()))}) if of_objects else []
+    require(len(kinds) < 2, f"qid must hold ids of one kind, numbers or strings, but holds {' and '.join(kinds)}")
+    return ids
+
+
+def _missing(ids: np.ndarray) -> np.ndarray:
+    def absent(value: Any) -> bool:
+        try:
+            return value is None or bool(value != value)  # NaN
+        except (TypeError, ValueError):  # pandas.NA, and what is no id
+            return True
+
+    return np.array([absent(value) for value in ids.tolist()], bool)
+
+
+def _kind(kind: type) -> str:
+    return "numbers" if issubclass(kind, numbers.Number | np.bool_) else kind.__name__
+
+
+def first_rows(ids: np.ndarray) -> np.ndarray:
+    """The rows where an id differs from the one before."""
+    return np.flatnonzero(np.concatenate(([len(ids) > 0], ids[1:] != ids[:-1])))
+
+
 def sizes_of(qid: ArrayLike) -> np.ndarray:
     """Group sizes of sorted query ids: rows of one query must stand together.
 
     >>> sizes_of([7, 7, 3, 3, 3])
     array([2, 3])
     """
-    ids = to_numpy(qid)
-    require(ids.ndim == 1, f"qid must be one-dimensional, got shape {ids.shape}")
+    ids = ids_of(qid)
     require(len(ids) > 0, "qid is empty; pass one query id per row")
-    if ids.dtype.kind == "f":
-        _finite("qid", ids)
-    starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+    starts = first_rows(ids)
+    names = ids[starts].tolist()
     try:
-        _, seen = np.unique(ids[starts], return_counts=True)
-    except TypeError:
-        raise LTRError("qid must hold ids of one kind, numbers or strings, none of them missing") from None
-    if (seen > 1).any():
-        again = np.unique(ids[starts])[np.argmax(seen > 1)]
-        raise LTRError(
-            f"qid is not sorted: query {again} occurs in several places; "
-            "sort the rows by qid, for example with order = np.argsort(qid, kind='stable')"
-        )
+        again = next((name for name, count in Counter(names).items() if count > 1), None)
+    except TypeError as error:
+        raise LTRError(f"qid must hold ids of one kind, numbers or strings: {error}") from None
+    require(
+        again is None,
+        f"qid is not sorted: query {again} occurs in several places; "
+        "sort the rows by qid, for example with order = np.argsort(qid, kind='stable')",
+    )
     return np.diff(np.append(starts, len(ids)))
 
 
@@ -127,7 +188,7 @@ class Queries:
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
     ) -> None:
-        y = _vector("labels", labels)
+        y = vector("labels", labels)
         require(len(y) > 0, "labels is empty; a data set needs at least one row")
         _finite("labels", y)
         require(group is not None or qid is not None, "pass group= (sizes) or qid= (one id per row)")
@@ -166,7 +227,7 @@ class Queries:
     def _weights(self, weight: ArrayLike | None, sizes: np.ndarray) -> np.ndarray | None:
         if weight is None:
             return None
-        w = _vector("weight", weight)
+        w = vector("weight", weight)
         _finite("weight", w)
         require((w >= 0).all(), "weight must not be negative")
         require(w.any(), "weight is zero everywhere; give some query or row a weight above 0")
@@ -179,7 +240,7 @@ class Queries:
         return w.copy()
 
     def _propensities(self, propensity: ArrayLike) -> np.ndarray:
-        given = _vector("propensity", propensity)
+        given = vector("propensity", propensity)
         _finite("propensity", given)
         require(len(given) == self.rows, f"propensity has {len(given)} entries; pass one per row ({self.rows})")
         require(
@@ -188,7 +249,7 @@ class Queries:
         return np.array(given, np.float64, order="C")
 
     def _positions(self, position: ArrayLike) -> np.ndarray:
-        given = _vector("position", position)
+        given = vector("position", position)
         _finite("position", given)
         require(len(given) == self.rows, f"position has {len(given)} entries; pass one per row ({self.rows})")
         good = (given == np.floor(given)) & (given >= 0) & (given < MOST_POSITIONS)
@@ -238,7 +299,7 @@ class Queries:
 
     def check_scores(self, scores: ArrayLike) -> np.ndarray:
         """Scores as a contiguous float64 array, or a clear error."""
-        s = _vector("scores", scores)
+        s = vector("scores", scores)
         require(len(s) == self.rows, f"scores has {len(s)} entries, but labels has {self.rows}")
         from ltr_objectives.kernels.sorting import all_finite
 

@@ -131,6 +131,50 @@ def test_refused_before_training(client):
         dask_evaluate("map", far[1], far[1], far[2])
 
 
+def in_dask(*columns):
+    return [da.from_array(c, chunks=(len(c) // 2 + 1, *c.shape[1:])) for c in columns]
+
+
+def test_large_ids_of_partitions_keep_their_value(client):
+    X, y, qid = ranking(0)
+    check(dask_by_query(*in_dask(X, y, qid.astype(object) + 2**64)), X, y, qid)
+    floats = da.concatenate(
+        [*in_dask(qid[:9]), *in_dask(qid[9:] + np.uint64(2**63))]
+    )  # Dask itself makes floats of both
+    with pytest.raises(LTRError, match="cannot tell ids of"):
+        dask_by_query(*(da.from_array(c, chunks=(floats.chunks[0], *c.shape[1:])) for c in (X, y)), floats)
+
+
+@pytest.mark.parametrize("kind", ["local", "dask"])
+def test_missing_arguments_and_ids_are_refused(client, kind):
+    X, y, qid = ranking(0)
+    form = in_dask if kind == "dask" else lambda *columns: list(columns)
+    none = np.where(qid == 3, None, qid.astype(object))
+    hidden = np.ma.masked_equal(qid, 3)
+    for wrong, message in (
+        (form(X, y, none), "qid has no id in row"),
+        (form(X, y, np.array([None] * len(y))), "qid has no id in row 0"),
+        ([*form(X, y), None], "qid is None"),
+        ([*form(X), None, *form(qid)], "y is None"),
+        ([None, *form(y, qid)], "X is None"),
+        (form(X, y, hidden), "qid has a masked value"),
+        (form(X, np.ma.masked_equal(y, 1), qid), "labels has a masked value"),
+        (form(np.ma.masked_greater(X, 1), y, qid), "X has a masked value"),
+        (form(X, y, qid, np.ma.masked_equal(y + 1, 1)), "weight has a masked value"),
+    ):
+        with pytest.raises(LTRError, match=message):
+            dask_by_query(*wrong)
+    if kind == "dask":
+        for ids in form(none, hidden):
+            with pytest.raises(LTRError, match="qid has"):
+                dask_group(ids)
+            with pytest.raises(LTRError, match="qid has"):
+                dask_evaluate("map", *form(y, y), ids)
+    else:
+        with pytest.raises(LTRError, match="X must be an array, a sparse matrix or a DataFrame, got list"):
+            dask_by_query(X.tolist(), y, qid)
+
+
 def test_an_error_on_one_worker_ends_the_training_on_all(client):
     dxgb = pytest.importorskip("xgboost.dask")
     X, y, qid = ranking(0)

@@ -1,0 +1,151 @@
+"""What arrays may hold: masked and missing values, dates and text are refused wherever numbers or ids are expected."""
+
+import datetime
+import decimal
+import uuid
+
+import numpy as np
+import pytest
+from rankers import LIBRARIES, fold, ranker
+
+from ltr_objectives import LTRError, Queries, evaluate
+from ltr_objectives.propensity import position_propensity
+from ltr_objectives.queries import sizes_of
+
+GOOD = [1.0, 2.0, 1.0]
+
+
+def imported(package, make):
+    return lambda: make(pytest.importorskip(package))
+
+
+ENTRIES = {
+    "labels": lambda x: Queries(x, [3]),
+    "group": lambda x: Queries([0, 1, 0, 1], x),
+    "weight": lambda x: Queries(GOOD, [3], weight=x),
+    "propensity": lambda x: Queries(GOOD, [3], propensity=x),
+    "position": lambda x: Queries(GOOD, [3], position=x),
+    "scores": lambda x: evaluate("ndcg", x, GOOD, [3]),
+    "labels of evaluate": lambda x: evaluate("ndcg", GOOD, x, [3]),
+    "labels of propensities": lambda x: position_propensity(GOOD, x, [0, 1, 2], [3]),
+}
+REFUSED = {
+    "masked": lambda: np.ma.masked_array(GOOD, mask=[False, True, False]),
+    "all masked": lambda: np.ma.masked_array(GOOD, mask=True),
+    "None": lambda: [1.0, None, 1.0],
+    "pandas.NA": imported("pandas", lambda pd: pd.array([1, None, 1], dtype="Int64")),
+    "pandas.NA among objects": imported("pandas", lambda pd: [1, pd.NA, 1]),
+    "truth values with NA": imported("pandas", lambda pd: pd.array([True, None, True], dtype="boolean")),
+    "pyarrow null": imported("pyarrow", lambda pa: pa.array([1, None, 1])),
+    "polars null": imported("polars", lambda pl: pl.Series([1, None, 1])),
+    "dates": lambda: np.array(["1970-01-02", "1970-01-03", "1970-01-02"], "datetime64[D]"),
+    "dates as objects": lambda: [datetime.datetime(2020, 1, 1)] * 3,
+    "NumPy dates as objects": lambda: np.array([np.datetime64("2020"), 2, 1], object),
+    "pandas dates": imported("pandas", lambda pd: pd.Series(pd.to_datetime(["2020", "2021", "2020"]))),
+    "spans": lambda: np.array([1, 2, 1], "timedelta64[s]"),
+    "spans as objects": lambda: np.array([np.timedelta64(1), 2, 1], object),
+    "complex": lambda: [1 + 0j, 2, 1],
+    "complex among objects": lambda: np.array([1 + 0j, 2, 1], object),
+    "text": lambda: ["1", "2", "1"],
+    "bytes": lambda: [b"1", b"2", b"1"],
+    "text among objects": lambda: np.array([1, "2", 1], object),
+    "pandas text": imported("pandas", lambda pd: pd.Series(["1", "2", "1"])),
+    "beyond float64": lambda: [1, 10**400, 1],
+    "records": lambda: np.ones(3, "f8,f8"),
+    "a set": lambda: {1, 2},
+    "a generator": lambda: (x for x in GOOD),
+    "a number": lambda: 3,
+    "a word": lambda: "abc",
+}
+ACCEPTED = {
+    "a mask that hides nothing": lambda: np.ma.masked_array(GOOD, mask=False),
+    "decimals": lambda: [decimal.Decimal(1), decimal.Decimal(2), decimal.Decimal(1)],
+    "objects": lambda: np.array([1, 2.0, np.int8(1)], object),
+    "nullable": imported("pandas", lambda pd: pd.array([1, 2, 1], dtype="Int64")),
+    "pyarrow": imported("pyarrow", lambda pa: pa.array([1, 2, 1])),
+    "polars": imported("polars", lambda pl: pl.Series([1, 2, 1])),
+    "big-endian": lambda: np.array(GOOD, ">f4"),
+}
+
+
+@pytest.mark.parametrize("values", REFUSED)
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_what_is_not_a_number_is_refused_by_name(entry, values):
+    with pytest.raises(LTRError, match=rf"^{entry.split()[0]} (must be|has a masked value in row [01];)"):
+        ENTRIES[entry](REFUSED[values]())
+
+
+@pytest.mark.parametrize("values", ACCEPTED)
+def test_numbers_in_other_clothes_are_the_same_numbers(values):
+    x = ACCEPTED[values]()
+    assert Queries(x, [3]).labels.tolist() == GOOD
+    assert Queries(GOOD, [3], weight=x).weight_by_row.tolist() == GOOD
+    assert Queries([0, 1, 0, 1], x).ptr.tolist() == [0, 1, 3, 4]
+    assert evaluate("ndcg", x, GOOD, [3]) == 1
+
+
+IDS = {
+    "far apart": [2**63] * 2 + [2**63 + 1] * 2 + [5],
+    "beyond 64 bits": [2**64] * 2 + [2**64 + 1] * 2 + [5],
+    "of both signs": [-1, -1, 2**63, 2**63, 2**63 + 1],
+    "tuple": (2**63, 2**63, 1, 1, 2),
+    "NumPy numbers": [np.uint64(2**63), np.uint64(2**63), np.int64(5), np.int64(5), np.int64(6)],
+    "whole numbers and fractions": [1, 1, 2.5, 2.5, 3],
+    "uint64": np.array([2**63, 2**63, 2**63 + 1, 2**63 + 1, 5], np.uint64),
+    "text": ["b", "b", "a", "a", "c"],
+    "bytes": [b"b", b"b", b"a", b"a", b"c"],
+    "dates": np.array(["2020", "2020", "2021", "2021", "2022"], "datetime64[D]"),
+    "unique ids": [uuid.UUID(int=i) for i in (2, 2, 1, 1, 3)],
+    "masked nowhere": np.ma.masked_array([1, 1, 2, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("ids", IDS)
+def test_ids_keep_their_value(ids):
+    for given in (IDS[ids], np.array(list(IDS[ids]), object)):
+        assert sizes_of(given).tolist() == [2, 2, 1]
+        assert len(Queries([0, 1, 0, 1, 0], qid=given)) == 3
+
+
+NO_IDS = {
+    "masked": (lambda: np.ma.masked_array([1, 1, 2], mask=[0, 1, 0]), "masked value in row 1"),
+    "None": (lambda: ["a", None, None], "no id in row 1"),
+    "None alone": (lambda: [None, None, None], "no id in row 0"),
+    "NaN among text": (lambda: ["a", "a", float("nan")], "no id in row 2"),
+    "NaT": (lambda: np.array(["2020", "NaT", "NaT"], "datetime64[D]"), "no id in row 1"),
+    "pandas NA": (imported("pandas", lambda pd: pd.array(["a", None, None], dtype="string")), "no id in row 1"),
+    "pandas NA number": (imported("pandas", lambda pd: pd.array([1, None, 2], dtype="Int64")), "row 1"),
+    "pandas category": (imported("pandas", lambda pd: pd.Categorical(["a", None, "b"])), "no id in row 1"),
+    "pyarrow null": (imported("pyarrow", lambda pa: pa.array(["a", None, None])), "no id in row 1"),
+    "pyarrow null number": (imported("pyarrow", lambda pa: pa.array([1, None, None])), "row 1"),
+    "polars null": (imported("polars", lambda pl: pl.Series(["a", None, None])), "no id in row 1"),
+    "text and numbers": (lambda: [1, "1", "1"], "one kind, numbers or strings, but holds numbers and str"),
+    "text and bytes": (lambda: ["a", b"a", b"a"], "one kind, numbers or strings, but holds bytes and str"),
+    "floats": (lambda: np.array([2**63, 2**63 + 1, 5], float), "cannot tell ids of 9007199254740992 and more apart"),
+    "short floats": (lambda: np.array([2**24, 2**24 + 1], np.float32), "cannot tell ids of 16777216 and more apart"),
+    "lists": (lambda: np.array([[1], [1, 2], 3], object), "one kind"),
+    "lists alone": (lambda: np.array([[1], [1, 2]], object), "one kind"),
+    "empty": (list, "is empty"),
+}
+
+
+@pytest.mark.parametrize("ids", NO_IDS)
+def test_missing_and_doubtful_ids_are_refused(ids):
+    make, message = NO_IDS[ids]
+    given = make()
+    with pytest.raises(LTRError, match=f"^qid .*{message}"):
+        Queries(np.zeros(max(len(given), 1)), qid=given)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_features_that_are_hidden_or_dates_are_refused(library):
+    pytest.importorskip(library)
+    train, _, _ = fold()
+    y, qid = train.y, train.qid
+    assert ranker(library).fit(np.ma.masked_array(train.X), y, qid=qid).n_features_in_ == train.X.shape[1]
+    with pytest.raises(LTRError, match="X has a masked value in row 0"):
+        ranker(library).fit(np.ma.masked_greater(train.X, train.X[0].min()), y, qid=qid)
+    with pytest.raises(LTRError, match="X holds dates"):
+        ranker(library).fit(train.X.astype("datetime64[s]"), y, qid=qid)
+    with pytest.raises(LTRError, match="labels has a masked value in row 0"):
+        ranker(library).fit(train.X, np.ma.masked_equal(y, y[0]), qid=qid)
