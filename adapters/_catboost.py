@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._catboost_metric import CatBoostMetric
 from ltr_objectives.adapters._catboost_objective import CatBoostObjective, predictions
-from ltr_objectives.errors import choice, require
+from ltr_objectives.checks import check_choice
+from ltr_objectives.errors import require
 from ltr_objectives.registry import get_metric, get_objective
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def catboost_objective(
     """
     rows = rows_of(pool)
     start = None if init_model is None else predictions(init_model, pool)
-    choice("newton_splits", newton_splits, (True, False))
+    check_choice("newton_splits", newton_splits, (True, False))
     made = get_objective(objective), rows, start, group_weight, n_threads, propensity, position, newton_splits
     return CatBoostObjective(*made).prepare(pool)
 

@@ -14,7 +14,8 @@ from ltr_objectives.adapters._dask_parts import (
     try_out,
     worker_addresses,
 )
-from ltr_objectives.errors import require, whole
+from ltr_objectives.checks import check_integer
+from ltr_objectives.errors import require
 from ltr_objectives.queries import Queries, ids_of, sizes_of, to_numpy
 from ltr_objectives.registry import get_metric, get_objective
 
@@ -92,7 +93,7 @@ def dask_by_query(
     client = cluster(client)
     addresses = worker_addresses(client)
     count = len(addresses) if partitions is None else partitions
-    whole("partitions", count)
+    check_integer("partitions", count)
     places = [addresses[i % len(addresses)] for i in range(count)]
     table = Table(X, y, qid, weight)
     spread = spread_dask if hasattr(X, "dask") else spread_local

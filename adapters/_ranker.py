@@ -48,7 +48,8 @@ from ltr_objectives.adapters._ranker_plan import (
     seed_of,
     try_once,
 )
-from ltr_objectives.errors import require, warn, whole
+from ltr_objectives.checks import check_integer
+from ltr_objectives.errors import require, warn
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -180,7 +181,7 @@ class Ranker(BaseEstimator, abc.ABC):
         for i, part in enumerate(evals):
             require_numbers(part.X, others, f"eval_set[{i}]: ")
         if patience is not None:
-            whole("early_stopping_rounds", patience)
+            check_integer("early_stopping_rounds", patience)
             require(evals, "early_stopping_rounds needs an eval_set to look at")
         for name, value in params.items():
             if isinstance(value, np.random.RandomState | np.random.Generator):

@@ -14,8 +14,9 @@ from benchmarks.experiment import per_query, prepare, seeded, split_vali
 from benchmarks.libraries import LIBRARIES, Budget, Library, Training
 from benchmarks.tables import versions
 from ltr_objectives._files import replacing
+from ltr_objectives.checks import check_choice
 from ltr_objectives.datasets import MSLR_SHARES, RankingFold, load_letor, make_ranking_fold
-from ltr_objectives.errors import LTRError, choice, require
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_metric, get_objective
 
@@ -53,7 +54,7 @@ def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
     """
     if data.startswith(GENERATED):
         kind, _, rest = data.partition(":")
-        choice("data", kind, tuple(SHARES))
+        check_choice("data", kind, tuple(SHARES))
         sizes, _, own = (rest or "600,200,400").partition(":")
         require(not own or own.isdigit(), f"--data {data!r}: the seed at the end must be a number")
         seeds = [int(own)] if own else seeds

@@ -10,8 +10,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.libraries import LIBRARIES, Budget, Library
 from benchmarks.statistics import compare_with_reference
+from ltr_objectives.checks import check_choice
 from ltr_objectives.datasets import RankingData, RankingFold
-from ltr_objectives.errors import LTRError, choice, require
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
@@ -49,7 +50,7 @@ class Row:
 def plan(libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str], seed: int = 0) -> list[Entry]:
     """Every training, natives first; ``natives`` may be ``("usual",)`` or ``("none",)``."""
     for library in libraries:
-        choice("libraries", library, tuple(LIBRARIES))
+        check_choice("libraries", library, tuple(LIBRARIES))
     ours = [(label, seeded(get_objective(label), seed)) for label in objectives]
     entries = []
     taken: set[str] = set()

@@ -15,8 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 from typer import Context, Exit, Option
 
+from ltr_objectives.checks import check_choice
 from ltr_objectives.cli.options import python_value
-from ltr_objectives.errors import LTRError, choice, require
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_metric
 
 DATA = (
@@ -123,7 +124,7 @@ def _folds(data: Sequence[str] | None, preset: str | None, seeds: Sequence[int])
 
     if preset is None:
         return [fold for d in data or ["generated:600,200,400"] for fold in folds_of(d, seeds)]
-    choice("preset", preset, tuple(PRESETS))
+    check_choice("preset", preset, tuple(PRESETS))
     require(data, f"--preset {preset} needs --data, the folder where it was unpacked")
     return [fold for d in data or () for fold in preset_folds(preset, d, seeds)]
 
@@ -139,7 +140,7 @@ def plan(
     from benchmarks.tuning import TunedCell
 
     for library in libraries:
-        choice("libraries", library, tuple(LIBRARIES))
+        check_choice("libraries", library, tuple(LIBRARIES))
     tried = {library: list(itertools.product(*values)) for library, values in _params(param, libraries).items()}
     names = tuple(dict.fromkeys(str(get_metric(m)) for m in metrics))
     if tuple(natives) not in (("usual",), ("none",)):

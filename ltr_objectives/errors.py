@@ -1,13 +1,10 @@
 """The one exception type that bad input and bad parameters raise, and the one warning."""
 
-import math
-import numbers
 import sys
 import threading
 import warnings
 from collections.abc import Iterable
 from types import FrameType
-from typing import TypeGuard
 
 
 class LTRError(ValueError):
@@ -22,13 +19,6 @@ def require(condition: object, message: str) -> None:
     """Raise :class:`LTRError` with ``message`` unless ``condition`` holds."""
     if not condition:
         raise LTRError(message)
-
-
-def choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Raise unless ``value`` is one of ``allowed``."""
-    if value not in allowed:
-        one_of = ", ".join(map(repr, allowed))
-        raise LTRError(f"{argument}={value!r} is not known; choose one of {one_of}{did_you_mean(value, allowed)}")
 
 
 def did_you_mean(value: object, known: Iterable[object]) -> str:
@@ -64,40 +54,3 @@ def _of_the_user(frame: FrameType | None) -> FrameType | None:
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES | BETWEEN:
         frame = frame.f_back
     return frame
-
-
-def positive(name: str, value: object) -> None:
-    """Raise unless ``value`` is a finite number above zero."""
-    require(is_number(value) and 0 < value < float("inf"), f"{name}={value!r} must be a number above 0")
-
-
-def not_negative(name: str, value: object) -> None:
-    """Raise unless ``value`` is a finite number of at least zero."""
-    require(is_number(value) and 0 <= value < float("inf"), f"{name}={value!r} must be a number of at least 0")
-
-
-def share(name: str, value: object) -> None:
-    """Raise unless ``value`` is a number above 0 and at most 1."""
-    require(is_number(value) and 0 < value <= 1, f"{name}={value!r} must be above 0 and at most 1")
-
-
-def whole(name: str, value: object, least: int = 1, most: int = 2**63 - 1) -> None:
-    """Raise unless ``value`` is a whole number from ``least`` to ``most``."""
-    good = is_number(value) and value == int(value) and least <= int(value) <= most
-    limit = f" and at most {most:,}" if is_number(value) and int(value) > most else ""
-    require(good, f"{name}={value!r} must be a whole number of at least {least}{limit}")
-
-
-def draws(name: str, value: object) -> None:
-    """Raise unless ``value`` is a number of draws a query that one call can finish."""
-    whole(name, value, most=1_000_000)
-
-
-def seed(value: object) -> None:
-    """Raise unless ``value`` is a seed: what 64 bits hold."""
-    whole("seed", value, 0, 2**64 - 1)
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether ``value`` is a finite real number; truth values are none."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)

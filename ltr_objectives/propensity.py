@@ -3,7 +3,7 @@ r"""How likely users are to look at each position, estimated from clicks: the ad
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import positive
+from ltr_objectives.checks import check_positive
 from ltr_objectives.kernels.examination import fit_examination
 from ltr_objectives.queries import Queries
 
@@ -73,7 +73,7 @@ def position_propensity(
     >>> theta.round(2)
     array([1.  , 0.43])
     """
-    positive("sigma", sigma)
+    check_positive("sigma", sigma)
     queries = Queries(clicks, group, qid=qid, weight=weight, position=position)
     theta = examination(queries, queries.check_scores(scores), sigma)
     return np.asarray(theta / theta[queries.position].max())

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.errors import is_number, whole
+from ltr_objectives.checks import check_integer, is_number
 
 CHUNKS_PER_THREAD = 8
 
@@ -111,7 +111,7 @@ def run(
     others run such a kernel, and returns as soon as they have stopped.
     """
     if n_threads not in (None, -1):
-        whole("n_threads", n_threads)
+        check_integer("n_threads", n_threads)
     threads = min(available_threads() if n_threads in (None, -1) else int(n_threads), len(ptr) - 1)
     few = ptr[-1] <= FEW_ROWS
     if threads == 1 and few:

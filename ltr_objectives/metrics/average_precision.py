@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice
+from ltr_objectives.checks import check_choice
 from ltr_objectives.kernels.swaps import AVERAGE
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -50,7 +50,7 @@ class MAP(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("normalizer", self.normalizer, ("reachable", "relevant"))
+        check_choice("normalizer", self.normalizer, ("reachable", "relevant"))
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return gains.relevant(labels, self.threshold)

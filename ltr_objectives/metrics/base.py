@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import LTRError, choice, is_number, require, whole
+from ltr_objectives.checks import check_choice, check_integer, is_number
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import swap_matrix
@@ -55,10 +56,10 @@ class Metric(abc.ABC):
             f"{self.name} of the whole list is the same for every ranking; give a cutoff, such as {self.name}@10",
         )
         if self.k is not None:
-            whole("k", self.k)
+            check_integer("k", self.k)
             object.__setattr__(self, "k", int(self.k))
-        choice("ties", self.ties, tuple(TIES))
-        choice("query_weights", self.query_weights, ("mean", "ignore"))
+        check_choice("ties", self.ties, tuple(TIES))
+        check_choice("query_weights", self.query_weights, ("mean", "ignore"))
         threshold = getattr(self, "threshold", 0.0)
         require(is_number(threshold), f"threshold={threshold!r} must be a finite number")
         require(
@@ -195,7 +196,7 @@ class Metric(abc.ABC):
     def with_convention(self, library: str) -> "Metric":
         """This metric with the conventions of a library, such as "lightgbm"; what differs from our default stays."""
         known = {name for c in all_metric_classes() for name in c.conventions}
-        choice("convention", library, tuple(sorted(known)))
+        check_choice("convention", library, tuple(sorted(known)))
         if library not in self.conventions:
             having = ", ".join(sorted(self.conventions)) or "no library"
             raise LTRError(f"{library} has no {self.name}; conventions for {self.name}: {having}")

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice, require, share
+from ltr_objectives.checks import check_choice, check_fraction
+from ltr_objectives.errors import require
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -46,7 +47,7 @@ class Precision(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("short_lists", self.short_lists, ("pad", "shrink"))
+        check_choice("short_lists", self.short_lists, ("pad", "shrink"))
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return gains.relevant(labels, self.threshold)
@@ -188,7 +189,7 @@ class RBP(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share("patience", self.patience)
+        check_fraction("patience", self.patience)
         require(self.patience < 1, "patience=1 never stops reading; give a number below 1, such as 0.8")
 
     def gain(self, labels: np.ndarray) -> np.ndarray:

@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice, positive, require, share
+from ltr_objectives.checks import check_choice, check_fraction, check_positive
+from ltr_objectives.errors import require
 from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -81,8 +82,8 @@ class ERR(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("grades", self.grades, ("exp", "linear", "identity"))
-        positive("max_label", self.max_label)
+        check_choice("grades", self.grades, ("exp", "linear", "identity"))
+        check_positive("max_label", self.max_label)
         require(
             self.grades != "exp" or self.max_label <= gains.LARGEST_EXPONENT,
             f"max_label={self.max_label!r} must be at most {gains.LARGEST_EXPONENT:g} with grades='exp'",
@@ -144,7 +145,7 @@ class PFound(ERR):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share("decay", self.decay)
+        check_fraction("decay", self.decay)
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:
         return np.power(self.decay, ranks - 1.0)

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.errors import LTRError, choice, require
+from ltr_objectives.checks import check_choice
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries
 
 SMALLEST = 1e-290  # an ideal below has no reciprocal; nothing can be learned from such gains
@@ -14,7 +15,7 @@ LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand o
 def check_gain(gain: object, argument: str = "gain_type") -> None:
     """A name, or a table of non-decreasing gains by label; ``argument`` is what the user calls it."""
     if isinstance(gain, str):
-        choice(argument, gain, ("exp", "linear"))
+        check_choice(argument, gain, ("exp", "linear"))
         return
     table = np.asarray(gain, np.float64)
     require(
@@ -54,7 +55,7 @@ def apply_gain(gain: str | tuple[float, ...], labels: np.ndarray) -> np.ndarray:
 def check_discount(discount: object) -> None:
     """A name, or a table of non-increasing discounts by rank."""
     if isinstance(discount, str):
-        choice("discount_type", discount, ("log2", "reciprocal"))
+        check_choice("discount_type", discount, ("log2", "reciprocal"))
         return
     table = np.asarray(discount, np.float64)
     require(

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import share, whole
+from ltr_objectives.checks import check_fraction, check_integer
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -92,7 +92,7 @@ class NDCG(DCG):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.ideal_k is not None:
-            whole("ideal_k", self.ideal_k)
+            check_integer("ideal_k", self.ideal_k)
 
     @property
     def maximum(self) -> float | None:  # type: ignore[override]  # a class variable elsewhere
@@ -148,7 +148,7 @@ class ExpDCG(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share("decay", self.decay)
+        check_fraction("decay", self.decay)
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return labels

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import positive
+from ltr_objectives.checks import check_positive
 from ltr_objectives.kernels._jit import kernel, vector_kernel
 from ltr_objectives.kernels.chances import chances
 from ltr_objectives.kernels.exponential import relative_to_top
@@ -24,7 +24,7 @@ from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import NDCG as NDCGMetric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.reference import complex_step, sigmoid
+from ltr_objectives.objectives.reference import complex_step, reference_gains, sigmoid
 from ltr_objectives.queries import Queries
 
 NDCG, MRR, MAP = range(3)
@@ -48,8 +48,8 @@ class _Approx(Objective):
     kind: ClassVar[int]
 
     def __post_init__(self) -> None:
-        positive("alpha", self.alpha)
-        positive("step", self.step)
+        check_positive("alpha", self.alpha)
+        check_positive("step", self.step)
 
     def fill(self, call: Call) -> None:
         gain, scale = self._gains(call.queries)
@@ -129,19 +129,13 @@ class ApproxNDCG(_Approx):
         terms = NDCGMetric(gain_type=self.gain).terms(queries)
         return terms.gain, terms.scale
 
-    def _reference_gains(self, labels: np.ndarray) -> np.ndarray:
-        gain = np.asarray(gains.apply_gain(self.gain, labels), float)
-        if len(set(gain)) < 2:
-            return np.zeros(len(gain))
-        return gain / float(np.sum(np.sort(gain)[::-1] / np.log2(np.arange(2, len(gain) + 2))))
-
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         rank = 1.0 + self._chances(scores).sum(axis=1)
-        return -np.sum(self._reference_gains(labels) * np.log(2.0) / np.log(1.0 + rank))
+        return -np.sum(reference_gains(self.gain, labels) * np.log(2.0) / np.log(1.0 + rank))
 
     def _pull(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
         rank = 1.0 + self._chances(scores).sum(axis=1, keepdims=True)
-        return self._reference_gains(labels)[:, None] * np.log(2.0) / ((1.0 + rank) * np.log(1.0 + rank) ** 2)
+        return reference_gains(self.gain, labels)[:, None] * np.log(2.0) / ((1.0 + rank) * np.log(1.0 + rank) ** 2)
 
 
 @dataclass(frozen=True)

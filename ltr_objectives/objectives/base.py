@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import LTRError, choice, require
+from ltr_objectives.checks import check_choice
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.queries import Queries
 
@@ -226,7 +227,7 @@ def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaul
     """Fill in every parameter left at None: from the preset if there is one, else the default."""
     preset = vars(objective)["preset"]
     if preset is not None:
-        choice("preset", preset, tuple(presets))
+        check_choice("preset", preset, tuple(presets))
     chosen = {**defaults, **(presets[preset] if preset else {})}
     for name, value in chosen.items():
         if getattr(objective, name) is None:

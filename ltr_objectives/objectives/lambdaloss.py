@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import choice, not_negative, positive
+from ltr_objectives.checks import check_choice, check_not_negative, check_positive
 from ltr_objectives.kernels._jit import kernel, vector_kernel
 from ltr_objectives.kernels.chances import chances
 from ltr_objectives.kernels.exponential import relative_to_top
@@ -92,10 +92,10 @@ class LambdaLoss(NDCGObjective):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("weights", self.weights, WEIGHTS)
-        not_negative("mu", self.mu)
-        positive("sigma", self.sigma)
-        choice("pairs", self.pairs, ("either", "both"))
+        check_choice("weights", self.weights, WEIGHTS)
+        check_not_negative("mu", self.mu)
+        check_positive("sigma", self.sigma)
+        check_choice("pairs", self.pairs, ("either", "both"))
 
     hessian_kind = "exact"
 

@@ -3,7 +3,7 @@ r"""LambdaMART for any metric: RankNet's gradient, weighted by the exact change 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ltr_objectives.errors import choice
+from ltr_objectives.checks import check_choice
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import from_preset
@@ -75,7 +75,9 @@ class LambdaMART(PairwiseObjective):
         from_preset(self, PRESETS, DEFAULTS)
         super().__post_init__()
         if self.preset is not None:
-            choice(f"metric (with preset {self.preset!r})", super().weighing_metric.name, NATIVE_METRICS[self.preset])
+            check_choice(
+                f"metric (with preset {self.preset!r})", super().weighing_metric.name, NATIVE_METRICS[self.preset]
+            )
 
     @property
     def weighing_metric(self) -> Metric:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import not_negative, positive, seed
+from ltr_objectives.checks import check_not_negative, check_positive, check_seed
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
@@ -64,10 +64,10 @@ class Langevin(Objective):
     name: ClassVar[str] = "langevin"
 
     def __post_init__(self) -> None:
-        not_negative("temperature", self.temperature)
-        positive("learning_rate", self.learning_rate)
-        not_negative("shrink", self.shrink)
-        seed(self.seed)
+        check_not_negative("temperature", self.temperature)
+        check_positive("learning_rate", self.learning_rate)
+        check_not_negative("shrink", self.shrink)
+        check_seed(self.seed)
         object.__setattr__(self, "objective", get_objective(self.objective))
 
     @property

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import choice, seed
+from ltr_objectives.checks import check_choice, check_seed
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.rng import stream, uniform
 from ltr_objectives.kernels.sorting import all_equal, longest_list
@@ -71,9 +71,9 @@ class ListMLE(Objective):
     name: ClassVar[str] = "listmle"
 
     def __post_init__(self) -> None:
-        choice("ties", self.ties, TIES)
-        choice("hessian", self.hessian, HESSIANS)
-        seed(self.seed)
+        check_choice("ties", self.ties, TIES)
+        check_choice("hessian", self.hessian, HESSIANS)
+        check_seed(self.seed)
 
     @property
     def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere

@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice, require
+from ltr_objectives.checks import check_choice
+from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.softmax import softmax
 from ltr_objectives.kernels.threads import run
@@ -53,8 +54,8 @@ class ListNet(Objective):
     name: ClassVar[str] = "listnet"
 
     def __post_init__(self) -> None:
-        choice("target", self.target, TARGETS)
-        choice("hessian", self.hessian, HESSIANS)
+        check_choice("target", self.target, TARGETS)
+        check_choice("hessian", self.hessian, HESSIANS)
 
     @property
     def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere

@@ -4,11 +4,12 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from ltr_objectives.errors import whole
+from ltr_objectives.checks import check_integer
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.reference import reference_gains
 from ltr_objectives.queries import Queries
 
 
@@ -30,7 +31,7 @@ class NDCGObjective(Objective):
 
     def __post_init__(self) -> None:
         if self.k is not None:
-            whole("k", self.k)
+            check_integer("k", self.k)
         object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
 
     @property
@@ -43,8 +44,4 @@ class NDCGObjective(Objective):
 
     def reference_gains(self, labels: np.ndarray) -> np.ndarray:
         """Gains over the ideal; all 0 where nothing can be learned."""
-        gain = np.array(gains.apply_gain(self.gain, labels), float)
-        if len(set(gain)) < 2:
-            return np.zeros(len(gain))
-        ideal = np.sort(gain)[::-1][: self.k]
-        return gain / float(np.sum(ideal / np.log2(np.arange(2, len(ideal) + 2))))
+        return reference_gains(self.gain, labels, self.k)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import choice, not_negative, positive, whole
+from ltr_objectives.checks import check_choice, check_integer, check_not_negative, check_positive
 from ltr_objectives.kernels._jit import kernel, vector_kernel
 from ltr_objectives.kernels.heads import head
 from ltr_objectives.kernels.sorting import all_equal, longest_list, scratch
@@ -95,11 +95,11 @@ class NeuralNDCG(NDCGObjective):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive("temperature", self.temperature)
-        whole("rounds", self.rounds, 0, 1000)
-        not_negative("tolerance", self.tolerance)
-        choice("transposed", self.transposed, (True, False))
-        whole("max_documents", self.max_documents, 2)
+        check_positive("temperature", self.temperature)
+        check_integer("rounds", self.rounds, 0, 1000)
+        check_not_negative("tolerance", self.tolerance)
+        check_choice("transposed", self.transposed, (True, False))
+        check_integer("max_documents", self.max_documents, 2)
 
     def fill(self, call: Call) -> None:
         how = Scaling(float(self.temperature), int(self.rounds), float(self.tolerance), bool(self.transposed),

@@ -6,7 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import choice, draws, positive, require, seed, whole
+from ltr_objectives.checks import check_choice, check_draws, check_integer, check_positive, check_seed
+from ltr_objectives.errors import require
 from ltr_objectives.kernels.graded import graded_gradients
 from ltr_objectives.kernels.pairs import LOGISTIC, count_pairs, pair_gradients
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
@@ -72,18 +73,18 @@ class PairwiseObjective(Objective):
     def __post_init__(self) -> None:
         if self.metric is not None:
             object.__setattr__(self, "metric", get_metric(self.metric))
-        positive("sigma", self.sigma)
-        positive("noise_scale", self.noise_scale)
-        draws("permutations", self.permutations)
+        check_positive("sigma", self.sigma)
+        check_positive("noise_scale", self.noise_scale)
+        check_draws("permutations", self.permutations)
         if self.truncation is not None:
-            whole("truncation", self.truncation)
+            check_integer("truncation", self.truncation)
         if self.neighbors != "all":
-            whole("neighbors", self.neighbors)
-        choice("noise", self.noise, tuple(NOISES))
-        choice("hessian", self.hessian, HESSIANS)
+            check_integer("neighbors", self.neighbors)
+        check_choice("noise", self.noise, tuple(NOISES))
+        check_choice("hessian", self.hessian, HESSIANS)
         for name in ("score_norm", "lambda_norm"):
-            choice(name, getattr(self, name), (True, False))
-        seed(self.seed)
+            check_choice(name, getattr(self, name), (True, False))
+        check_seed(self.seed)
 
     @property
     def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere

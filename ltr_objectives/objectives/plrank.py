@@ -29,7 +29,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import choice, draws, require, seed, whole
+from ltr_objectives.checks import check_choice, check_draws, check_integer, check_seed
+from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.plackett_luce import (
     LATTICE,
@@ -143,17 +144,17 @@ class PLRank(Objective):
 
     def __post_init__(self) -> None:
         if self.k is not None:
-            whole("k", self.k)
-        draws("samples", self.samples)
-        seed(self.seed)
-        choice("normalize", self.normalize, (True, False))
-        choice("hessian", self.hessian, HESSIANS)
-        choice("variates", self.variates, tuple(VARIATES))
+            check_integer("k", self.k)
+        check_draws("samples", self.samples)
+        check_seed(self.seed)
+        check_choice("normalize", self.normalize, (True, False))
+        check_choice("hessian", self.hessian, HESSIANS)
+        check_choice("variates", self.variates, tuple(VARIATES))
         for field in ("gain", "discount"):
             object.__setattr__(self, field, gains.as_table(field, getattr(self, field)))
         gains.check_gain(self.gain, "gain")
         if isinstance(self.discount, str):
-            choice("discount", self.discount, DISCOUNTS)
+            check_choice("discount", self.discount, DISCOUNTS)
         else:
             table = np.array(self.discount)
             require(np.isfinite(table).all() and (table >= 0).all() and table.any(),

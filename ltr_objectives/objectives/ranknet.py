@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice
+from ltr_objectives.checks import check_choice
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import HEAD
 from ltr_objectives.objectives.base import from_preset
@@ -69,7 +69,7 @@ class RankNet(PairwiseObjective):
     def __post_init__(self) -> None:
         from_preset(self, PRESETS, DEFAULTS)
         super().__post_init__()
-        choice("weights", self.weights, PAIR_WEIGHTS)
+        check_choice("weights", self.weights, PAIR_WEIGHTS)
 
     def terms(self, queries: Queries) -> Terms:
         return queries.once(("ranknet", self.weights), lambda: self._terms(queries))

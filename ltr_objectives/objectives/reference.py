@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ltr_objectives.metrics import gains
+
 STEP = 1e-100
 
 
@@ -48,6 +50,15 @@ def reference_softmax(x: np.ndarray) -> np.ndarray:
     """exp(x) over their sum."""
     e: np.ndarray = np.exp(x - x[np.argmax(x.real)])
     return e / e.sum()
+
+
+def reference_gains(gain: str | tuple[float, ...], labels: np.ndarray, k: int | None = None) -> np.ndarray:
+    """Gains over the ideal DCG@k; all 0 where all are equal."""
+    found = np.array(gains.apply_gain(gain, labels), float)
+    if len(set(found)) < 2:
+        return np.zeros(len(found))
+    ideal = np.sort(found)[::-1][:k]
+    return found / float(np.sum(ideal / np.log2(np.arange(2, len(ideal) + 2))))
 
 
 def reference_head(scores: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import positive, whole
+from ltr_objectives.checks import check_integer, check_positive
 from ltr_objectives.kernels._jit import kernel, vector_kernel
 from ltr_objectives.kernels.heads import head
 from ltr_objectives.kernels.sorting import all_equal, longest_list, scratch
@@ -25,7 +25,7 @@ from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.reference import reference_head
+from ltr_objectives.objectives.reference import reference_gains, reference_head
 
 
 class Soft(NamedTuple):
@@ -95,9 +95,9 @@ class SoftRank(Objective):
     name: ClassVar[str] = "softrank"
 
     def __post_init__(self) -> None:
-        positive("sigma", self.sigma)
-        positive("step", self.step)
-        whole("max_documents", self.max_documents, 2)
+        check_positive("sigma", self.sigma)
+        check_positive("step", self.step)
+        check_integer("max_documents", self.max_documents, 2)
         object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
 
     @property
@@ -113,9 +113,7 @@ class SoftRank(Objective):
     def _list(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Documents that count, their gains over the ideal, and the chances that a column's beats a row's."""
         chosen = reference_head(scores, labels, self.max_documents)
-        gain = np.asarray(gains.apply_gain(self.gain, labels), float)
-        ideal = float(np.sum(np.sort(gain)[::-1] / np.log2(np.arange(2, len(gain) + 2))))
-        gain = gain[chosen] / ideal if len(set(gain)) > 1 else np.zeros(len(chosen))
+        gain = reference_gains(self.gain, labels)[chosen]
         s = scores[chosen]
         return chosen, gain, np.vectorize(math.erfc)((s[:, None] - s) / (2.0 * self.sigma)) / 2.0
 

@@ -28,7 +28,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import choice, draws, not_negative, positive, require, seed
+from ltr_objectives.checks import check_choice, check_draws, check_not_negative, check_positive, check_seed
+from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import kernel, vector_kernel
 from ltr_objectives.kernels.moves import move_terms, needs_restart, restart
 from ltr_objectives.kernels.rng import NO_NOISE, NOISES, add_noise, stream
@@ -125,15 +126,15 @@ class StochasticRank(Objective):
     native: ClassVar[dict[str, str]] = {"catboost": "StochasticRank"}
 
     def __post_init__(self) -> None:
-        positive("sigma", self.sigma)
-        not_negative("mu", self.mu)
+        check_positive("sigma", self.sigma)
+        check_not_negative("mu", self.mu)
         require(self.mu * self.sigma < np.inf, "mu times sigma must be finite")
-        draws("samples", self.samples)
-        not_negative("sfa", self.sfa)
-        positive("nu", self.nu)
-        choice("hessian", self.hessian, HESSIANS)
-        choice("noise", self.noise, ("gaussian", None))
-        seed(self.seed)
+        check_draws("samples", self.samples)
+        check_not_negative("sfa", self.sfa)
+        check_positive("nu", self.nu)
+        check_choice("hessian", self.hessian, HESSIANS)
+        check_choice("noise", self.noise, ("gaussian", None))
+        check_seed(self.seed)
         object.__setattr__(self, "metric", get_metric(self.metric))
 
     @property

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import choice, seed
+from ltr_objectives.checks import check_choice, check_seed
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.rng import stream, uniform
 from ltr_objectives.kernels.softmax import softmax, softmax_without, total
@@ -78,10 +78,10 @@ class XENDCG(Objective):
     native: ClassVar[dict[str, str]] = {"lightgbm": "rank_xendcg"}
 
     def __post_init__(self) -> None:
-        choice("terms", self.terms, (1, 2, 3))
-        choice("hessian", self.hessian, HESSIANS)
-        choice("noise", self.noise, ("uniform", None))
-        seed(self.seed)
+        check_choice("terms", self.terms, (1, 2, 3))
+        check_choice("hessian", self.hessian, HESSIANS)
+        check_choice("noise", self.noise, ("uniform", None))
+        check_seed(self.seed)
 
     @property
     def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import choice
+from ltr_objectives.checks import check_choice
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import CATBOOST_MAP, CATBOOST_MRR
 from ltr_objectives.metrics.average_precision import MAP
@@ -86,10 +86,10 @@ class YetiLoss(PairwiseObjective):
         from_preset(self, PRESETS, DEFAULTS)
         by_name = isinstance(self.metric, str)
         super().__post_init__()
-        choice("change", self.change, CHANGES)
+        check_choice("change", self.change, CHANGES)
         if self.preset is not None:
             name = self.weighing_metric.name
-            choice(f"metric (with preset {self.preset!r})", name, CATBOOST_MODES)
+            check_choice(f"metric (with preset {self.preset!r})", name, CATBOOST_MODES)
             if by_name:
                 reads: dict[str, Any] = CATBOOST_READS.get(name, {})
                 object.__setattr__(self, "metric", replace(self.weighing_metric, **reads))

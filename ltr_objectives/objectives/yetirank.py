@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import share
+from ltr_objectives.checks import check_fraction
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import HEAD
 from ltr_objectives.objectives.base import from_preset
@@ -64,7 +64,7 @@ class YetiRank(PairwiseObjective):
     def __post_init__(self) -> None:
         from_preset(self, PRESETS, {})
         super().__post_init__()
-        share("decay", self.decay)
+        check_fraction("decay", self.decay)
 
     def terms(self, queries: Queries) -> Terms:
         return queries.once(("yetirank", self.decay, self.preset), lambda: self._terms(queries))

@@ -1,0 +1,51 @@
+"""What parameters must be: each check raises :class:`~ltr_objectives.errors.LTRError` that names the argument."""
+
+import math
+import numbers
+from typing import TypeGuard
+
+from ltr_objectives.errors import LTRError, did_you_mean, require
+
+
+def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Raise unless ``value`` is one of ``allowed``."""
+    if value not in allowed:
+        one_of = ", ".join(map(repr, allowed))
+        raise LTRError(f"{argument}={value!r} is not known; choose one of {one_of}{did_you_mean(value, allowed)}")
+
+
+def check_positive(name: str, value: object) -> None:
+    """Raise unless ``value`` is a finite number above zero."""
+    require(is_number(value) and 0 < value < float("inf"), f"{name}={value!r} must be a number above 0")
+
+
+def check_not_negative(name: str, value: object) -> None:
+    """Raise unless ``value`` is a finite number of at least zero."""
+    require(is_number(value) and 0 <= value < float("inf"), f"{name}={value!r} must be a number of at least 0")
+
+
+def check_fraction(name: str, value: object) -> None:
+    """Raise unless ``value`` is a number above 0 and at most 1."""
+    require(is_number(value) and 0 < value <= 1, f"{name}={value!r} must be above 0 and at most 1")
+
+
+def check_integer(name: str, value: object, least: int = 1, most: int = 2**63 - 1) -> None:
+    """Raise unless ``value`` is a whole number from ``least`` to ``most``."""
+    good = is_number(value) and value == int(value) and least <= int(value) <= most
+    limit = f" and at most {most:,}" if is_number(value) and int(value) > most else ""
+    require(good, f"{name}={value!r} must be a whole number of at least {least}{limit}")
+
+
+def check_draws(name: str, value: object) -> None:
+    """Raise unless ``value`` is a number of draws a query that one call can finish."""
+    check_integer(name, value, most=1_000_000)
+
+
+def check_seed(value: object) -> None:
+    """Raise unless ``value`` is a seed: what 64 bits hold."""
+    check_integer("seed", value, 0, 2**64 - 1)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether ``value`` is a finite real number; truth values are none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
