@@ -1,4 +1,4 @@
-"""Ctrl-C in the command line: exit code 130 and nothing written, whichever library trains and whatever it makes of it."""
+"""Ctrl-C in the command line: exit code 130 and nothing written, whatever the library makes of it."""
 
 import subprocess
 import sys
@@ -14,7 +14,6 @@ from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may have inherited none
 from commands import write_letor
-from ltr_objectives.adapters import _ranker_plan
 from ltr_objectives.cli.app import app
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.metrics.base import Metric
@@ -35,8 +34,8 @@ def interrupting(real):
         return real(*arguments, **named)
     return call
 
-command = ["train", "--library", LIBRARY, "--train", "train.letor", "--vali", "vali.letor", "--out", OUT, "--threads", "1",
-           "--trees", "500", "--patience", "500", "--objective"]
+command = ["train", "--library", LIBRARY, "--train", "train.letor", "--vali", "vali.letor", "--out", OUT,
+           "--threads", "1", "--trees", "500", "--patience", "500", "--objective"]
 for owner, name, objective, whens in (
     (pairwise, "graded_gradients", "lambdamart", (1, 2, 20)),  # where it is tried before the training, and within that
     (Metric, "mean", NATIVE, (1, 20)),

@@ -97,7 +97,7 @@ def test_a_model_under_another_name(folder):
         ({"out": "../{here}/test.txt"}, "is a file to be read; name another"),
         ({"out": "model.txt"}, "--out model.txt is a file to be read; name another"),
         ({"out": "linked.txt"}, "--out linked.txt is a file to be read, model.txt; name another"),
-        ({"out": "soft.txt"}, "--out soft.txt is a file to be read, test.txt; name another"),
+        ({"out": "soft.txt"}, "--out soft.txt is a file to be read; name another"),
         ({"model": "cut.txt"}, "cut.txt is no whole LightGBM model: its end is missing; save or copy it again"),
     ],
 )
@@ -127,7 +127,7 @@ from ltr_objectives.adapters import LGBMRanker
 whole = Path("model.txt").read_bytes()
 kept = whole.index(b"end of parameters") + len("end of parameters")  # beyond are pandas' categories, and here are none
 beyond = whole.index(b"pandas_categorical:")
-for size in {1, *range(5, len(whole) - 1, 61), *range(kept - 3, len(whole) - 1)} - set(range(kept, beyond)):
+for size in {1, *range(5, len(whole) - 1, 61), *range(kept - 3, len(whole) - 1)} - set(range(kept, beyond + 1)):
     Path("cut.txt").write_bytes(whole[:size])
     try:
         LGBMRanker().load_model("cut.txt")
