@@ -197,8 +197,13 @@ def _trees_alone(model: Any) -> Any:
     """The model without the objects that it was trained by, which hold labels of the whole training set."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "model.cbm"))
-        model.save_model(path)
-        return import_library("catboost").CatBoost().load_model(path)
+        catboost = import_library("catboost")
+        try:
+            model.save_model(path)
+            return catboost.CatBoost().load_model(path)
+        except catboost.CatBoostError as error:
+            folders = f"{tempfile.gettempdir()}, where CatBoost writes it for a moment; TMPDIR names another folder"
+            raise OSError(f"the model cannot be written in {folders}: {error}") from None
 
 
 def _records(found: dict[str, Any], *, marked: bool) -> Records:

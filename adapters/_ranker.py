@@ -255,7 +255,10 @@ class Ranker(BaseEstimator, abc.ABC):
                 try:  # on a full disk XGBoost and CatBoost lose the end of the file without a word
                     self._load(os.fspath(new))
                 except Exception as error:
-                    raise OSError(f"{os.fspath(path)} could not be written as a whole: {error}") from None
+                    said = (
+                        f"{os.fspath(path)} could not be written whole, perhaps the disk is full; nothing has changed"
+                    )
+                    raise OSError(said) from error
 
     def load_model(self, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""

@@ -1,5 +1,11 @@
 """``ltr-objectives predict``: the scores are the library's own, row by row, however many features the file has."""
 
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,6 +16,7 @@ pytest.importorskip("sklearn")
 from commands import fails, library_predicts, run, run_json, write_letor
 from rankers import SUFFIX
 
+from ltr_objectives.adapters import LGBMRanker
 from ltr_objectives.datasets import RankingData, make_ranking_fold
 
 TRAIN, VALI, TEST = make_ranking_fold((20, 8, 8), features=10, mean_length=10)
@@ -89,16 +96,102 @@ def test_a_model_under_another_name(folder):
         ({"out": "nowhere/scores.npy"}, "there is no folder nowhere"),
         ({"out": "../{here}/test.txt"}, "is a file to be read; name another"),
         ({"out": "model.txt"}, "--out model.txt is a file to be read; name another"),
+        ({"out": "linked.txt"}, "--out linked.txt is a file to be read, model.txt; name another"),
+        ({"out": "soft.txt"}, "--out soft.txt is a file to be read; name another"),
+        ({"model": "cut.txt"}, "cut.txt is no whole LightGBM model: its end is missing; save or copy it again"),
     ],
 )
 def test_errors_are_one_line(folder, changed, message):
     pytest.importorskip(changed.get("library", "lightgbm"))
     (folder / "broken.txt").write_text("1 1:1\n")
     (folder / "model.txt").write_text("tree\n")
+    (folder / "cut.txt").write_text("tree\n")
+    (folder / "linked.txt").hardlink_to("model.txt")
+    (folder / "soft.txt").symlink_to("test.txt")
+    before = {path: path.read_bytes() for path in folder.glob("*.txt")}
     options = {"model": "model.txt", "data": "test.txt", "out": "scores.npy", **changed}
     given = (text.format(here=folder.name) for name, value in options.items() for text in (f"--{name}", value))
     assert message in fails("predict", *given)
     assert not (folder / "scores.npy").exists()
+    assert before == {path: path.read_bytes() for path in folder.glob("*.txt")}
+
+
+CUTS = """
+import os, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[1:3]
+from commands import fails
+from ltr_objectives import LTRError
+from ltr_objectives.adapters import LGBMRanker
+
+whole = Path("model.txt").read_bytes()
+kept = whole.index(b"end of parameters") + len("end of parameters")  # beyond are pandas' categories, and here are none
+beyond = whole.index(b"pandas_categorical:")
+for size in {1, *range(5, len(whole) - 1, 61), *range(kept - 3, len(whole) - 1)} - set(range(kept, beyond + 1)):
+    Path("cut.txt").write_bytes(whole[:size])
+    try:
+        LGBMRanker().load_model("cut.txt")
+        raise SystemExit(f"{size} of {len(whole)} bytes were taken for a model")
+    except LTRError as error:
+        assert "cut.txt is no whole LightGBM model: " in str(error)
+    except Exception as error:
+        assert size == 1, error  # LightGBM says itself that this is none of its models
+for size in range(5, len(whole) - 2, len(whole) // 20):
+    Path("cut.txt").write_bytes(whole[:size])
+    assert "cut.txt is no whole LightGBM model: " in fails(
+        "predict", "--model", "cut.txt", "--data", "test.txt", "--out", "scores.npy"
+    )
+X, y = [[0.0] * 10] * 4, [0, 1, 0, 1]
+try:
+    LGBMRanker().fit(X, y, group=[4], init_model="cut.txt")
+except LTRError as error:
+    assert "no whole LightGBM model" in str(error)
+else:
+    raise SystemExit("went on from a model cut short")
+"""
+
+
+def test_a_model_cut_short_anywhere_is_refused(folder):
+    """LightGBM itself ends the process on most of these, and so in a process of its own."""
+    train("lightgbm")
+    here = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", CUTS, here, here.parent], text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"linear_tree": True},
+        {"boosting": "dart", "monotone_constraints": [1] + [0] * 9},
+        {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5},
+        {"min_data_in_leaf": 10_000},
+        {"categorical_feature": [1], "max_bin": 15},
+    ],
+)
+def test_whole_models_of_every_kind_are_read(changed):
+    lightgbm = pytest.importorskip("lightgbm")
+    of_the_data = {name: changed.pop(name) for name in ("categorical_feature",) if name in changed}
+    X = np.abs(TRAIN.X.round()) if of_the_data else TRAIN.X
+    params = {"objective": "regression", "verbose": -1, "num_threads": 1, **changed}
+    data = lightgbm.Dataset(X, TRAIN.y, **of_the_data)
+    lightgbm.train(params, data, 3).save_model("a.txt")
+    lightgbm.Booster(model_file="a.txt").save_model("b.txt")  # read and written again
+    for path in ("a.txt", "b.txt"):
+        found = LGBMRanker().load_model(path).predict(X)
+        assert np.array_equal(found, lightgbm.Booster(model_file=path).predict(X))
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no pipes as files")
+def test_data_may_come_through_a_pipe(folder):
+    model, _ = train("lightgbm")
+    (folder / "test.txt.gz").write_bytes(gzip.compress((folder / "test.txt").read_bytes()))
+    given = f"{sys.executable} -m ltr_objectives predict --model {model} --out"
+    script = f"{given} plain.txt --data test.txt && {given} piped.txt --data <(zcat test.txt.gz)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run(["bash", "-c", script], text=True, capture_output=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "piped.txt").read_bytes() == (folder / "plain.txt").read_bytes()
 
 
 def test_a_model_that_is_no_ranker_is_refused():

@@ -121,6 +121,8 @@ def test_people_get_a_table(folder):
         (["--out", "model.json"], "--out model.json must end with .txt for lightgbm"),
         (["--out", "nowhere/model.txt"], "there is no folder nowhere"),
         (["--out", "folder.txt"], "--out folder.txt cannot be written"),
+        (["--out", "train.txt", "--train", "train.txt"], "--out train.txt is a file to be read; name another"),
+        (["--out", "linked.txt", "--data", "."], "--out linked.txt is a file to be read, test.txt; name another"),
         (["--data", "train.txt"], "is a file; pass it as --train"),
         (["--data", "."], None),
         (["--train", "train.txt", "--data", "."], "not both"),
@@ -139,6 +141,8 @@ def test_people_get_a_table(folder):
 def test_errors_are_one_line(folder, arguments, message):
     pytest.importorskip("lightgbm")
     (folder / "folder.txt").mkdir()
+    (folder / "linked.txt").hardlink_to("test.txt")
+    before = (folder / "train.txt").read_bytes()
     out = [] if "--out" in arguments else ["--out", "model.txt"]
     given = ["train", "--library", "lightgbm", *out, *arguments, "--trees", 2, "--threads", 1]
     if message is None:
@@ -146,6 +150,7 @@ def test_errors_are_one_line(folder, arguments, message):
     else:
         assert message in fails(*given)
         assert not os.path.exists("model.txt")
+        assert (folder / "train.txt").read_bytes() == before
 
 
 def test_the_library_s_own_error_is_one_line():

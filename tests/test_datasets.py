@@ -2,15 +2,18 @@
 
 import builtins
 import bz2
+import errno
 import gzip
 import os
 import pickle
 import re
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ltr_objectives import LTRError
+from ltr_objectives import LTRError, LTRWarning, _files
 from ltr_objectives.datasets import MSLR_SHARES, RankingData, RankingFold, load_letor, make_ranking, make_ranking_fold
 
 ROWS = "2 qid:7 1:0.5 3:1.25 # docid = GX-1 inc = 1\n0 qid:7 2:-3\n# a line of its own\n1 qid:3 1:1e-3\n"
@@ -139,24 +142,129 @@ def test_a_file_is_parsed_once_and_again_when_it_changes(tmp_path, monkeypatch):
     first, second = load_letor(path, cache=cache), load_letor(path, cache=cache)
     assert len(calls) == 1
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
-    write(path, ROWS.replace("2 qid", "4 qid"))
-    os.utime(path, ns=(1, 1))  # same size, other time
-    assert load_letor(path, cache=cache).y[0] == 4
-    assert len(calls) == 2
-    load_letor(path, cache=None)
+    for label, of_copies in ((4, True), (3, False)):
+        before = path.stat()
+        write(path, ROWS.replace("2 qid", f"{label} qid"))
+        if of_copies:  # as cp -p and rsync -t leave it
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+            assert (path.stat().st_mtime_ns, path.stat().st_size) == (before.st_mtime_ns, before.st_size)
+        assert load_letor(path, cache=cache).y[0] == label
     assert len(calls) == 3
+    os.utime(path, ns=(1, 1))  # the same content at another time
+    load_letor(path, cache=cache)
+    assert len(calls) == 3
+    load_letor(path, cache=None)
+    assert len(calls) == 4
 
 
 def test_the_cache_goes_where_the_environment_says(tmp_path, monkeypatch):
     monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "here"))
     load_letor(write(tmp_path / "a.txt", ROWS))
-    assert list((tmp_path / "here").rglob("output.pkl"))
+    assert list((tmp_path / "here").rglob("*.npz"))
 
 
-def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path):
+@pytest.fixture
+def unsaid(monkeypatch):
+    """No warning about a cache was given yet."""
+    monkeypatch.setattr(_files, "_said", set())
+
+
+def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path, unsaid):
     path = write(tmp_path / "a.txt", ROWS)
     for cache in (path / "below-a-file", "/proc/nowhere"):
-        assert isinstance(load_letor(path, cache=cache), RankingData)
+        with pytest.warns(LTRWarning, match=f"parsed files are not kept: .*{cache}"):
+            assert isinstance(load_letor(path, cache=cache), RankingData)
+        load_letor(path, cache=cache)  # said once
+
+
+def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, unsaid, monkeypatch):
+    path, cache = write(tmp_path / "a.txt", ROWS), tmp_path / "cache"
+
+    def full(file, **arrays):
+        file.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "savez", full)
+        with pytest.warns(LTRWarning, match=f"cannot be kept in {cache}/letor: .*No space left"):
+            assert load_letor(path, cache=cache).y[0] == 2
+        load_letor(path, cache=cache)
+    assert os.listdir(cache / "letor") == []
+    load_letor(path, cache=cache)
+    assert len(os.listdir(cache / "letor")) == 1
+
+
+class Bomb:
+    def __reduce__(self):
+        return pytest.fail, ("unpickled",)
+
+
+def test_a_damaged_cache_is_parsed_anew_and_mended(tmp_path, unsaid, monkeypatch):
+    path, cache = write(tmp_path / "a.txt", ROWS), tmp_path / "cache"
+    expected = load_letor(path, cache=cache)
+    [kept] = (cache / "letor").iterdir()
+    whole = kept.read_bytes()
+    place = whole.index(expected.X.tobytes())
+    flipped = whole[:place] + b"\xff" + whole[place + 1 :]
+    damaged = [whole[:size] for size in range(0, len(whole), 97)]
+    for content in (*damaged, flipped, b"no archive", pickle.dumps(Bomb())):
+        monkeypatch.setattr(_files, "_said", set())
+        kept.write_bytes(content)
+        with pytest.warns(LTRWarning, match=f"not read: {kept}: .*LTR_OBJECTIVES_CACHE"):
+            found = load_letor(path, cache=cache)
+        assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+        assert kept.read_bytes() == whole
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no modes")
+def test_a_cache_that_others_can_write_is_not_read(tmp_path, monkeypatch):
+    path, cache = write(tmp_path / "a.txt", ROWS), tmp_path / "cache"
+    load_letor(path, cache=cache)
+    [kept] = (cache / "letor").iterdir()
+    for place in (kept, kept.parent):
+        monkeypatch.setattr(_files, "_said", set())
+        np.savez(kept, X=np.zeros((1, 1)), y=np.zeros(1), qid=np.zeros(1))  # planted
+        place.chmod(0o777)
+        with pytest.warns(LTRWarning, match=f"{place} may be written by other users"):
+            assert len(load_letor(path, cache=cache).y) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+@pytest.mark.parametrize("name", ["pipe", "pipe.txt.gz"])
+def test_a_pipe_is_read_once(tmp_path, name):
+    pipe, there = tmp_path / name, tmp_path / f"file{Path(name).suffix}"
+    os.mkfifo(pipe)
+    for text in (ROWS, "2 qid:7 1:0.5\nwrong"):
+        content = write(there, text).read_bytes()
+        writer = threading.Thread(target=pipe.write_bytes, args=[content])
+        writer.start()
+        if text == ROWS:
+            found = load_letor(pipe, cache=tmp_path / "cache")
+            assert all(np.array_equal(a, b) for a, b in zip(found, load_letor(there, cache=None), strict=True))
+        else:
+            with pytest.raises(LTRError, match=f"{name}, line 2: the label 'wrong' is no number"):
+                load_letor(pipe)
+        writer.join()
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("index", [20_000_000, 300_000_000, 2147483646])
+def test_dense_rows_far_beyond_the_text_are_refused(tmp_path, index):
+    columns = f"feature {index} makes {index:,} columns in 2 rows, which have 2 values; rows are kept dense"
+    for name in ("a.txt", "a.txt.gz"):
+        path = write(tmp_path / name, f"0 qid:1 1:1\n\n0 qid:1 {index}:1 # comment\n")
+        with pytest.raises(LTRError, match=re.escape(f"{name}, line 3: {columns}")):
+            load_letor(path, cache=tmp_path / "cache")
+    assert os.listdir(tmp_path / "cache" / "letor") == []
+
+
+def test_parts_that_one_line_of_another_makes_far_too_wide_are_refused(tmp_path):
+    write(tmp_path / "train.txt", "".join(f"0 qid:{q} 1:1 2:1\n" for q in range(2000)))
+    write(tmp_path / "test.txt", "0 qid:1 1:1\n1 qid:1 1000000:1\n")
+    with pytest.raises(LTRError, match=r"test\.txt, line 2: feature 1000000 makes .* also in the 2,000 rows of train"):
+        load_letor(tmp_path, cache=None)
+    write(tmp_path / "test.txt", "0 qid:1 1:1\n1 qid:1 1000:1\n")
+    assert load_letor(tmp_path, cache=None).train.X.shape == (2000, 1000)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
-"""The numba cache: no stale code after any kernel file changes, no failure where nothing is writable."""
+"""The numba cache: no stale code after any kernel file changes, no failure where it is missing, damaged or full."""
 
 import inspect
 import os
+import pickle
 import pkgutil
+import re
 import shutil
 import subprocess
 import sys
@@ -27,12 +29,19 @@ print(sum(values.metric_values.stats.cache_hits.values()))
 
 
 def run_copy(folder: Path, **environment: str) -> list[str]:
+    """What the code prints; it says nothing else."""
+    done = finished_copy(folder, **environment)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def finished_copy(folder: Path, before: str = "", **environment: str) -> "subprocess.CompletedProcess[str]":
     env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
     env |= {"PYTHONPATH": str(folder), **environment}
-    done = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path += {sys.path!r}\n{CODE}"],
+    done = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path += {sys.path!r}\n{before}\n{CODE}"],
                           env=env, cwd=folder, capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return done
 
 
 def copy_package(folder: Path) -> Path:
@@ -66,6 +75,85 @@ def test_without_a_writable_folder_there_is_no_cache(tmp_path):
     assert out[1] == "None"
     good = run_copy(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "chosen"))
     assert good[1].startswith(str(tmp_path / "chosen"))
+
+
+def warned_once(done):
+    """The one warning, which names the folder of machine code, beside a result that is right."""
+    assert done.stdout.startswith("1.0\n")
+    [warning] = [line for line in done.stderr.splitlines() if "LTRWarning" in line]
+    assert re.search(r"/numba-\w{16} |/numba-\w{16}$", warning), warning
+    return warning
+
+
+def damage(content):
+    """The bytes of a file of machine code after mishaps."""
+    yield b""
+    yield content[:-1000]
+    yield bytes(len(content))
+    yield content[:-2000] + bytes(1000) + content[-1000:]  # inside the machine code: pickle would not see it
+    yield pickle.dumps({})
+    yield pickle.dumps(Bomb())
+
+
+class Bomb:
+    def __reduce__(self):
+        return print, ("unpickled",)
+
+
+def test_damaged_machine_code_is_compiled_anew_and_mended(tmp_path):
+    copy_package(tmp_path)
+    folder = Path(run_copy(tmp_path)[1])
+    files = list(folder.glob("*.code"))
+    print(len(files))
+    kinds = len(list(damage(b"")))
+    for i, file in enumerate(files):
+        file.write_bytes(list(damage(file.read_bytes()))[i % kinds])
+    done = finished_copy(tmp_path)
+    assert "unpickled" not in done.stdout
+    assert "cannot be read" in warned_once(done)
+    assert int(run_copy(tmp_path)[2]) > 0
+
+
+FULL = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits")
+def test_on_a_full_disk_kernels_are_compiled_without_the_cache(tmp_path):
+    copy_package(tmp_path)
+    done = finished_copy(tmp_path, FULL)
+    assert "cannot be written" in warned_once(done)
+    assert os.listdir(done.stdout.splitlines()[1]) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no modes")
+def test_machine_code_that_others_can_write_is_not_read(tmp_path):
+    copy_package(tmp_path)
+    chosen = tmp_path / "chosen"
+    folder = Path(run_copy(tmp_path, NUMBA_CACHE_DIR=str(chosen))[1])
+    assert folder.stat().st_mode & 0o777 == 0o700
+    files = list(folder.glob("*.code"))
+    for file in files:
+        assert file.stat().st_mode & 0o777 == 0o600
+        file.chmod(0o666)
+    done = finished_copy(tmp_path, NUMBA_CACHE_DIR=str(chosen))
+    assert "may be written by other users" in warned_once(done)
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}  # compiled anew, and in their place
+    folder.chmod(0o777)
+    done = finished_copy(tmp_path, NUMBA_CACHE_DIR=str(chosen))
+    assert "may be written by other users" in warned_once(done)
+    assert done.stdout.splitlines()[1] == "None"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such folder")
+def test_a_relative_cache_folder_is_ignored(tmp_path):
+    package = copy_package(tmp_path)
+    (package / "__pycache__").write_text("no folder")
+    out = run_copy(tmp_path, XDG_CACHE_HOME="relative", HOME=str(tmp_path / "home"), PYTHONDONTWRITEBYTECODE="1")
+    assert out[1].startswith(str(tmp_path / "home" / ".cache" / "ltr_objectives"))
+    assert not (tmp_path / "relative").exists()
 
 
 def entry_kernels():

@@ -137,7 +137,8 @@ def require_apart(out: Path, *read: Path) -> None:
     """Raise where ``out`` is one of the files to be read, perhaps under another name."""
     for path in read:
         same = path.exists() and out.exists() and path.samefile(out)
-        require(not same, f"--out {out} is a file to be read{'' if path == out else f', {path}'}; name another")
+        also = "" if path.resolve() == out.resolve() else f", {path}"
+        require(not same, f"--out {out} is a file to be read{also}; name another")
 
 
 def import_pandas() -> Any:

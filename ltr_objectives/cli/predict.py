@@ -1,5 +1,6 @@
 """``ltr-objectives predict``: scores of the rows of a LETOR file."""
 
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +44,9 @@ def predict(
     require(scores.ndim == 1, f"--model {model} has several outputs a row; a ranker has one")
     with replacing(out) as new:
         if out.suffix == ".npy":
-            np.save(new, scores)
+            content = BytesIO()  # to a file np.save loses the end on a full disk, without a word
+            np.save(content, scores)
+            new.write_bytes(content.getbuffer())
         else:
             np.savetxt(new, scores, "%.17g")
     trees, queries = ranker.best_iteration_, len(found.group)

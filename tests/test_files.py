@@ -1,0 +1,167 @@
+"""Files are written whole or not at all: a full disk leaves what was there, and one line says what went wrong."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rankers import NATIVE, SUFFIX, ranker
+
+from ltr_objectives import _files
+from ltr_objectives._files import Foreign, private_folder, read_sealed, replacing, write_sealed
+from ltr_objectives.datasets import make_ranking
+
+resource = pytest.importorskip("resource")  # none on Windows
+HERE = Path(__file__).parent
+
+
+def test_the_new_file_takes_the_place_of_the_old_one_and_keeps_its_mode(tmp_path):
+    path, link = tmp_path / "file.txt", tmp_path / "link.txt"
+    for content in ("old", "new"):
+        with replacing(path) as new:
+            assert new.name == path.name
+            new.write_text(content)
+        assert path.read_text() == content
+        path.chmod(0o640)
+    link.symlink_to(path)
+    with replacing(link) as new:
+        new.write_text("through the link")
+    assert link.is_symlink()
+    assert path.read_text() == "through the link"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(os.listdir(tmp_path)) == ["file.txt", "link.txt"]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_after_an_error_nothing_has_changed(tmp_path, error):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+
+    def write(target):
+        with replacing(target) as new:
+            new.write_text("half")
+            raise error
+
+    for target in (path, tmp_path / "none.txt"):
+        with pytest.raises(error):
+            write(target)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file.txt"]
+
+
+def test_a_device_is_written_itself():
+    with replacing("/dev/null") as new:
+        new.write_text("gone")
+    assert not Path("/dev/null").is_file()
+
+
+def test_a_sealed_file_is_read_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "file"
+    write_sealed(path, b"content")
+    assert read_sealed(path) == b"content"
+    whole = path.read_bytes()
+    for content in (whole[:-1], whole[:20], b"", whole[:-1] + b"x", b"x" + whole[1:]):
+        path.write_bytes(content)
+        with pytest.raises(OSError, match="file is damaged"):
+            read_sealed(path)
+
+
+def test_files_and_folders_that_others_can_write_are_foreign(tmp_path, monkeypatch):
+    folder = private_folder(tmp_path / "folder")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    write_sealed(folder / "file", b"content")
+    for path, read in ((folder, private_folder), (folder / "file", read_sealed)):
+        before = path.stat().st_mode
+        for mode in (0o020, 0o002):
+            path.chmod(before | mode)
+            with pytest.raises(Foreign, match="may be written by other users"):
+                read(path)
+        path.chmod(before)
+        read(path)
+        if os.geteuid() == 0:
+            os.chown(path, 12345, -1)
+            with pytest.raises(Foreign, match="belongs to another user"):
+                read(path)
+            os.chown(path, 0, -1)
+
+
+def test_a_relative_cache_folder_of_the_user_is_ignored(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    for given, expected in (
+        ("relative", tmp_path / ".cache"),
+        ("", tmp_path / ".cache"),
+        (str(tmp_path / "x"), tmp_path / "x"),
+    ):
+        monkeypatch.setenv("XDG_CACHE_HOME", given)
+        assert _files.user_cache() == expected / "ltr_objectives"
+
+
+FULL_DISK = """
+import os, resource, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[1:3]
+from commands import fails, run, write_letor
+from ltr_objectives.datasets import make_ranking_fold
+
+LIBRARY, MODEL = sys.argv[3], "model" + sys.argv[4]
+os.environ["LTR_OBJECTIVES_CACHE"] = "cache"
+TRAIN, _, TEST = make_ranking_fold((20, 2, 8), features=10, mean_length=10)
+for name, part in (("train", TRAIN), ("test", TEST)):
+    write_letor(Path(f"{name}.letor"), part)
+
+def full_at(size):  # as a full disk, a file cannot grow beyond it; no process may write more than that to its files
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+def survives(out, *command):
+    run(*command)
+    whole = Path(out).read_bytes()
+    Path(out).write_bytes(old := b"old" + whole)
+    there = sorted(os.listdir())
+    for size in (0, 100, len(whole) // 2, len(whole) - 100, len(whole) - 1):
+        full_at(size)
+        message = fails(*command)
+        full_at(resource.RLIM_INFINITY)
+        assert "Errno" in message or "writ" in message, message
+        assert Path(out).read_bytes() == old
+        assert sorted(os.listdir()) == there
+    run(*command)
+    assert len(Path(out).read_bytes()) == len(whole)  # CatBoost's has the time in it
+
+train = ["train", "--library", LIBRARY, "--train", "train.letor", "--trees", 10, "--threads", 1]
+survives(MODEL, *train, "--out", MODEL)
+for out in ("scores.npy", "scores.txt"):
+    survives(out, "predict", "--library", LIBRARY, "--model", MODEL, "--data", "test.letor", "--out", out)
+"""
+
+
+@pytest.mark.parametrize("library", list(SUFFIX))
+def test_a_full_disk_leaves_the_old_file_and_one_line(library, tmp_path):
+    for package in (library, "typer", "pandas", "sklearn"):
+        pytest.importorskip(package)
+    script = tmp_path / "full_disk.py"
+    script.write_text(FULL_DISK)
+    done = subprocess.run([sys.executable, script, HERE, HERE.parent, library, SUFFIX[library]], cwd=tmp_path,
+                          timeout=300, text=True, capture_output=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("library", list(SUFFIX))
+def test_save_model_replaces_a_file_only_when_the_new_one_can_be_read(library, tmp_path, monkeypatch):
+    pytest.importorskip(library)
+    X, y, _, qid = make_ranking(5, features=10, mean_length=10)
+    fitted = ranker(library, NATIVE[library]).fit(X, y, qid=qid)
+    path = tmp_path / f"model{SUFFIX[library]}"
+    path.write_bytes(b"old")
+    real = type(fitted.booster_).save_model
+
+    def cut(booster, name, *args, **kwargs):  # as XGBoost and CatBoost do on a full disk, without a word
+        real(booster, name, *args, **kwargs)
+        os.truncate(name, os.path.getsize(name) - 2)  # LightGBM's last byte ends a line
+
+    monkeypatch.setattr(type(fitted.booster_), "save_model", cut)
+    with pytest.raises(OSError, match="could not be written whole"):
+        fitted.save_model(path)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == [path.name]
