@@ -17,6 +17,8 @@ from typing import Any
 
 import numba
 
+from ltr_objectives.kernels._notice import tell_before_compiling
+
 PACKAGE = Path(__file__).resolve().parent.parent
 config: Any = numba.config
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
@@ -52,6 +54,7 @@ def cache_folder() -> Path | None:
 
 
 CACHE = cache_folder()
+tell_before_compiling(lambda: CACHE)
 
 
 def _compile(fastmath: set[str] | bool) -> Callable[[Callable[..., Any]], Any]:
