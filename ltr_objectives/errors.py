@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import TypeGuard
 
 
@@ -22,7 +22,7 @@ def require(condition: object, message: str) -> None:
 
 def choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:
     """Raise unless ``value`` is one of ``allowed``."""
-    if value not in allowed:
+    if not isinstance(value, Hashable) or value not in allowed:  # arrays answer a comparison by an array
         one_of = ", ".join(map(repr, allowed))
         raise LTRError(f"{argument}={value!r} is not known; choose one of {one_of}{did_you_mean(value, allowed)}")
 

@@ -3,7 +3,7 @@ r"""How likely users are to look at each position, estimated from clicks: the ad
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import positive
+from ltr_objectives.errors import positive, require
 from ltr_objectives.kernels.examination import fit_examination
 from ltr_objectives.queries import Queries
 
@@ -74,6 +74,7 @@ def position_propensity(
     array([1.  , 0.43])
     """
     positive("sigma", sigma)
+    require(position is not None, "position is None; pass where each document was shown")
     queries = Queries(clicks, group, qid=qid, weight=weight, position=position)
     theta = examination(queries, queries.check_scores(scores), sigma)
     return np.asarray(theta / theta[queries.position].max())

@@ -71,9 +71,10 @@ def chunk_bounds(ptr: np.ndarray, chunks: int) -> np.ndarray:
 
 def run(kernel: Callable[..., Any], ptr: np.ndarray, arguments: tuple[Any, ...], n_threads: int | None = None) -> None:
     """Call ``kernel(first, last, *arguments)`` on chunks that together cover every query once; -1 is all processors."""
-    if n_threads not in (None, -1):
-        whole("n_threads", n_threads)
-    threads = min(available_threads() if n_threads in (None, -1) else int(n_threads), len(ptr) - 1)
+    if n_threads is None or (is_number(n_threads) and n_threads == -1):
+        n_threads = available_threads()
+    whole("n_threads", n_threads)
+    threads = min(int(n_threads), len(ptr) - 1)
     if threads == 1:
         kernel(0, len(ptr) - 1, *arguments)
         return

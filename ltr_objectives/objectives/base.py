@@ -2,6 +2,7 @@
 
 import abc
 from dataclasses import dataclass, fields, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -181,9 +182,11 @@ class Objective(abc.ABC):
             f"{self.name} corrects no position bias; leave propensity and position out, or use LambdaMART or YetiLoss",
         )
         s = queries.check_scores(scores)
+        require(isinstance(iteration, Integral), f"iteration={iteration!r} must be a whole number")
+        stream = int(iteration) & 0xFFFFFFFFFFFFFFFF
 
         def filled(grad: np.ndarray, hess: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            self.fill(queries, s, grad, hess, iteration=iteration & 0xFFFFFFFFFFFFFFFF, n_threads=n_threads)
+            self.fill(queries, s, grad, hess, iteration=stream, n_threads=n_threads)
             return finished_arrays(queries, grad, hess, self.row_weight(queries), dtype, n_threads)
 
         return with_zeros(queries, filled)

@@ -51,7 +51,7 @@ class PairwiseObjective(Objective):
         draws("permutations", self.permutations)
         if self.truncation is not None:
             whole("truncation", self.truncation)
-        if self.neighbors != "all":
+        if not (isinstance(self.neighbors, str) and self.neighbors == "all"):
             whole("neighbors", self.neighbors)
         choice("noise", self.noise, tuple(NOISES))
         choice("hessian", self.hessian, HESSIANS)
