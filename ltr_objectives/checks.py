@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from collections.abc import Hashable
 from typing import TypeGuard
 
 from ltr_objectives.errors import LTRError, did_you_mean, require
@@ -9,7 +10,7 @@ from ltr_objectives.errors import LTRError, did_you_mean, require
 
 def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:
     """Raise unless ``value`` is one of ``allowed``."""
-    if value not in allowed:
+    if not isinstance(value, Hashable) or value not in allowed:  # arrays answer a comparison by an array
         one_of = ", ".join(map(repr, allowed))
         raise LTRError(f"{argument}={value!r} is not known; choose one of {one_of}{did_you_mean(value, allowed)}")
 

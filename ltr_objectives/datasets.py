@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr_objectives.checks import check_integer, is_number
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.queries import sizes_of
+from ltr_objectives.queries import sizes_of, vector
 
 MSLR_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
 
@@ -44,7 +45,10 @@ class RankingData:
 
     def select(self, queries: ArrayLike) -> "RankingData":
         """The queries at these positions, in this order."""
-        chosen = np.asarray(queries, np.int64)
+        places, count = vector("queries", queries), len(self.group)
+        proper = (places == np.floor(places)) & (-count <= places) & (places < count)
+        require(len(places) > 0 and proper.all(), f"queries must be positions of some of the {count} queries")
+        chosen = places.astype(np.int64)
         starts = np.cumsum(self.group) - self.group
         rows = np.concatenate([np.arange(starts[q], starts[q] + self.group[q]) for q in chosen])
         return RankingData(self.X[rows], self.y[rows], self.group[chosen], self.qid[rows])
@@ -99,18 +103,20 @@ def make_ranking(
     RankingData(17 rows, 3 queries, 136 features)
     >>> X, y, group, qid = make_ranking(queries=3, mean_length=5, seed=1)
     """
-    require(queries >= 1, f"queries={queries!r} must be at least 1")
-    require(features >= 10, f"features={features!r} must be at least 10")
-    require(mean_length >= 1, f"mean_length={mean_length!r} must be at least 1")
-    proper = len(shares) > 0 and min(shares) >= 0 and abs(sum(shares) - 1) < 1e-6
-    require(proper, f"shares={tuple(shares)} must not be negative and must add up to 1")
+    check_integer("queries", queries)
+    check_integer("seed", seed, 0, 2**64 - 1)
+    check_integer("features", features, 10)
+    require(is_number(mean_length) and mean_length >= 1, f"mean_length={mean_length!r} must be a number of at least 1")
+    of_labels = vector("shares", shares)
+    proper = len(of_labels) > 0 and of_labels.min() >= 0 and abs(of_labels.sum() - 1) < 1e-6
+    require(proper, f"shares={shares!r} must not be negative and must add up to 1")
     rng = np.random.default_rng(seed)
     spread = 0.6
     lengths = rng.lognormal(np.log(mean_length) - spread**2 / 2, spread, queries)
     group = np.maximum(np.rint(lengths), 1).astype(np.int64)
     X = _correlated_features(rng, group, features)
     relevance = _relevance(rng, X, group)
-    thresholds = np.quantile(relevance, np.minimum(np.cumsum(shares)[:-1], 1.0))
+    thresholds = np.quantile(relevance, np.minimum(np.cumsum(of_labels)[:-1], 1.0))
     y = np.searchsorted(thresholds, relevance, side="left").astype(np.float32)
     _as_counts_and_ratios(X)
     return RankingData(X, y, group, np.repeat(np.arange(1, queries + 1), group))
@@ -161,7 +167,9 @@ def make_ranking_fold(queries: tuple[int, int, int] = (600, 200, 200), seed: int
     >>> len(fold.train.group), len(fold.vali.group), len(fold.test.group)
     (3, 1, 1)
     """
-    require(len(queries) == 3 and min(queries) >= 1, f"queries={queries!r} must be three numbers of at least 1")
+    require(isinstance(queries, tuple | list) and len(queries) == 3, f"queries={queries!r} must be three numbers")
+    for count in queries:
+        check_integer("queries", count)
     data = make_ranking(sum(queries), seed, **options)
     train, vali, test = np.split(np.arange(sum(queries)), np.cumsum(queries)[:2])
     return RankingFold(data.select(train), data.select(vali), data.select(test))
@@ -198,6 +206,7 @@ def load_letor(
     """
     from ltr_objectives._letor import find_parts, parse_cached
 
+    require(isinstance(path, str | os.PathLike), f"path={path!r} must be a path: a string or a pathlib.Path")
     where = Path(path).expanduser()
     if where.exists() and not where.is_dir():
         return _ranking_data(where, parse_cached(where, cache))

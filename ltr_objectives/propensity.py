@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_positive
+from ltr_objectives.errors import require
 from ltr_objectives.kernels.examination import fit_examination
 from ltr_objectives.queries import Queries
 
@@ -74,6 +75,7 @@ def position_propensity(
     array([1.  , 0.43])
     """
     check_positive("sigma", sigma)
+    require(position is not None, "position is None; pass where each document was shown")
     queries = Queries(clicks, group, qid=qid, weight=weight, position=position)
     theta = examination(queries, queries.check_scores(scores), sigma)
     return np.asarray(theta / theta[queries.position].max())

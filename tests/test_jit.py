@@ -156,6 +156,31 @@ def test_a_relative_cache_folder_is_ignored(tmp_path):
     assert not (tmp_path / "relative").exists()
 
 
+ONE = "import numpy; from ltr_objectives.kernels.sorting import all_finite; all_finite(numpy.zeros(1))"
+
+
+def said(folder: Path, code: str = ONE, **environment: str) -> list[str]:
+    env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "LTR_OBJECTIVES_QUIET")}
+    env |= {"PYTHONPATH": str(_jit.PACKAGE.parent), "NUMBA_CACHE_DIR": str(folder), **environment}
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stderr.splitlines()
+
+
+def test_compiling_is_announced_in_one_line(tmp_path):
+    cold = said(tmp_path / "cache")
+    assert len(cold) == 1
+    assert cold[0].startswith("ltr_objectives: compiling machine code")
+    assert str(tmp_path / "cache") in cold[0]
+    assert said(tmp_path / "cache") == []
+    assert said(tmp_path / "other", LTR_OBJECTIVES_QUIET="1") == []
+    (tmp_path / "file").write_text("no folder")
+    [nowhere] = said(tmp_path / "file" / "cache")
+    assert "no folder is writable" in nowhere
+    assert said(tmp_path / "third", f"import sys; sys.stderr.close(); sys.stderr = None; {ONE}") == []
+    assert said(tmp_path / "fourth", "import numba, ltr_objectives.kernels._jit\nnumba.njit(lambda: 1)()") == []
+
+
 def entry_kernels():
     """Kernels that Python calls: those over ranges of queries."""
     for info in pkgutil.iter_modules(kernels.__path__):

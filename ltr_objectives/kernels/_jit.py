@@ -23,6 +23,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from ltr_objectives._files import Foreign, private_folder, read_sealed, say_once, user_cache, write_sealed
+from ltr_objectives.kernels._notice import tell_before_compiling
 
 PACKAGE = Path(__file__).resolve().parent.parent
 config: Any = numba.config
@@ -64,6 +65,7 @@ def cache_folder() -> Path | None:
 
 
 CACHE = cache_folder()
+tell_before_compiling(lambda: CACHE)
 
 
 class MachineCode:

@@ -110,9 +110,10 @@ def run(
     returns early, with its work half done, once that is true. Unless the data are few, the main thread waits while
     others run such a kernel, and returns as soon as they have stopped.
     """
-    if n_threads not in (None, -1):
-        check_integer("n_threads", n_threads)
-    threads = min(available_threads() if n_threads in (None, -1) else int(n_threads), len(ptr) - 1)
+    if n_threads is None or (is_number(n_threads) and n_threads == -1):
+        n_threads = available_threads()
+    check_integer("n_threads", n_threads)
+    threads = min(int(n_threads), len(ptr) - 1)
     few = ptr[-1] <= FEW_ROWS
     if threads == 1 and few:
         kernel(0, len(ptr) - 1, *arguments)

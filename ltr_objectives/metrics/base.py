@@ -63,7 +63,7 @@ class Metric(abc.ABC):
         threshold = getattr(self, "threshold", 0.0)
         require(is_number(threshold), f"threshold={threshold!r} must be a finite number")
         require(
-            self.empty == "skip" or is_number(self.empty),
+            is_number(self.empty) or (isinstance(self.empty, str) and self.empty == "skip"),
             f"empty={self.empty!r} must be a number or 'skip'",
         )
 

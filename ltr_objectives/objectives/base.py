@@ -2,6 +2,7 @@
 
 import abc
 from dataclasses import dataclass, fields, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -121,7 +122,8 @@ class Objective(abc.ABC):
             f"{self.name} corrects no position bias; leave propensity and position out, or use LambdaMART or YetiLoss",
         )
         s = queries.check_scores(scores)
-        call = Call(queries, s, *queries.borrow_zeros(), iteration & 0xFFFFFFFFFFFFFFFF, n_threads)
+        require(isinstance(iteration, Integral), f"iteration={iteration!r} must be a whole number")
+        call = Call(queries, s, *queries.borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads)
         self.fill(call)
         result = call.finished(self.policy, self.row_weight(queries), dtype)
         queries.give_back_zeros(call.grad, call.hess)

@@ -78,7 +78,7 @@ class PairwiseObjective(Objective):
         check_draws("permutations", self.permutations)
         if self.truncation is not None:
             check_integer("truncation", self.truncation)
-        if self.neighbors != "all":
+        if not (isinstance(self.neighbors, str) and self.neighbors == "all"):
             check_integer("neighbors", self.neighbors)
         check_choice("noise", self.noise, tuple(NOISES))
         check_choice("hessian", self.hessian, HESSIANS)

@@ -1,0 +1,72 @@
+"""Whatever is given for an argument of a public function: if it is refused, then by an LTRError."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+import ltr_objectives as ours
+from ltr_objectives import LTRError, datasets, registry
+from ltr_objectives.propensity import position_propensity
+
+WRONG = [
+    None, "a", "", b"x", -1, 3.5, float("nan"), 1j, object(), [], {}, (), {1}, [None], [[1]], True, LTRError, len,
+    np.array([1, 2]), np.array(["a"]), np.ma.masked_array([1.0, 2.0], mask=True), np.array(["2020"], "datetime64[D]"),
+]  # fmt: skip
+LISTS = {"scores": [1.0, 2.0, 0.0], "labels": [1, 0, 2], "group": [3]}
+OPTIONAL = dict.fromkeys(("weight", "qid", "propensity", "position", "n_threads"))
+QUERIES = ours.Queries([1, 0, 2], [3])
+OBJECTIVE, METRIC = ours.get_objective("yetiloss:map@2"), ours.get_metric("ndcg@2")
+FUNCTIONS = {
+    "evaluate": (
+        ours.evaluate,
+        {"metric": "ndcg", **LISTS, "weight": None, "qid": None, "convention": None, "n_threads": None},
+    ),
+    "gradient_hessian": (OBJECTIVE.gradient_hessian, {**LISTS, **OPTIONAL, "iteration": 0}),
+    "report": (OBJECTIVE.report, {**LISTS, **OPTIONAL}),
+    "compute": (OBJECTIVE.compute, {"queries": QUERIES, "scores": [1.0, 2, 0], "iteration": 0, "n_threads": None}),
+    "per_query": (METRIC.per_query, {**LISTS, "qid": None, "n_threads": None}),
+    "swap_changes": (METRIC.swap_changes, {"labels": [1, 0, 2]}),
+    "move_changes": (METRIC.move_changes, {"labels": [1, 0, 2]}),
+    "with_convention": (METRIC.with_convention, {"library": "lightgbm"}),
+    "Queries": (ours.Queries, {"labels": [1, 0, 2], "group": [3], **dict.fromkeys(("qid", "weight", "position"))}),
+    "get_metric": (ours.get_metric, {"metric": "map"}),
+    "get_objective": (ours.get_objective, {"objective": "lambdamart"}),
+    "position_propensity": (
+        position_propensity,
+        {"scores": [1.0, 2, 0], "clicks": [1, 0, 1], "position": [0, 1, 2], "group": [3], "weight": None, "sigma": 1.0},
+    ),
+    "make_ranking": (
+        datasets.make_ranking,
+        {"queries": 2, "seed": 0, "features": 10, "mean_length": 3.0, "shares": (0.5, 0.5)},
+    ),
+    "make_ranking_fold": (datasets.make_ranking_fold, {"queries": (1, 1, 1), "seed": 0}),
+    "select": (datasets.make_ranking(3, mean_length=3, features=10).select, {"queries": [0, 1]}),
+    "load_letor": (datasets.load_letor, {"path": "nowhere"}),
+    "Langevin": (ours.Langevin, ours.Langevin(ours.LambdaMART(), temperature=1, learning_rate=0.1).settings()),
+    **{name: (cls := registry.objective_class(name), cls().settings()) for name in registry.objectives()},
+    **{name: (cls := registry.metric_class(name), cls.examples()[0].settings()) for name in registry.metrics()},
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_wrong_types_end_in_our_error_or_in_none(name):
+    call, arguments = FUNCTIONS[name]
+    for argument in arguments:
+        for value in WRONG:
+            if name == "compute" and argument == "queries":
+                continue  # an object of ours
+            with contextlib.suppress(LTRError):
+                hash(type(call(**{**arguments, argument: value})))
+
+
+@pytest.mark.parametrize("iteration", ["a", 1.5, None, [1]])
+def test_iterations_are_whole_numbers(any_objective, iteration):
+    with pytest.raises(LTRError, match=r"iteration=.* must be a whole number"):
+        any_objective.gradient_hessian([0.0, 1.0], [0, 1], [2], iteration=iteration)
+
+
+def test_iterations_are_those_of_any_whole_number():
+    expected = OBJECTIVE.gradient_hessian(**LISTS, iteration=2**64 - 1)[0].tobytes()
+    for same in (-1, np.int64(-1), np.uint64(2**64 - 1)):
+        assert OBJECTIVE.gradient_hessian(**LISTS, iteration=same)[0].tobytes() == expected
