@@ -136,7 +136,7 @@ def read_eval_sets(
         require(n == len(pairs), f"{must}, but has {n}" + (f": eval_set[{n}] has none" if n < len(pairs) else ""))
     parts = []
     for i, pair in enumerate(pairs):
-        group, qid, weight = (None if given is None else given[i] for given in lists.values())
+        group, qid, weight = (None if given is None else list(given)[i] for given in lists.values())
         try:
             parts.append(read_part(*pair, group, qid, weight, "eval_"))
         except LTRError as error:

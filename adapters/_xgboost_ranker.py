@@ -217,7 +217,7 @@ def refuse_misspelt(params: dict[str, Any]) -> None:
         return
     xgb = import_library("xgboost")
     context = {name: params[name] for name in ("booster", "tree_method", "updater") if name in params}
-    for name in params.keys() - _known():
+    for name in sorted(params.keys() - _known()):
         with xgb.config_context(verbosity=1), warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             try:
