@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.metrics.average_precision import MAP as MAP
     from ltr_objectives.metrics.base import Metric as Metric
     from ltr_objectives.metrics.binary import AUC as AUC
+    from ltr_objectives.metrics.binary import RBP as RBP
     from ltr_objectives.metrics.binary import Precision as Precision
     from ltr_objectives.metrics.binary import Recall as Recall
     from ltr_objectives.metrics.cascade import ERR as ERR
@@ -52,6 +53,7 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.objectives.approx import ApproxMRR as ApproxMRR
     from ltr_objectives.objectives.approx import ApproxNDCG as ApproxNDCG
     from ltr_objectives.objectives.base import Objective as Objective
+    from ltr_objectives.objectives.hinge import Hinge as Hinge
     from ltr_objectives.objectives.lambdaloss import LambdaLoss as LambdaLoss
     from ltr_objectives.objectives.lambdamart import LambdaMART as LambdaMART
     from ltr_objectives.objectives.langevin import Langevin as Langevin
