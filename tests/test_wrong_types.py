@@ -4,6 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
+from catalog import METRICS
 
 import ltr_objectives as ours
 from ltr_objectives import LTRError, datasets, registry
@@ -45,7 +46,7 @@ FUNCTIONS = {
     "load_letor": (datasets.load_letor, {"path": "nowhere"}),
     "Langevin": (ours.Langevin, ours.Langevin(ours.LambdaMART(), temperature=1, learning_rate=0.1).settings()),
     **{name: (cls := registry.objective_class(name), cls().settings()) for name in registry.objectives()},
-    **{name: (cls := registry.metric_class(name), cls.examples()[0].settings()) for name in registry.metrics()},
+    **{name: (type(examples[0]), examples[0].settings()) for name, examples in METRICS.items()},
 }
 
 
