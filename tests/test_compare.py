@@ -1,8 +1,6 @@
 """The comparison trains what it says, stops where it says, marks only what is significant, and writes it all down."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,15 +8,11 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from ltr_objectives import LTRError, evaluate, get_metric, get_objective
-from ltr_objectives.datasets import RankingFold, make_ranking, make_ranking_fold
-
-# The benchmarks are not installed. Last on the path, so that a built package under test stays the one imported.
-sys.path.append(str(Path(__file__).parents[1]))
-
 from benchmarks import experiment, statistics, tables
 from benchmarks.__main__ import app
 from benchmarks.libraries import LIBRARIES, Budget
+from ltr_objectives import LTRError, evaluate, get_metric, get_objective
+from ltr_objectives.datasets import RankingFold, make_ranking, make_ranking_fold
 
 TINY = ["--trees", "4", "--leaves", "6", "--threads", "1"]
 

@@ -1,37 +1,11 @@
 """The code of the README and of the documentation runs on query ids that fall, as those of LETOR files may."""
 
 import dataclasses
-import re
-from pathlib import Path
 
+import examples
 import pytest
 
 from ltr_objectives import datasets
-
-ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
-SMALLER = {
-    "(200, 60, 60)": "(20, 10, 10)",
-    "(300, 100, 1)": "(20, 10, 1)",
-    "(1500,": "(90,",
-    **{f"{before}{rounds}": f"{before}4" for before in (" ", "=") for rounds in (500, 300, 200)},
-}
-
-
-def blocks(page):
-    if not (ROOT / page).exists():
-        pytest.skip("the tests run beside an unpacked wheel")
-    return [dedented(indent, code) for indent, code in BLOCK.findall((ROOT / page).read_text())]
-
-
-def dedented(indent, code):
-    return re.sub(rf"^{indent}", "", code, flags=re.MULTILINE)
-
-
-def run(code, names):
-    for large, small in SMALLER.items():
-        code = code.replace(large, small)
-    exec(compile(code, "example", "exec"), names)
 
 
 def falling(data):
@@ -43,8 +17,7 @@ def generated(monkeypatch, tmp_path):
     """What the pages generate has ids that fall, and the pages write to a folder of their own."""
     for library in ("xgboost", "lightgbm", "catboost", "pandas", "sklearn", "scipy"):
         pytest.importorskip(library)
-    plain = datasets.make_ranking
-    monkeypatch.setattr(datasets, "make_ranking", lambda *args, **options: falling(plain(*args, **options)))
+    examples.less_data(monkeypatch, falling)
     monkeypatch.chdir(tmp_path)
 
 
@@ -57,8 +30,7 @@ def test_the_readme_on_letor_files(example, generated, tmp_path, capsys):
         write_letor(tmp_path / f"{name}.txt", part)
     names = dict(zip(("train", "valid", "test"), datasets.load_letor(tmp_path, cache=None), strict=True))
     assert names["train"].qid[0] > names["train"].qid[-1]
-    [code] = [code for code in blocks("README.md") if example in code and "print(" in code]
-    run(code, names)
+    examples.run(examples.block("README.md", example, "print("), names)
     assert capsys.readouterr().out
 
 
@@ -67,8 +39,8 @@ def test_the_pages(page, generated):
     if page == "position_bias" and not hasattr(pytest.importorskip("lightgbm").Dataset, "get_position"):
         pytest.skip("before LightGBM 4.1")
     names = {"__name__": "page"}
-    for code in blocks(f"docs/{page}.md"):
-        run(code, names)
+    for code in examples.blocks(f"docs/{page}.md"):
+        examples.run(code, names)
     assert "qid" in names or names["train"].qid[0] > names["train"].qid[-1]
 
 
@@ -79,8 +51,8 @@ def test_the_pages(page, generated):
 def test_the_page_on_several_machines(client, generated, capsys):
     pytest.importorskip("dask.array")
     names = {"__name__": "page"}
-    [code] = blocks("docs/distributed.md")
-    run(code, names)
+    [code] = examples.blocks("docs/distributed.md")
+    examples.run(code, names)
     data = datasets.make_ranking_fold((24, 12, 12), features=10)
     for train in (names["in_xgboost"], names["in_lightgbm"]):
         assert 0.3 < train(client, *data) < 1

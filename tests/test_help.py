@@ -1,14 +1,10 @@
 """Help is whole at 80 columns: no text and no default is cut short."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
 testing = pytest.importorskip("typer.testing")
 get_command = pytest.importorskip("typer.main").get_command
 pytest.importorskip("pandas")
-sys.path.append(str(Path(__file__).parents[1]))
 
 from benchmarks.__main__ import app as benchmarks  # noqa: E402 - skipped without
 from ltr_objectives.cli.app import app as ours  # noqa: E402 - skipped without

@@ -2,8 +2,6 @@
 
 import json
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,14 +10,11 @@ from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
-from ltr_objectives import LTRError, evaluate
-from ltr_objectives.datasets import make_ranking, make_ranking_fold
-
-sys.path.append(str(Path(__file__).parents[1]))
-
 from benchmarks import cells, pooled, quality, report, statistics
 from benchmarks.__main__ import app
 from benchmarks.libraries import Budget
+from ltr_objectives import LTRError, evaluate
+from ltr_objectives.datasets import make_ranking, make_ranking_fold
 
 SMALL = ["--no-plots", "--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]
 

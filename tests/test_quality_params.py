@@ -1,16 +1,10 @@
 """A study tries parameters of the libraries, and vali chooses."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-from ltr_objectives import LTRError
-
-sys.path.append(str(Path(__file__).parents[1]))
 
 from benchmarks import cells, pooled, quality, report
 from benchmarks.libraries import Budget
+from ltr_objectives import LTRError
 
 
 def test_parameters_of_a_library_are_tried_in_all_combinations_and_reach_it():

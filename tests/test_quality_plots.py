@@ -1,15 +1,10 @@
 """The pictures of a study show what was found, none is clipped, and ranks and gaps are right."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.image import imread
 from scipy import stats
-
-sys.path.append(str(Path(__file__).parents[1]))
 
 from benchmarks import pooled
 from benchmarks.figures import bars, curves, draw, effects, gaps, ranks, style

@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-import sys
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -13,16 +12,13 @@ import pytest
 from commands import write_letor
 from typer.testing import CliRunner
 
-from ltr_objectives import LTRError
-from ltr_objectives.datasets import make_ranking_fold
-
-sys.path.append(str(Path(__file__).parents[1]))
-
 from benchmarks import cells, estimate, presets
 from benchmarks.__main__ import app
 from benchmarks.libraries import LIBRARIES, Budget
 from benchmarks.quality import plan
 from benchmarks.tuning import TunedCell
+from ltr_objectives import LTRError
+from ltr_objectives.datasets import make_ranking_fold
 
 LAYOUTS = {
     "web10k": ("Fold1/train.txt", "Fold1/vali.txt", "Fold1/test.txt", "Fold2/train.txt", "Fold2/test.txt"),

@@ -1,13 +1,9 @@
 """A study that goes on with other versions tells which trainings had which."""
 
 import json
-import sys
 from importlib.metadata import version
-from pathlib import Path
 
 from typer.testing import CliRunner
-
-sys.path.append(str(Path(__file__).parents[1]))
 
 from benchmarks import publish
 from benchmarks.__main__ import app

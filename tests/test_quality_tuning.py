@@ -1,9 +1,7 @@
 """A search draws from the published ranges, goes on where it was, and gives what it found to the library."""
 
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +11,6 @@ from typer.testing import CliRunner
 from ltr_objectives import LTRError, get_objective
 from ltr_objectives.objectives.langevin import Langevin
 
-sys.path.append(str(Path(__file__).parents[1]))
 pytest.importorskip("optuna")
 
 from benchmarks import cells, tuning

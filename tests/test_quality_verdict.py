@@ -1,13 +1,8 @@
 """The verdict names the best native objective, all of ours, and corrects for how many they are."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import stats
-
-sys.path.append(str(Path(__file__).parents[1]))
 
 from benchmarks import pooled, verdict
 

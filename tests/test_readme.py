@@ -1,34 +1,32 @@
-"""The README's code runs as it stands, on less data and fewer trees."""
+"""The README's code runs as it stands, on less data."""
 
 import gzip
-import re
 import sys
 from pathlib import Path
 
+import examples
 import numpy as np
 import pytest
 
 from ltr_objectives.datasets import make_ranking_fold
 
 README = Path(__file__).parents[1] / "README.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.S) if README.exists() else []
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    examples.less_data(monkeypatch)
 
 
 def test_there_is_code_to_run():
-    if not README.exists():
-        pytest.skip("the tests run beside an unpacked wheel")
-    assert len(BLOCKS) >= 5
+    assert len(examples.blocks("README.md")) >= 5
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
 def test_the_example_trains(library, capsys):
     pytest.importorskip(library)
-    if not README.exists():
-        pytest.skip("the tests run beside an unpacked wheel")
-    [data] = [b for b in BLOCKS if "make_ranking_fold(" in b]
-    [example] = [b for b in BLOCKS if f"{library}_objective" in b and "print(evaluate" in b]
-    small = (data + example).replace("(200, 60, 60)", "(20, 10, 10)").replace("300", "5")
-    exec(compile(small, "README.md", "exec"), {})
+    data = examples.block("README.md", "make_ranking_fold(")
+    examples.run(data + examples.block("README.md", f"{library}_objective", "print(evaluate"), {})
     value = float(capsys.readouterr().out.strip().splitlines()[-1])
     assert 0.3 < value < 1
     assert library in sys.modules
@@ -37,15 +35,11 @@ def test_the_example_trains(library, capsys):
 def test_the_estimators_train(capsys):
     for library in ("xgboost", "lightgbm", "catboost", "sklearn"):
         pytest.importorskip(library)
-    if not README.exists():
-        pytest.skip("the tests run beside an unpacked wheel")
-    [data] = [b for b in BLOCKS if "make_ranking_fold(" in b]
-    [example] = [b for b in BLOCKS if "ranker.fit(" in b]
-    small = (data + example).replace("(200, 60, 60)", "(20, 10, 10)").replace("300", "5")
-    exec(compile(small, "README.md", "exec"), {})
+    data = examples.block("README.md", "make_ranking_fold(")
+    examples.run(data + examples.block("README.md", "ranker.fit("), {})
     lines = [line.split() for line in capsys.readouterr().out.strip().splitlines()]
     assert [name for name, _, _ in lines] == ["XGBRanker", "LGBMRanker", "CatBoostRanker"]
-    assert all(0 < int(rounds) <= 5 and 0.3 < float(value) < 1 for _, rounds, value in lines)
+    assert all(0 < int(rounds) <= 300 and 0.3 < float(value) < 1 for _, rounds, value in lines)
 
 
 def test_the_commands_run(tmp_path, monkeypatch):

@@ -1,14 +1,10 @@
 """The benchmarks of speed run on small data and write down what they measured."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
-
-sys.path.append(str(Path(__file__).parents[1]))
 
 from benchmarks import publish, speed_tables
 from benchmarks.__main__ import app

@@ -22,8 +22,8 @@ def train(library: str, objective: Any = "yetiloss:ndcg@10", *, rounds: int = 6,
     ``after(iteration)`` is called after each iteration.
     """
     X, y, qid = small_data() if data is None else data
-    found: bytes = globals()[f"_{library}"](objective, rounds, threads, after, native, X, y, qid).tobytes()
-    return found
+    in_library = {"xgboost": _xgboost, "lightgbm": _lightgbm, "catboost": _catboost}[library]
+    return in_library(objective, rounds, threads, after, native, X, y, qid).tobytes()
 
 
 def _xgboost(objective, rounds, threads, after, native, X, y, qid):
