@@ -1,7 +1,6 @@
 """CatBoost: the object behind ``loss_function``."""
 
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, given_weight, mark, rows_of
 from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.adapters._common import gradients, import_library
-from ltr_objectives.errors import LTRError, LTRWarning, require
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, vector
 
@@ -116,7 +115,7 @@ class CatBoostObjective:
         def derivatives(scores: np.ndarray) -> np.ndarray:
             grad, hess = gradients(self.objective, self._queries, scores, n_threads)
             if mvs and not grad.any():
-                warnings.warn(NOTHING_TO_SAMPLE, LTRWarning, stacklevel=2)
+                warn(NOTHING_TO_SAMPLE)
             return np.stack((-grad, -hess), axis=1)
 
         return derivatives
