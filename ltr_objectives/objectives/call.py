@@ -20,7 +20,7 @@ BEYOND = {
 
 
 class Call(NamedTuple):
-    """What an objective's :meth:`~ltr_objectives.Objective.fill` gets.
+    """What an objective's :meth:`ltr_objectives.Objective.fill` gets.
 
     Parameters
     ----------
