@@ -1,4 +1,4 @@
-"""What parameters must be: each check raises :class:`~ltr_objectives.errors.LTRError` that names the argument."""
+"""What parameters must be: each check raises an LTRError that names the argument."""
 
 import math
 import numbers
