@@ -179,7 +179,7 @@ class XGBRanker(Ranker):
         return values / values.sum() if values.any() else values
 
     def load_model(self, path: str | os.PathLike[str]) -> "XGBRanker":
-        """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
+        """Read what ``save_model`` or the library wrote; parameters are not part of it. Returns ``self``."""
         super().load_model(path)
         self.categories_ = {}  # files have none
         return self
