@@ -18,11 +18,11 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str], mode: int | None = None) -> Iterator[Path]:
     """Lend a path to write a file to, which takes the place of ``path`` afterwards; after an error nothing has changed.
 
     The lent path has the same name, in a folder of its own beside the target. Links are followed. A pipe or a device
-    is lent itself.
+    is lent itself. Without ``mode`` the new file has the mode of the old one.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -33,7 +33,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield new
         with new.open("r+b") as written:
             os.fsync(written.fileno())  # a full disk may show only now
-        if target.exists():
+        if mode is not None:
+            new.chmod(mode)
+        elif target.exists():
             shutil.copymode(target, new)
         os.replace(new, target)
 
@@ -94,9 +96,8 @@ def read_sealed(path: Path) -> bytes:
 
 def write_sealed(path: Path, content: bytes) -> None:
     """Write a file of a cache, with the hash of its content at the front."""
-    with replacing(path) as new:
+    with replacing(path, 0o600) as new:
         new.write_bytes(hashlib.sha256(content).digest() + content)
-        new.chmod(0o600)
 
 
 def say_once(folder: Path, message: str) -> None:

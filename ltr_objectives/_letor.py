@@ -175,9 +175,8 @@ def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:
     if _digest(file) != key:  # it changed meanwhile
         return X, y, qid
     try:
-        with replacing(kept) as new:
+        with replacing(kept, 0o600) as new:
             np.savez(new, X=X, y=y, qid=qid)
-            new.chmod(0o600)
     except OSError as error:
         say_once(base, f"parsed files cannot be kept in {folder}: {error}; {HELP}")
     return X, y, qid

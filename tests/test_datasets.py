@@ -227,6 +227,9 @@ def test_a_cache_that_others_can_write_is_not_read(tmp_path, monkeypatch):
         place.chmod(0o777)
         with pytest.warns(LTRWarning, match=f"{place} may be written by other users"):
             assert len(load_letor(path, cache=cache).y) == 3
+        if place == kept:  # mended
+            assert kept.stat().st_mode & 0o777 == 0o600
+            assert len(load_letor(path, cache=cache).y) == 3
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
