@@ -60,13 +60,14 @@ def compare(
 
     console = terminal()
     targets = [str(get_metric(m)) for m in _names(metrics, "metrics")]
-    of, ours, own = _names(libraries, "libraries"), names_in(objectives.lower()), _names(natives, "natives")
+    chosen, known = _names(libraries, "libraries"), _names(natives, "natives")
+    ours = names_in(objectives.lower())  # as get_objective takes them, but none that CatBoost would take for its own
     for label in ours:
-        get_objective(label)  # which also refuses the native ones
-    _check_natives(own, of)
+        get_objective(label)
+    _check_natives(known, chosen)
     budget = Budget(trees, learning_rate, leaves, patience, min_child_weight, l2, threads or available_threads(), seed)
     fold = _fold(data, queries, seed)
-    study = plan([fold], of, ours, own, targets, [learning_rate], budget)
+    study = plan([fold], chosen, ours, known, targets, [learning_rate], budget)
     planned = [replace(cell, stop=targets[0]) for cell in study if cell.library]
     require(planned, "nothing to train; name at least one library, and objectives or natives")
     parts = cells.load(fold)

@@ -75,6 +75,22 @@ def test_vali_is_split_off_where_there_is_none_and_said_so(tmp_path):
     assert pd.read_csv(tmp_path / "out" / "x.csv")["objective"].tolist() == ["yetirank"]
 
 
+def test_natives_alone_are_compared_and_drawn(tmp_path):
+    result = command("compare", "--queries", "6,4,4", "--libraries", "lightgbm", "--objectives", "", *TINY,
+                     "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert pd.read_csv(tmp_path / "compare.csv")["kind"].tolist() == ["reference", "native"]
+    assert (tmp_path / "compare.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_may_be_called_like_generated_data(tmp_path, fold):
+    (tmp_path / "generated").mkdir()
+    for part in ("train", "vali", "test"):
+        write_letor(tmp_path / "generated" / f"{part}.txt", getattr(fold, part))
+    [found] = cells.folds_of(str(tmp_path / "generated"), [0])
+    assert np.array_equal(found.load().test.y, fold.test.y)
+
+
 def test_split_keeps_every_query_once(fold):
     train, vali = cells.split_vali(fold.train, seed=5)
     assert (len(train.group), len(vali.group)) == (10, 2)
