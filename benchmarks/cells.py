@@ -3,21 +3,23 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.experiment import per_query, prepare, seeded, split_vali
 from benchmarks.libraries import LIBRARIES, Budget, Library, Training
-from benchmarks.tables import versions
+from benchmarks.provenance import versions
+from benchmarks.watch import Report, silent
 from ltr_objectives._files import replacing
 from ltr_objectives.checks import check_choice
-from ltr_objectives.datasets import MSLR_SHARES, RankingFold, load_letor, make_ranking_fold
+from ltr_objectives.datasets import MSLR_SHARES, RankingData, RankingFold, load_letor, make_ranking_fold
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric, get_objective
 
 CONSTANT = "constant"  # the model that cannot tell documents apart
@@ -29,12 +31,13 @@ class Fold(NamedTuple):
     """Where one train, vali and test come from."""
 
     data: str  # name of the data set
-    source: str  # folder of the fold; or sizes of generated parts
+    source: str  # absolute path of the fold; or sizes of generated parts
     seed: int
+    split: int = 0  # seed of the vali queries that are taken from train, where there is no vali part
 
     def load(self) -> RankingFold:
         """Read or generate it; without a vali part, a fifth of the train queries."""
-        if self.data.startswith(GENERATED):
+        if not Path(self.source).is_absolute():
             sizes = tuple(int(q) for q in self.source.split(","))
             shares = SHARES[self.data.partition(" ")[0]]
             return make_ranking_fold(sizes, self.seed, shares=shares)  # type: ignore[arg-type]  # three, as checked
@@ -43,7 +46,16 @@ class Fold(NamedTuple):
         assert isinstance(loaded, RankingFold)
         if loaded.vali is not None:
             return loaded
-        return RankingFold(*split_vali(loaded.train, 0), loaded.test)
+        return RankingFold(*split_vali(loaded.train, self.split), loaded.test)
+
+
+def split_vali(train: RankingData, seed: int, share: float = 0.2) -> tuple[RankingData, RankingData]:
+    """Train and vali, of randomly chosen queries, in the order of the data."""
+    queries = len(train.group)
+    require(queries >= 2, "the data has no vali part, and a single train query cannot be split")
+    order = np.random.default_rng(seed).permutation(queries)
+    cut = max(1, round(share * queries))
+    return train.select(np.sort(order[cut:])), train.select(np.sort(order[:cut]))
 
 
 def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
@@ -74,7 +86,7 @@ def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
 
 @dataclass(frozen=True)
 class Cell:
-    """One training. It is stopped on each metric separately, and its test value taken by the trees of that stop."""
+    """One training. Each metric is taken by the trees of its own stop, or all by those of one that stops for all."""
 
     fold: Fold
     library: str
@@ -82,6 +94,17 @@ class Cell:
     label: str  # as asked for, with {metric} still in it
     metrics: tuple[str, ...]
     budget: Budget
+    stop: str = field(default="", kw_only=True)  # the metric that stops for all
+
+    @property
+    def native(self) -> bool:
+        """Whether the objective is the library's own."""
+        return LIBRARIES[self.library].knows(self.objective)
+
+    @property
+    def stops(self) -> dict[str, tuple[str, ...]]:
+        """By metric that stops the training, the metrics that are taken there."""
+        return {self.stop: self.metrics} if self.stop else {metric: (metric,) for metric in self.metrics}
 
     @property
     def key(self) -> str:
@@ -89,7 +112,13 @@ class Cell:
         settings = asdict(replace(self, budget=replace(self.budget, threads=1)))
         if not self.budget.params:
             del settings["budget"]["params"]
+        if not self.stop:
+            del settings["stop"]
+        if self.library and not self.native and LIBRARIES[self.library].with_ours:
+            settings["with_ours"] = LIBRARIES[self.library].with_ours
         settings["fold"] = [self.fold.data, Path(self.fold.source).name, self.fold.seed]
+        if self.fold.split:
+            settings["fold"].append(self.fold.split)
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:20]
 
     def path(self, out: Path) -> Path:
@@ -105,63 +134,79 @@ class Cell:
         """How many it still has to do; without ``out`` all of them."""
         return 1
 
-    def compute(self, out: Path | None) -> dict[str, Any]:
+    def compute(self, out: Path | None, report: Report = silent) -> dict[str, Any]:
         """Train and evaluate; ``out`` is where to look for what was done of it before."""
         if self.objective == CONSTANT:
-            data = _load(self.fold)
-            same = np.zeros(len(data.test.y))
-            found = per_query([get_metric(m) for m in self.metrics], data.test, same, self.budget.threads)
-            return _nothing(self) | {"test": {metric: _numbers(v) for metric, v in found.items()}}
+            part = load(self.fold).test
+            same = np.zeros(len(part.y))
+            found = {m: per_query(get_metric(m), part, same, self.budget.threads) for m in self.metrics}
+            return _nothing(self) | {"test": found}
         library = library_of(self)
-        return outcome(self, library, library.run(objective_of(self), lambda value: None))
+        return outcome(self, library, library.run(objective_of(self), report))
 
 
 @lru_cache(1)
-def _load(fold: Fold) -> RankingFold:
+def load(fold: Fold) -> RankingFold:
+    """The data, which stay in memory until those of another fold are loaded."""
     return fold.load()
 
 
 @lru_cache(1)
-def _prepare(fold: Fold, library: str, metrics: tuple[str, ...], budget: Budget, tuned: bool) -> Library:
-    return prepare(library, _load(fold), [get_metric(m) for m in metrics], budget, tuned=tuned)
+def _prepare(fold: Fold, name: str, metrics: tuple[str, ...], budget: Budget, tuned: bool) -> Library:
+    data = load(fold)
+    try:
+        return LIBRARIES[name](data, [get_metric(m) for m in metrics], budget, tuned=tuned)
+    except ImportError as error:
+        raise LTRError(f"{name} is not installed: pip install ltr-objectives[{name}] ({error})") from None
+    except Exception as error:  # each library has its own kinds
+        raise LTRError(f"{name} refuses the data: {error}") from error
 
 
 def library_of(cell: Cell, tuned: bool = False) -> Library:
     """The data sets stay prepared from one training to the next."""
     plain = replace(cell.budget, learning_rate=0.1, trees=1, params=())
-    library = _prepare(cell.fold, cell.library, cell.metrics, plain, tuned)
+    library = _prepare(cell.fold, cell.library, tuple(cell.stops), plain, tuned)
     library.budget, library.params = cell.budget, {}
     return library
 
 
 def objective_of(cell: Cell) -> str | Objective:
     """Ours with the seed of the cell, or the name of a native one."""
-    if LIBRARIES[cell.library].knows(cell.objective):
+    if cell.native:
         return cell.objective
-    return seeded(get_objective(cell.objective), cell.budget.seed)
+    objective = get_objective(cell.objective)
+    takes = "seed" in objective.parameters()
+    return replace(objective, seed=cell.budget.seed) if takes else objective  # type: ignore[call-arg]  # of subclasses
 
 
-def run(cell: Cell, out: Path | None) -> dict[str, Any]:
+def run(cell: Cell, out: Path | None, report: Report = silent) -> dict[str, Any]:
     """Train, evaluate, and write the result; a file appears only when it is whole."""
-    result = cell.compute(out) | {"versions": versions([cell.library] if cell.library else [])}
+    result = cell.compute(out, report) | {"versions": versions([cell.library] if cell.library else [])}
     if out is not None:
         write_whole(cell.path(out), result)
     return result
 
 
 def outcome(cell: Cell, library: Library, training: Training) -> dict[str, Any]:
-    """What a training comes to, of each metric by the trees of its own stop."""
-    data = _load(cell.fold)
+    """What a training comes to: of each metric the values, and the trees of its stop."""
+    data = load(cell.fold)
     result = _nothing(cell) | {"seconds": training.seconds}
     result["curves"] = {name: _numbers(np.array(curve)) for name, curve in training.curves.items()}
-    for metric in map(get_metric, cell.metrics):
-        name = str(metric)
-        result["trees"][name] = training.best(name)
-        result["vali"][name] = training.curves[name][training.best(name) - 1]
-        result["train"][name] = metric.mean(library.train_queries, training.scores(data.train, name))
-        [values] = per_query([metric], data.test, training.scores(data.test, name), cell.budget.threads).values()
-        result["test"][name] = _numbers(values)
+    for stop, names in cell.stops.items():
+        trees = training.best(stop)
+        result["vali"][stop] = training.curves[stop][trees - 1]
+        on_train, on_test = (training.scores(part, stop) for part in (data.train, data.test))
+        for name in names:
+            metric = get_metric(name)
+            result["trees"][name] = trees
+            result["train"][name] = metric.mean(library.train_queries, on_train)
+            result["test"][name] = per_query(metric, data.test, on_test, cell.budget.threads)
     return result
+
+
+def per_query(metric: Metric, part: RankingData, scores: np.ndarray, threads: int) -> list[float | None]:
+    """The value of each query; None where it has none."""
+    return _numbers(metric.values(Queries(part.y, part.group), scores, n_threads=threads))
 
 
 def write_whole(path: Path, document: Any, indent: int | None = None) -> None:
@@ -181,10 +226,11 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 def check(cells: Sequence[Cell]) -> None:
     """Raise for objectives that no library of the study knows, before anything is trained."""
-    for library, objective in dict.fromkeys((c.library, c.objective) for c in cells if c.objective != CONSTANT):
-        if LIBRARIES[library].knows(objective):
+    for cell in cells:
+        if cell.objective == CONSTANT or cell.native:
             continue
         try:
-            get_objective(objective)
+            get_objective(cell.objective)
         except LTRError as error:
-            raise LTRError(f"{objective} is no objective of {library}, and not one of ours: {error}") from None
+            text = f"{cell.objective} is no objective of {cell.library}, and not one of ours: {error}"
+            raise LTRError(text) from None

@@ -1,18 +1,24 @@
-"""``python -m benchmarks compare``: native objectives and ours, in each library, under one budget."""
+"""``python -m benchmarks compare``: a study of one fold, every training stopped by one metric, and its short report."""
 
 import os
-import sys
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from rich.console import Console
-from rich.text import Text
-from typer import Exit, Option
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from typer import Option
 
-from ltr_objectives.datasets import RankingData, RankingFold, load_letor, make_ranking_fold
-from ltr_objectives.errors import LTRError, require
-from ltr_objectives.registry import get_metric
+from benchmarks.quality import L2, Alpha, Leaves, Libraries, MinChildWeight, names_in, plan
+from benchmarks.texts import terminal
+from ltr_objectives._letor import find_parts
+from ltr_objectives.datasets import RankingData, RankingFold
+from ltr_objectives.errors import require
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_metric, get_objective
 
 METRICS = "ndcg@10,map,mrr,err"
 NATIVES = (
@@ -25,19 +31,19 @@ OBJECTIVES = "lambdamart,yetirank,yetiloss:ndcg@10,yetiloss:map"
 def compare(
     data: Annotated[Path | None, Option(help="Folder of a fold in LETOR format. Without it data is generated.")] = None,
     queries: Annotated[str, Option(help="Train, vali and test queries of generated data.")] = "600,200,400",
-    libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
+    libraries: Libraries = "xgboost,lightgbm,catboost",
     objectives: Annotated[str, Option(help="Ours, such as lambdamart:ndcg@10 or yetiloss:map.")] = OBJECTIVES,
     natives: Annotated[str, Option(help=NATIVES)] = "usual",
     metrics: Annotated[str, Option(help="Test metrics; the first also stops every training early.")] = METRICS,
     trees: Annotated[int, Option(min=1, help="At most so many.")] = 500,
     learning_rate: Annotated[float, Option(min=1e-6)] = 0.1,
-    leaves: Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")] = 31,
+    leaves: Leaves = 31,
     patience: Annotated[int, Option(min=1, help="Stop after so many trees without a better vali metric.")] = 50,
-    min_child_weight: Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")] = 1e-3,
-    l2: Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")] = 0.0,
+    min_child_weight: MinChildWeight = 1e-3,
+    l2: L2 = 0.0,
     threads: Annotated[int, Option(min=0, help="0: all processors.")] = 0,
     seed: Annotated[int, Option(min=0, help="Of data, splits, objectives and libraries.")] = 0,
-    alpha: Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")] = 0.05,
+    alpha: Alpha = 0.05,
     out: Annotated[Path, Option(help="Folder for CSV, JSON and PNG.")] = Path("results"),
     name: Annotated[str, Option(help="Of these files.")] = "compare",
 ) -> None:
@@ -48,67 +54,118 @@ def compare(
     scale, so that XGBoost's usual limits (min_child_weight 1, reg_lambda 1) would hold back some objectives and not
     others; CatBoost's own ranking losses default to no L2 either.
     """
-    from benchmarks import experiment, plots, tables
+    from benchmarks import cells, short_report
     from benchmarks.libraries import Budget
     from ltr_objectives.kernels.threads import available_threads
 
-    console = Console(width=None if sys.stdout.isatty() else 120)  # a file has no width to respect
-    try:
-        chosen = [get_metric(m) for m in _names(metrics, "metrics")]
-        entries = experiment.plan(_names(libraries, "libraries"), _names(objectives), _names(natives, "natives"), seed)
-        budget = Budget(
-            trees, learning_rate, leaves, patience, min_child_weight, l2, threads or available_threads(), seed
-        )
-        fold, source = _load(data, queries, seed, console)
-        assert fold.vali is not None
-        console.print(f"[bold]{source}[/]: train {_size(fold.train)}, vali {_size(fold.vali)}, test {_size(fold.test)}")
-        console.print(
-            f"up to {trees} trees of {leaves} leaves, learning rate {learning_rate:g}, l2 {l2:g}, "
-            f"min_child_weight {min_child_weight:g}, stopped by vali {chosen[0]} after {patience} trees without a "
-            f"better one, {budget.threads} threads, seed {seed}"
-        )
-        out.mkdir(parents=True, exist_ok=True)  # now rather than fail after the trainings
-        rows = experiment.run(entries, fold, chosen, budget, alpha, console)
-    except (LTRError, ImportError, OSError) as error:
-        Console(stderr=True).print(Text("error: ", "bold red"), Text(str(error)), sep="")
-        raise Exit(2) from None
-    title = f"{source}: test metrics"
-    caption = (
-        f"▲ better, ▼ worse than the library's first native objective: paired t-test over {len(fold.test.group)} test "
-        f"queries, p < {alpha:g} after Holm's correction. Bold: best in its library. Seconds are of training, with the "
-        "vali metric after each tree."
+    console = terminal()
+    targets = [str(get_metric(m)) for m in _names(metrics, "metrics")]
+    chosen, known = _names(libraries, "libraries"), _names(natives, "natives")
+    ours = names_in(objectives.lower())  # as get_objective takes them, but none that CatBoost would take for its own
+    for label in ours:
+        get_objective(label)
+    _check_natives(known, chosen)
+    budget = Budget(trees, learning_rate, leaves, patience, min_child_weight, l2, threads or available_threads(), seed)
+    fold = _fold(data, queries, seed)
+    study = plan([fold], chosen, ours, known, targets, [learning_rate], budget)
+    planned = [replace(cell, stop=targets[0]) for cell in study if cell.library]
+    require(planned, "nothing to train; name at least one library, and objectives or natives")
+    parts = cells.load(fold)
+    assert parts.vali is not None
+    if data is not None and "vali" not in find_parts(data):
+        split = len(parts.vali.group)
+        console.print(f"{fold.data} has no vali part: {split} of its train queries are split off (seed {seed})")
+    sizes = f"train {_size(parts.train)}, vali {_size(parts.vali)}, test {_size(parts.test)}"
+    console.print(f"[bold]{fold.data}[/]: {sizes}")
+    console.print(
+        f"up to {trees} trees of {leaves} leaves, learning rate {learning_rate:g}, l2 {l2:g}, "
+        f"min_child_weight {min_child_weight:g}, stopped by vali {targets[0]} after {patience} trees without a "
+        f"better one, {budget.threads} threads, seed {seed}"
     )
-    console.print(tables.printed(rows, title, caption))
-    settings: dict[str, Any] = {"data": source, "metrics": [str(m) for m in chosen], "alpha": alpha, **asdict(budget)}
-    files = tables.save(rows, settings, out, name)
-    picture = out / f"{name}.png"
-    files.append(plots.learning_curves(rows, str(chosen[0]), f"Learning curves on {source}", picture))
+    out.mkdir(parents=True, exist_ok=True)  # now rather than fail after the trainings
+    rehearse(planned, parts)
+    results = train(planned, console)
+    settings = {"data": fold.data, "metrics": targets, "alpha": alpha, **asdict(budget)}
+    files = short_report.write(results, settings, out, name, console)
     console.print("written: " + ", ".join(os.fspath(file) for file in files))
 
 
-def _names(text: str, option: str | None = None) -> list[str]:
-    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    require(names or option is None, f"--{option} is empty")
+def _names(text: str, option: str) -> list[str]:
+    names = names_in(text)
+    require(names, f"--{option} is empty")
     return names
+
+
+def _check_natives(natives: Sequence[str], libraries: Sequence[str]) -> None:
+    """Unlike a study, which may name those of libraries that it leaves out, and patterns."""
+    from benchmarks.libraries import LIBRARIES
+
+    kinds = [LIBRARIES[name] for name in libraries if name in LIBRARIES]
+    lost = [n for n in natives if "{metric}" in n or not any(kind.knows(n) for kind in kinds)]
+    known = "; ".join(f"{kind.name}: {', '.join(kind.natives)}" for kind in kinds)
+    unknown = ", ".join(map(repr, lost))
+    require(
+        tuple(natives) in (("usual",), ("none",)) or not lost,
+        f"natives: {unknown} is not known in --libraries; there are {known}",
+    )
+
+
+def _fold(data: Path | None, queries: str, seed: int) -> Any:
+    from benchmarks.cells import Fold
+
+    if data is not None:
+        folder = data.resolve()
+        return Fold("/".join(folder.parts[-2:]), str(folder), seed, split=seed)
+    sizes = [int(q) if q.strip().isdigit() else 0 for q in queries.split(",")]
+    require(len(sizes) == 3 and all(sizes), f"--queries {queries!r} must be three numbers, such as 600,200,400")
+    return Fold("generated data", queries, seed)
 
 
 def _size(part: RankingData) -> str:
     return f"{len(part.y):,} rows in {len(part.group):,} queries"
 
 
-def _load(data: Path | None, queries: str, seed: int, console: Console) -> tuple[RankingFold, str]:
-    from benchmarks.experiment import split_vali
+def rehearse(cells: Sequence[Any], fold: RankingFold) -> None:
+    """Try all metrics and our objectives on the data, for early errors and to keep compilation out of the times."""
+    from benchmarks.cells import objective_of
 
-    if data is None:
-        sizes = tuple(int(q) if q.strip().isdigit() else 0 for q in queries.split(","))
-        require(len(sizes) == 3 and all(sizes), f"--queries {queries!r} must be three numbers, such as 600,200,400")
-        return make_ranking_fold(sizes, seed), "generated data"  # type: ignore[arg-type]  # three, as checked
-    loaded = load_letor(data)
-    require(isinstance(loaded, RankingFold), f"--data {data} is a file; pass the folder of a fold, with train and test")
-    assert isinstance(loaded, RankingFold)
-    source = "/".join(data.resolve().parts[-2:])
-    if loaded.vali is None:
-        train, vali = split_vali(loaded.train, seed)
-        console.print(f"{source} has no vali part: {len(vali.group)} of its train queries are split off (seed {seed})")
-        loaded = RankingFold(train, vali, loaded.test)
-    return loaded, source
+    threads = cells[0].budget.threads
+    for part in (fold.vali, fold.test, fold.train):
+        assert part is not None
+        queries, zeros = Queries(part.y, part.group), np.zeros(len(part.y))
+        for metric in cells[0].metrics:
+            get_metric(metric).values(queries, zeros, n_threads=threads)
+    for objective in {objective_of(cell) for cell in cells}:
+        if isinstance(objective, Objective):
+            objective.compute(queries, zeros, n_threads=threads)  # of the train part, the last
+
+
+def train(cells: Sequence[Any], console: Console) -> list[dict[str, Any]]:
+    """Train one after the other in this process, and show each tree's vali metric; the first error ends it."""
+    from benchmarks.cells import run
+
+    columns = (
+        TextColumn("{task.description:<38}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[value]}"),
+        TimeElapsedColumn(),
+    )  # fmt: skip
+    results = []
+    with Progress(*columns, console=console, transient=True) as progress:
+        total = progress.add_task("[bold]trainings", total=len(cells), value="")
+        for cell in cells:
+            task = progress.add_task(f"{cell.library}  {cell.label}", total=cell.budget.trees, value="")
+            best = [-np.inf]
+
+            def show(value: float, task: Any = task, best: list[float] = best, stop: str = cell.stop) -> None:
+                best[0] = max(best[0], value)
+                progress.update(task, advance=1, value=f"vali {stop} {value:.4f}, best {best[0]:.4f}")
+
+            result = run(cell, None, show)
+            results.append(result)
+            progress.remove_task(task)
+            progress.advance(total)
+            vali, trees = result["vali"][cell.stop], result["trees"][cell.stop]
+            progress.console.print(
+                f"  {cell.library:<9} {cell.label:<26} vali {cell.stop} {vali:.4f} at tree {trees}, "
+                f"{result['seconds']:.1f} s"
+            )
+    return results

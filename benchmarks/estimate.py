@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cells import CONSTANT, Cell, library_of, objective_of
-from benchmarks.libraries import LIBRARIES
+from benchmarks.watch import silent
 from ltr_objectives.errors import LTRError
 
 TREES = 1, 2, 8  # the first training compiles, the others tell what a training costs and what each of its trees
@@ -22,7 +22,7 @@ def probe(cell: Cell) -> tuple[float, float]:
     seconds = []
     for trees in TREES:
         library.budget = replace(cell.budget, trees=trees)
-        seconds.append(library.run(objective_of(cell), lambda value: None).seconds)
+        seconds.append(library.run(objective_of(cell), silent).seconds)
     each = max(seconds[2] - seconds[1], 0.0) / (TREES[2] - TREES[1])
     return max(seconds[1] - TREES[1] * each, 0.0), each
 
@@ -35,7 +35,7 @@ def announce(todo: Sequence[Cell], wanted: Sequence[Cell], out: Path, jobs: int,
     left = set(todo)
     done = recorded([cell for cell in wanted if cell not in left], out)
     probes: dict[Any, Future[tuple[float, float]]] = {}
-    for cell in sorted(ahead, key=lambda c: LIBRARIES[c.library].knows(c.objective)):  # ours first: they cost more
+    for cell in sorted(ahead, key=lambda c: c.native):  # ours first: they cost more
         place = cell.fold.data, cell.library
         if place not in probes and place not in done:
             probes[place] = pool.submit(probe, cell)

@@ -1,17 +1,16 @@
 """``python -m benchmarks kernels``: time of an iteration's gradients, the libraries' own against ours, in turn."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
 from rich.progress import track
 from typer import Option
 
 from benchmarks import iteration, speed_tables
 from benchmarks.plrank_numpy import plrank_numpy
+from benchmarks.texts import terminal
 from ltr_objectives.datasets import RankingData, make_ranking
 from ltr_objectives.registry import get_objective
 
@@ -97,7 +96,7 @@ def kernels(
     Ours are as the adapters compute them. A native objective's time is that of an iteration with trees of one split of
     four features, less the same with squared error. For slow references a part of the queries is used, for both.
     """
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = terminal()
     data = make_ranking(queries, seed=0)
     parts = {share: data.select(np.arange(max(1, round(queries * share)))) for share in {c.share for c in CASES}}
     console.print(f"{data!r}, {threads} threads")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks.watch import Report, Watch
+from benchmarks.watch import Report, Watch, silent
 from ltr_objectives import adapters
 from ltr_objectives.datasets import RankingData, RankingFold
 from ltr_objectives.errors import LTRError
@@ -68,6 +68,7 @@ class Library(abc.ABC):
     name: ClassVar[str]
     natives: ClassVar[tuple[str, ...]]
     usual: ClassVar[tuple[str, ...]]  # the default; the first is the reference
+    with_ours: ClassVar[Mapping[str, Any]] = {}  # parameters of our objectives alone, under those of the study
     budget: Budget
     params: Mapping[str, Any]  # in the library's own names, over those of the budget
 
@@ -78,7 +79,7 @@ class Library(abc.ABC):
         self.train_queries = Queries(fold.train.y, fold.train.group)
         self.prepare()
 
-    def run(self, objective: str | Objective, report: Report) -> Training:
+    def run(self, objective: str | Objective, report: Report = silent) -> Training:
         """Train until no metric gets better; a string is a native objective."""
         watch = Watch(self.metrics, self.vali_data, report, self.budget.threads)
         start = time.perf_counter()
@@ -194,6 +195,9 @@ class CatBoost(Library):
         "LambdaMart",
     )  # fmt: skip
     usual = ("YetiRank", "YetiRank:mode=NDCG;top=10")
+    with_ours: ClassVar[Mapping[str, Any]] = {  # as CatBoostRanker has them
+        "leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1, "random_strength": 0,
+    }  # fmt: skip
 
     @classmethod
     def knows(cls, native: str) -> bool:
@@ -234,7 +238,7 @@ class CatBoost(Library):
             params["loss_function"] = adapters.catboost_objective(
                 objective, dtrain, n_threads=b.threads, newton_splits=newton_splits
             )
-            params = {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1, **params}
+            params = {**self.with_ours, **params}
         model = catboost.CatBoost(params).fit(dtrain, eval_set=self.dvali)
         return lambda X, trees: model.predict(X, ntree_end=trees, thread_count=b.threads)
 

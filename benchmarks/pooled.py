@@ -1,15 +1,14 @@
 """Results of a study put together: per-query values by data set, library, objective and metric, and their tests."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from benchmarks.libraries import LIBRARIES
-from benchmarks.statistics import holm, paired_p
+from benchmarks.statistics import differences, standard_error
 
 POOLED = "all data sets"
 Key = tuple[str, str, str, str]  # data set, library, label, metric
@@ -21,7 +20,7 @@ def chosen(results: Iterable[dict[str, Any]]) -> pd.DataFrame:
     records = []
     for r in results:
         for metric, values in r["test"].items():
-            data, source, seed = r["fold"]
+            data, source, seed, *_ = r["fold"]
             records.append({
                 "data": data, "fold": source, "seed": seed, "library": r["library"], "label": r["label"],
                 "metric": metric, "learning_rate": r.get("tuned", r["budget"])["learning_rate"],
@@ -91,30 +90,51 @@ def is_native(library: str, label: str) -> bool:
     return library in LIBRARIES and LIBRARIES[library].knows(label)
 
 
-def summary(values: Values) -> pd.DataFrame:
+def named(library: str, label: str) -> str:
+    """A label, and that it is the library's own if so."""
+    return f"{label} (native)" if is_native(library, label) else label
+
+
+def block_of(values: Values, data: str, library: str, metric: str) -> dict[str, np.ndarray]:
+    """By label, the values of one library by one metric."""
+    return {key[2]: v for key, v in values.items() if (key[0], key[1], key[3]) == (data, library, metric)}
+
+
+def whole_of(values: Values) -> str:
+    """What stands for the whole study: all data sets together, or the only one."""
+    sets = dict.fromkeys(key[0] for key in values)
+    return POOLED if POOLED in sets else next(iter(sets), "")
+
+
+def best_of(block: Mapping[str, np.ndarray]) -> str:
+    """The label of the largest mean."""
+    return max(block, key=lambda label: np.nanmean(block[label]))
+
+
+def summary(
+    values: Values, reference: Callable[[dict[str, np.ndarray]], str] = best_of, *, randomise: bool = True
+) -> pd.DataFrame:
     """Mean and standard error; the difference from the library's best native objective, its error and p values.
 
     ``p`` are of Student's paired test, after Holm's correction over the objectives of a library, ``p_randomisation``
-    as they are.
+    as they are. ``reference`` chooses among the native objectives.
     """
     records = []
-    groups = dict.fromkeys((data, library, metric) for data, library, _, metric in values)
-    for data, library, metric in groups:
-        block = {k[2]: v for k, v in values.items() if (k[0], k[1], k[3]) == (data, library, metric)}
-        natives = {label: np.nanmean(v) for label, v in block.items() if is_native(library, label)}
-        best = max(natives, key=lambda label: natives[label]) if natives else None
-        ours = [label for label in block if label != best] if best else []
-        p = dict(zip(ours, holm([paired_p(block[label], block[best]) for label in ours if best]), strict=True))
+    for data, library, metric in dict.fromkeys((data, library, metric) for data, library, _, metric in values):
+        block = block_of(values, data, library, metric)
+        natives = {label: v for label, v in block.items() if is_native(library, label)}
+        rival = reference(natives) if natives else None
+        others = {label: v for label, v in block.items() if rival and label != rival}
+        found = differences(others, block[rival]) if rival else {}
         for label, v in block.items():
             record: dict[str, Any] = {
-                "data": data, "library": library, "objective": label, "metric": metric,
-                "native": is_native(library, label), "queries": int((~np.isnan(v)).sum()),
-                "mean": np.nanmean(v), "se": stats.sem(v, nan_policy="omit"),
-                "reference": best if label != best else None,
+                "data": data, "library": library, "objective": label, "metric": metric, "native": label in natives,
+                "queries": int((~np.isnan(v)).sum()), "mean": np.nanmean(v), "se": standard_error(v),
+                "reference": rival if label != rival else None,
             }  # fmt: skip
-            if label in p and best:
-                d = v - block[best]
-                record |= {"difference": np.nanmean(d), "difference_se": stats.sem(d, nan_policy="omit"),
-                           "p": p[label], "p_randomisation": randomisation_p(v, block[best])}  # fmt: skip
+            if rival and label in found:
+                of = found[label]
+                record |= {"difference": of["difference"], "difference_se": of["se"], "p": of["p"]}
+                record |= {"p_randomisation": randomisation_p(v, block[rival])} if randomise else {}
             records.append(record)
     return pd.DataFrame.from_records(records)

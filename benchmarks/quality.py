@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
@@ -12,9 +11,9 @@ from typing import Annotated, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.text import Text
 from typer import Context, Exit, Option
 
+from benchmarks.texts import terminal
 from ltr_objectives.checks import check_choice
 from ltr_objectives.cli.options import python_value
 from ltr_objectives.errors import LTRError, require
@@ -28,6 +27,11 @@ OBJECTIVES = "lambdamart,yetirank,yetiloss,yetiloss:{metric}"
 OURS = "Ours; {metric} in a name stands for each of --metrics in turn."
 NATIVES = "'usual', 'none', or names; {metric} as above."
 SEEDS = "Of objectives and libraries, and of generated data."
+Libraries = Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")]
+Leaves = Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")]
+MinChildWeight = Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")]
+L2 = Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")]
+Alpha = Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")]
 PRESET = "web10k, web30k, yahoo or istella, found in --data: its folds, and settings as published."
 TUNE = "Trials of hyper-parameters for each training and metric, chosen on vali; 0 takes those below."
 PARAM = (
@@ -54,7 +58,7 @@ def _preset(context: Context, value: str | None) -> str | None:
 def quality(
     data: Annotated[list[str] | None, Option(help=DATA)] = None,
     preset: Annotated[str | None, Option(help=PRESET, callback=_preset, is_eager=True)] = None,
-    libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
+    libraries: Libraries = "xgboost,lightgbm,catboost",
     objectives: Annotated[str, Option(help=OURS)] = OBJECTIVES,
     natives: Annotated[str, Option(help=NATIVES)] = "usual",
     metrics: Annotated[str, Option(help="Each stops the trainings by itself.")] = "ndcg@10,map,mrr,err",
@@ -63,13 +67,13 @@ def quality(
     learning_rates: Annotated[str, Option(help="Of several the best on vali counts.")] = "0.1",
     param: Annotated[list[str] | None, Option(help=PARAM)] = None,
     trees: Annotated[int, Option(min=1, help="At most so many.")] = 300,
-    leaves: Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")] = 31,
+    leaves: Leaves = 31,
     patience: Annotated[int, Option(min=1, help="Stop after so many trees without a better vali value.")] = 30,
-    min_child_weight: Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")] = 1e-3,
-    l2: Annotated[float, Option(min=0, help="L2 regularisation of leaf values.")] = 0.0,
+    min_child_weight: MinChildWeight = 1e-3,
+    l2: L2 = 0.0,
     jobs: Annotated[int, Option(min=1, help="Trainings at a time.")] = 1,
     threads: Annotated[int, Option(min=0, help="Of each training; 0 shares all processors among the jobs.")] = 0,
-    alpha: Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")] = 0.05,
+    alpha: Alpha = 0.05,
     plots: Annotated[bool, Option(help="Draw the results beside the tables.")] = True,
     out: Annotated[Path, Option(help=OUT)] = Path("results/quality"),
 ) -> None:
@@ -81,31 +85,27 @@ def quality(
     """
     from benchmarks import cells, report
     from benchmarks.libraries import Budget
-    from benchmarks.tables import provenance, versions_of
+    from benchmarks.provenance import provenance, versions_of
     from ltr_objectives.kernels.threads import available_threads
 
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    try:
-        each = threads or max(1, available_threads() // jobs)
-        budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0)
-        folds = _folds(data, preset, [_number(s, int, "seeds") for s in _names(seeds)])
-        rates = [_number(r, float, "learning-rates") for r in _names(learning_rates)]
-        require(len(rates) <= 1 or not tune, "--tune searches the learning rate; leave --learning-rates out")
-        wanted = plan(
-            folds, _names(libraries), _names(objectives), _names(natives), _names(metrics), rates, budget, tune,
-            param or (),
-        )  # fmt: skip
-        cells.check(wanted)
-        out.mkdir(parents=True, exist_ok=True)
-        todo = [cell for cell in wanted if not cell.path(out).exists()]
-        console.print(f"{len(wanted)} trainings, {len(wanted) - len(todo)} of them done before; {jobs} at a time")
-        failed = train(todo, wanted, out, jobs, console)
-        found = ((cell, cell.result(out)) for cell in wanted)
-        results = [{**result, "fold": list(cell.fold)} for cell, result in found if result is not None]
-        require(results, "nothing could be trained")
-    except (LTRError, ImportError, OSError) as error:
-        Console(stderr=True).print(Text("error: ", "bold red"), Text(str(error)), sep="")
-        raise Exit(2) from None
+    console = terminal(140)
+    each = threads or max(1, available_threads() // jobs)
+    budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0)
+    folds = _folds(data, preset, [_number(s, int, "seeds") for s in names_in(seeds)])
+    rates = [_number(r, float, "learning-rates") for r in names_in(learning_rates)]
+    require(len(rates) <= 1 or not tune, "--tune searches the learning rate; leave --learning-rates out")
+    wanted = plan(
+        folds, names_in(libraries), names_in(objectives), names_in(natives), names_in(metrics), rates, budget, tune,
+        param or (),
+    )  # fmt: skip
+    cells.check(wanted)
+    out.mkdir(parents=True, exist_ok=True)
+    todo = [cell for cell in wanted if not cell.path(out).exists()]
+    console.print(f"{len(wanted)} trainings, {len(wanted) - len(todo)} of them done before; {jobs} at a time")
+    failed = train(todo, wanted, out, jobs, console)
+    found = ((cell, cell.result(out)) for cell in wanted)
+    results = [{**result, "fold": list(cell.fold)} for cell, result in found if result is not None]
+    require(results, "nothing could be trained")
     cells.write_whole(out / "study.json", provenance() | {"versions": versions_of(results)}, indent=1)
     written = report.write(results, out, alpha, console, plots=plots)
     for path in written:
@@ -218,19 +218,20 @@ def _params(given: Sequence[str], libraries: Sequence[str]) -> dict[str, list[li
     for text in given:
         library, _, rest = text.partition(":")
         name, _, values = rest.partition("=")
-        require(name and _names(values), f"--param {text!r} must look like catboost:random_strength=0,1")
+        require(name and names_in(values), f"--param {text!r} must look like catboost:random_strength=0,1")
         require(library in found, f"--param {text!r}: {library} is not in --libraries")
         require(name not in found[library], f"--param {text!r}: {name} is given twice; put commas between values")
         require(name not in OF_THE_STUDY, f"--param {text!r}: the study sets {name} itself")
         if library == "lightgbm":
             refuse_misspelt({name: None})
-        found[library][name] = [(name, python_value(value)) for value in _names(values)]
+        found[library][name] = [(name, python_value(value)) for value in names_in(values)]
         plain = all(isinstance(value, (bool, int, float, str)) for _, value in found[library][name])
         require(plain, f"--param {text!r}: values must be numbers, true, false or words")
     return {library: [values for _, values in sorted(names.items())] for library, names in found.items()}
 
 
-def _names(text: str) -> list[str]:
+def names_in(text: str) -> list[str]:
+    """What stands between the commas of an option, each once."""
     return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cells import CONSTANT
-from benchmarks.pooled import by_query, chosen, summary
-from benchmarks.statistics import BETTER, WORSE
+from benchmarks.pooled import by_query, chosen, named, summary
+from benchmarks.statistics import BETTER, WORSE, mark
+from benchmarks.texts import marked, pipe_table, short
 from benchmarks.verdict import markdown, sentences, verdict
 from ltr_objectives._files import replacing
 
@@ -39,9 +41,9 @@ def write(
     for data, block in table.groupby("data", sort=False):
         queries = int(block["queries"].max())
         title = f"{data}, {queries:,} test queries"
-        rows = _rows(block, metrics, alpha)
-        texts.append(_markdown(title, rows, metrics))
-        console.print(_printed(title, rows, metrics))
+        lines = [["library", "objective", *metrics], *_rows(block, metrics, alpha)]
+        texts.append(f"**{title}**\n\n{pipe_table(lines)}")
+        console.print(printed(lines, title))
     console.print(caption)
     keys = zip(frame["data"], frame["library"], frame["label"], frame["metric"], strict=True)
     if lost := dict.fromkeys(f"{key[1]} {key[2]}" for key in keys if key not in values):
@@ -52,7 +54,7 @@ def write(
         console.print(line, markup=False)
     texts = [text for text in (markdown(against, alpha), *texts) if text]
     files = [out / name for name in ("summary.csv", "summary.md", "queries.parquet")]
-    _to_csv(table, files[0])
+    to_csv(table, files[0])
     with replacing(files[1]) as new:
         new.write_text("\n\n".join([*texts, caption]) + "\n")
     long = pd.DataFrame.from_records(
@@ -66,7 +68,7 @@ def write(
     for name, found in (("verdict.csv", against), ("tuned.csv", tuned(results)), ("chosen.csv", on_vali(frame))):
         if not found.empty:
             files.append(out / name)
-            _to_csv(found, files[-1])
+            to_csv(found, files[-1])
     if plots:
         from benchmarks.figures import draw
 
@@ -74,7 +76,8 @@ def write(
     return files
 
 
-def _to_csv(table: pd.DataFrame, path: Path) -> None:
+def to_csv(table: pd.DataFrame, path: Path) -> None:
+    """Write one; a file appears only when it is whole."""
     with replacing(path) as new:
         table.to_csv(new, index=False)
 
@@ -105,41 +108,34 @@ def _rows(block: pd.DataFrame, metrics: Sequence[str], alpha: float) -> list[lis
         best = part.groupby("metric")["mean"].max()
         for objective, lines in part.groupby("objective", sort=False):
             by = lines.set_index("metric")
-            native = " (native)" if by["native"].any() else ""
             cells = []
             for m in metrics:
                 if m not in by.index:
                     cells.append("")
                     continue
                 line = by.loc[m]
-                sure = pd.notna(line.get("p")) and line["p"] < alpha
-                mark = (BETTER if line["difference"] > 0 else WORSE) if sure and objective != CONSTANT else ""
-                text = _short(line["mean"])
+                text = short(line["mean"])
                 text = f"**{text}**" if line["mean"] == best[m] and objective != CONSTANT else text
-                cells.append(f"{text} ({_short(line['se'])}){' ' + mark if mark else ''}")
-            rows.append([str(library), f"{objective}{native}", *cells])
+                sign = mark(line.get("difference"), line.get("p", np.nan), alpha)
+                cells.append(marked(f"{text} ({short(line['se'])})", sign))
+            rows.append([str(library), named(str(library), str(objective)), *cells])
     return rows
 
 
-def _short(value: float) -> str:
-    return f"{value:.4f}".removeprefix("0")
-
-
-def _markdown(title: str, rows: Sequence[Sequence[str]], metrics: Sequence[str]) -> str:
-    head = ["library", "objective", *metrics]
-    lines = [head, ["---"] * 2 + ["---:"] * len(metrics), *rows]
-    return f"**{title}**\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _printed(title: str, rows: Sequence[Sequence[str]], metrics: Sequence[str]) -> Table:
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
-    for name in ("library", "objective"):
+def printed(lines: Sequence[Sequence[str]], title: str, caption: str | None = None) -> Table:
+    """A head and its lines for the terminal, a section for each library; ``**`` is bold, as in markdown."""
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
+    for name in lines[0][:2]:
         table.add_column(name, overflow="fold")
-    for name in metrics:
-        table.add_column(name, justify="right", no_wrap=True)
-    last = None
-    for row in rows:
-        cells = [c.replace("**", "[bold]", 1).replace("**", "[/]", 1) for c in row[2:]]
-        table.add_row(row[0] if row[0] != last else "", row[1], *cells)
-        last = row[0]
+    for name, *cells in list(zip(*lines, strict=True))[2:]:
+        width = max(len(text.replace("**", "")) for text in (name, *cells))
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+    last = ""
+    for library, objective, *cells in lines[1:]:
+        if library != last and last:
+            table.add_section()
+        name = objective.replace(" (native)", " [cyan](native)[/]")
+        bold = [text.replace("**", "[bold]", 1).replace("**", "[/]", 1) for text in cells]
+        table.add_row(library if library != last else "", name, *bold)
+        last = library
     return table

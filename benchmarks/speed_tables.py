@@ -1,7 +1,6 @@
 """What the benchmarks of speed wrote to JSON, as tables: printed by them, and published in the documentation."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.tables import provenance
-from ltr_objectives._files import replacing
+from benchmarks.cells import write_whole
+from benchmarks.provenance import provenance
+from benchmarks.texts import pipe_table
 
 Document = dict[str, Any]
 Lines = list[list[str]]  # the first is the head
@@ -81,18 +81,11 @@ def printed(lines: Lines) -> Table:
 def save(name: str, document: Document, out: Path, console: Console) -> None:
     """Print the table called ``name``; write the document, with the command and the versions, to ``name.json``."""
     console.print(printed(TABLES[name](document)))
-    out.mkdir(parents=True, exist_ok=True)
     path = out / f"{name}.json"
-    with replacing(path) as new:
-        new.write_text(json.dumps({**provenance(), **document}, indent=1))
+    write_whole(path, {**provenance(), **document}, indent=1)
     console.print(f"written: {path}")
 
 
 def markdown(lines: Lines) -> str:
     """For README and documentation."""
-    rule = ["---:" if right else "---" for right in numeric(lines)]
-
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cells) + " |"
-
-    return "\n".join(line(cells) for cells in [lines[0], rule, *lines[1:]])
+    return pipe_table(lines, numeric(lines))

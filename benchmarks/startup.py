@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Console
 from rich.progress import track
 from typer import Option
 
 from benchmarks import speed_tables
+from benchmarks.texts import terminal
 from ltr_objectives.registry import objectives
 
 IMPORT = "import time; t = time.perf_counter(); import ltr_objectives; print(time.perf_counter() - t)"
@@ -38,7 +38,7 @@ def startup(
 
     The gradient is that of each objective, with and without compiled code on disk.
     """
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = terminal()
     imported = min(run(IMPORT) for _ in range(rounds))
     results = []
     for name in track([o for o in objectives() if only in o], console=console, transient=True):

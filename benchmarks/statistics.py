@@ -1,5 +1,7 @@
 """Which differences between two models on the same queries are more than chance."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from scipy import stats
 
@@ -35,10 +37,24 @@ def holm(p: list[float]) -> list[float]:
     return [float(x) for x in adjusted]
 
 
-def compare_with_reference(
-    values: list[np.ndarray], reference: np.ndarray, alpha: float = 0.05
-) -> list[tuple[float, str]]:
-    """Adjusted p and mark of each model's per-query ``values`` against the ``reference`` model's."""
-    adjusted = holm([paired_p(v, reference) for v in values])
-    signs = [BETTER if np.nanmean(v - reference) > 0 else WORSE for v in values]
-    return [(p, sign if p < alpha else SAME) for p, sign in zip(adjusted, signs, strict=True)]
+def differences(values: Mapping[str, np.ndarray], reference: np.ndarray) -> dict[str, dict[str, float]]:
+    """Of each model's per-query values from the ``reference`` model's: mean, its standard error, and adjusted p."""
+    adjusted = holm([paired_p(v, reference) for v in values.values()])
+    return {
+        label: {"difference": float(np.nanmean(v - reference)), "se": standard_error(v - reference), "p": p}
+        for (label, v), p in zip(values.items(), adjusted, strict=True)
+    }
+
+
+def standard_error(values: np.ndarray) -> float:
+    """Of the mean, over the queries that have a value."""
+    return float(stats.sem(values, nan_policy="omit"))
+
+
+def mark(difference: float, p: float, alpha: float) -> str:
+    """Better, worse, or nothing where chance explains the difference or p is NaN.
+
+    >>> mark(-0.25, 0.01, 0.05)
+    '▼'
+    """
+    return SAME if not p < alpha else BETTER if difference > 0 else WORSE

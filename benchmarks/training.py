@@ -1,18 +1,17 @@
 """``python -m benchmarks training``: seconds of whole trainings, native objectives against ours, in turn."""
 
 import itertools
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
 from rich.progress import track
 from typer import Option
 
 from benchmarks import speed_tables
+from benchmarks.texts import terminal
 from ltr_objectives import adapters
 from ltr_objectives.datasets import RankingData, make_ranking
 from ltr_objectives.objectives.base import Objective
@@ -110,7 +109,7 @@ def training(
     They take turns, and the ratio is printed. Nothing is evaluated during a training. A first training of two trees,
     which compiles and warms, does not count.
     """
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = terminal()
     data = make_ranking(max(1, rows // 118), seed=0)
     console.print(f"{data!r}, {trees} trees, {threads} threads")
     results = []

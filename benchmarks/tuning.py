@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cells import Cell, library_of, objective_of, outcome, write_whole
+from benchmarks.watch import Report, silent
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.langevin import Langevin
@@ -104,13 +105,13 @@ class TunedCell(Cell):
         value = training.curves[self.metrics[0]][best - 1]
         return {"found": found, "value": value, "trees": best, "seconds": training.seconds}
 
-    def compute(self, out: Path | None) -> dict[str, Any]:
+    def compute(self, out: Path | None, report: Report = silent) -> dict[str, Any]:
         """Search, then train with what was found; test data are read only then."""
         trials = self.search(out)
         best = max((t for t in trials if t["value"] is not None), key=lambda t: t["value"], default=None)
         require(best is not None, f"none of {len(trials)} trials could be trained: {trials[0].get('error')}")
         assert best is not None
-        library, training = self._train(best["found"])
+        library, training = self._train(best["found"], report)
         result = outcome(self, library, training)
         result["seconds"] += sum(t["seconds"] for t in trials)
         return result | {"tuned": best["found"]}
@@ -138,10 +139,10 @@ class TunedCell(Cell):
                 write_whole(self.history(out), trials)
         return trials
 
-    def _train(self, found: Settings) -> Any:
+    def _train(self, found: Settings, report: Report = silent) -> Any:
         library = library_of(self, tuned=True)
         library.params, objective = applied(self, found)
-        return library, library.run(objective, lambda value: None)
+        return library, library.run(objective, report)
 
 
 def _name(found: Settings) -> str:

@@ -1,14 +1,13 @@
 """Our objectives against the best native one of the same library, for each metric, over all test queries."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from benchmarks.pooled import POOLED, Values, is_native
-from benchmarks.statistics import BETTER, WORSE, holm, paired_p
+from benchmarks.pooled import Values, best_of, block_of, is_native, whole_of
+from benchmarks.statistics import BETTER, WORSE, differences, mark
+from benchmarks.texts import marked, pipe_table, short
 
 EXPLANATION = (
     "Differences from the library's best native objective by this metric, in brackets their standard errors over test "
@@ -23,23 +22,19 @@ def verdict(values: Values) -> pd.DataFrame:
 
     Over all data sets together where there are several. ``best`` marks the largest mean among ours.
     """
-    whole = POOLED if any(key[0] == POOLED for key in values) else next(iter(values), ("",))[0]
+    whole = whole_of(values)
     records: list[dict[str, Any]] = []
     for library, metric in dict.fromkeys((k[1], k[3]) for k in values if k[1] and k[0] == whole):
-        block = {k[2]: v for k, v in values.items() if (k[0], k[1], k[3]) == (whole, library, metric)}
-        natives = [label for label in block if is_native(library, label)]
-        ours = [label for label in block if label not in natives]
+        block = block_of(values, whole, library, metric)
+        natives = {label: v for label, v in block.items() if is_native(library, label)}
+        ours = {label: v for label, v in block.items() if label not in natives}
         if not natives or not ours:
             continue
-        rival = max(natives, key=lambda label: np.nanmean(block[label]))
-        best = max(ours, key=lambda label: np.nanmean(block[label]))
-        adjusted = holm([paired_p(block[label], block[rival]) for label in ours])
-        for label, p in zip(ours, adjusted, strict=True):
-            d = block[label] - block[rival]
+        rival, best = best_of(natives), best_of(ours)
+        for label, of in differences(ours, block[rival]).items():
             records.append({
                 "data": whole, "library": library, "metric": metric, "objective": label, "best": label == best,
-                "mean": np.nanmean(block[label]), "native": rival, "native_mean": np.nanmean(block[rival]),
-                "difference": np.nanmean(d), "se": stats.sem(d, nan_policy="omit"), "p": p,
+                "mean": np.nanmean(block[label]), "native": rival, "native_mean": np.nanmean(block[rival]), **of,
             })  # fmt: skip
     return pd.DataFrame.from_records(records)
 
@@ -49,8 +44,9 @@ def markdown(table: pd.DataFrame, alpha: float) -> str:
     if table.empty:
         return ""
     head = ["library", "metric", "best native", "", "best of ours", "", "difference", "p"]
+    right = [False, False, False, True, False, True, True, True]
     rows = [
-        [r["library"], r["metric"], r["native"], _short(r["native_mean"]), r["objective"], _short(r["mean"]),
+        [r["library"], r["metric"], r["native"], short(r["native_mean"]), r["objective"], short(r["mean"]),
          _difference(r, alpha), _p(r["p"])]
         for _, r in table[table["best"]].iterrows()
     ]  # fmt: skip
@@ -65,9 +61,9 @@ def markdown(table: pd.DataFrame, alpha: float) -> str:
     data = table["data"].iloc[0]
     return "\n\n".join([
         f"**Verdict: ours against each library's best native objective, {data}**",
-        _table(head, ["---"] * 3 + ["---:", "---", "---:", "---:", "---:"], rows),
+        pipe_table([head, *rows], right),
         f"**All of ours, {data}**",
-        _table(["library", "objective", *metrics], ["---"] * 2 + ["---:"] * len(metrics), every),
+        pipe_table([["library", "objective", *metrics], *every]),
         explanation,
     ])  # fmt: skip
 
@@ -77,23 +73,15 @@ def sentences(table: pd.DataFrame, alpha: float) -> list[str]:
     if table.empty:
         return []
     return [
-        f"{r['library']}, {r['metric']}: {r['objective']} {_short(r['mean'])}, "
-        f"{r['native']} {_short(r['native_mean'])}, difference {_difference(r, alpha)}, p {_p(r['p'])}"
+        f"{r['library']}, {r['metric']}: {r['objective']} {short(r['mean'])}, "
+        f"{r['native']} {short(r['native_mean'])}, difference {_difference(r, alpha)}, p {_p(r['p'])}"
         for _, r in table[table["best"]].iterrows()
     ]
 
 
-def _table(head: Sequence[str], rule: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *rows))
-
-
 def _difference(row: Any, alpha: float) -> str:
-    mark = (BETTER if row["difference"] > 0 else WORSE) if row["p"] < alpha else ""
-    return f"{row['difference']:+.4f} ({_short(row['se'])}){' ' + mark if mark else ''}".replace("0.", ".", 1)
-
-
-def _short(value: float) -> str:
-    return f"{value:.4f}".removeprefix("0")
+    text = f"{row['difference']:+.4f} ({short(row['se'])})".replace("0.", ".", 1)
+    return marked(text, mark(row["difference"], row["p"], alpha))
 
 
 def _p(p: float) -> str:

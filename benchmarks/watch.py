@@ -13,6 +13,10 @@ from ltr_objectives.queries import Queries
 Report = Callable[[float], None]  # called after each tree with the first vali metric
 
 
+def silent(value: float) -> None:
+    """Report nothing."""
+
+
 class Watch(Metric):
     """A metric that records others on the vali part after each tree.
 

@@ -1,6 +1,7 @@
 """The comparison trains what it says, stops where it says, marks only what is significant, and writes it all down."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,10 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from benchmarks import experiment, statistics, tables
+from benchmarks import cells, pooled, short_report, statistics
 from benchmarks.__main__ import app
 from benchmarks.libraries import LIBRARIES, Budget
+from benchmarks.quality import plan
 from ltr_objectives import LTRError, evaluate, get_metric, get_objective
 from ltr_objectives.datasets import RankingFold, make_ranking, make_ranking_fold
 
@@ -67,14 +69,30 @@ def test_vali_is_split_off_where_there_is_none_and_said_so(tmp_path):
     assert pd.read_csv(tmp_path / "out" / "x.csv")["objective"].tolist() == ["yetirank"]
 
 
+def test_natives_alone_are_compared_and_drawn(tmp_path):
+    result = command("compare", "--queries", "6,4,4", "--libraries", "lightgbm", "--objectives", "", *TINY,
+                     "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert pd.read_csv(tmp_path / "compare.csv")["kind"].tolist() == ["reference", "native"]
+    assert (tmp_path / "compare.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_may_be_called_like_generated_data(tmp_path, fold):
+    (tmp_path / "generated").mkdir()
+    for part in ("train", "vali", "test"):
+        write_letor(tmp_path / "generated" / f"{part}.txt", getattr(fold, part))
+    [found] = cells.folds_of(str(tmp_path / "generated"), [0])
+    assert np.array_equal(found.load().test.y, fold.test.y)
+
+
 def test_split_keeps_every_query_once(fold):
-    train, vali = experiment.split_vali(fold.train, seed=5)
+    train, vali = cells.split_vali(fold.train, seed=5)
     assert (len(train.group), len(vali.group)) == (10, 2)
     assert sorted([*np.unique(train.qid), *np.unique(vali.qid)]) == list(np.unique(fold.train.qid))
-    again, _ = experiment.split_vali(fold.train, seed=5)
+    again, _ = cells.split_vali(fold.train, seed=5)
     assert np.array_equal(again.qid, train.qid)
     with pytest.raises(LTRError, match="single train query"):
-        experiment.split_vali(fold.train.select([0]), seed=5)
+        cells.split_vali(fold.train.select([0]), seed=5)
 
 
 @pytest.mark.parametrize(
@@ -103,17 +121,43 @@ def test_mistakes_are_named_without_a_traceback(tmp_path, arguments, message):
     assert not list(tmp_path.iterdir())
 
 
+def planned(libraries, objectives, natives, seed=0):
+    fold = cells.Fold("generated 4,3,3", "4,3,3", seed)
+    return [c for c in plan([fold], libraries, objectives, natives, ["map"], [0.1], Budget()) if c.library]
+
+
 def test_natives_are_given_to_the_library_that_knows_them():
-    entries = experiment.plan(["xgboost", "catboost"], ["yetirank"], ["rank:pairwise", "StochasticRank:metric=NDCG"])
-    assert [(e.library, e.label, e.native) for e in entries] == [
+    found = planned(["xgboost", "catboost"], ["yetirank"], ["rank:pairwise", "StochasticRank:metric=NDCG"])
+    assert [(c.library, c.label, c.native) for c in found] == [
         ("xgboost", "rank:pairwise", True), ("xgboost", "yetirank", False),
         ("catboost", "StochasticRank:metric=NDCG", True), ("catboost", "yetirank", False),
     ]  # fmt: skip
 
 
 def test_the_seed_reaches_our_objectives():
-    [entry] = experiment.plan(["lightgbm"], ["yetirank"], ["none"], seed=7)
-    assert entry.objective == type(entry.objective)(seed=7)
+    [cell] = planned(["lightgbm"], ["yetirank"], ["none"], seed=7)
+    assert cells.objective_of(cell) == get_objective("yetirank:seed=7")
+
+
+def test_ours_are_ours_however_they_are_spelled(tmp_path):
+    """CatBoost's own YetiRank differs from ours in capitals only."""
+    result = command("compare", "--queries", "6,4,4", "--libraries", "catboost", "--natives", "none", *TINY,
+                     "--objectives", "YetiRank", "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert pd.read_csv(tmp_path / "compare.csv")["kind"].tolist() == ["ours"]
+
+
+def test_a_comparison_is_a_cell_of_a_study_stopped_by_its_first_metric():
+    fold = cells.Fold("generated 10,5,6", "10,5,6", 4)
+    names = "mrr", "ndcg@3"
+    cell = cells.Cell(fold, "lightgbm", "yetirank", "yetirank", names, Budget(trees=12, leaves=4, patience=4))
+    each, first = cells.run(cell, None), cells.run(replace(cell, stop="mrr"), None)
+    assert set(first["curves"]) == {"mrr"}
+    assert first["trees"] == dict.fromkeys(names, each["trees"]["mrr"])
+    assert first["test"]["mrr"] == each["test"]["mrr"]
+    assert each["trees"]["ndcg@3"] != each["trees"]["mrr"]
+    assert first["test"]["ndcg@3"] != each["test"]["ndcg@3"]
+    assert len({cell.key, replace(cell, stop="mrr").key, replace(cell, stop="ndcg@3").key}) == 3
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -188,21 +232,59 @@ def test_marks_tell_better_worse_and_chance():
     rng = np.random.default_rng(1)
     reference = rng.random(200)
     better, worse, same = (reference + shift + 0.1 * rng.standard_normal(200) for shift in (0.1, -0.1, 0.0))
-    found = statistics.compare_with_reference([better, worse, same], reference)
-    assert [mark for _, mark in found] == [statistics.BETTER, statistics.WORSE, statistics.SAME]
-    assert found[2][0] > 0.05
+    models = {"better": better, "worse": worse, "same": same}
+    found = statistics.differences(models, reference)
+    marks = [statistics.mark(of["difference"], of["p"], 0.05) for of in found.values()]
+    assert marks == [statistics.BETTER, statistics.WORSE, statistics.SAME]
+    assert found["same"]["p"] > 0.05
+    assert statistics.mark(1.0, np.nan, 0.05) == statistics.SAME
+
+
+def trained(label, values):
+    return {"fold": ["set", "Fold1", 0], "library": "xgboost", "label": label, "stop": "map", "seconds": 1.0,
+            "budget": {"learning_rate": 0.1}, "trees": {"map": 1}, "train": {"map": 0.9}, "vali": {"map": 0.1},
+            "curves": {"map": [0.1]}, "test": {"map": values.tolist()}}  # fmt: skip
 
 
 def test_only_others_than_the_reference_are_marked():
+    """Which is the first native objective, even where another is better; a study takes the best."""
     rng = np.random.default_rng(1)
     base = rng.random(100)
-    values = [{"map": base}, {"map": base + 0.2 + 0.01 * rng.standard_normal(100)}]
-    rows = [experiment.Row("xgboost", o, o == "a", o == "a", 1, 1.0, {"map": v["map"].mean()}, [0.1])
-            for o, v in zip("ab", values, strict=True)]  # fmt: skip
-    experiment.mark_against_reference(rows, values, 0.05)
-    assert (rows[0].p, rows[0].mark) == ({}, {})
-    assert rows[1].mark == {"map": statistics.BETTER}
-    assert tables.frame(rows)["map mark"].tolist() == ["", statistics.BETTER]
+    values = {"rank:map": base} | {o: base + rng.normal(d, 0.01, 100) for o, d in (("rank:ndcg", 0.1), ("ours", 0.2))}
+    results = [trained(label, v) for label, v in values.items()]
+    rows = short_report.rows_of(results, 0.05)
+    assert [row["reference"] for row in rows] == [True, False, False]
+    assert (rows[0]["p"], rows[0]["mark"]) == ({}, {})
+    assert rows[2]["mark"] == {"map": statistics.BETTER}
+    assert rows[2]["p"]["map"] == pytest.approx(stats.ttest_rel(values["ours"], base).pvalue)
+    assert short_report.table_of(rows)["map mark"].tolist() == ["", statistics.BETTER, statistics.BETTER]
+    study = pooled.summary(pooled.by_query(pooled.chosen(results)))
+    assert study["reference"].fillna("").tolist() == ["rank:ndcg", "", "rank:ndcg"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_parameters_of_ours_stand_under_those_of_the_study_and_change_the_file(library, fold, monkeypatch):
+    """CatBoost's noise on splits, which it scales by gradients, is off for ours and on for its own."""
+    kind = LIBRARIES[library]
+    budget = Budget(trees=3, leaves=6)
+    at = cells.Fold("set", "/one/set/Fold1", 0)
+    ours, native = (cells.Cell(at, library, o, o, ("map",), budget) for o in ("yetirank", kind.usual[0]))
+    keys = ours.key, native.key
+    monkeypatch.setattr(kind, "with_ours", {})
+    assert (ours.key == keys[0]) == (library != "catboost")
+    assert native.key == keys[1]
+
+
+def test_splits_in_catboost_have_noise_only_where_they_are_told_to(fold):
+    curves = {}
+    for strength in (None, 0, 1):
+        params = () if strength is None else (("random_strength", strength),)
+        for objective in ("YetiRank", get_objective("queryrmse")):
+            library = LIBRARIES["catboost"](fold, [get_metric("map")], Budget(trees=4, leaves=6, params=params))
+            curves[str(objective), strength] = library.run(objective).curves["map"]
+    ours = str(get_objective("queryrmse"))
+    assert curves[ours, None] == curves[ours, 0] != curves[ours, 1]
+    assert curves["YetiRank", None] == curves["YetiRank", 1] != curves["YetiRank", 0]
 
 
 def test_help_lists_the_subcommands():

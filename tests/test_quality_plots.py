@@ -82,6 +82,24 @@ def test_mean_curves_hold_the_value_of_the_stop():
     assert found == pytest.approx([0.1, 0.3, 0.25, 0.3])
 
 
+@pytest.mark.parametrize("folds", [1, 2])
+def test_curves_are_strong_up_to_their_dot_and_pale_beyond(folds):
+    frame = pooled.chosen(results(("one",), folds, OURS[:1]))
+    figure = curves.drawn(frame, "one", "map")
+    title = figure._suptitle.get_text().replace("\n", " ")
+    assert ("mean over folds" in title) == (folds > 1)
+    for ax, library in zip(figure.axes, LIBRARIES, strict=False):
+        for label, (whole, strong, dot) in zip(
+            [LIBRARIES[library], OURS[0]], np.reshape(ax.lines, (-1, 3)), strict=True
+        ):
+            rows = frame[(frame["metric"] == "map") & (frame["library"] == library) & (frame["label"] == label)]
+            assert dot.get_xdata() == [rows["trees"].mean()]
+            assert len(whole.get_xdata()) == max(map(len, rows["curve"]))
+            assert strong.get_xdata()[-1] == round(rows["trees"].mean())
+            assert whole.get_alpha() < 0.5
+            assert strong.get_alpha() is None
+
+
 def test_ranks_and_critical_differences_are_those_of_the_textbook():
     # Demsar 2006, table 5: q of 0.05 for 2, 5 and 10 classifiers
     for k, q in ((2, 1.960), (5, 2.728), (10, 3.164)):

@@ -8,17 +8,19 @@ import pandas as pd
 from matplotlib.patches import Patch
 
 from benchmarks.figures.style import (
+    INK,
     LIBRARY_COLOURS,
+    PALE,
     blank,
     distinct,
     libraries_of,
     library_title,
     natives_of,
     ours_of,
+    quiet,
     save,
     shown,
 )  # fmt: skip
-from benchmarks.plots import INK, PALE, quiet
 
 BAR, GAP = 0.125, 0.09  # inches
 

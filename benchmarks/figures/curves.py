@@ -9,11 +9,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from benchmarks.figures.effects import Effect
-from benchmarks.figures.style import blank, libraries_of, library_title, natives_of, ours_of, save, shown
-from benchmarks.plots import INK, NATIVE, OURS, quiet
+from benchmarks.figures.style import (
+    INK,
+    NATIVE,
+    OURS,
+    blank,
+    libraries_of,
+    library_title,
+    natives_of,
+    ours_of,
+    quiet,
+    save,
+    shown,
+)
 
 LEGEND = {"fontsize": 8, "facecolor": "white", "edgecolor": "none", "handlelength": 1.4, "labelcolor": INK}
 
@@ -32,7 +44,14 @@ def mean_curve(curves: Sequence[Sequence[float]], stops: Sequence[int]) -> np.nd
 
 
 def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only: Effect | None = None) -> Path | None:
-    """Draw one data set and metric, a column for each library; of our objectives only those of the effect, if any."""
+    """Draw one data set and metric to a file; of our objectives only those of the effect, if any."""
+    figure = drawn(frame, data, metric, only)
+    names = (only.name, only.option) if only is not None else ()
+    return save(figure, out, "curves", data, metric, *names) if figure is not None else None
+
+
+def drawn(frame: pd.DataFrame, data: str, metric: str, only: Effect | None = None) -> Figure | None:
+    """One data set and metric, a column for each library, pale where the early stop leaves trees out."""
     part = frame[(frame["data"] == data) & (frame["metric"] == metric) & (frame["library"] != "")]
     order = [label for label in ours_of(frame) if only is None or label in only.labels.values()]
     colours = {label: OURS[k % len(OURS)] for k, label in enumerate(order)}  # the same for every data set
@@ -42,10 +61,12 @@ def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only
         for key, rows in part.groupby(["library", "label"], sort=False) if all(rows["curve"].map(bool))
     }  # fmt: skip
     chunks = [[o for o in order[i : i + len(OURS)] if o in ours_of(part)] for i in range(0, len(order), len(OURS))]
-    chunks = [chunk for chunk in chunks if chunk]
+    chunks = [chunk for chunk in chunks if chunk] or ([] if only else [[]])
     if not chunks or not means:
         return None
-    title = f"vali {metric} by number of trees, {data}: mean over folds and seeds, dots at the mean early stop"
+    several = part.duplicated(["library", "label"]).any()
+    what = "mean over folds and seeds, dots at the mean early stop" if several else "dots at the early stop"
+    title = f"vali {metric} by number of trees, {data}: {what}, pale beyond it"
     figure = blank(3.4 * len(libraries) + 2.6, 3.3 * len(chunks) + 0.7, title)
     widths = [3.4] * len(libraries) + [2.4]  # the last is for names
     axes = figure.subplots(len(chunks), len(widths), sharex=True, sharey=True, squeeze=False, width_ratios=widths)
@@ -60,7 +81,9 @@ def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only
                 if (library, label) not in means:
                     continue
                 curve, stop = means[library, label]
-                ax.plot(np.arange(1, len(curve) + 1), curve, style, color=colour, lw=1.3)
+                trees, used = np.arange(1, len(curve) + 1), slice(round(stop))
+                ax.plot(trees, curve, style, color=colour, lw=1.2, alpha=0.3)
+                ax.plot(trees[used], curve[used], style, color=colour, lw=1.3)
                 ax.plot(stop, curve[round(stop) - 1], "o", color=colour, ms=5, mec="white", mew=0.8, zorder=5)
                 lowest.append(np.quantile(curve, 0.05))
                 highest.append(curve.max())
@@ -74,7 +97,7 @@ def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only
         row[0].set_ylabel(f"vali {metric}", color=INK)
     height = max(max(highest) - min(lowest), 1e-3)
     axes[0, 0].set_ylim(min(lowest) - 0.3 * height, max(highest) + 0.06 * height)
-    return save(figure, out, "curves", data, metric, *((only.name, only.option) if only is not None else ()))
+    return figure
 
 
 def _legend(ax: Any, labels: Sequence[str], looks: Any, metric: str, where: str, suffix: str) -> None:

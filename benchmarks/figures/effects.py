@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
-from benchmarks.figures.style import LIBRARY_COLOURS, blank, distinct, library_title, save, shown
-from benchmarks.plots import INK, quiet
+from benchmarks.figures.style import INK, LIBRARY_COLOURS, blank, distinct, library_title, quiet, save, shown
 from benchmarks.pooled import Values
+from benchmarks.statistics import standard_error
 from ltr_objectives.errors import LTRError
 from ltr_objectives.registry import get_objective
 
@@ -84,7 +83,7 @@ def effect_plot(values: Values, effect: Effect, metric: str, out: Path) -> Path 
             base = found[0][1]
             points = [(k, v - base) for k, v in found if v is not None and base is not None]
             x = [k + 0.09 * (i - (len(libraries) - 1) / 2) for k, _ in points]
-            half = [1.96 * stats.sem(d, nan_policy="omit") for _, d in points]
+            half = [1.96 * standard_error(d) for _, d in points]
             look = {"color": LIBRARY_COLOURS.get(library, INK), "marker": MARKERS.get(library, "^")}
             name = library_title(library) if ax is axes[0] else None
             ax.errorbar(x, [np.nanmean(d) for _, d in points], half, lw=1.3, ms=5, elinewidth=1.0, label=name, **look)

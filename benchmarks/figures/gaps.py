@@ -7,7 +7,8 @@ import pandas as pd
 
 from benchmarks.figures.bars import grouped
 from benchmarks.figures.style import distinct
-from benchmarks.pooled import is_native
+from benchmarks.pooled import named
+from benchmarks.texts import pipe_table
 
 NOTE = (
     "Value on train of the model of the early stop on vali, and in brackets how much less it is on test; means over "
@@ -29,12 +30,12 @@ def gap_table(table: pd.DataFrame) -> str:
     metrics = distinct(table["metric"])
     texts = []
     for data, block in table.groupby("data", sort=False):
-        lines = [["library", "objective", *metrics], ["---"] * 2 + ["---:"] * len(metrics)]
+        lines = [["library", "objective", *metrics]]
         for (library, label), rows in block.groupby(["library", "label"], sort=False):
             by = rows.set_index("metric")
             cells = [f"{by.loc[m, 'train']:.4f} ({by.loc[m, 'value']:.4f})" if m in by.index else "" for m in metrics]
-            lines.append([str(library), f"{label}{' (native)' if is_native(str(library), str(label)) else ''}", *cells])
-        texts.append(f"**Generalisation, {data}**\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines))
+            lines.append([str(library), named(str(library), str(label)), *cells])
+        texts.append(f"**Generalisation, {data}**\n\n{pipe_table(lines)}")
     return "\n\n".join([*texts, NOTE]) + "\n"
 
 

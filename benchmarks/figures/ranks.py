@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from benchmarks.figures.style import LIBRARY_COLOURS, blank, library_title, save, shown
-from benchmarks.plots import INK
-from benchmarks.pooled import POOLED, Values, is_native
+from benchmarks.figures.style import INK, LIBRARY_COLOURS, blank, library_title, save, shown
+from benchmarks.pooled import Values, block_of, is_native, whole_of
 
 
 class Ranks(NamedTuple):
@@ -56,10 +55,10 @@ def cliques(means: np.ndarray, critical: float) -> list[tuple[int, int]]:
 
 def rank_diagrams(values: Values, metric: str, out: Path, alpha: float) -> Path | None:
     """Draw one diagram for each library, over all data sets together; None where no library has three objectives."""
-    whole = POOLED if any(key[0] == POOLED for key in values) else next(iter(values))[0]
+    whole = whole_of(values)
     found = {}
     for library in dict.fromkeys(key[1] for key in values if key[1]):
-        block = {k[2]: v for k, v in values.items() if (k[0], k[1], k[3]) == (whole, library, metric)}
+        block = block_of(values, whole, library, metric)
         if len(block) > 2:
             found[library] = compare_ranks(block, alpha)
     if not found:

@@ -10,10 +10,13 @@ import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from benchmarks.plots import INK, OURS, TITLES
 from benchmarks.pooled import is_native
 from ltr_objectives._files import replacing
 
+OURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: told apart by everyone
+NATIVE = (("#222222", "-"), ("#888888", "-"), ("#222222", ":"), ("#888888", ":"), ("#222222", "--"))
+TITLES = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
+INK, PALE = "#333333", "#DDDDDD"
 LIBRARY_COLOURS = dict(zip(TITLES, OURS, strict=False))
 
 
@@ -27,10 +30,23 @@ def blank(width: float, height: float, title: str) -> Figure:
 
 def save(figure: Figure, out: Path, *names: str) -> Path:
     """Write the PNG; names of data sets and metrics make a file name that every system takes."""
-    path = out / ("-".join(re.sub(r"\W+", "_", name).strip("_") for name in names) + ".png")
+    return write(figure, out / ("-".join(re.sub(r"\W+", "_", name).strip("_") for name in names) + ".png"))
+
+
+def write(figure: Figure, path: Path) -> Path:
+    """Write the PNG; a file appears only when it is whole."""
     with replacing(path) as new:
         figure.savefig(new)
     return path
+
+
+def quiet(ax: Any) -> None:
+    """No frame, no ticks, pale lines."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(PALE)
+    ax.grid(axis="y", color=PALE, lw=0.6)
+    ax.set_axisbelow(True)
+    ax.tick_params(colors=INK, length=0, labelsize=9)
 
 
 def library_title(library: str) -> str:

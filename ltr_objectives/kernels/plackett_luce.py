@@ -13,7 +13,7 @@ rejected, and both find the same document for the same share.
 ``wide`` lists, whose scores span more than exponentials can hold, shift by the largest open score at every rank and
 read only the documents within reach of it.
 
-Both write a :class:`Placed` with ``e[k]`` and ``m[k]`` in one unit. With ``given[0] >= 0`` they place the documents
+Both write a ``Placed`` record with ``e[k]`` and ``m[k]`` in one unit. With ``given[0] >= 0`` they place the documents
 that ``given`` names instead of drawing.
 """
 
