@@ -15,7 +15,7 @@ Linear metrics over all pairs have :mod:`ltr_objectives.kernels.graded`, which l
 The inner loops run over slices, counted from 0, so that LLVM vectorises them: 0.8 ns a pair, against 2.4 ns when they
 index the whole arrays from d + 1 or clamp by min and max. One exponential a document serves all its pairs: with
 E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e). Lists whose scores span more than the
-exponential can hold take one exponential a pair, and so do other losses than the logistic: :func:`slope_and_curve`.
+exponential can hold take one exponential a pair, and so do other losses than the logistic: ``slope_and_curve``.
 """
 
 import math
