@@ -19,7 +19,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], mode: int | None = None) -> Iterator[Path]:
-    """Lend a path to write a file to, which takes the place of ``path`` afterwards; after an error nothing has changed.
+    """Lend a path to write a file to, which then replaces ``path``; after an error nothing has changed.
 
     The lent path has the same name, in a folder of its own beside the target. Links are followed. A pipe or a device
     is lent itself. Without ``mode`` the new file has the mode of the old one.
@@ -41,7 +41,7 @@ def replacing(path: str | os.PathLike[str], mode: int | None = None) -> Iterator
 
 
 def user_cache() -> Path:
-    """The folder of the user's caches; RuntimeError where there is no home."""
+    """The folder of the user's caches; RuntimeError where the user has no home folder."""
     home = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(home):  # its specification says to ignore a relative one
         home = os.environ.get("LOCALAPPDATA") or "~/.cache"
@@ -54,7 +54,7 @@ def private_folder(folder: Path) -> Path:
     Raises
     ------
     PermissionError
-        Beside the system's own: :class:`Foreign`, where somebody else may write there.
+        The system's own, and :class:`Foreign` where somebody else may write there.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
@@ -86,7 +86,7 @@ def open_own(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_sealed(path: Path) -> bytes:
-    """What :func:`write_sealed` wrote; OSError where not a byte of it can be relied on."""
+    """What :func:`write_sealed` wrote; OSError where the file is damaged."""
     with open_own(path) as file:
         digest, content = file.read(32), file.read()
     if hashlib.sha256(content).digest() != digest:

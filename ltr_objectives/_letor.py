@@ -22,7 +22,7 @@ Parsed = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, labels, query ids
 UNREADABLE = (OSError, EOFError, zlib.error)
 ROOM, CELLS_A_VALUE = 2**24, 250  # 64 MiB, and some hundred times the text
 DENSE = "rows are kept dense; number the features from 1 without gaps"
-HELP = "it is parsed each time; mend the folder, or name another by cache= or LTR_OBJECTIVES_CACHE"
+HELP = "it is parsed each time; repair the folder, or name another by cache= or LTR_OBJECTIVES_CACHE"
 
 _PARTS = {"train": "train", "vali": "vali", "valid": "vali", "test": "test"}
 _NAME = re.compile(rf"(?:(?P<stem>.+)\.)?(?P<part>{'|'.join(_PARTS)})(?:\.(?:txt|dat|letor|svm))?(?:\.(?:gz|bz2))?")
@@ -64,7 +64,7 @@ def parse(path: Path) -> Parsed:
 
 
 def _parse(file: Path, path: Path) -> Parsed:
-    """What is in ``file``; messages are about ``path``."""
+    """Parse ``file``; messages name ``path``."""
     from sklearn.datasets import load_svmlight_file
 
     try:
@@ -86,7 +86,7 @@ def _parse(file: Path, path: Path) -> Parsed:
 
 
 def too_wide(rows: int, width: int, values: int) -> bool:
-    """Whether dense rows would take far more room than their text."""
+    """Whether dense rows would take far more space than their text."""
     cells = rows * width
     return cells > ROOM and cells > CELLS_A_VALUE * (rows + values)
 
@@ -100,7 +100,7 @@ def widest(path: Path, feature: int) -> str:
 
 
 def _first_mistake(path: Path) -> str:
-    """The first line that is no LETOR text, and why; empty where there is none."""
+    """The first line that is not LETOR text, and why; empty where all are."""
     for number, words in _lines(path):
         if mistake := _mistake(*words):
             return f", line {number}: {mistake}"
@@ -123,7 +123,7 @@ def _mistake(label: str, qid: str = "", *features: str) -> str:
     "'1:2' must be above feature 1: indices start at 1 and rise"
     """
     if not _reads(float, label):
-        return f"the label {label!r} is no number"
+        return f"the label {label!r} is not a number"
     if not qid.startswith("qid"):
         return "there is no qid after the label"
     if not _reads(int, qid.partition(":")[2], 2**63):
@@ -169,7 +169,7 @@ def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:
             return arrays["X"], arrays["y"], arrays["qid"]
     except FileNotFoundError:
         pass
-    except Exception as error:  # damaged archives raise what they like
+    except Exception as error:  # a damaged archive may raise anything
         say_once(base, f"a parsed file is not read: {kept}: {error}; {HELP}")
     X, y, qid = parse(file)
     if _digest(file) != key:  # it changed meanwhile
@@ -183,7 +183,7 @@ def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:
 
 
 def _digest(path: Path) -> str:
-    """Of the content; size and time of a copy can be those of the file before it."""
+    """Hash of the content, since another file in its place may have the same size and time."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

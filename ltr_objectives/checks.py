@@ -1,4 +1,4 @@
-"""What parameters must be: each check raises an LTRError that names the argument."""
+"""Checks of parameters: each raises an LTRError that names the argument."""
 
 import math
 import numbers
@@ -43,10 +43,10 @@ def check_draws(name: str, value: object) -> None:
 
 
 def check_seed(value: object) -> None:
-    """Raise unless ``value`` is a seed: what 64 bits hold."""
+    """Raise unless ``value`` is a seed: a whole number of at least 0 and below 2^64."""
     check_integer("seed", value, 0, 2**64 - 1)
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether ``value`` is a finite real number; truth values are none."""
+    """Whether ``value`` is a finite real number; truth values are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)

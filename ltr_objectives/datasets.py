@@ -45,10 +45,10 @@ class RankingData:
 
     def select(self, queries: ArrayLike) -> "RankingData":
         """The queries at these positions, in this order."""
-        places, count = vector("queries", queries), len(self.group)
-        proper = (places == np.floor(places)) & (-count <= places) & (places < count)
-        require(len(places) > 0 and proper.all(), f"queries must be positions of some of the {count} queries")
-        chosen = places.astype(np.int64)
+        positions, count = vector("queries", queries), len(self.group)
+        proper = (positions == np.floor(positions)) & (-count <= positions) & (positions < count)
+        require(len(positions) > 0 and proper.all(), f"queries must be positions of some of the {count} queries")
+        chosen = positions.astype(np.int64)
         starts = np.cumsum(self.group) - self.group
         rows = np.concatenate([np.arange(starts[q], starts[q] + self.group[q]) for q in chosen])
         return RankingData(self.X[rows], self.y[rows], self.group[chosen], self.qid[rows])
@@ -62,7 +62,7 @@ class RankingFold:
     vali: RankingData | None
     test: RankingData
 
-    def __iter__(self) -> Iterator[Any]:  # not a union with None, which few sources give
+    def __iter__(self) -> Iterator[Any]:  # Any, so that users need not check ``vali`` for None, which is rare
         return iter((self.train, self.vali, self.test))
 
 
@@ -95,7 +95,7 @@ def make_ranking(
     Raises
     ------
     LTRError
-        For arguments that cannot be right.
+        For invalid arguments.
 
     Examples
     --------
@@ -183,24 +183,24 @@ def load_letor(
     Parameters
     ----------
     path : path
-        A file or a pipe; or the folder of one fold with ``train.txt``, ``vali.txt`` (or ``valid``; may be missing) and
-        ``test.txt``, as in MSLR-WEB10K/30K and Istella; or a folder and the start of the names, such as
-        ``yahoo/set1`` for ``set1.train.txt``, which a folder with one such set does not need.
+        A file or a pipe. Or the folder of one fold with ``train.txt``, ``vali.txt`` (or ``valid``; may be missing) and
+        ``test.txt``, as in MSLR-WEB10K/30K and Istella. In a folder with several data sets, also the start of the file
+        names: ``yahoo/set1`` for ``set1.train.txt``.
     cache : path, optional
-        Where parsed files are kept, since parsing is slow; by default ``$LTR_OBJECTIVES_CACHE``, or
-        ``ltr_objectives`` in ``$XDG_CACHE_HOME`` or ``~/.cache``. None keeps nothing. A file whose content changes is
-        parsed again. A folder that cannot be used is left alone, with a warning.
+        Folder for parsed files, since parsing is slow; by default ``$LTR_OBJECTIVES_CACHE``, or ``ltr_objectives`` in
+        ``$XDG_CACHE_HOME`` or ``~/.cache``. None keeps nothing. A file whose content changes is parsed again. A folder
+        that cannot be used is skipped with a warning.
 
     Returns
     -------
     RankingData or RankingFold
-        For a file or for a fold, whose parts then have the same number of features.
+        For a file or for a fold. The parts of a fold have the same number of features.
 
     Raises
     ------
     LTRError
         For a missing path, for rows that cannot be read or have no qid, and where dense rows would take hundreds of
-        times the room of the text.
+        times the space of the text.
     ImportError
         Without scikit-learn: ``pip install ltr-objectives[letor]``.
     """

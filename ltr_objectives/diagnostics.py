@@ -1,4 +1,4 @@
-"""Why a ranking does not learn: which queries give no gradient, and what the gradients are like."""
+"""Why a ranking does not improve: which queries have zero gradient, and how large the gradients of the others are."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from ltr_objectives.errors import warn
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
 
-SETTLED = 1e-6  # of the gradient at tied scores: the leaves of such a query move by nothing that counts
+SETTLED = 1e-6  # a gradient below this share of that at tied scores counts as zero
 
 ONE_DOCUMENT = "one document"
 NO_WEIGHT = "weight zero"
@@ -32,7 +32,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Report:
-    """What an objective can learn from a data set at given scores; made by ``objective.report(...)``.
+    """Which queries have a gradient at given scores, and why the others have none; made by ``objective.report(...)``.
 
     Parameters
     ----------
@@ -41,19 +41,19 @@ class Report:
     queries, rows : int
         Size of the data set.
     useful : int
-        Queries that give a gradient.
+        Queries that have a gradient.
     useless : dict of str to int
         The other queries by reason.
     pairs : int or None
-        Pairs of documents with a weight, in the ranking by these scores; None where the loss knows no pairs.
+        Pairs with a weight above 0, in the ranking by these scores; None where the loss has no pairs.
     hessian_zero : int
         Rows of useful queries whose Hessian is exactly zero.
     hessian_repaired : int or None
-        Rows whose exact second derivative is negative and was made not negative; None where it is not known.
+        Rows whose second derivative is negative and whose Hessian is not; None where the former is not known.
     hessian_negative : int
-        Rows whose Hessian is negative as it is given to the libraries.
+        Rows whose Hessian is negative.
     hessian_sum : float
-        What limits such as ``min_child_weight`` and ``min_sum_hessian_in_leaf`` are compared with, over all rows.
+        Over all rows. The sum in a leaf is compared with ``min_child_weight`` or ``min_sum_hessian_in_leaf``.
     gradient_norm : float
         Euclidean norm over all rows.
     query_norms : tuple of three floats
@@ -114,7 +114,7 @@ def _by_query(ufunc: np.ufunc, values: np.ndarray, queries: Queries) -> np.ndarr
 
 
 def _spread(values: np.ndarray, queries: Queries) -> np.ndarray:
-    """Whether each query has different values; without a difference, which may overflow."""
+    """Whether each query has different values, by comparison, since a difference may overflow."""
     return _by_query(np.maximum, values, queries) > _by_query(np.minimum, values, queries)
 
 
@@ -124,7 +124,7 @@ def _largest(grad: np.ndarray, queries: Queries) -> np.ndarray:
 
 
 def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
-    """Queries without gradient by reason; each counts for the first reason that holds."""
+    """Queries with zero gradient by reason; each counts for the first reason that holds."""
     worth = objective.worth(queries)
     weight = objective.row_weight(queries)
     heavy = np.ones(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) > 0
@@ -181,9 +181,9 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
 def warn_if_useless(
     objective: Objective, queries: Queries, scores: np.ndarray, grad: np.ndarray, n_threads: int | None = None
 ) -> None:
-    """Warn where more than half of the queries give no gradient; ``grad`` is what ``objective`` gave.
+    """Warn where more than half of the queries have zero gradient; ``grad`` is that of ``objective``.
 
-    Not of clicks, where queries without any are usual.
+    Clicks do not warn, since queries without a click are usual.
     """
     if queries.propensity is not None or queries.position is not None:
         return
@@ -195,6 +195,5 @@ def warn_if_useless(
     useless = diagnose(objective, queries, scores, n_threads=n_threads).useless
     reasons = "; ".join(f"{n} {reason}" for reason, n in useless.items())
     warn(
-        f"{without} of {len(queries)} queries give no gradient, so that nothing is learned from them ({reasons}): "
-        "see objective.report(scores, labels, group)"
+        f"{without} of {len(queries)} queries give no gradient ({reasons}); see objective.report(scores, labels, group)"
     )

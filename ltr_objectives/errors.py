@@ -8,11 +8,11 @@ from types import FrameType
 
 
 class LTRError(ValueError):
-    """Input or a parameter that cannot be right; the message names the argument and says what to do."""
+    """Invalid input or an invalid parameter; the message names the argument and says what to do."""
 
 
 class LTRWarning(UserWarning):
-    """What is allowed but may not be what was meant; the message says why and what to do."""
+    """Input that is allowed but may not be meant; the message says why and what to do."""
 
 
 def require(condition: object, message: str) -> None:
@@ -34,11 +34,11 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
 
 
 LIBRARIES = {"ltr_objectives", "xgboost", "lightgbm", "catboost", "sklearn", "joblib"}
-BETWEEN = {"contextlib", "copy", "functools", "threading"}  # what the libraries call themselves through
+BETWEEN = {"contextlib", "copy", "functools", "threading"}  # modules through which the libraries call themselves
 
 
 def warn(message: str) -> None:
-    """Warn with :class:`LTRWarning` at the line of the user's code that led here, through whatever library."""
+    """Warn with :class:`LTRWarning` at the line of the user's code that led here."""
     here = sys._getframe(1)
     frame = _of_the_user(here)
     if frame is None:  # a thread of the library's: the main thread waits for it

@@ -1,4 +1,4 @@
-r"""How likely users are to look at each position, estimated from clicks: the additive method."""
+r"""How likely each position is examined, estimated from clicks: the additive method."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,35 +21,35 @@ def position_propensity(
     weight: ArrayLike | None = None,
     sigma: float = 1.0,
 ) -> np.ndarray:
-    r"""Propensity of each position at given scores, from where the clicks are.
+    r"""Propensity of each position at given scores, from clicks.
 
-    If users look at position :math:`k` with probability :math:`\theta_k`, and click what they look at with probability
-    :math:`\gamma_i`, then :math:`P(c_i = 1) = \theta_{k(i)} \gamma_i`. With :math:`\gamma_i \propto e^{\sigma s_i}`
-    within each query, the propensities that make the clicks most likely solve
+    Let users examine position :math:`k` with probability :math:`\theta_k`, and click an examined document with
+    probability :math:`\gamma_i`. Then :math:`P(c_i = 1) = \theta_{k(i)} \gamma_i`. With
+    :math:`\gamma_i \propto e^{\sigma s_i}` within each query, the propensities that make the clicks most likely solve
 
     .. math::
         \theta_k = \frac{\sum_{i: k(i) = k} c_i}{\sum_{i: k(i) = k} C_{q(i)} \, e^{\sigma s_i} / Z_{q(i)}}, \qquad
         Z_q = \sum_{j \in q} e^{\sigma s_j} \theta_{k(j)}
 
-    with :math:`C_q` the clicks of the query. The logarithms :math:`\log \theta_k` are additive to the scores, as in
-    LightGBM's treatment of position bias; here they are found exactly instead of by one Newton step an iteration.
+    with :math:`C_q` the clicks of the query. The logarithms :math:`\log \theta_k` are added to the scores, as in
+    LightGBM's treatment of position bias. Here they are found exactly; LightGBM takes one Newton step an iteration.
     :mod:`ltr_objectives.kernels.examination` states the likelihood, with a weak prior for positions of few clicks.
 
     Parameters
     ----------
     scores : array of shape (rows,)
-        Of the ranker; best of one that has not seen these clicks, since it would explain too many of them.
+        Of the ranker. It should not have been trained on these clicks, since it would explain too many of them.
     clicks : array of shape (rows,)
         At least 0; usually 0 or 1.
     position : array of shape (rows,)
-        Where each document was shown: whole numbers of at least 0, from 0 or 1 on. Give rare positions one number
-        together, as by ``np.minimum(position, 50)``.
+        Where each document was shown: whole numbers from 0 or 1 on. Give rare positions one common number, as by
+        ``np.minimum(position, 50)``.
     group : array of shape (queries,), optional
-        Group sizes; or ``qid``, one id per row.
+        Group sizes; or instead ``qid``, one id per row.
     weight : array of shape (queries,) or (rows,), optional
-        Of each query; the mean of its rows' weights.
+        The weight of a query is the mean of its rows' weights.
     sigma : float
-        That of the objective that the scores come from.
+        The ``sigma`` of the objective that the scores were trained with.
 
     Returns
     -------
@@ -59,12 +59,12 @@ def position_propensity(
     Raises
     ------
     LTRError
-        For input that cannot be right.
+        For invalid input.
 
     Notes
     -----
-    The estimate is as good as the scores: where they know nothing, :math:`\theta_k` is the click rate of the position,
-    which holds the relevance of what the logged ranking put there as well.
+    The estimate is only as good as the scores. Where all scores are equal, :math:`\theta_k` is the click rate of the
+    position, which includes how relevant the documents are that the logged ranking showed there.
 
     Examples
     --------

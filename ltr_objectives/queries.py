@@ -19,7 +19,7 @@ TO_HOST = ("to_numpy", "get", "copy_to_host", "cpu")  # of cuDF, CuPy, numba and
 
 
 def to_numpy(values: Any, name: str = "an array") -> np.ndarray:
-    """A plain array in the host's memory; what lies on a GPU is copied there, and masked values are refused."""
+    """A NumPy array: values on a GPU are copied to the host, masked values are refused."""
     if hasattr(values, "__cuda_array_interface__"):
         copy = next((name for name in TO_HOST if hasattr(values, name)), None)
         require(copy is not None, f"a {type(values).__name__} lies on a GPU; copy it to a NumPy array first")
@@ -28,7 +28,7 @@ def to_numpy(values: Any, name: str = "an array") -> np.ndarray:
     try:
         return np.asarray(values)
     except ValueError as error:  # lists of different lengths
-        raise LTRError(f"{name}: an array is needed, but this is none: {error}") from None
+        raise LTRError(f"{name} must be an array: {error}") from None
 
 
 def refuse_masked(values: Any, name: str) -> None:
@@ -39,7 +39,7 @@ def refuse_masked(values: Any, name: str) -> None:
 
 
 def vector(name: str, values: ArrayLike) -> np.ndarray:
-    """One-dimensional float64, or an error: what NumPy would turn into numbers, such as dates and text, is refused."""
+    """A one-dimensional float64 array; dates and text are refused, although NumPy would turn them into numbers."""
     given = to_numpy(values, name)
     got = f"shape {given.shape}" if given.shape else type(values).__name__
     require(given.ndim == 1, f"{name} must be one-dimensional, got {got}")
@@ -106,7 +106,7 @@ def _missing(ids: np.ndarray) -> np.ndarray:
     def absent(value: Any) -> bool:
         try:
             return value is None or bool(value != value)  # NaN
-        except (TypeError, ValueError):  # pandas.NA, and what is no id
+        except (TypeError, ValueError):  # pandas.NA, and what is not an id
             return True
 
     return np.array([absent(value) for value in ids.tolist()], bool)
@@ -122,7 +122,7 @@ def first_rows(ids: np.ndarray) -> np.ndarray:
 
 
 def sizes_of(qid: ArrayLike) -> np.ndarray:
-    """Group sizes of sorted query ids: rows of one query must stand together.
+    """Group sizes of query ids; rows of one query must be consecutive.
 
     >>> sizes_of([7, 7, 3, 3, 3])
     array([2, 3])
@@ -144,7 +144,7 @@ def sizes_of(qid: ArrayLike) -> np.ndarray:
 
 
 class Queries:
-    """Labels, groups and weights of one data set, checked once; the key to everything that is computed once.
+    """Labels, groups and weights of one data set, checked once, and what is computed from them once.
 
     Parameters
     ----------
@@ -153,17 +153,17 @@ class Queries:
     group : array of shape (queries,), optional
         Group sizes, in the order of the rows. Either this or ``qid``.
     qid : array of shape (rows,), optional
-        Query id of each row; rows of one query stand together.
+        Query id of each row; rows of one query are consecutive.
     weight : array of shape (queries,) or (rows,), optional
         Non-negative. A query's weight multiplies the gradients and Hessians of all its rows, a row's those of the row.
-        Where both lengths are equal every query has one row, and the two mean the same. A metric weighs each query by
-        the mean of its rows' weights.
+        Where both lengths are equal, every query has one row and both mean the same. A metric weighs each query by the
+        mean of its rows' weights.
     propensity : array of shape (rows,), optional
-        How likely the user was to look at the document where it was shown, up to a common factor; above 0. The labels
-        are clicks then, and a pair of documents counts by its weight over the propensity of the one clicked.
+        For labels that are clicks: how likely each document was examined where it was shown, up to a common factor;
+        above 0. The weight of a pair is divided by the propensity of the clicked document.
     position : array of shape (rows,), optional
-        Instead of ``propensity``: where each document was shown, in whole numbers of at least 0. The labels are clicks
-        then, and the propensities are estimated (:func:`ltr_objectives.propensity.position_propensity`).
+        For labels that are clicks, instead of ``propensity``: where each document was shown, in whole numbers of at
+        least 0. Propensities are then estimated (:func:`ltr_objectives.propensity.position_propensity`).
 
     Raises
     ------
@@ -211,7 +211,7 @@ class Queries:
         self.longest = int(sizes.max())
         self.weight_by_row = self._weights(weight, sizes)
         require(
-            propensity is None or position is None, "pass propensity= or position=, not both: each corrects the bias"
+            propensity is None or position is None, "pass propensity= or position=, not both: they correct the same"
         )
         self.propensity = None if propensity is None else self._propensities(propensity)
         self.position = None if position is None else self._positions(position)
@@ -243,9 +243,7 @@ class Queries:
         given = vector("propensity", propensity)
         _finite("propensity", given)
         require(len(given) == self.rows, f"propensity has {len(given)} entries; pass one per row ({self.rows})")
-        require(
-            (given > 0).all(), "propensity must be above 0; a document that nobody can see tells nothing: leave it out"
-        )
+        require((given > 0).all(), "propensity must be above 0; leave out documents that nobody can see")
         return np.array(given, np.float64, order="C")
 
     def _positions(self, position: ArrayLike) -> np.ndarray:
@@ -267,7 +265,7 @@ class Queries:
 
     @property
     def by_label(self) -> np.ndarray:
-        """The rows of each query, counted from its first, in stable descending order of label; int32."""
+        """The documents of each query, counted from its first row, in stable descending order of label; int32."""
         return self.once("by label", self._by_label)
 
     def _by_label(self) -> np.ndarray:
@@ -279,14 +277,14 @@ class Queries:
         return out
 
     def borrow_zeros(self) -> tuple[np.ndarray, np.ndarray]:
-        """Two arrays of zeros by row; to fill new memory would cost as much as half a gradient."""
+        """Lend two arrays of zeros by row, since new ones would cost as much as half a gradient."""
         try:
             return self._zeros.pop()
-        except IndexError:  # the first time, or another thread has them
+        except IndexError:  # the first call, or another thread has them
             return np.zeros(self.rows), np.zeros(self.rows)
 
     def give_back_zeros(self, first: np.ndarray, second: np.ndarray) -> None:
-        """Keep the arrays, which hold zeros again, for the next borrower; after an error they are not given back."""
+        """Keep the arrays, which must hold zeros again, for the next call; after an error they are not given back."""
         if not self._zeros:
             self._zeros.append((first, second))
 
@@ -298,7 +296,7 @@ class Queries:
         return value
 
     def check_scores(self, scores: ArrayLike) -> np.ndarray:
-        """Scores as a contiguous float64 array, or a clear error."""
+        """Scores as a contiguous float64 array; raise unless there is one finite number a row."""
         s = vector("scores", scores)
         require(len(s) == self.rows, f"scores has {len(s)} entries, but labels has {self.rows}")
         from ltr_objectives.kernels.sorting import all_finite

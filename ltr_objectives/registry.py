@@ -1,9 +1,9 @@
-"""Everything there is, by name. To add an objective or a metric:
+"""All objectives and metrics by name. To add one:
 
 1. Write its file in ``objectives/`` or ``metrics/`` (see CONTRIBUTING.md).
 2. Add its line below, and the one for type checkers in ``ltr_objectives/__init__.py``.
 
-It then has the three adapters, every common test, and its place in the benchmarks.
+It then has the three adapters, every common test, and the benchmarks.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
 
 
 def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) -> tuple[Metric, ...]:
-    """Each as of :func:`get_metric`; their names, by which results are told apart, must differ."""
+    """Each metric as by :func:`get_metric`; their names must differ, since they name the results."""
     found = tuple(get_metric(metric, convention) for metric in metrics)
     require(found, "give at least one metric, such as 'ndcg@10'")
     names = [str(metric) for metric in found]

@@ -245,7 +245,7 @@ def test_a_pipe_is_read_once(tmp_path, name):
             found = load_letor(pipe, cache=tmp_path / "cache")
             assert all(np.array_equal(a, b) for a, b in zip(found, load_letor(there, cache=None), strict=True))
         else:
-            with pytest.raises(LTRError, match=f"{name}, line 2: the label 'wrong' is no number"):
+            with pytest.raises(LTRError, match=f"{name}, line 2: the label 'wrong' is not a number"):
                 load_letor(pipe)
         writer.join()
     assert not (tmp_path / "cache").exists()
@@ -288,8 +288,8 @@ def test_bad_text_is_refused_with_the_name_of_the_file(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("good qid:3 1:1", "the label 'good' is no number"),
-        ("1,qid:3,1:1", "the label '1,qid:3,1:1' is no number"),
+        ("good qid:3 1:1", "the label 'good' is not a number"),
+        ("1,qid:3,1:1", "the label '1,qid:3,1:1' is not a number"),
         ("1", "there is no qid"),
         ("1 1:1 qid:3", "there is no qid"),
         ("1 qid", "'qid' has no whole number"),

@@ -189,5 +189,5 @@ def test_objectives_that_correct_nothing_say_so(any_objective):
     if any_objective.takes_clicks:
         return
     for data in ({"propensity": [1.0, 0.5]}, {"position": [0, 1]}):
-        with pytest.raises(LTRError, match="corrects no position bias; leave propensity and position out"):
+        with pytest.raises(LTRError, match="does not take propensity or position; leave them out"):
             any_objective.gradient_hessian([0.0, 1.0], [0, 1], [2], **data)

@@ -106,7 +106,7 @@ def test_the_library_s_own_objectives_take_no_label_beyond_float32_and_no_positi
     data = {"qid": DATA.qid, "eval_qid": [DATA.qid], "eval_set": [(DATA.X, changed(DATA.y, 3, 1e39))]}
     with pytest.raises(LTRError, match=r"eval_set\[0\]: labels are beyond float32"):
         ranker(library).fit(DATA.X, DATA.y, **data)
-    with pytest.raises(LTRError, match="queryrmse corrects no position bias"):
+    with pytest.raises(LTRError, match="queryrmse does not take propensity or position"):
         ranker(library, "queryrmse").fit(DATA.X, DATA.y, qid=DATA.qid, position=np.arange(ROWS) % 7)
 
 

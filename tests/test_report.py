@@ -65,7 +65,7 @@ def test_a_report_of_clicks_is_of_the_corrected_gradient(how):
     assert report.gradient_norm == pytest.approx(np.linalg.norm(grad), rel=1e-12)
     assert report.hessian_sum == pytest.approx(hess.sum(), rel=1e-12)
     assert report.gradient_norm != pytest.approx(plain.gradient_norm, rel=1e-3)
-    with pytest.raises(LTRError, match="corrects no position bias"):
+    with pytest.raises(LTRError, match="does not take propensity or position"):
         QueryRMSE().report(*arguments, **given)
 
 

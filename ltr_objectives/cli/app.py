@@ -18,13 +18,13 @@ UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's own cop
 
 
 class OneLineErrors(TyperGroup):
-    """What the user can mend is one red line and exit code 2; anything else is a mistake of ours and shows where."""
+    """An error that the user can repair is one red line and exit code 2; a mistake of ours has a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # whoever reads the output has seen enough
+        except BrokenPipeError:  # the reader of the output has closed it
             raise
         except (UsageError, LTRError, ImportError, OSError) as error:
             said = error.format_message() if isinstance(error, UsageError) else error

@@ -44,8 +44,8 @@ def evaluate(
     """Print the mean of ranking metrics over queries.
 
     Pass labels, scores and query ids in files of their own, a LETOR file and scores, or a run and judgements of TREC.
-    Rows of one query stand together. Of judgements, relevant documents that the run does not have count for the
-    ideal DCG and for recall, and documents without judgement are not relevant.
+    Rows of one query are consecutive. Judged documents that the run does not have count for the ideal DCG and for
+    recall. Documents without judgement are not relevant.
     """
     chosen = read_metrics(metric, convention)
     lists = _read(data, labels, scores, qid, run, qrels, complete, convention)

@@ -25,7 +25,7 @@ class Lists(NamedTuple):
     ids : list
         Of the queries, in their order.
     retrieved : bool array of shape (rows,), optional
-        False for documents that no ranking has, and that are only known to be relevant; these have the lowest scores.
+        False for judged documents that the run does not have; these have the lowest scores.
     notes : tuple of str
         What was left out.
     """
@@ -42,7 +42,7 @@ class Lists(NamedTuple):
         return np.diff(self.queries.ptr)
 
     def values(self, metric: Metric) -> np.ndarray:
-        """The value of each query; documents not retrieved count for its best ranking, but have no gain where they are.
+        """The value of each query; documents not retrieved count for the ideal, and have no gain in this ranking.
 
         >>> from ltr_objectives import get_metric
         >>> lists = Lists(Queries([1, 0, 1], [3]), np.array([2.0, 1.0, 0.0]), ["a"], np.array([True, True, False]))
@@ -60,7 +60,7 @@ class Lists(NamedTuple):
 
 
 def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: str | None) -> Lists:
-    """Labels and query ids of a LETOR file or of files of their own; without scores all are 0."""
+    """Labels and query ids of a LETOR file or of files of their own; without ``scores`` all scores are 0."""
     require(
         (data is None) != (labels is None) and (labels is None) == (qid is None),
         "pass --labels and --qid, or --data, and --scores",
@@ -118,18 +118,18 @@ def _csv_column(path: Path, name: str | None, kind: type) -> np.ndarray:
 
 
 def existing(option: str, path: Path) -> Path:
-    """``path``, where there is something to read."""
+    """``path``; raise where it does not exist."""
     require(path.exists(), f"--{option} {path} does not exist")
     return path
 
 
 def writable(out: Path, endings: tuple[str, ...], what: str) -> None:
-    """Raise now rather than after the work."""
+    """Raise where ``out`` cannot be written, before the work and not after it."""
     require(out.suffix in endings, f"--out {out} must end with {' or '.join(endings)} for {what}")
     require(out.parent.is_dir(), f"--out {out}: there is no folder {out.parent}")
     require(not out.is_dir() and (not out.exists() or os.access(out, os.W_OK)), f"--out {out} cannot be written")
     folder = out.resolve().parent
-    beside = out.is_file() or not out.exists()  # pipes and devices are written themselves
+    beside = out.is_file() or not out.exists()  # a pipe or a device is written itself, not replaced
     require(not beside or os.access(folder, os.W_OK), f"--out {out}: the folder {folder} cannot be written")
 
 

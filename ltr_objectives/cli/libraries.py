@@ -15,7 +15,7 @@ from ltr_objectives.errors import LTRError
 
 
 class Library(str, Enum):
-    """What trains."""
+    """A library that trains."""
 
     xgboost = "xgboost"
     lightgbm = "lightgbm"
@@ -37,7 +37,7 @@ FACTS = {
 
 @contextmanager
 def ranker_of(library: str) -> Iterator[Any]:
-    """The class of our ranker; what the library prints is no part of the result, and its errors become ours."""
+    """The class of our ranker; what the library prints goes to stderr, and its errors become ours."""
     from ltr_objectives import adapters
     from ltr_objectives.adapters._common import import_library
 
@@ -53,7 +53,7 @@ def ranker_of(library: str) -> Iterator[Any]:
 
 @contextmanager
 def _ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt for Ctrl-C; CatBoost may make of it an error of its own, or the end of the training."""
+    """Raise KeyboardInterrupt for Ctrl-C; CatBoost may raise its own error for it, or end the training in silence."""
     before, came = signal.getsignal(signal.SIGINT), False
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -78,7 +78,7 @@ def _ctrl_c() -> Iterator[None]:
 
 
 def _essence(message: str) -> str:
-    """What a library says, without the place in its source and the stack trace.
+    """The message of a library without its source line and stack trace.
 
     >>> _essence("[16:40:25] /src/o.cc:27: Unknown objective function: `rank:foo`\\n\\nStack trace:\\n  0x7f")
     'Unknown objective function: `rank:foo`'

@@ -39,7 +39,7 @@ def read_metrics(text: str, convention: str | None) -> "list[Metric]":
 
 
 def python_value(text: str) -> Any:
-    """A parameter's value as Python reads it, and true and false, or else the text.
+    """A parameter's value as Python reads it, true and false included, else the text.
 
     >>> python_value("0.5"), python_value("true"), python_value("gbtree")
     (0.5, True, 'gbtree')
@@ -51,10 +51,10 @@ def python_value(text: str) -> Any:
 
 
 def console() -> Console:
-    """For standard output; a file has no width to respect."""
+    """A console for standard output, of a fixed width where that is a file."""
     return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """On standard output, without numbers that JSON does not have."""
+    """Print JSON on standard output; NaN and infinity raise."""
     echo(json.dumps(document, indent=1, allow_nan=False))

@@ -23,8 +23,8 @@ def predict(
 ) -> None:
     """Score the rows of a LETOR file with a trained model.
 
-    There is one score for each row, in the order of the rows. LETOR text leaves zeros out, so that features which the
-    file does not have are 0. Those which the model does not have were 0 in all of its training, and are left out.
+    There is one score for each row, in the order of the rows. Features that the file does not have are 0, since LETOR
+    text leaves zeros out. Features that the model does not have were 0 in its training, and are left out.
     """
     from ltr_objectives._files import replacing
     from ltr_objectives.cli.files import existing, read_letor, require_apart, writable
@@ -44,7 +44,7 @@ def predict(
     require(scores.ndim == 1, f"--model {model} has several outputs a row; a ranker has one")
     with replacing(out) as new:
         if out.suffix == ".npy":
-            content = BytesIO()  # to a file np.save loses the end on a full disk, without a word
+            content = BytesIO()  # np.save to a file loses the end on a full disk, without an error
             np.save(content, scores)
             new.write_bytes(content.getbuffer())
         else:

@@ -1,4 +1,4 @@
-"""``ltr-objectives report``: what an objective can learn from a data set."""
+"""``ltr-objectives report``: from which queries of a data set an objective can learn."""
 
 from typing import Any
 

@@ -42,8 +42,8 @@ def train(
 ) -> None:
     """Train on LETOR files, and write the model.
 
-    Metrics of vali and test are printed. The first metric is the one that early stopping looks at; without a vali part
-    all trees are trained. The model is in the library's own format, which needs nothing of ours to predict.
+    Metrics of vali and test are printed. Early stopping uses the first metric; without a vali part all trees are
+    trained. The model is in the library's own format, so that the library alone can predict with it.
     """
     from ltr_objectives.cli.files import require_apart, writable
     from ltr_objectives.datasets import load_parts
@@ -83,7 +83,7 @@ def train(
 
 
 def _default(objective: str, library: str) -> str:
-    """What our estimators stop on, then others to compare by."""
+    """The metrics on which our estimators stop, then others to compare by."""
     from ltr_objectives.adapters._ranker_plan import optimised, own_or_native
 
     return ",".join([*map(str, optimised(own_or_native(objective, library))), "ndcg@10,map,mrr"])

@@ -17,14 +17,14 @@ QRELS = ("query", "0", "document", "label")
 def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None) -> Lists:
     """The documents retrieved or judged, query by query.
 
-    Documents of the run without judgement have label 0, and so have those with a negative one, as in trec_eval. Rows
-    stand in trec_eval's order of equal scores, by document id from the last to the first; under its convention scores
-    are rounded to float32 first, as it does. The ranks in the run are not read.
+    Documents without judgement have label 0, and so have those with a negative one, as in trec_eval. Rows are in
+    trec_eval's order of equal scores, by document id from the last to the first. Under its convention scores are
+    rounded to float32 first, as trec_eval does. The ranks in the run are not read.
 
     Parameters
     ----------
     complete : bool
-        Queries with judgements but without a ranking count as such that found nothing; otherwise they are left out.
+        Whether queries with judgements but without a ranking count, as having found nothing, or are left out.
     convention : str, optional
         Of the metrics.
     """

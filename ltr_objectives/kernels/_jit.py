@@ -1,9 +1,9 @@
 """How kernels are compiled and cached; no other module knows about either.
 
-Numba's disk cache looks only at the file that defines a kernel, so after an upgrade of a helper it would keep old
-machine code; it reads whatever lies in its folder, and fails where that is damaged or full. Here the cache lies in a
-folder named after a hash of every source file of the package's kernels, which only its user can write, and where it
-cannot be used kernels are compiled without it.
+Numba's disk cache has three faults. It looks only at the file that defines a kernel, so it keeps old machine code after
+an upgrade of a helper. It reads whatever lies in its folder. It fails where the folder is damaged or full. The cache
+here lies in a folder that only its user can write, named after a hash of every source file of the package's kernels.
+Where that folder cannot be used, kernels are compiled without a cache.
 
 ``kernel`` compiles strictly; ``vector_kernel`` also lets LLVM reorder sums, which a reduction needs to vectorise.
 ``inlined`` is for the body of a vectorised loop: LLVM copies it into every caller.
@@ -28,7 +28,7 @@ from ltr_objectives.kernels._notice import tell_before_compiling
 PACKAGE = Path(__file__).resolve().parent.parent
 config: Any = numba.config
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
-HELP = "kernels are compiled in each process; to cache them, mend the folder or name another by NUMBA_CACHE_DIR"
+HELP = "kernels are compiled in each process; to cache them, repair the folder or set NUMBA_CACHE_DIR to another"
 
 
 def source_hash(package: Path = PACKAGE) -> str:
@@ -49,7 +49,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def cache_folder() -> Path | None:
-    """The first folder for machine code that only this user can write, or None: then every process compiles anew."""
+    """The first folder for machine code that only this user can write, or None where there is none."""
     try:
         for base in _candidates():
             folder = base / f"numba-{source_hash()}"
@@ -59,7 +59,7 @@ def cache_folder() -> Path | None:
                 say_once(folder, f"machine code is not read: {error}; delete it, or name another by NUMBA_CACHE_DIR")
             except OSError:
                 continue
-    except RuntimeError:  # there is no home
+    except RuntimeError:  # the user has no home folder
         pass
     return None
 
@@ -69,7 +69,7 @@ tell_before_compiling(lambda: CACHE)
 
 
 class MachineCode:
-    """The cache of one kernel, in the place of numba's: a file with machine code by signature and processor."""
+    """The cache of one kernel instead of numba's: one file with machine code by signature and processor."""
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
         self.cache_path = str(folder)
@@ -86,7 +86,7 @@ class MachineCode:
         try:
             found = self._read().get(self._key(signature, target.codegen()))
             return None if found is None else CompileResult._rebuild(target, *pickle.loads(found))
-        except Exception as error:  # damaged pickles raise what they like
+        except Exception as error:  # a damaged pickle may raise anything
             self._say("read", error)
             return None
 
@@ -96,7 +96,7 @@ class MachineCode:
             return
         try:
             known = self._read()
-        except Exception:  # load_overload said so
+        except Exception:  # load_overload has reported it
             known = {}
         try:
             code = dumps(result._reduce())

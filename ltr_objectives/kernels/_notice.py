@@ -1,4 +1,4 @@
-"""One line on stderr before the first kernel of a process is compiled: that takes seconds, in which nothing is seen."""
+"""One line on stderr before the first kernel of a process is compiled, since that takes seconds."""
 
 import contextlib
 import os
@@ -34,5 +34,5 @@ class _Notice(event.Listener):
 
 
 def tell_before_compiling(cache: Callable[[], Path | None]) -> None:
-    """Print the line when a kernel of this package is compiled, and none when all come from ``cache()``."""
+    """Print the line before the first compilation of a kernel of this package; one from ``cache()`` needs none."""
     event.register("numba:compile", _Notice(cache))

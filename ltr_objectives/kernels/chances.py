@@ -1,7 +1,7 @@
-r"""Chances that one document beats another, ``1 / (1 + exp(alpha (s_i - s_j)))``, a row at a time.
+r"""Chances that each document j beats a document i, ``1 / (1 + exp(alpha (s_i - s_j)))``.
 
 One exponential a document serves all its pairs: with ``E = exp(alpha (s - s_max))`` the chance that j beats i is
-``E_j / (E_i + E_j)``. Lists whose scores span more than the exponential can hold take one exponential a pair.
+``E_j / (E_i + E_j)``. Lists whose scores span more than the exponential can hold need one exponential a pair.
 """
 
 import math
@@ -10,28 +10,28 @@ from ltr_objectives.kernels._jit import kernel, vector_kernel
 
 
 @vector_kernel
-def _narrow(E_i, E, p, q):
+def _narrow(E_i, E, p, rest):
     for j in range(len(E)):
         inverse = 1.0 / (E_i + E[j])
         p[j] = E[j] * inverse
-        q[j] = E_i * inverse
+        rest[j] = E_i * inverse
 
 
 @kernel
-def _wide(s_i, s, alpha, p, q):
+def _wide(s_i, s, alpha, p, rest):
     for j in range(len(s)):
         gap = alpha * (s_i - s[j])
         e = math.exp(-abs(gap))
         small, large = e / (1.0 + e), 1.0 / (1.0 + e)
         p[j] = small if gap > 0.0 else large
-        q[j] = large if gap > 0.0 else small
+        rest[j] = large if gap > 0.0 else small
 
 
 @kernel
-def chances(i, s, E, wide, alpha, start, p, q):
-    """Fill ``p[j]``, the chance that j beats i, and ``q[j] = 1 - p[j]`` for all j from ``start`` on."""
+def chances(i, s, E, wide, alpha, start, p, rest):
+    """Fill ``p[j]``, the chance that j beats i, and ``rest[j] = 1 - p[j]`` for all j from ``start`` on."""
     n = len(s)
     if wide:
-        _wide(s[i], s[start:], alpha, p[start:n], q[start:n])
+        _wide(s[i], s[start:], alpha, p[start:n], rest[start:n])
     else:
-        _narrow(E[i], E[start:n], p[start:n], q[start:n])
+        _narrow(E[i], E[start:n], p[start:n], rest[start:n])

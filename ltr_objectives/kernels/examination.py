@@ -1,16 +1,17 @@
-r"""How often each position is looked at, given scores: the most likely factors of a Plackett-Luce model of clicks.
+r"""How often each position is examined, given scores: the most likely factors of a Plackett-Luce model of clicks.
 
 A click on document i of query q, at position k(i), is a draw with chances exp(sigma s_i) theta_k(i) / Z_q, where
 Z_q = sum_j exp(sigma s_j) theta_k(j). With clicks c_i, their totals C_q and weights w_q, the log likelihood
 
     sum_q w_q sum_i c_i [sigma s_i + log theta_k(i) - log Z_q]  +  a sum_k (log theta_k - theta_k)
 
-(the last sum a gamma prior, as if each position had ``a`` more clicks of ``a`` expected) is concave in log theta, and
+is concave in log theta. Its last sum is a gamma prior: each position has ``a`` more clicks, of ``a`` expected. The step
 
     theta_k = (sum_{i at k} w c_i + a) / (sum_{i at k} w C exp(sigma s_i) / Z + a)
 
-never lowers it (Hunter, "MM algorithms for generalized Bradley-Terry models", 2004). Adding up shows that the mean
-theta is 1 at the maximum, so each step may go there at once: some 20 steps do, where the scale alone took thousands.
+never lowers it (Hunter, "MM algorithms for generalized Bradley-Terry models", 2004). The mean theta is 1 at the
+maximum, as the sum over k shows. So each step also divides theta by its mean: about 20 steps suffice, where the scale
+alone took thousands.
 """
 
 import math
@@ -22,12 +23,12 @@ from ltr_objectives.kernels._jit import kernel
 PRIOR = 0.5
 TOLERANCE = 1e-6
 STEPS = 200
-WIDEST = 30.0  # so that a click on what the scores hold impossible leaves factors finite
+WIDEST = 30.0  # keeps theta finite where a click is next to impossible by the scores
 
 
 @kernel
 def fit_examination(ptr, position, scores, sigma, clicks, weight, theta):
-    """Improve ``theta`` in place until no entry moves by more than ``TOLERANCE`` of itself; return the steps taken."""
+    """Improve ``theta`` in place until no entry changes by more than ``TOLERANCE`` of itself; return the steps."""
     queries, positions = len(ptr) - 1, len(theta)
     seen, due, likes, total = np.zeros(positions), np.empty(positions), np.empty(len(scores)), np.zeros(queries)
     for q in range(queries):

@@ -1,4 +1,4 @@
-"""What every gradient passes through on its way out, in one pass over memory."""
+"""The last step of every gradient: Hessian policy, weights and a check for finite numbers, in one pass over memory."""
 
 import numpy as np
 
@@ -27,9 +27,9 @@ def _repaired(policy, g, h):
 
 @kernel
 def finish(first, last, ptr, out, policy, weight, result, finite):
-    """Write the gradient, and the Hessian by ``policy``, times ``weight`` into ``result``, and leave zeros in ``out``.
+    """Write into ``result`` the gradient and the Hessian that ``policy`` makes, both times ``weight``; zero ``out``.
 
-    ``weight`` may be empty. ``finite[first]`` tells whether what was written is finite.
+    An empty ``weight`` is 1. ``finite[first]`` tells whether all numbers written are finite.
     """
     if not EXACT <= policy <= BOUNDED:
         raise ValueError("unknown policy")

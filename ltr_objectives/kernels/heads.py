@@ -1,4 +1,4 @@
-"""The part of a long list that losses of quadratic cost and memory look at."""
+"""The documents of a long list that losses of quadratic cost and memory use."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from ltr_objectives.kernels.sorting import descending_order
 
 @kernel
 def head(scores, labels, most, key, order, key2, order2, chosen):
-    """Write into ``chosen`` the places of at most ``most`` documents by descending score; return how many.
+    """Write at most ``most`` documents into ``chosen`` by descending score; return how many.
 
-    Of a longer list, the first half (rounded up) of ``most`` are the documents of the largest scores, the other half
-    those of the largest labels among the rest, of equal labels those of the largest scores. The first six arrays are
-    scratch but for the first two.
+    Of a longer list, one half of ``most`` (rounded up) are the documents of the largest scores. The other half are
+    those of the largest labels among the rest; of equal labels, those of the largest scores. ``key``, ``order``,
+    ``key2`` and ``order2`` are scratch.
     """
     n = len(scores)
     descending_order(scores, key, order, key2, order2)

@@ -1,7 +1,7 @@
 r"""Exact change of a metric when one document moves to any other rank and the others keep their order.
 
-Such a move is a chain of exchanges with neighbours. Let a document of gain a pass from just below to just above one of
-gain b, the two at ranks r and r + 1. In the families of :mod:`ltr_objectives.kernels.swaps` the metric gains
+A move is a chain of swaps of neighbours. Let a document of gain a at rank r + 1 be swapped with one of gain b at rank
+r. In the families of :mod:`ltr_objectives.kernels.swaps` the metric grows by
 
     (a - b) (w_r - w_{r+1}) H
 
@@ -11,20 +11,19 @@ with, over the documents c above both,
 * cascade:  H = prod_c (1 - g_c)
 * average:  H = a + b + sum_c g_c
 
-Let the list be in rank order and i the document that moves. For j above i the exchange happens at ranks j and j + 1,
-for j below at j - 1 and j, and i itself must not count among the documents above:
+Let the list be in rank order and i the document that moves. It is swapped with a document j above it at ranks j and
+j + 1, with one below it at ranks j - 1 and j. It does not count among the documents above itself:
 
     j above i:  (g_i - g_j) (P_j + g_i Q_j)        j below i:  (g_i - g_j) R_j f_i
 
-where one pass over the list fills the arrays: with D_j = w_j - w_{j+1}, T_j = prod_{c<j} (1 - g_c) and
-N_j = sum_{c<=j} g_c,
+One pass over the list fills the arrays. With D_j = w_j - w_{j+1}, T_j = prod_{c<j} (1 - g_c) and N_j = sum_{c<=j} g_c,
 
 * linear:   P_j = D_j,      Q_j = 0,    R_j = D_{j-1},      f_i = 1
 * cascade:  P_j = D_j T_j,  Q_j = 0,    R_j = D_{j-1} T_j,  f_i = 1 / (1 - g_i)
 * average:  P_j = D_j N_j,  Q_j = D_j,  R_j = D_{j-1} N_j,  f_i = 1
 
-``restart`` replaces R for a document with 1 - g_i too small to divide by, in O(n). A document that certainly satisfies
-hides all that follow, so there are few such documents that need it.
+``restart`` replaces R f_i, in O(n), for a document with 1 - g_i too small to divide by. Few documents need it, since
+one that certainly satisfies hides all that follow.
 """
 
 import numpy as np
@@ -37,7 +36,7 @@ from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, S
 def move_terms(kind, g, w, scale, n, P, Q, R):
     """Fill ``P, Q, R`` for one list in rank order; return how many ranks matter.
 
-    ``P`` and ``Q`` are negligible from that rank on, ``R`` behind it.
+    ``P`` and ``Q`` are negligible from the returned rank on, ``R`` below it.
     """
     if kind not in (LINEAR, CASCADE, AVERAGE):
         raise ValueError("unknown kind")
@@ -48,13 +47,13 @@ def move_terms(kind, g, w, scale, n, P, Q, R):
         drop = w[j] - w[j + 1] if j + 1 < n else 0.0
         count += g[j]
         if kind == LINEAR:
-            H, q = scale, 0.0
+            H, own = scale, 0.0
         elif kind == CASCADE:
-            H, q = t, 0.0
+            H, own = t, 0.0
             t = t * (1.0 - g[j]) if t > NEGLIGIBLE * scale else 0.0
         else:
-            H, q = count * scale, scale
-        P[j], Q[j], R[j] = drop * H, drop * q, before * H
+            H, own = count * scale, scale
+        P[j], Q[j], R[j] = drop * H, drop * own, before * H
         if P[j] > least or Q[j] > least:
             reach = j + 1
         elif R[j] > least:
@@ -70,9 +69,9 @@ def needs_restart(kind, miss):
 
 @kernel
 def restart(g, w, scale, T_i, i, n, W):
-    """Fill ``W[i+1:end]`` with R f_i for a document i that 1 - g_i cannot be divided for; return ``end``.
+    """Fill ``W[i+1:end]`` with R f_i for a document i with 1 - g_i too small to divide by; return ``end``.
 
-    ``T_i`` is the chance that nobody above i satisfies. The product starts anew behind i, without it.
+    ``T_i`` is the chance that no document above i satisfies. The product leaves i out.
     """
     t = T_i * scale
     for j in range(i + 1, n):
@@ -85,7 +84,7 @@ def restart(g, w, scale, T_i, i, n, W):
 
 @kernel
 def move_matrix(kind, g, w, scale, out):
-    """The change when the document at rank i moves to rank q, for one list in rank order, into ``out[i, q]``."""
+    """Write into ``out[i, e]`` the change when the document at rank i moves to rank e, for one list in rank order."""
     n = len(g)
     P, Q, R, W = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     move_terms(kind, g, w, scale, n, P, Q, R)
@@ -93,19 +92,19 @@ def move_matrix(kind, g, w, scale, out):
     for i in range(n):
         miss = 1.0 - g[i]
         total = 0.0
-        for q in range(i - 1, -1, -1):
-            total += (g[i] - g[q]) * (P[q] + g[i] * Q[q])
-            out[i, q] = total
+        for e in range(i - 1, -1, -1):
+            total += (g[i] - g[e]) * (P[e] + g[i] * Q[e])
+            out[i, e] = total
         total = 0.0
         if needs_restart(kind, miss):
             W[:] = 0.0
             restart(g, w, scale, T_i, i, n, W)
-            for q in range(i + 1, n):
-                total -= (g[i] - g[q]) * W[q]
-                out[i, q] = total
+            for e in range(i + 1, n):
+                total -= (g[i] - g[e]) * W[e]
+                out[i, e] = total
         else:
             factor = 1.0 / miss if kind == CASCADE else 1.0
-            for q in range(i + 1, n):
-                total -= (g[i] - g[q]) * R[q] * factor
-                out[i, q] = total
+            for e in range(i + 1, n):
+                total -= (g[i] - g[e]) * R[e] * factor
+                out[i, e] = total
         T_i *= miss

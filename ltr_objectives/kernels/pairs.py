@@ -1,21 +1,21 @@
 r"""Gradient and Hessian of a loss over pairs of documents, each weighted by the change of a metric.
 
 For each query, ``draw.draws`` times: add noise to the scores, sort, and weigh each pair of ranks d < e <= d + neighbors
-with d < ranks by ``delta = |change of the metric when d and e are swapped|``. Then, at the scores without noise, with
-``hi`` the document of the larger gain and the logistic loss,
+with d < ranks by ``delta = |change of the metric when d and e are swapped|``. Let ``hi`` be the document of the larger
+gain. Then, for the logistic loss at the scores without noise,
 
     rho = 1 / (1 + exp(sigma (s_hi - s_lo)))
     grad_hi -= sigma delta rho;  grad_lo += sigma delta rho;  hess_both += sigma^2 delta rho (1 - rho)
 
-averaged over the draws. With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|, and where there are
-propensities, by that of the document hi. Memory O(n) a thread, no matrix: the gradient is linear in the weights.
+averaged over the draws. ``score_norm`` divides delta by 0.01 + |s_hi - s_lo|, and a propensity by that of the document
+hi. Memory is O(n) a thread: the gradient is linear in the weights, so it needs no matrix of pairs.
 
-Linear metrics over all pairs have :mod:`ltr_objectives.kernels.graded`, which loops by gain.
+:mod:`ltr_objectives.kernels.graded` does the same for linear metrics over all pairs, by gain.
 
-The inner loops run over slices, counted from 0, so that LLVM vectorises them: 0.8 ns a pair, against 2.4 ns when they
-index the whole arrays from d + 1 or clamp by min and max. One exponential a document serves all its pairs: with
-E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e). Lists whose scores span more than the
-exponential can hold take one exponential a pair, and so do other losses than the logistic: ``slope_and_curve``.
+The inner loops run over slices from index 0, so that LLVM vectorises them: 0.8 ns a pair. Indexing the whole arrays
+from d + 1, or clamping by min and max, takes 2.4 ns. One exponential a document serves all its pairs: with
+E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e). Scores that span more than the exponential
+can hold need one exponential a pair, and so do other losses than the logistic: ``slope_and_curve``.
 """
 
 import math
@@ -31,7 +31,7 @@ from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_
 from ltr_objectives.kernels.swaps import restart, swap_terms
 
 LOGISTIC, HINGE = range(2)
-NEAR = 8  # up to so many neighbours the inner loop runs over d, else over e
+NEAR = 8  # the inner loop runs over d for at most so many neighbours, else over e
 
 
 class Ranked(NamedTuple):
@@ -49,7 +49,7 @@ class Ranked(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Gradient and Hessian of one list in rank order; ``low`` and ``hes_low`` are parts of their own."""
+    """Gradient and Hessian of one list in rank order, ``lam + low`` and ``hes + hes_low``."""
 
     lam: np.ndarray
     hes: np.ndarray
@@ -59,16 +59,19 @@ class Sums(NamedTuple):
 
 
 @inlined
-def pair(m, p, q):
-    """Slope and curvature of a pair of weight |m|, its first document the better where m > 0; p, that it loses."""
-    return m * (p if m > 0.0 else q), abs(m) * p * q
+def pair(m, loses, wins):
+    """Slope and curvature of a pair of weight |m|, whose first document is the better one where m > 0.
+
+    The first document loses and wins with these probabilities.
+    """
+    return m * (loses if m > 0.0 else wins), abs(m) * loses * wins
 
 
 @inlined
-def better_first(m, p, q):
+def better_first(m, loses, wins):
     """As :func:`pair`, where the first document is known to be the better one."""
-    x = m * p
-    return x, x * q
+    x = m * loses
+    return x, x * wins
 
 
 @inlined
@@ -79,7 +82,7 @@ def capped(gap, cap):
 
 @kernel
 def slope_and_curve(loss, margin):
-    """Of the loss at ``margin = sigma (s_hi - s_lo)``: minus the first derivative, and the second or what stands in."""
+    """Minus the first derivative of the loss at ``margin = sigma (s_hi - s_lo)``, and the second; the hinge's is 1."""
     if loss == LOGISTIC:
         p = 1.0 / (1.0 + math.exp(min(margin, 700.0)))
         return p, p / (1.0 + math.exp(min(-margin, 700.0)))
@@ -124,7 +127,7 @@ def _rank_divided(d, end, cap, a, V, r, sums):
 
 @vector_kernel
 def _neighbours(apart, ranks, cap, r, sums):
-    """The pairs of ranks d < ``ranks`` and d + apart; what the lower of the two gets goes to a part of its own."""
+    """The pairs of ranks d < ``ranks`` and d + apart; the lower of the two is added to ``low`` and ``hes_low``."""
     total = 0.0
     gd, Ed, Ud, Ad, lamd, hesd = r.g[:ranks], r.E[:ranks], r.U[:ranks], r.A[:ranks], sums.lam[:ranks], sums.hes[:ranks]
     end = apart + ranks
@@ -149,7 +152,7 @@ def _neighbours(apart, ranks, cap, r, sums):
 
 @vector_kernel
 def _divisors(d, end, score_norm, r):
-    """What the pairs of rank d are divided by: the distance of the scores, the propensity of the larger gain."""
+    """Write the divisor of each pair of rank d: the distance of the scores times the propensity of the larger gain."""
     gd, sd = r.g[d], r.s[d]
     gb, sb, out = r.g[d + 1 : end], r.s[d + 1 : end], r.divisor[d + 1 : end]
     if score_norm:
@@ -219,7 +222,7 @@ def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
 
 @kernel
 def list_factor(total, pairs, draw):
-    """What slopes of one list are multiplied by at the end."""
+    """The factor of all slopes of one list."""
     factor = pairs.sigma / draw.draws
     if pairs.lambda_norm:
         total *= 2.0 * factor

@@ -1,20 +1,20 @@
 r"""Rankings drawn from a Plackett-Luce model, without cancellation and without touching every document.
 
 The model places documents one after another, each with probability :math:`e^{s_d} / S_k`, where :math:`S_k` is the mass
-of the documents that are still open. Documents come sorted by descending score.
+of the open documents, those not yet placed. Documents come sorted by descending score.
 
-``narrow`` lists keep the running sums of their masses :math:`e^{s_d - s_1}` and a guide into them. A uniform share of
-the open mass becomes a place in the sums of all documents by adding the masses placed before it, and the guide finds
-the document there in O(1): 3 times as fast as a tree. Where less than ``LEAST_OPEN`` of the mass is open, subtraction
-would cancel; then the ranking is drawn from a binary tree of sums. One descent draws a document, one ascent takes it
-out, each O(log n); the root is :math:`S_k`, a sum of positive numbers however much of the mass is gone. Nothing is
-rejected, and both find the same document for the same share.
+``narrow`` lists keep the running sums of their masses :math:`e^{s_d - s_1}` and a guide into them. A uniform number is
+a share of the open mass. Adding the placed masses before it turns it into a position in the running sums, where the
+guide finds the document in O(1): 3 times as fast as a tree. Subtraction would cancel where less than ``LEAST_OPEN`` of
+the mass is open. Then the ranking is drawn from a binary tree of sums: one descent draws a document, one ascent removes
+it, each in O(log n). The root is :math:`S_k`, always a sum of positive numbers. Neither way rejects a draw, and both
+find the same document for the same share.
 
-``wide`` lists, whose scores span more than exponentials can hold, shift by the largest open score at every rank and
-read only the documents within reach of it.
+``wide`` lists have scores that span more than exponentials can hold. Every rank shifts the scores by the largest open
+one, and reads only the documents within ``REACH`` of it.
 
-Both write a ``Placed`` record with ``e[k]`` and ``m[k]`` in one unit. With ``given[0] >= 0`` they place the documents
-that ``given`` names instead of drawing.
+All write a ``Placed`` record with ``e[k]`` and ``m[k]`` in one unit. With ``given[0] >= 0`` the tree and ``wide`` lists
+place the documents of ``given`` instead of drawing.
 """
 
 import math
@@ -33,19 +33,19 @@ VARIATES = {"independent": INDEPENDENT, "antithetic": ANTITHETIC, "lattice": LAT
 
 
 class Placed(NamedTuple):
-    """One ranking by rank, and space."""
+    """One ranking by rank, and scratch space."""
 
     u: np.ndarray  # the share that draws the document
     y: np.ndarray  # the document
     e: np.ndarray  # its mass
     m: np.ndarray  # the open mass
-    shrink: np.ndarray  # the size of the last rank's unit in this one, at most 1
-    later: np.ndarray  # space for sums over the ranks from one on; one longer
-    places: np.ndarray  # space for the documents in ascending order
+    shrink: np.ndarray  # this rank's unit divided by that of the rank above, at most 1
+    later: np.ndarray  # scratch: sums over a rank and all below it; one element longer
+    places: np.ndarray  # scratch: the placed documents in ascending order
 
 
 class Strata(NamedTuple):
-    """Of a lattice, by rank: where it stands, and the step to the next ranking."""
+    """By rank, the present stratum of a lattice and the step to that of the next ranking."""
 
     step: np.ndarray
     at: np.ndarray
@@ -109,7 +109,7 @@ def find(tree, size, u):
 
 @kernel
 def guide_sums(mass, n, size, sums, guide):
-    """Fill ``sums[:n + 1]`` with running sums of ``mass``, ``guide[b]`` with the document at b / size of all of it."""
+    """Fill ``sums[:n + 1]`` with running sums of ``mass``, ``guide[b]`` with the document at b / size of the total."""
     sums[0] = 0.0
     for i in range(n):
         sums[i + 1] = sums[i] + mass[i]
@@ -133,15 +133,15 @@ def lattice(key, rankings, ranks, strata):
 
 @kernel
 def shares(key, j, rankings, variates, strata, u):
-    """Write the uniform numbers that draw ranking ``j``; a lattice takes a step.
+    """Write the uniform numbers that draw ranking ``j``, and advance a lattice.
 
-    Whatever the variates, the numbers of one ranking are independent and uniform, so that every estimate is unbiased.
+    The numbers of one ranking are independent and uniform for all ``variates``, so that every estimate is unbiased.
     """
     step, at = strata.step, strata.at
     ranks = len(u)
-    row = j >> 1 if variates == ANTITHETIC else j + 2
+    block = j >> 1 if variates == ANTITHETIC else j + 2
     for k in range(ranks):
-        x = uniform(key, np.uint64(row * ranks + k))
+        x = uniform(key, np.uint64(block * ranks + k))
         if variates == ANTITHETIC and j & 1:
             x = 1.0 - x
         elif variates == LATTICE:
@@ -154,13 +154,13 @@ def shares(key, j, rankings, variates, strata, u):
 
 @kernel
 def place_guided(sums, guide, mass, p):
-    """Place ``len(p.u)`` documents, drawn by the shares ``p.u``; False where too little mass is left open to go on."""
+    """Place ``len(p.u)`` documents, drawn by the shares ``p.u``; return False where too little mass is left open."""
     n, size = len(mass), len(guide)
     u, y, e, m, placed = p.u, p.y, p.e, p.m, p.places
     total, taken, top = sums[n], 0.0, 0
     buckets = size / total
     for k in range(len(u)):
-        m[k] = max(total - taken, mass[top])  # not less than an open document, whatever is rounded
+        m[k] = max(total - taken, mass[top])  # rounding must not leave less than an open document
         if m[k] < LEAST_OPEN * total:
             return False
         x = u[k] * m[k]
@@ -171,7 +171,7 @@ def place_guided(sums, guide, mass, p):
         i = guide[min(int(x * buckets), size - 1)]
         while i < n - 1 and sums[i + 1] <= x:
             i += 1
-        while at < k and placed[at] <= i:  # rounding can end in a document that is gone
+        while at < k and placed[at] <= i:  # rounding can find a placed document
             at += 1
         while at > 0 and placed[at - 1] >= i:
             if placed[at - 1] == i:
@@ -204,7 +204,7 @@ def place_narrow(tree, mass, given, p):
 
 @kernel
 def place_wide(s, open_, given, p):
-    """As ``place_narrow`` for any scores; ``open_`` holds True everywhere, before and after. Returns the last unit."""
+    """As ``place_narrow`` for any scores; return the last unit. ``open_`` is True everywhere, before and after."""
     u, y, e, m, shrink = p.u, p.y, p.e, p.m, p.shrink
     n = len(s)
     ranks = len(u)

@@ -1,4 +1,4 @@
-"""The rankings that pairwise objectives look at: by score, or by score plus noise."""
+"""The rankings of pairwise objectives: by score, or by score plus noise."""
 
 from typing import NamedTuple
 
@@ -29,13 +29,13 @@ def rankings(n):
 
 @kernel
 def odds_of(x, draw, space):
-    """Write the odds that logistic noise multiplies; False where the noise is another, or the scores too far apart."""
+    """Write the odds that logistic noise multiplies; return False for other noise and for scores too far apart."""
     return draw.noise == LOGISTIC and relative_to_top(x, 1.0 / draw.scale, space.odds)
 
 
 @kernel
 def ranking(x, top, draw, key, number, logistic, space):
-    """Order at least the ``top`` first ranks of draw ``number``; ``logistic`` is what :func:`odds_of` returned."""
+    """Sort at least the first ``top`` ranks of draw ``number``; ``logistic`` is what :func:`odds_of` returned."""
     n = len(x)
     counter = np.uint64(number) * np.uint64(2 * n)
     if draw.noise == NO_NOISE:

@@ -1,7 +1,7 @@
 """The records that kernels take whole, from the objective to the innermost loop.
 
-A kernel over queries has the signature ``kernel(first, last, ptr, s, <records>, out)``. Every field of a record has one
-type whatever the objective, so that each kernel is compiled once.
+A kernel over queries has the signature ``kernel(first, last, ptr, s, <records>, out)``. The type of a field is the same
+for all objectives, so that each kernel is compiled once.
 """
 
 from typing import NamedTuple
@@ -15,9 +15,9 @@ class Terms(NamedTuple):
     kind: int
     gain: np.ndarray  # by row
     discount: np.ndarray  # by rank, as long as the longest list
-    scale: np.ndarray  # by query; 0 where nothing can be learned
+    scale: np.ndarray  # by query; 0 for a zero gradient
     offset: np.ndarray  # by query; added to the value
-    cap: float = np.inf  # gain differences count for at most this
+    cap: float = np.inf  # a larger gain difference counts as this
 
     @property
     def ranks(self) -> int:
@@ -26,13 +26,13 @@ class Terms(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Which pairs of documents have a weight besides that of the metric, and the loss of one."""
+    """Which pairs of documents count, their loss, and what their weight depends on besides the metric."""
 
     loss: int  # a code of ltr_objectives.kernels.pairs
     sigma: float
-    ranks: int  # at least one of the two is among the first so many ranks
-    head: int  # no more ranks than these need an order
-    neighbors: int  # the two are at most so many ranks apart
+    ranks: int  # truncation: one document of a pair is among so many first ranks
+    head: int  # so many first ranks must be sorted
+    neighbors: int  # documents of a pair are at most so many ranks apart
     score_norm: bool
     lambda_norm: bool
     propensity: np.ndarray  # by row; empty where labels are not clicks
@@ -52,8 +52,8 @@ class Draw(NamedTuple):
 class Out(NamedTuple):
     """What a kernel writes: zeroed arrays by row.
 
-    A kernel that may take long looks at ``stop[0]`` once a row of pairs, and returns with its work half done where it
-    is true: somebody pressed Ctrl-C.
+    A kernel that may take long reads ``stop[0]`` once for the pairs of each document. It is true after Ctrl-C; the
+    kernel then returns with its work half done.
     """
 
     grad: np.ndarray

@@ -1,4 +1,4 @@
-"""Random numbers that depend on a key and a counter alone, never on which thread asks first.
+"""Random numbers that depend on a key and a counter alone, not on the order of the threads.
 
 SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): the state is a
 counter times an odd constant, the output a bijective mix of it.
@@ -15,7 +15,7 @@ MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX2 = np.uint64(0x94D049BB133111EB)
 S12, S27, S30, S31 = np.uint64(12), np.uint64(27), np.uint64(30), np.uint64(31)
 
-ROUND = 1.5 * 2.0**52  # what is added to it stands in its last bits as a whole number
+ROUND = 1.5 * 2.0**52  # adding a number rounds it to a whole number, in the last bits of the sum
 
 NO_NOISE, LOGISTIC, GAUSSIAN, GUMBEL = range(4)
 NOISES = {None: NO_NOISE, "logistic": LOGISTIC, "gaussian": GAUSSIAN, "gumbel": GUMBEL}
@@ -42,7 +42,7 @@ def uniform(key, counter):
 
 @kernel
 def add_noise(s, noise, scale, key, start, out):
-    """Write ``s`` plus independent noise; the random numbers used are those with counters ``start, start + 1, ...``."""
+    """Write ``s`` plus independent noise, from the random numbers with counters ``start, start + 1, ...``."""
     if not NO_NOISE <= noise <= GUMBEL:
         raise ValueError("unknown noise")
     c = start
@@ -64,9 +64,10 @@ def add_noise(s, noise, scale, key, start, out):
 
 @vector_kernel
 def times_logistic(E, key, start, out):
-    """Write what orders as ``s`` plus logistic noise does, for ``E = exp(s / scale)``: no logarithm, 2 ns instead of 8.
+    """Write numbers in the order of ``s`` plus logistic noise, for ``E = exp(s / scale)``: 2 ns each instead of 8.
 
-    log(E u / (1 - u)) = s / scale + log(u / (1 - u)), with the random numbers of :func:`add_noise`.
+    They need no logarithm: log(E u / (1 - u)) = s / scale + log(u / (1 - u)), with the random numbers of
+    :func:`add_noise`.
     """
     for i in range(len(E)):
         u = uniform(key, start + np.uint64(i))
@@ -78,8 +79,8 @@ def content_stream(scores: np.ndarray) -> int:
 
     The adapters use it to select the random stream of an iteration. It needs no counter of iterations, so an objective
     that was used before, copied, pickled or continued from a saved model draws the same noise for the same scores.
-    Scores are compared in steps of 2^-16 to 2^-15 of the largest, which every tree exceeds for some row: libraries that
-    add up histograms in another order from run to run change last digits, and those should not change all noise.
+    Scores are rounded to steps of 2^-16 to 2^-15 of the largest; every tree changes some score by more. Libraries that
+    add up histograms in varying order change the last digits of scores, which must not change the noise.
     """
     s = np.ascontiguousarray(scores, np.float64)
     return int(_content(s, float(max(s.max(initial=0.0), -s.min(initial=0.0)))))
@@ -87,7 +88,7 @@ def content_stream(scores: np.ndarray) -> int:
 
 @kernel
 def _content(scores, largest):
-    """A sum, whose terms wait for nothing and are computed several at a time: .5 ns a row; a chain takes 5."""
+    """A sum over rows. Its terms are independent, so several are computed at once: .5 ns a row; a chain takes 5."""
     steps = math.ldexp(1.0, 16 - math.frexp(largest)[1]) if 1e-290 < largest < 1e290 else 1.0 / max(largest, 1e-290)
     x = np.uint64(len(scores))
     row = np.uint64(0)

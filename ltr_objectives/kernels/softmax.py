@@ -5,7 +5,7 @@ import numpy as np
 from ltr_objectives.kernels._jit import kernel, vector_kernel
 from ltr_objectives.kernels.exponential import exponentials
 
-LEAST = 1e-290  # subnormal numbers, which lose digits, are far below
+LEAST = 1e-290  # far above subnormal numbers, which lose digits
 
 
 @vector_kernel
@@ -18,7 +18,7 @@ def total(x):
 
 @kernel
 def total_without(x, best):
-    """The sum of all but one, which may be far larger than the rest and so is never taken off."""
+    """The sum of all but ``x[best]``, which may be far larger: it is left out, since subtraction would cancel."""
     kept, x[best] = x[best], 0.0
     rest = total(x)
     x[best] = kept
@@ -27,7 +27,7 @@ def total_without(x, best):
 
 @kernel
 def _place_of_largest(x):
-    """The first place of the largest; four at a time, since each comparison waits for the last of its chain."""
+    """The first place of the largest, by four chains of comparisons that do not wait for each other."""
     m0, m1, m2, m3 = x[0], x[0], x[0], x[0]
     whole = len(x) // 4 * 4
     for i in range(0, whole, 4):
@@ -46,7 +46,7 @@ def _place_of_largest(x):
 
 @kernel
 def softmax(s, out):
-    """Write ``exp(s) / sum(exp(s))``, in place if wanted; return where the largest is and the sum of the others."""
+    """Write ``exp(s) / sum(exp(s))``; return the place of the largest, the sum of the others. ``out`` may be ``s``."""
     best = _place_of_largest(s)
     top = s[best]
     for i in range(len(s)):
@@ -61,7 +61,7 @@ def softmax(s, out):
 
 @kernel
 def softmax_without(s, rho, rest, best, out):
-    """Write the softmax of all scores but the largest, and 0 for that one; `softmax` gave ``rho`` and ``rest``."""
+    """Write the softmax of all scores but the largest, and 0 there; ``rho, rest, best`` are from :func:`softmax`."""
     if rest > LEAST:
         for i in range(len(s)):
             out[i] = rho[i] / rest

@@ -1,10 +1,10 @@
-"""Stable descending order of short lists, the step that every ranking kernel begins with.
+"""Stable descending order of short lists, the first step of every ranking kernel.
 
-Lists of the usual length are ordered by counting for each document how many scores are above its own, a loop that
-LLVM vectorises: 9 ns a document for 120 documents, where merging takes 19. Counting looks at the upper half of each
-score, an int32 that orders as the score does; an insertion pass over the whole scores finishes what is left. In short
-lists each pair is compared once, whole, and counts for one of the two: 5 ns a document for 24, where insertion, which
-guesses wrong at every second branch, takes 12. No score may be NaN: what is ordered is no permutation then.
+Lists of the usual length are sorted by counting: the rank of a document is the number of scores above its own. LLVM
+vectorises that loop: 9 ns a document for 120 documents, where merging takes 19. Counting compares the upper half of
+each score, an int32 in the same order. An insertion pass over the whole scores sorts those with equal upper halves.
+Short lists compare each pair of whole scores once: 5 ns a document for 24 documents. Insertion takes 12, since it
+mispredicts every second branch. A score must not be NaN: ``order`` would not be a permutation.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy as np
 from ltr_objectives.kernels._jit import kernel
 
 RUN = 24  # insertion sort below, merging above; 16 to 32 measured alike, 8 and 64 slower
-SHORT = 64  # the longest list to order by comparing each pair once; from 80 on one count for each is faster
-COUNTED = 500  # the longest list to order by counting; from 600 on merging is faster
+SHORT = 64  # the longest list to sort by comparing each pair once; from 80 on counting is faster
+COUNTED = 500  # the longest list to sort by counting; from 600 on merging is faster
 SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
@@ -117,7 +117,7 @@ def descending_order(s, key, order, key2, order2):
         return
     if n <= COUNTED:
         for i in range(n):
-            key2[i] = s[i] + 0.0  # no -0, which has a word of its own
+            key2[i] = s[i] + 0.0  # turns -0, whose upper half differs, into 0
         _count(key, order, key2, order2.view(np.int32), n)
         return
     for i in range(n):
@@ -128,7 +128,7 @@ def descending_order(s, key, order, key2, order2):
 
 @kernel
 def _bound(s, top, key, order, key2, order2):
-    """A number that at least ``top`` of ``s`` reach and few others: the ``top``-th of the best of 2 ``top`` groups."""
+    """A number that at least ``top`` of ``s`` reach, and few more: the ``top``-th of the maxima of 2 ``top`` groups."""
     groups = 2 * top
     best = key2[:groups]
     for i in range(groups):
@@ -149,11 +149,10 @@ def _bound(s, top, key, order, key2, order2):
 
 @kernel
 def head_order(s, top, others, key, order, key2, order2):
-    """Order the documents at least as good as the ``top``-th alone; return their number, more than ``top`` with ties.
+    """Sort at least the documents that score as high as the ``top``-th; return how many are sorted.
 
-    They fill the front of ``key`` and ``order`` as by :func:`descending_order`. With ``others``, ``order`` goes on with
-    the others as they stand in the list. Where a tenth of the list is wanted this takes a quarter of the time of the
-    whole order.
+    They fill the front of ``key`` and ``order`` as by :func:`descending_order`. With ``others``, the other documents
+    follow in ``order`` as they stand in the list. A tenth of the list takes a quarter of the time of the whole.
     """
     n = len(s)
     if 4 * top > n or top < 1:
@@ -209,7 +208,7 @@ def order_by_label(first, last, ptr, labels, out):
     """Write the documents of each query, counted from its first row, in stable descending order of label."""
     longest = longest_list(ptr, first, last)
     key, order, key2, order2 = scratch(longest)
-    y = np.empty(longest)  # labels cannot be written to, and a sort of such would be compiled once more
+    y = np.empty(longest)  # a copy: labels are read-only, and numba would compile the sort for them once more
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         for i in range(a, b):

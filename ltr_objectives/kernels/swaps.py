@@ -20,8 +20,8 @@ and for average precision, with N_d = sum_{c<=d} g_c and P_d = sum_{c<=d} w_c g_
 
     U_d = (N_d + 1 - g_d) w_d - P_d,  A_d = 1,  V_e = P_{e-1} - N_e w_e.
 
-Where 1 - g_d is zero or too small to divide by, A_d is set to -1, and ``restart`` fills a row of V for that d alone,
-in O(n). A document that certainly satisfies hides all that follow, so there are few such rows.
+Where 1 - g_d is zero or too small to divide by, A_d is -1 and ``restart`` fills W instead of V for that d, in O(n). Few
+ranks need it, since a document that certainly satisfies hides all that follow.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ from ltr_objectives.kernels._jit import kernel
 
 LINEAR, CASCADE, AVERAGE, HEAD, CATBOOST_MRR, CATBOOST_MAP = range(6)
 
-SMALL = 2.0**-10  # below, 1 - g is not divided by
+SMALL = 2.0**-10  # the least 1 - g to divide by
 NEGLIGIBLE = 1e-30  # a document that is reached with this probability changes nothing
 
 
@@ -44,7 +44,7 @@ def _linear(g, w, scale, n, U, A, V):
 
 @kernel
 def _head(g, w, scale, n, U, A, V):
-    """The weight |g_d - g_e| w_d of classic YetiRank: the upper rank alone counts."""
+    """The weight |g_d - g_e| w_d of classic YetiRank, with the discount of the upper rank alone."""
     for d in range(n):
         U[d] = w[d] * scale
         A[d] = 0.0
@@ -128,7 +128,7 @@ def swap_terms(kind, g, w, scale, n, U, A, V):
 def restart(g, w, d, n, U, W):
     """Fill ``W[d+1:n]`` so that the change is (g_e - g_d) (U_d + W_e) for a document d with 1 - g_d near zero.
 
-    U_d is T_d w_d here; the sums start anew behind d, so that nothing is divided by 1 - g_d.
+    U_d is T_d w_d here. The sums start below d and leave d out, so that nothing is divided by 1 - g_d.
     """
     t = U[d] / w[d] if w[d] > 0.0 else 0.0
     f = 0.0
@@ -140,7 +140,7 @@ def restart(g, w, d, n, U, W):
 
 @kernel
 def swap_matrix(kind, g, w, scale, out):
-    """All signed changes of one list in rank order into ``out[d, e]``, d < e; the rest stays as it is."""
+    """Write all signed changes of one list in rank order into ``out[d, e]``, d < e; the rest of ``out`` is kept."""
     n = len(g)
     U, A, V, W = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     swap_terms(kind, g, w, scale, n, U, A, V)

@@ -1,8 +1,8 @@
 """Run a kernel over all queries on several threads.
 
 A kernel is a serial function ``kernel(first, last, *arrays)`` over the queries ``first <= q < last`` that writes only
-what belongs to those queries. Which thread takes which chunk therefore cannot change a bit of the result. Threads of
-our own, instead of numba's, survive ``fork``, may be entered from several Python threads at once, and compile faster.
+what belongs to those queries. So the result is the same to the last bit, whichever thread takes a chunk. These threads
+survive ``fork``, serve several Python threads at once, and compile faster; numba's do not.
 """
 
 import itertools
@@ -20,8 +20,8 @@ from ltr_objectives.checks import check_integer, is_number
 
 CHUNKS_PER_THREAD = 8
 
-FEW_ROWS = 4096  # up to so many a gradient takes less time than anybody waits for
-POLL_SECONDS = 0.1  # where a signal does not end a wait, as on Windows, the wait must end by itself
+FEW_ROWS = 4096  # the gradient of so many rows is too short to interrupt
+POLL_SECONDS = 0.1  # on Windows a signal does not end a wait, so that each wait must be short
 
 _pools: "dict[tuple[int, str], _Pool]" = {}
 _lock = threading.Lock()
@@ -30,7 +30,7 @@ _lock = threading.Lock()
 def _after_fork() -> None:
     global _lock
     _lock = threading.Lock()
-    _pools.clear()  # the threads stayed in the parent
+    _pools.clear()  # a forked process has none of its parent's threads
 
 
 if hasattr(os, "register_at_fork"):
@@ -49,7 +49,7 @@ def available_threads() -> int:
 
 
 def at_most(asked: object) -> int | None:
-    """The threads a training asked for, bounded by :func:`available_threads`; None where it left that open.
+    """The threads that a training asked for, bounded by :func:`available_threads`; None where it asked for none.
 
     >>> at_most(1), at_most(0), at_most(-1), at_most(None)
     (1, None, None, None)
@@ -62,8 +62,8 @@ def at_most(asked: object) -> int | None:
 class _Pool:
     """Threads that take tasks from a queue, and end with the process.
 
-    They are daemons, and not those of ``concurrent.futures``: Ctrl-C while such a pool starts a thread makes it forget
-    the thread, for which the process then waits at its end.
+    They are daemons, unlike those of ``concurrent.futures``. After Ctrl-C while a thread starts, that pool forgets the
+    thread, and the process waits for it at its end.
     """
 
     def __init__(self, threads: int) -> None:
@@ -71,7 +71,7 @@ class _Pool:
         self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     def submit(self, task: Callable[[], None]) -> None:
-        """Have a thread do the task; RuntimeError where the process may have no more threads."""
+        """Let a thread run the task; RuntimeError where the process can start no thread."""
         with _lock:
             while self._missing:
                 threading.Thread(target=_serve, args=(self._tasks,), name="ltr-objectives", daemon=True).start()
@@ -85,7 +85,7 @@ def _serve(tasks: "SimpleQueue[Callable[[], None]]") -> None:
 
 
 def _pool(threads: int, callers: str) -> _Pool:
-    """Threads for the main thread, or for all other callers: while it waits, its work must not queue behind theirs."""
+    """The pool of the main thread, or of all other callers: the main thread's work must not queue behind theirs."""
     with _lock:
         return _pools.setdefault((threads, callers), _Pool(threads))
 
@@ -103,12 +103,12 @@ def run(
     n_threads: int | None = None,
     stop: np.ndarray | None = None,
 ) -> None:
-    """Call ``kernel(first, last, *arguments)`` on chunks that together cover every query once; -1 is all processors.
+    """Call ``kernel(first, last, *arguments)`` on chunks that cover each query once; -1 threads are all processors.
 
-    Python raises KeyboardInterrupt only in the main thread, and only while that runs Python: here between two chunks.
-    A kernel that may take long for a single query has among its arguments ``stop``, an array of one truth value. It
-    returns early, with its work half done, once that is true. Unless the data are few, the main thread waits while
-    others run such a kernel, and returns as soon as they have stopped.
+    Python raises KeyboardInterrupt only in the main thread, and only between two chunks. A kernel that may take long
+    for one query has ``stop``, an array of one truth value, among its arguments. Once that is true, the kernel returns
+    with its work half done. Above ``FEW_ROWS`` rows the main thread waits while other threads run such a kernel, and
+    returns as soon as they have stopped.
     """
     if n_threads is None or (is_number(n_threads) and n_threads == -1):
         n_threads = available_threads()
@@ -120,7 +120,7 @@ def run(
         return
     waits = stop is not None and not few and threading.current_thread() is threading.main_thread()
     if waits and not getattr(kernel, "signatures", True):
-        kernel(0, 0, *arguments)  # compiles, here where Ctrl-C ends that too
+        kernel(0, 0, *arguments)  # compile in the main thread, where Ctrl-C ends it
     bounds = chunk_bounds(ptr, threads * CHUNKS_PER_THREAD)
     chunks = deque((int(a), int(b)) for a, b in itertools.pairwise(bounds))
 
@@ -147,11 +147,11 @@ def run(
         if not waits:
             work()
         for i, other in enumerate(others):
-            if (waits and i == 0) or not other.cancel():  # it began, and did not find the pool busy until now
+            if (waits and i == 0) or not other.cancel():  # one that has not begun is not needed
                 while not wait([other], POLL_SECONDS).done:
                     pass
                 other.result()
-    except BaseException:  # an interrupt too: nobody may write into the arrays once the caller is gone
+    except BaseException:  # also Ctrl-C: no thread may write into the arrays after the caller has returned
         if stop is not None:
             stop[0] = True
         chunks.clear()
@@ -160,7 +160,7 @@ def run(
 
 
 def _submit(pool: _Pool, future: "Future[None]", work: Callable[[], None]) -> bool:
-    """Whether a thread will do the work: if none is left, or the main thread has ended, the caller does all of it."""
+    """Let a thread do the work; return False where none can start, as at the end of the process: the caller does it."""
 
     def begin() -> None:
         if future.set_running_or_notify_cancel():

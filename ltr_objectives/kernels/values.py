@@ -1,4 +1,4 @@
-"""Values of metrics, query by query, with every way to order tied scores."""
+"""Values of metrics by query, with every treatment of tied scores."""
 
 import numpy as np
 

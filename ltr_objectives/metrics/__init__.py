@@ -1,1 +1,1 @@
-"""Ranking metrics: value, and exact change when two documents trade places. One file a family."""
+"""Ranking metrics: value, and exact change when two documents are swapped. One file a family."""

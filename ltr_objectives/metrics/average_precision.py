@@ -16,8 +16,8 @@ from ltr_objectives.queries import Queries
 class MAP(Metric):
     r"""Average precision: the mean, over the relevant documents, of the precision at their ranks.
 
-    scikit-learn's value differs for tied scores, since it takes the precision at the end of each tie for all of its
-    documents; no preset of it is offered.
+    scikit-learn's value differs for tied scores, since it takes the precision at the end of a tie for all documents of
+    the tie. So it has no convention here.
 
     :math:`\frac{1}{\min(R, k)} \sum_{d \le k} [y_d > t] \, \mathrm{precision}(d)` with :math:`R` relevant documents.
 

@@ -1,4 +1,4 @@
-"""What every metric offers, and what its family provides."""
+"""The base class of metrics."""
 
 import abc
 from dataclasses import dataclass, fields, replace
@@ -28,12 +28,12 @@ class Metric(abc.ABC):
     k : int, optional
         Cutoff: ranks beyond it do not count. None is no cutoff.
     ties : "average", "input", "worst" or "best"
-        How equal scores are ordered: the expected value over a random order, the order of the rows, the less relevant
-        document first, the more relevant one first.
+        How equal scores are ordered. "average" is the expected value over a random order, "input" the order of the
+        rows. "worst" has the less relevant document first, "best" the more relevant one.
     empty : float or "skip"
-        The value of a query in which nothing is relevant. With "skip" it is NaN per query and left out of the mean.
+        The value of a query without a relevant document. With "skip" it is NaN per query and left out of the mean.
     query_weights : "mean" or "ignore"
-        In the mean over queries each counts by the mean weight of its rows, or all count the same.
+        Whether a query counts in the mean by the mean weight of its rows, or all queries count the same.
     """
 
     k: int | None = None
@@ -86,7 +86,7 @@ class Metric(abc.ABC):
 
     @abc.abstractmethod
     def reference(self, labels: np.ndarray) -> float:
-        """The textbook value of one list whose labels stand in rank order; slow, and the oracle of the tests."""
+        """The textbook value of one list with labels in rank order; slow, and the oracle of the tests."""
 
     def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
         """The factor of each query; 0 marks an empty one. By default 1 where any gain is positive."""
@@ -97,7 +97,7 @@ class Metric(abc.ABC):
         return np.zeros(len(queries))
 
     def check_labels(self, labels: np.ndarray) -> None:
-        """Raise for labels that this metric has no gain for."""
+        """Raise for labels without a gain in this metric."""
         low, high = labels.min(), labels.max()
         require(
             low >= 0, f"{self} needs labels of at least 0, got {low:g}; shift them, or map them to gains of your own"
@@ -152,25 +152,24 @@ class Metric(abc.ABC):
         return self.average(*self.sums(values, queries.weight_by_query))
 
     def sums(self, values: np.ndarray, weight: np.ndarray | None = None) -> tuple[float, float]:
-        """The weighted sum of the values of queries, and the sum of the weights of those that count."""
+        """The weighted sum of the values of queries, and the sum of the weights of those that are not skipped."""
         if weight is None or self.query_weights == "ignore":
             weight = np.ones(len(values))
         counted = ~np.isnan(values)
         return float((values[counted] * weight[counted]).sum()), float(weight[counted].sum())
 
     def average(self, total: float, weight: float) -> float:
-        """The mean that :meth:`sums`, of one data set or added over the parts of one, stand for."""
+        """The mean over queries, from :meth:`sums`; the sums of the parts of a data set may be added first."""
         require(weight > 0, f"{self}: every query is empty and skipped, or has weight 0; there is no mean")
         return total / weight
 
     def swap_changes(self, labels: ArrayLike) -> np.ndarray:
-        """Exact signed change for each pair of ranks that are swapped; ``labels`` stand in rank order.
+        """Exact signed change when each pair of documents is swapped; ``labels`` are in rank order.
 
         Returns
         -------
         array of shape (n, n)
-            ``out[d, e]`` for 0-based ``d < e``; zero elsewhere. Labels stay a query of their own, so that an empty
-            query has no changes.
+            ``out[d, e]`` for 0-based ranks ``d < e``; zero elsewhere. An empty query has zeros only.
         """
         queries = Queries(labels, group=[to_numpy(labels).size])
         terms = self.terms(queries)
@@ -179,12 +178,12 @@ class Metric(abc.ABC):
         return out
 
     def move_changes(self, labels: ArrayLike) -> np.ndarray:
-        """Exact signed change for each document that moves to each rank; ``labels`` stand in rank order.
+        """Exact signed change when each document moves to each rank; ``labels`` are in rank order.
 
         Returns
         -------
         array of shape (n, n)
-            ``out[d, q]`` when the document at rank ``d`` moves to rank ``q``, both 0-based, and the others keep their
+            ``out[d, e]`` when the document at rank ``d`` moves to rank ``e``, both 0-based, and the others keep their
             order; zero on the diagonal.
         """
         queries = Queries(labels, group=[to_numpy(labels).size])
@@ -194,7 +193,7 @@ class Metric(abc.ABC):
         return out
 
     def with_convention(self, library: str) -> "Metric":
-        """This metric with the conventions of a library, such as "lightgbm"; what differs from our default stays."""
+        """This metric with the conventions of a library, such as "lightgbm"; options not at their default stay."""
         known = {name for c in all_metric_classes() for name in c.conventions}
         check_choice("convention", library, tuple(sorted(known)))
         if library not in self.conventions:

@@ -1,5 +1,4 @@
-r"""Metrics of 0/1 relevance that are linear in it: precision, recall, rank-biased precision, and the area under the ROC
-curve."""
+r"""Metrics that are linear in 0/1 relevance: precision, recall, rank-biased precision, area under the ROC curve."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -25,7 +24,7 @@ class Precision(Metric):
     threshold : float
         A document is relevant if its label is above this.
     short_lists : "pad" or "shrink"
-        Divide by :math:`k` also where the list is shorter (trec_eval), or by :math:`\min(k, n)`.
+        "pad" divides by :math:`k` also where the list is shorter (trec_eval), "shrink" by :math:`\min(k, n)`.
 
     Examples
     --------
@@ -70,7 +69,7 @@ class Precision(Metric):
 
 @dataclass(frozen=True)
 class Recall(Metric):
-    r"""Share of the relevant documents that stand among the first :math:`k`.
+    r"""Share of the relevant documents that are among the first :math:`k`.
 
     Parameters
     ----------
@@ -114,7 +113,7 @@ class Recall(Metric):
 class AUC(Metric):
     r"""Share of (relevant, irrelevant) pairs of a query in the right order; a tied pair counts half by default.
 
-    XGBoost's ``auc`` of ranking objectives also counts the pairs of equal labels, so that no preset of it is offered.
+    XGBoost's ``auc`` of ranking objectives also counts the pairs of equal labels, so that it has no convention here.
 
     Parameters
     ----------

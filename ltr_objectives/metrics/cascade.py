@@ -14,7 +14,7 @@ from ltr_objectives.metrics.base import Metric
 
 @dataclass(frozen=True)
 class MRR(Metric):
-    r"""Reciprocal rank of the first relevant document, 0 if it stands beyond the cutoff.
+    r"""Reciprocal rank of the first relevant document, 0 if that is beyond the cutoff.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class ERR(Metric):
         The chance :math:`R` that a document of label :math:`y` satisfies: :math:`(2^y - 1) / 2^{y_{max}}`,
         :math:`y / y_{max}`, or the label itself.
     max_label : float
-        :math:`y_{max}`, the largest label there can be; the same for every data set that is compared.
+        :math:`y_{max}`, the largest possible label; give all data sets that are compared the same.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class ERR(Metric):
     def beyond_limit(self) -> str:  # type: ignore[override]  # a class variable elsewhere
         if self.grades == "identity":
             return f"they are taken as probabilities; for grades pass {type(self).__name__}(grades='exp', max_label=4)"
-        return f"set max_label, as in {type(self).__name__}(max_label=...), to the largest there is"
+        return f"set max_label, as in {type(self).__name__}(max_label=...), to the largest label there is"
 
     @property
     def label_limit(self) -> float | None:
@@ -123,7 +123,7 @@ class ERR(Metric):
 class PFound(ERR):
     r"""Chance that the user finds an answer, :math:`\sum_{d \le k} p^{d-1} R_d \prod_{c<d} (1 - R_c)`.
 
-    CatBoost's documentation of PFound; :math:`p` is the chance to read on.
+    As in CatBoost's documentation of PFound; :math:`p` is the chance to read on.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def evaluate(
     per_query: bool = False,
     n_threads: int | None = None,
 ) -> Any:
-    """The value of a ranking metric, averaged over queries, or of several.
+    """The value of a ranking metric, or of several, averaged over queries.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def evaluate(
     scores, labels : arrays of shape (rows,)
         Finite numbers; higher scores rank first.
     group : array of shape (queries,), optional
-        Group sizes; or ``qid``, one id per row.
+        Group sizes; or instead ``qid``, one id per row.
     weight : array of shape (queries,) or (rows,), optional
         Queries count by their weight, or by the mean weight of their rows.
     convention : str, optional

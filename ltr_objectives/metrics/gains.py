@@ -8,12 +8,12 @@ from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries
 
-SMALLEST = 1e-290  # an ideal below has no reciprocal; nothing can be learned from such gains
+SMALLEST = 1e-290  # the reciprocal of a smaller ideal may overflow, so that its query counts as empty
 LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
 
 
 def check_gain(gain: object, argument: str = "gain_type") -> None:
-    """A name, or a table of non-decreasing gains by label; ``argument`` is what the user calls it."""
+    """Raise unless ``gain`` is a name, or a table of non-decreasing gains by label; ``argument`` is its name."""
     if isinstance(gain, str):
         check_choice(argument, gain, ("exp", "linear"))
         return
@@ -23,18 +23,18 @@ def check_gain(gain: object, argument: str = "gain_type") -> None:
         f"{argument} must be 'exp', 'linear' or a table: one number per label 0, 1, 2, ...",
     )
     require(np.isfinite(table).all() and (table >= 0).all() and (np.diff(table) >= 0).all(),
-            "a gain table must be finite, not negative and not decrease with the label")  # fmt: skip
+            f"{argument}={gain!r} must be finite, not negative and not decrease with the label")  # fmt: skip
 
 
 def parse_gain(gain: object, argument: str) -> str | tuple[float, ...]:
-    """A checked gain, with lists and arrays as tuples."""
+    """The gain, checked; a list or an array becomes a tuple."""
     table: Any = as_table(argument, gain)
     check_gain(table, argument)
     return table
 
 
 def gain_limit(gain: str | tuple[float, ...]) -> float | None:
-    """The largest label that ``gain`` knows."""
+    """The largest label with a gain; None where there is no limit."""
     if gain == "exp":
         return LARGEST_EXPONENT
     return None if gain == "linear" else float(len(gain) - 1)
@@ -53,7 +53,7 @@ def apply_gain(gain: str | tuple[float, ...], labels: np.ndarray) -> np.ndarray:
 
 
 def check_discount(discount: object) -> None:
-    """A name, or a table of non-increasing discounts by rank."""
+    """Raise unless ``discount`` is a name, or a table of non-increasing discounts by rank."""
     if isinstance(discount, str):
         check_choice("discount_type", discount, ("log2", "reciprocal"))
         return
@@ -63,7 +63,7 @@ def check_discount(discount: object) -> None:
         "discount_type must be 'log2', 'reciprocal' or a table: one number per rank 1, 2, ...",
     )
     require(np.isfinite(table).all() and (table >= 0).all() and (np.diff(table) <= 0).all(),
-            "a discount table must be finite, not negative and not increase with the rank")  # fmt: skip
+            f"discount_type={discount!r} must be finite, not negative and not increase with the rank")  # fmt: skip
 
 
 def apply_discount(discount: str | tuple[float, ...], ranks: np.ndarray) -> np.ndarray:
@@ -86,7 +86,7 @@ def as_table(argument: str, value: object) -> object:
     try:
         return tuple(float(x) for x in np.ravel(np.asarray(value, np.float64)))
     except (TypeError, ValueError, OverflowError):
-        raise LTRError(f"{argument} must be a name or a table of numbers") from None
+        raise LTRError(f"{argument} must be a name or a table of numbers, got {value!r}") from None
 
 
 def best_sums(queries: Queries, values: np.ndarray, discount: np.ndarray) -> np.ndarray:

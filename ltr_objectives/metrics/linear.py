@@ -70,16 +70,16 @@ class DCG(Metric):
 class NDCG(DCG):
     r"""DCG over the largest possible DCG of the query.
 
-    LightGBM and XGBoost add the 1 of a query with nothing relevant without its weight; where queries have weights,
-    their conventions here weigh it like any other.
+    In LightGBM and XGBoost a query without a relevant document has the value 1, and counts without its weight. Their
+    conventions here weigh it like any other query.
 
     Parameters
     ----------
     k, ties, empty, gain_type, discount_type
         As in :class:`DCG`.
     ideal_k : int, optional
-        Cutoff of the ideal, where it differs from ``k``: LightGBM and XGBoost train with the ideal at their truncation
-        level but with discounts at all ranks. Values may then exceed 1.
+        Cutoff of the ideal, where it differs from ``k``. Values may then exceed 1. LightGBM and XGBoost train with the
+        ideal at their truncation, but with discounts at all ranks.
 
     Examples
     --------

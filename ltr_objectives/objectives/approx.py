@@ -3,9 +3,9 @@ r"""ApproxNDCG, ApproxMRR and ApproxMAP: metrics of ranks that are sums of logis
 Soft ranks are ``pi_i = 1 + sum_j p_ij``, with ``p_ij`` the chance that j beats i.
 
 Only the ranks of relevant documents count, so that a list costs two passes over (relevant x all) pairs and O(n) memory.
-With c_i the derivative of the loss by ``pi_i``, each pair adds ``alpha c_i p (1 - p)`` to the gradient of j and takes
-it from i; the Hessian of both is alpha times the absolute value, since ``|d^2 p / ds^2| <= alpha^2 p (1 - p)`` and
-since 1/log and 1/x bend such that what is left out is negative.
+Let c_i be the derivative of the loss by ``pi_i``. Each pair adds ``alpha c_i p (1 - p)`` to the gradient of j and
+subtracts it from that of i. The Hessian of both is alpha times its absolute value, since
+``|d^2 p / ds^2| <= alpha^2 p (1 - p)``. The curvature of -1/log and -1/x is left out, since it is negative.
 """
 
 import abc
@@ -70,7 +70,7 @@ class _Approx(Objective):
 
     @abc.abstractmethod
     def _pull(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """|derivative of the loss| by each chance that a column's document beats a row's."""
+        """Absolute derivative of the loss by the chance that the document of a column beats that of a row."""
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         gaps = self.alpha * (scores - scores[:, None])
@@ -87,17 +87,17 @@ class ApproxNDCG(_Approx):
         \pi_i = 1 + \sum_{j \ne i} \frac{1}{1 + e^{\alpha (s_i - s_j)}}
 
     with :math:`N` the ideal. The gradient is exact. The Hessian is
-    :math:`\alpha^2 \sum_j (c_i + c_j) p_{ij} (1 - p_{ij})` over ``step``, with :math:`c` the derivative by the rank and
-    :math:`p` the chances above. Queries whose labels are all equal have zero gradient.
+    :math:`\alpha^2 \sum_j (c_i + c_j) p_{ij} (1 - p_{ij})` over ``step``, with :math:`c` the derivative by the soft
+    rank and :math:`p` the logistic function above. Queries whose labels are all equal have zero gradient.
 
     Parameters
     ----------
     alpha : float
-        Steepness: the metric itself is approached as it grows, and the gradient of all but close documents vanishes.
-        One over rax's temperature.
+        Steepness, one over rax's temperature. As it grows, the loss approaches the metric, and the gradient of all but
+        close documents vanishes.
     step : float
-        Newton steps are at most this over :math:`\alpha`. At 1 the Hessian bounds the second derivative, which is far
-        too careful: logistic functions vanish on both sides, and 10 trained much better in LightGBM.
+        Newton steps are at most this over :math:`\alpha`. At 1 the Hessian bounds the second derivative. That is far
+        too careful, since logistic functions vanish on both sides: 10 trained much better in LightGBM.
     gain : "exp", "linear" or table
         :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
 
@@ -145,14 +145,14 @@ class ApproxMRR(_Approx):
     .. math:: -\frac{1}{|T|} \sum_{i \in T} \frac{1}{\pi_i}, \quad
         \pi_i = 1 + \sum_{j: y_j \le 0} \frac{1}{1 + e^{\alpha (s_i - s_j)}}
 
-    with :math:`T` the relevant documents of the largest score. No relevant document stands above these, so that the
-    reciprocal rank is approached as :math:`\alpha` grows, as it is by rax's loss, which counts the other relevant
-    documents in :math:`\pi` and takes one of :math:`T` only; with one relevant document both are the same. With more,
-    rax's pushes all but one of them down, and at equal scores the order of the rows chooses that one: here MRR and
-    NDCG came out far better in LightGBM.
+    with :math:`T` the relevant documents of the largest score. No relevant document ranks above these, so that the loss
+    approaches the reciprocal rank as :math:`\alpha` grows. rax's loss does too, but it counts the other relevant
+    documents in :math:`\pi` and takes only one of :math:`T`. With one relevant document both losses are the same. With
+    more, rax's pushes all but one of them down, and at equal scores the order of the rows chooses that one. MRR and
+    NDCG came out far better with this loss in LightGBM.
 
-    The gradient is exact where scores differ, the Hessian as for ApproxNDCG. Relevant documents below the first get no
-    gradient. Queries of which all or none are relevant have zero gradient.
+    The gradient is exact where scores differ; the Hessian is that of ApproxNDCG. Relevant documents below the first
+    have zero gradient, and so have queries of which all or none are relevant.
 
     Parameters
     ----------
@@ -201,9 +201,9 @@ class ApproxMAP(_Approx):
         p_{ij} = \frac{1}{1 + e^{\alpha (s_i - s_j)}}
 
     with :math:`R` relevant documents. The paper takes the second factor from differences of soft ranks; here it is the
-    same logistic function of the scores as in the ranks. The gradient is exact. The Hessian, an estimate, is
-    :math:`\alpha` times the absolute gradient of every pair over ``step``.
-    Queries of which all or none are relevant have zero gradient.
+    same logistic function of the scores as in the soft ranks. The gradient is exact. The Hessian is an estimate:
+    :math:`\alpha` times the absolute gradients of a document's pairs, over ``step``. Queries of which all or none are
+    relevant have zero gradient.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class ApproxMAP(_Approx):
 
 @vector_kernel
 def _sums(p, g):
-    """All of ``p``, and ``p`` of the relevant."""
+    """The sum of ``p``, and that over the relevant documents."""
     total, relevant = 0.0, 0.0
     for j in range(len(p)):
         total += p[j]
@@ -250,11 +250,11 @@ def _sums(p, g):
 
 
 @vector_kernel
-def _spread(c, r, alpha, p, q, g, lam, hes):
-    """Add pairs of weight ``c``, less ``r`` where j is relevant; return what i gets."""
+def _spread(c, r, alpha, p, rest, g, lam, hes):
+    """Add pairs of weight ``c``, less ``r`` where j is relevant; return the sums for document i."""
     down, curve = 0.0, 0.0
     for j in range(len(p)):
-        t = alpha * (c - (r if g[j] > 0.0 else 0.0)) * p[j] * q[j]
+        t = alpha * (c - (r if g[j] > 0.0 else 0.0)) * p[j] * rest[j]
         h = alpha * abs(t)
         lam[j] += t
         hes[j] += h
@@ -277,12 +277,12 @@ def _first(s, g):
 @kernel
 def _approx(first, last, ptr, scores, soft, out):
     longest, kind, alpha = longest_list(ptr, first, last), soft.kind, soft.alpha
-    E, p, q = np.empty(longest), np.empty(longest), np.empty(longest)
-    for query in range(first, last):
-        a, b = ptr[query], ptr[query + 1]
+    E, p, rest = np.empty(longest), np.empty(longest), np.empty(longest)
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
         s, g, lam, hes = scores[a:b], soft.gain[a:b], out.grad[a:b], out.hess[a:b]
         n = b - a
-        if soft.scale[query] == 0.0 or all_equal(g):
+        if soft.scale[q] == 0.0 or all_equal(g):
             continue
         wide = not relative_to_top(s, alpha, E)
         top, ties = _first(s, g) if kind == MRR else (0.0, 1)
@@ -291,21 +291,21 @@ def _approx(first, last, ptr, scores, soft, out):
                 return
             if g[i] <= 0.0 or (kind == MRR and s[i] != top):
                 continue
-            chances(i, s, E, wide, alpha, 0, p, q)
+            chances(i, s, E, wide, alpha, 0, p, rest)
             p[i] = 0.0
             above, relevant = _sums(p[:n], g)
             rank = 1.0 + above - (relevant if kind == MRR else 0.0)
-            c, r = soft.scale[query] / (rank * rank), 0.0
+            c, r = soft.scale[q] / (rank * rank), 0.0
             if kind == NDCG:
                 log = math.log(1.0 + rank)
-                c = soft.scale[query] * g[i] * math.log(2.0) / ((1.0 + rank) * log * log)
+                c = soft.scale[q] * g[i] * math.log(2.0) / ((1.0 + rank) * log * log)
             elif kind == MAP:
                 c *= 1.0 + relevant
-                r = soft.scale[query] / rank
+                r = soft.scale[q] / rank
             else:
                 c /= ties
                 r = c
-            down, curve = _spread(c, r, alpha, p[:n], q, g, lam, hes)
+            down, curve = _spread(c, r, alpha, p[:n], rest, g, lam, hes)
             lam[i] -= down
             hes[i] += curve
         for i in range(n):

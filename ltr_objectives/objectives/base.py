@@ -1,4 +1,4 @@
-"""What every objective is: frozen parameters, and a gradient and Hessian for each data set and score vector."""
+"""The base class of objectives: frozen parameters, and gradient and Hessian of a data set at its scores."""
 
 import abc
 from dataclasses import dataclass, fields, replace
@@ -28,15 +28,15 @@ class Objective(abc.ABC):
     name: ClassVar[str]
     native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
     random: ClassVar[bool] = False  # whether the gradient depends on the seed and the iteration
-    # How the Hessian relates to the second derivatives of ``reference_loss`` by each score. "exact": equal to them;
-    # "bound": never below them, and never negative; "estimate": neither, or there is no loss.
+    # How the Hessian relates to the second derivative of ``reference_loss`` by each score. "exact": equal to it;
+    # "bound": at least that, and at least 0; "estimate": neither, or there is no loss.
     hessian_kind: ClassVar[str] = "estimate"
     shift_invariant: ClassVar[bool] = True  # whether a constant added to all scores of a query changes nothing
     takes_clicks: ClassVar[bool] = False  # whether it can correct labels that are clicks for the position
-    no_jit: ClassVar[bool] = True  # CatBoost would mark it as compiled, which a frozen object refuses in its own words
+    no_jit: ClassVar[bool] = True  # without it CatBoost sets an attribute here, which a frozen object refuses
 
     def __new__(cls, *_: object, **__: object) -> "Objective":
-        """Refuse a class without a name, as abstract methods are refused."""
+        """Refuse a class without a name."""
         require(hasattr(cls, "name"), f"{cls.__name__} has no name; add one, such as name: ClassVar[str] = 'mine'")
         return super().__new__(cls)
 
@@ -44,30 +44,30 @@ class Objective(abc.ABC):
     def fill(self, call: Call) -> None:
         """Write ``call.grad`` and ``call.hess``, which hold zeros and are lent for the call.
 
-        The Hessian is that of :attr:`policy` "exact": the base class applies the policy.
+        The base class applies :attr:`policy` to the Hessian afterwards.
         """
 
     @abc.abstractmethod
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and Hessian of one query in plain NumPy, without noise; slow, and the oracle of the tests.
 
-        Where :meth:`without_noise` is None, the expected gradient and Hessian of lists of up to 5 documents.
+        Where :meth:`without_noise` is None, they are expected values, for lists of up to 5 documents.
         """
 
     def without_noise(self) -> "Objective | None":
-        """This objective without its randomness; None where it is nothing without."""
+        """This objective without its randomness; None where it cannot do without."""
         return None if self.random else self
 
     @property
     def policy(self) -> str:
-        """What becomes of the kernel's Hessian, a name of :data:`ltr_objectives.objectives.hessians.POLICIES`."""
+        """What is done with the kernel's Hessian: a name in :data:`ltr_objectives.objectives.hessians.POLICIES`."""
         return str(getattr(self, "hessian", "exact"))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         """The loss of one query in plain NumPy, without noise; None where no loss has this gradient.
 
-        Where weights depend on the present ranking they count as constants: the derivative is then the gradient as long
-        as the ranking stays. Scores may be complex, see :mod:`ltr_objectives.objectives.reference`.
+        Weights that depend on the present ranking count as constants: the derivative is the gradient while that ranking
+        stays. Scores may be complex, see :mod:`ltr_objectives.objectives.reference`.
         """
         return None
 
@@ -77,7 +77,7 @@ class Objective(abc.ABC):
         return self
 
     def with_exact_hessian(self) -> "Objective | None":
-        """This objective with its second derivative as it is, not repaired or replaced; None if there is no such."""
+        """This objective with the second derivative itself as Hessian; None where it does not offer that."""
         if "hessian" not in self.parameters():
             return self
         try:
@@ -90,7 +90,7 @@ class Objective(abc.ABC):
         return queries.labels
 
     def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
-        """How many pairs of documents of each query have a weight, int64; None where the loss knows no pairs."""
+        """The number of pairs of each query with a weight above 0, int64; None where the loss has no pairs."""
         return None
 
     @classmethod
@@ -119,7 +119,7 @@ class Objective(abc.ABC):
         """As :meth:`gradient_hessian`, on a data set already validated; ``dtype`` is that of the result."""
         require(
             (queries.propensity is None and queries.position is None) or self.takes_clicks,
-            f"{self.name} corrects no position bias; leave propensity and position out, or use LambdaMART or YetiLoss",
+            f"{self.name} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
         )
         s = queries.check_scores(scores)
         require(isinstance(iteration, Integral), f"iteration={iteration!r} must be a whole number")
@@ -130,9 +130,9 @@ class Objective(abc.ABC):
         return result
 
     def __call__(self, *_: object, **__: object) -> None:
-        """Libraries take the adapters, not the objective itself; this says so."""
+        """Refuse the call: libraries take the adapters, not the objective itself."""
         raise LTRError(
-            f"{type(self).__name__} is no function of a library; wrap it by xgboost_objective(...), "
+            f"{type(self).__name__} cannot be given to a library itself; wrap it by xgboost_objective(...), "
             "lightgbm_objective(...) or catboost_objective(..., pool) of ltr_objectives.adapters"
         )
 
@@ -162,15 +162,16 @@ class Objective(abc.ABC):
         scores, labels : arrays of shape (rows,)
             Finite numbers; higher scores rank first.
         group : array of shape (queries,), optional
-            Group sizes; or ``qid``, one id per row.
+            Group sizes; or instead ``qid``, one id per row.
         weight : array of shape (queries,) or (rows,), optional
-            Multiplies gradient and Hessian, of all rows of a query or of one row.
+            Multiplies gradient and Hessian of all rows of a query, or of one row.
         propensity : array of shape (rows,), optional
-            Where labels are clicks: how likely each document was looked at, up to a common factor; above 0. Pairwise
-            objectives divide the weight of a pair by that of its higher label; others refuse it.
+            For labels that are clicks: how likely each document was examined, up to a common factor; above 0. Pairwise
+            objectives divide the weight of a pair by the propensity of the larger label. Others refuse it.
         position : array of shape (rows,), optional
-            Where labels are clicks and propensities are not known: where each document was shown. Pairwise objectives
-            take the gradient at scores to which the logarithm of the estimated propensity is added; others refuse it.
+            For labels that are clicks of unknown propensity: where each document was shown. Pairwise objectives
+            estimate a propensity for each position, and take the gradient at scores plus its logarithm. Others refuse
+            it.
         iteration : int
             Selects the random stream: same seed and iteration, same noise.
         n_threads : int, optional
@@ -179,12 +180,12 @@ class Objective(abc.ABC):
         Returns
         -------
         grad, hess : float64 arrays of shape (rows,)
-            Of the loss, to descend: trees fit ``-grad / hess``.
+            Of the loss: trees fit ``-grad / hess``.
 
         Raises
         ------
         LTRError
-            For input that cannot be right.
+            For invalid input.
         """
         queries = Queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
@@ -194,7 +195,7 @@ class Objective(abc.ABC):
         qid: ArrayLike | None = None, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> "Report":  # fmt: skip
-        """What can be learned at these scores, and why no more: for a ranking that does not improve.
+        """Which queries have a gradient at these scores, and why the others have none.
 
         Parameters
         ----------
@@ -204,13 +205,13 @@ class Objective(abc.ABC):
         Returns
         -------
         Report
-            Queries without gradient by reason, pairs, Hessian entries, gradient norms; ``print`` shows a table, and
+            Queries with zero gradient by reason, pairs, Hessian entries, gradient norms. ``print`` shows a table,
             ``as_dict()`` gives plain numbers.
 
         Raises
         ------
         LTRError
-            For input that cannot be right.
+            For invalid input.
 
         Examples
         --------
@@ -226,7 +227,7 @@ class Objective(abc.ABC):
 
 
 def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> None:
-    """Fill in every parameter left at None: from the preset if there is one, else the default."""
+    """Fill in each parameter that is None, from the preset where that names it, else from the defaults."""
     preset = vars(objective)["preset"]
     if preset is not None:
         check_choice("preset", preset, tuple(presets))

@@ -42,9 +42,9 @@ class Call(NamedTuple):
     n_threads: int | None = None
 
     def run(self, kernel: Callable[..., Any], *arguments: Any, linear: bool = False) -> None:
-        """``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads.
+        """Run ``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads.
 
-        The time of a ``linear`` kernel grows no faster than the lists, so that it need not look at ``out.stop``.
+        The time of a ``linear`` kernel is proportional to the rows, so that it need not read ``out.stop``.
         """
         ptr, stop = self.queries.ptr, np.zeros(1, np.bool_)
         out = Out(self.grad, self.hess, stop)
@@ -55,17 +55,17 @@ class Call(NamedTuple):
         return Draw(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
 
     def finished(self, policy: str, weight: np.ndarray | None, dtype: type[np.floating[Any]]) -> Arrays:
-        """New arrays of ``dtype``: the gradient, and the Hessian by ``policy``, times ``weight``.
+        """Return new arrays of ``dtype``: the gradient and the Hessian that ``policy`` makes, both times ``weight``.
 
         ``grad`` and ``hess`` hold zeros afterwards.
         """
         require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")
         rows, ptr = self.queries.rows, self.queries.ptr
         never = np.zeros(1, np.bool_)
-        result = Out(np.empty(rows, dtype), np.empty(rows, dtype), never)  # new: the caller may keep them
+        result = Out(np.empty(rows, dtype), np.empty(rows, dtype), never)  # not reused: the caller may keep them
         finite = np.ones(len(self.queries), np.bool_)
         weight = np.empty(0) if weight is None else np.require(weight, np.float64, ["C", "A", "W"])
-        require(len(weight) in (0, rows), f"{len(weight)} weights of rows for {rows} rows")
+        require(len(weight) in (0, rows), f"row_weight gave {len(weight)} weights for {rows} rows; return one a row")
         given = Out(self.grad, self.hess, never)
         run(finish, ptr, (ptr, given, POLICIES[policy].code, weight, result, finite), self.n_threads)
         with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""What becomes of the Hessian that a kernel wrote: one vocabulary for all objectives."""
+"""What is done with the Hessian that a kernel wrote: one vocabulary for all objectives."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,7 +11,7 @@ Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Policy(NamedTuple):
-    """A code of :mod:`ltr_objectives.kernels.finish`, and its formula of gradient and Hessian in NumPy."""
+    """A code of :mod:`ltr_objectives.kernels.finish`, and its formula in NumPy."""
 
     code: int
     formula: Function
@@ -24,5 +24,5 @@ POLICIES = {
     "absolute": Policy(finish.ABSOLUTE, lambda grad, hess: np.abs(hess)),
     "clipped": Policy(finish.CLIPPED, lambda grad, hess: np.maximum(hess, 0.0)),
     "gradient": Policy(finish.GRADIENT, lambda grad, hess: np.abs(grad)),  # no Newton step exceeds 1
-    "bounded": Policy(finish.BOUNDED, lambda grad, hess: np.maximum(hess, np.abs(grad))),  # nor here
+    "bounded": Policy(finish.BOUNDED, lambda grad, hess: np.maximum(hess, np.abs(grad))),  # nor with this
 }

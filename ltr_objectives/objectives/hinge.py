@@ -17,17 +17,17 @@ class Hinge(PairwiseObjective):
     .. math:: \sum_{y_{hi} > y_{lo}} \delta \max(0,\; 1 - \sigma (s_{hi} - s_{lo}))
 
     with :math:`\delta` the exact absolute change of the metric when the two are swapped. Ranks count as constants. The
-    second derivative is zero; the Hessian is :math:`\sigma^2 \delta` of each pair within the margin, so that no Newton
-    step exceeds :math:`1 / \sigma`.
+    second derivative is zero. The Hessian adds :math:`\sigma^2 \delta` for each pair within the margin, so that no
+    Newton step exceeds :math:`1 / \sigma`.
 
     Parameters
     ----------
     metric : str or Metric
-        What weighs the pairs.
+        The metric whose change weighs the pairs.
     sigma : float
         One over the margin, above 0.
     truncation : int, optional
-        Only pairs with a document among the first this many of the ranking count; by default all pairs.
+        Only pairs with a document among this many first ranks count; by default all pairs count.
 
     Examples
     --------

@@ -6,8 +6,8 @@ For ranks d < e, with gains G over the ideal, discounts w and chance p that e be
 
     loss += a log2(1 / (1 - p)) + b log2(1 / p)
 
-where the weights a (of d above e) and b (of e above d) are ``G_d w_d`` and ``G_e w_e`` for NDCG-Loss1; for the others
-the document of larger gain alone has the weight ``|G_d - G_e| (far delta_{e-d} + near (w_d - w_e))``.
+with a the weight of d above e, and b that of e above d. For NDCG-Loss1 they are ``G_d w_d`` and ``G_e w_e``. For the
+others only the document of larger gain has a weight: ``|G_d - G_e| (far delta_{e-d} + near (w_d - w_e))``.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ WEIGHTS = ("ndcg1", "ndcg2", "ndcg2++")
 LOG2_E = 1.4426950408889634
 
 
-class Places(NamedTuple):
+class ByRank(NamedTuple):
     """The weights of pairs by their ranks."""
 
     sigma: float
@@ -54,25 +54,25 @@ class LambdaLoss(NDCGObjective):
     * NDCG-Loss2: :math:`w_{ij} = |G_i - G_j| \left(1 / D(|d - e|) - 1 / D(|d - e| + 1)\right)` where :math:`y_i > y_j`;
     * NDCG-Loss2++: the same times ``mu``, plus LambdaRank's :math:`|G_i - G_j| \left|1 / D(d) - 1 / D(e)\right|`.
 
-    Ranks count as constants; the Hessian is then exact. The Hessians of a query grow with its length n: without a
+    Ranks count as constants; the Hessian is then exact. The Hessians of a query grow with its length n. Without a
     cutoff they add up to at most :math:`0.73\, n \sigma^2` for NDCG-Loss1, :math:`1.45 \log_2(1 + n)\, \sigma^2` for
-    NDCG-Loss2 and ``mu`` times that plus :math:`1.45\, n \sigma^2` for NDCG-Loss2++. For 100 documents, 71, 3 and 63
-    (``mu`` 10) times :math:`\sigma^2` were reached, the first and last by one relevant document first among ties.
-    Newton steps are at most :math:`2 / \sigma` for tied scores, longer for pairs far apart in the wrong order.
+    NDCG-Loss2 and ``mu`` times that plus :math:`1.45\, n \sigma^2` for NDCG-Loss2++. With 100 documents and ``mu`` 10,
+    71, 3 and 63 times :math:`\sigma^2` were reached, the first and the last by a single relevant document, first among
+    ties. Newton steps are at most :math:`2 / \sigma` for tied scores, longer for pairs far apart in the wrong order.
 
     Parameters
     ----------
     k : int, optional
         Cutoff of the pairs and of the ideal; None is the whole list.
     weights : "ndcg2++", "ndcg2" or "ndcg1"
-        Which of the three.
+        Which of the three losses.
     mu : float
-        Above, for NDCG-Loss2++; the paper's and allRank's is 10.
+        The factor above, for NDCG-Loss2++; 10 in the paper and in allRank.
     sigma : float
         Steepness of the logistic function, above 0.
     pairs : "either" or "both"
-        With a cutoff, at least one of a pair's documents or both must stand above it; allRank has both, which leaves
-        all that stand below without gradient.
+        With a cutoff, whether at least one document of a pair must rank above it, or both. allRank has "both", where
+        documents below the cutoff have zero gradient.
     gain : "exp", "linear" or table
         As in :class:`NDCG`.
 
@@ -103,7 +103,7 @@ class LambdaLoss(NDCGObjective):
         discount = 1.0 / np.log2(np.arange(2, call.queries.longest + 3))
         terms = self.terms(call.queries)._replace(discount=discount)
         near, far = {"ndcg2": (0.0, 1.0), "ndcg2++": (1.0, float(self.mu))}.get(self.weights, (0.0, 0.0))
-        how = Places(float(self.sigma), self.weights == "ndcg1", near, far, int(self.k or MANY), self.pairs == "both")
+        how = ByRank(float(self.sigma), self.weights == "ndcg1", near, far, int(self.k or MANY), self.pairs == "both")
         call.run(_lambdaloss, terms, discount[:-1] - discount[1:], how)
 
     def _weights(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -134,11 +134,11 @@ class LambdaLoss(NDCGObjective):
 
 
 class Ranked(NamedTuple):
-    """One list in rank order: gains, chances p and q = 1 - p of one rank, and the sums."""
+    """One list in rank order: gains, chances ``p`` and ``rest = 1 - p`` of one rank, and the sums."""
 
     g: np.ndarray
     p: np.ndarray
-    q: np.ndarray
+    rest: np.ndarray
     lam: np.ndarray
     hes: np.ndarray
 
@@ -146,12 +146,12 @@ class Ranked(NamedTuple):
 @vector_kernel
 def _one(d, end, w, r):
     a, g, lam, hes = r.g[d] * w[d], r.g[d + 1 : end], r.lam[d + 1 : end], r.hes[d + 1 : end]
-    p, q, w = r.p[d + 1 : end], r.q[d + 1 : end], w[d + 1 : end]
+    p, rest, w = r.p[d + 1 : end], r.rest[d + 1 : end], w[d + 1 : end]
     down, curve = 0.0, 0.0
     for e in range(len(g)):
         b = g[e] * w[e]
-        x = a * p[e] - b * q[e]
-        h = (a + b) * p[e] * q[e]
+        x = a * p[e] - b * rest[e]
+        h = (a + b) * p[e] * rest[e]
         lam[e] += x
         hes[e] += h
         down += x
@@ -164,10 +164,10 @@ def _one(d, end, w, r):
 def _two(d, end, how, w, delta, r):
     g_d, w_d, near, far = r.g[d], w[d], how.near, how.far
     g, lam, hes = r.g[d + 1 : end], r.lam[d + 1 : end], r.hes[d + 1 : end]
-    p, q, w = r.p[d + 1 : end], r.q[d + 1 : end], w[d + 1 : end]
+    p, rest, w = r.p[d + 1 : end], r.rest[d + 1 : end], w[d + 1 : end]
     down, curve = 0.0, 0.0
     for e in range(len(g)):
-        x, h = pair((g_d - g[e]) * (far * delta[e] + near * (w_d - w[e])), p[e], q[e])
+        x, h = pair((g_d - g[e]) * (far * delta[e] + near * (w_d - w[e])), p[e], rest[e])
         lam[e] += x
         hes[e] += h
         down += x
@@ -183,21 +183,21 @@ def _lambdaloss(first, last, ptr, scores, terms, delta, how, out):
     s, order, key2, order2 = scratch(longest)
     E = np.empty(longest)
     r = Ranked(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
-    for query in range(first, last):
-        a, b = ptr[query], ptr[query + 1]
+    for q in range(first, last):
+        a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if terms.scale[query] == 0.0 or all_equal(terms.gain[a:b]):
+        if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]):
             continue
         descending_order(scores[a:b], s, order, key2, order2)
         wide = not relative_to_top(s[:n], how.sigma, E)
         for d in range(n):
-            r.g[d] = terms.gain[a + order[d]] * terms.scale[query]
+            r.g[d] = terms.gain[a + order[d]] * terms.scale[q]
             r.lam[d], r.hes[d] = 0.0, 0.0
         end = min(n, how.k) if how.both else n
         for d in range(min(n - 1, how.k)):
             if out.stop[0]:
                 return
-            chances(d, s[:end], E, wide, how.sigma, d + 1, r.p, r.q)
+            chances(d, s[:end], E, wide, how.sigma, d + 1, r.p, r.rest)
             if how.one:
                 _one(d, end, w, r)
             else:

@@ -21,8 +21,8 @@ DEFAULTS: dict[str, Any] = {"metric": "ndcg", "score_norm": False, "lambda_norm"
 class LambdaMART(PairwiseObjective):
     r"""LambdaMART (Burges, "From RankNet to LambdaRank to LambdaMART", 2010) for any metric.
 
-    For each pair with :math:`y_{hi} > y_{lo}`, at least one of the two within the truncation level, and
-    :math:`\delta` the exact absolute change of the metric when they trade places,
+    For each pair with :math:`y_{hi} > y_{lo}` and at least one of the two within the truncation, let :math:`\delta` be
+    the exact absolute change of the metric when the two are swapped. Then
 
     .. math::
         \rho = \frac{1}{1 + e^{\sigma (s_{hi} - s_{lo})}}, \quad
@@ -32,13 +32,13 @@ class LambdaMART(PairwiseObjective):
     Parameters
     ----------
     metric : str or Metric
-        What to optimise; "ndcg" by default. A cutoff leaves most pairs without weight: in LightGBM on generated and
+        What to optimise; "ndcg" by default. With a cutoff most pairs have zero weight: in LightGBM on generated and
         real data, training for "ndcg" gave the better NDCG@10 too.
     sigma : float
         Steepness of the logistic function, above 0.
     truncation : int, optional
-        Only pairs with a document among the first this many of the ranking count; by default all pairs. Pairs wholly
-        beyond the metric's own cutoff have no weight in any case.
+        Only pairs with a document among this many first ranks count; by default all pairs count. A pair beyond the
+        metric's own cutoff always has zero weight.
     score_norm : bool
         Divide each weight by ``0.01 + |s_hi - s_lo|``, unless all scores of the query are equal.
     lambda_norm : bool
@@ -47,10 +47,10 @@ class LambdaMART(PairwiseObjective):
         The formula's, twice that (XGBoost's choice: half the step), or 1 for each row.
     preset : "lightgbm" or "xgboost", optional
         Set everything that is not given as in LightGBM's lambdarank or XGBoost's rank:ndcg (``metric="map"``:
-        rank:map). Both weigh NDCG by discounts at all ranks over the ideal at the truncation level, which is the
-        change of no metric. XGBoost also divides query weights by their mean.
+        rank:map). For NDCG both take discounts at all ranks over the ideal at the truncation, which is not the change
+        of a metric. XGBoost also divides query weights by their mean.
     seed : int
-        Unused, since nothing is random; here so that all objectives take it.
+        Unused, since nothing is random.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class LambdaMART(PairwiseObjective):
 
     @property
     def weighing_metric(self) -> Metric:
-        """The metric whose change weighs the pairs: with a preset, NDCG over the ideal at the truncation level."""
+        """The metric whose change weighs the pairs: with a preset, NDCG over the ideal at the truncation."""
         metric = super().weighing_metric
         if self.preset and isinstance(metric, NDCG) and metric.k is None and metric.ideal_k is None:
             return replace(metric, ideal_k=self.truncation)

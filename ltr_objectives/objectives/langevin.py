@@ -13,7 +13,7 @@ from ltr_objectives.objectives.call import Call
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_objective
 
-OWN_STREAM = np.uint64(2**63)  # no query has this number, so that the noise is not that of the objective
+OWN_STREAM = np.uint64(2**63)  # not a query's number, so that the noise differs from the objective's
 
 
 @dataclass(frozen=True)
@@ -22,25 +22,25 @@ class Langevin(Objective):
 
     .. math:: g_i' = g_i + \gamma h_i s_i + \sqrt{2 T / \eta}\; \xi_i, \quad h_i' = h_i
 
-    with the objective's gradient and Hessian, scores :math:`s`, and independent standard normal :math:`\xi`. With
-    :math:`h = 1` and trees that fit every row, boosting with learning rate :math:`\eta` then is the Langevin step
+    with the objective's gradient and Hessian, scores :math:`s`, and independent standard normal :math:`\xi`. Let
+    :math:`h = 1` and trees fit every row. Then boosting with learning rate :math:`\eta` is the Langevin step
     :math:`s \leftarrow (1 - \eta \gamma) s - \eta g + \sqrt{2 T \eta}\, \xi`, which escapes from local minima.
 
-    CatBoost has its own: ``langevin=True`` with ``diffusion_temperature`` = 1 / T and ``model_shrink_rate`` =
-    :math:`\gamma`, which work with every objective of this package and should be preferred there, with
-    ``leaf_estimation_method="Gradient"``: with Newton's, leaf values get no noise. What this wrapper does not do, and
-    CatBoost does: draw other noise for leaf values than for the structure of the tree, and shrink the whole model. Here
-    the next tree takes off only what it can express of :math:`\gamma s`, and scores include the base score or
-    baseline. Weights do not multiply the two terms.
+    CatBoost has its own, which works with every objective of this package and should be preferred there:
+    ``langevin=True`` with ``diffusion_temperature`` = 1 / T, ``model_shrink_rate`` = :math:`\gamma` and
+    ``leaf_estimation_method="Gradient"``, since Newton's leaf values get no noise. CatBoost draws separate noise for
+    leaf values and for the structure of the tree, and shrinks the whole model. This wrapper does neither: the next tree
+    subtracts only what it can express of :math:`\gamma s`, and scores include the base score or baseline. Weights do
+    not multiply the two terms.
 
     Parameters
     ----------
     objective : str or Objective
-        What to add to.
+        The objective to wrap.
     temperature : float
         :math:`T`; 0 is no noise. :math:`\sqrt{2 T / \eta}` should be well below the size of the gradients.
     learning_rate : float
-        :math:`\eta`, the same as the library is given.
+        :math:`\eta`, as given to the library.
     shrink : float
         :math:`\gamma`; 0 is none.
     seed : int

@@ -1,9 +1,9 @@
 r"""ListMLE: the likelihood that a Plackett-Luce model ranks by label.
 
-Place p of the ranking by label has an open mass S_p, which is kept as a number and its unit, the logarithm of the
-largest open ``exp(s)``: from the last place to the first nothing is subtracted, and nothing overflows. From the first
-to the last, sums over the places above are kept in the unit of the present S, so that each step multiplies them by at
-most 1. O(n) a list.
+Rank d by label has an open mass S_d, which is kept as a number and its unit, the logarithm of the largest open
+``exp(s)``. It is summed from the last rank to the first, so that nothing is subtracted and nothing overflows. Sums over
+the ranks above are taken from the first rank to the last, in the unit of the present S: each step multiplies them by at
+most 1. A list takes O(n).
 """
 
 import math
@@ -30,30 +30,31 @@ class Truth(NamedTuple):
 
     labels: np.ndarray
     by_label: np.ndarray
-    random: bool  # of tied labels
+    random: bool  # the order of tied labels
 
 
 @dataclass(frozen=True)
 class ListMLE(Objective):
     r"""ListMLE (Xia et al., "Listwise Approach to Learning to Rank: Theory and Algorithm", ICML 2008).
 
-    .. math:: \sum_p \left(\log S_p - s_{y(p)}\right), \quad S_p = \sum_{q \ge p} e^{s_{y(q)}}
+    .. math:: \sum_d \left(\log S_d - s_{y(d)}\right), \quad S_d = \sum_{e \ge d} e^{s_{y(e)}}
 
-    with :math:`y(p)` the document at place p of the ranking by descending label: the negative log-probability of that
-    ranking in a Plackett-Luce model. Gradients lie between -1 and the number of places, about log n for tied scores.
-    Queries whose labels are all equal have zero gradient.
+    with :math:`y(d)` the document at rank d by descending label. It is the negative log-probability of that ranking in
+    a Plackett-Luce model. Gradients lie between -1 and the number of ranks, about log n for tied scores. Queries whose
+    labels are all equal have zero gradient.
 
     Parameters
     ----------
     ties : "average" or "random"
-        Documents of equal label stand in a random order, another one for each iteration; or each counts by the average
-        share of it that is still open: place l = 0, 1, ... of a tie of m documents has :math:`S` = lower labels' mass +
-        (1 - l/m) of the tie's. That is Efron's treatment of ties in Cox's model ("The Efficiency of Cox's Likelihood
-        Function for Censored Data", JASA 1977); the mean over all orders, which it stands for, has no short form.
+        "random" takes documents of equal label in a random order, a new one for each iteration. "average" counts each
+        by the average share of it that is still open: rank l = 0, 1, ... of a tie of m documents has :math:`S` = lower
+        labels' mass + (1 - l/m) of the tie's. That is Efron's treatment of ties in Cox's model ("The Efficiency of
+        Cox's Likelihood Function for Censored Data", JASA 1977). It approximates the mean over all orders, which has no
+        short form.
     hessian : "bounded" or "exact"
-        The second derivative raised to the absolute gradient, so that no Newton step exceeds 1; or as it is. Where a
-        relevant document has little of the mass, steps are of the order of n without the bound; in XGBoost
-        and LightGBM it trained better.
+        "exact" is the second derivative. "bounded" raises it to the absolute gradient, so that no Newton step exceeds
+        1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n where a relevant
+        document has little of the mass.
     seed : int
         Of the random order.
 
@@ -91,26 +92,26 @@ class ListMLE(Objective):
         call.run(_listmle, truth, call.draw(self.seed), linear=True)
 
     @staticmethod
-    def _places(labels: np.ndarray) -> list[np.ndarray]:
-        """For each place of the ranking, the share of each document that is open."""
-        places = []
+    def _open_shares(labels: np.ndarray) -> list[np.ndarray]:
+        """For each rank, the share of each document that is open."""
+        shares = []
         for label in sorted(set(labels), reverse=True):
             m = int((labels == label).sum())
             lower = (labels < label).astype(float)
-            places += [lower + (labels == label) * (1.0 - placed / m) for placed in range(m)]
-        return places if len(set(labels)) > 1 else []
+            shares += [lower + (labels == label) * (1.0 - placed / m) for placed in range(m)]
+        return shares if len(set(labels)) > 1 else []
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        places = self._places(labels)
-        loss = -np.sum(scores) if places else 0.0
-        for share in places:
+        shares = self._open_shares(labels)
+        loss = -np.sum(scores) if shares else 0.0
+        for share in shares:
             top = scores[share > 0][np.argmax(scores[share > 0].real)]
             loss = loss + top + np.log(np.sum(share[share > 0] * np.exp(scores[share > 0] - top)))
         return loss
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         hess = np.zeros(len(scores))
-        for share in self._places(labels):
+        for share in self._open_shares(labels):
             chance = np.where(share > 0, share * np.exp(np.minimum(scores - scores[share > 0].max(), 0.0)), 0.0)
             chance /= chance.sum()
             hess += chance * (1.0 - chance)
@@ -120,7 +121,7 @@ class ListMLE(Objective):
 
 @kernel
 def _shuffle(order, key, start):
-    """Put ``order`` into random order, with the random numbers from ``start`` on."""
+    """Shuffle ``order``, with the random numbers from ``start`` on."""
     for i in range(len(order) - 1, 0, -1):
         j = int(uniform(key, np.uint64(start + i)) * (i + 1))
         order[i], order[j] = order[j], order[i]
@@ -128,7 +129,7 @@ def _shuffle(order, key, start):
 
 @kernel
 def _masses(s, end, unit, S):
-    """Fill unit and open mass of each place; ``end`` is where the tie of each place ends."""
+    """Fill unit and open mass of each rank; ``end`` is where the tie of each rank ends."""
     n = len(s)
     b = n
     top, below = -np.inf, 0.0
@@ -192,8 +193,8 @@ def _listmle(first, last, ptr, scores, truth, draw, out):
                 j += 1
             if truth.random:
                 _shuffle(order[i:j], key, i)
-            for place in range(i, j):
-                end[place] = place + 1 if truth.random else j
+            for d in range(i, j):
+                end[d] = d + 1 if truth.random else j
             i = j
         for i in range(n):
             s[i] = scores[a + order[i]]

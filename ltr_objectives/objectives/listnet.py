@@ -1,4 +1,4 @@
-r"""ListNet: cross-entropy between a distribution made of the labels and the softmax of the scores."""
+r"""ListNet: cross-entropy between a distribution from the labels and the softmax of the scores."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -27,19 +27,20 @@ class ListNet(Objective):
     .. math:: -\sum_i P_i \log \rho_i, \quad \rho = \operatorname{softmax}(s)
 
     with gradient :math:`\rho - P` and second derivative :math:`\rho (1 - \rho)`. The absolute gradients of a query add
-    up to at most 2, its Hessians too: about 1/n a document, so keep ``min_child_weight`` small.
+    up to at most 2, and so do its Hessians. These are about 1/n a document, so keep ``min_child_weight`` small.
 
     Parameters
     ----------
     target : "softmax" or "labels"
-        :math:`P` is the softmax of the labels, as in the paper and in allRank; or the labels, not negative, over their
-        sum: labels taken for probabilities (Sapronov, "Solving the Ranking Problem Using Continuous Optimization
-        Methods", slides, which leave the division to the reader), as in rax's softmax loss. Then queries with nothing
-        relevant have zero gradient, where rax takes a uniform distribution for them, which pulls their scores together.
+        "softmax": :math:`P` is the softmax of the labels, as in the paper and in allRank. "labels": :math:`P` is the
+        labels, which must not be negative, over their sum, as in rax's softmax loss. That takes labels for
+        probabilities (Sapronov, "Solving the Ranking Problem Using Continuous Optimization Methods", slides, which
+        leave the division to the reader). Queries without a relevant document then have zero gradient; rax takes a
+        uniform distribution for them, which pulls their scores together.
     hessian : "bounded" or "exact"
-        The second derivative raised to the absolute gradient, so that no Newton step exceeds 1; or as it is. Where a
-        relevant document has little of the softmax, steps are of the order of n without the bound; in XGBoost
-        and LightGBM it trained better.
+        "exact" is the second derivative. "bounded" raises it to the absolute gradient, so that no Newton step exceeds
+        1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n where a relevant
+        document has little of the softmax.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the losses that stand for NDCG share: gains, cutoff and ideal."""
+"""What the losses that approximate NDCG share: gains, cutoff and ideal."""
 
 from dataclasses import KW_ONLY, dataclass
 
@@ -15,7 +15,7 @@ from ltr_objectives.queries import Queries
 
 @dataclass(frozen=True)
 class NDCGObjective(Objective):
-    """Base of the losses that stand for NDCG@k. Queries whose labels are all equal teach nothing.
+    """Base of the losses that approximate NDCG@k. Queries whose labels are all equal have zero gradient.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class NDCGObjective(Objective):
         return gains.gain_limit(self.gain)
 
     def terms(self, queries: Queries) -> Terms:
-        """Gains, discounts up to the cutoff and one over the ideal, of NDCG@k."""
+        """The terms of NDCG@k: gains, discounts up to the cutoff, one over the ideal."""
         return NDCG(self.k, gain_type=self.gain).terms(queries)
 
     def reference_gains(self, labels: np.ndarray) -> np.ndarray:
-        """Gains over the ideal; all 0 where nothing can be learned."""
+        """Gains over the ideal; all 0 where all gains are equal."""
         return reference_gains(self.gain, labels, self.k)

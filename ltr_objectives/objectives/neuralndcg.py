@@ -1,17 +1,18 @@
 r"""NeuralNDCG: NDCG of a differentiable sorting of the documents.
 
-In the order of descending scores, row i (a rank) and column j (a document) of the relaxed permutation matrix have
+Documents come in the order of descending scores. The relaxed permutation matrix has, in row i for a rank and column j
+for a document,
 
-    K_ij = softmax_j(c_ij / tau),  c_i,j+1 - c_ij = (s_j - s_j+1) (2 (i - j) - 1),
+    K_ij = softmax_j(c_ij / tau),  c_i,j+1 - c_ij = (s_j - s_j+1) (2 (i - j) - 1).
 
-which falls off on both sides of the diagonal, quadratically in the distance where gaps are even. So K is a band: only
-entries above 4e-18 times the diagonal's are kept, and the diagonal is at least 1/n, so that no sum is ever near 0.
+c falls off on both sides of the diagonal, quadratically in the distance where gaps are even. So K is a band: only
+entries above 4e-18 times the diagonal's are kept. The diagonal is at least 1/n, so that no sum is near 0.
 
-Sinkhorn scaling multiplies rows by u and columns by v until P = u K v has sums 1. One sweep over K a round: row by row
-``u_i = 1 / (K v)_i`` and, while the row is in cache, the next column sums ``K^T u``. The factors of all rounds are
-kept, O(n) each, and the gradient goes back through them, exactly, by one sweep a round. The derivative of K is a sum
-of outer products of vectors already at hand; with rho_i = n - 1 - 2i, only ``C1_j = sum_i rho_i dc_ij`` and
-``C0_j = sum_i dc_ij`` are needed of it, since c_ij = rho_i s_j - sum_k |s_j - s_k|.
+Sinkhorn scaling multiplies rows by u and columns by v until P = u K v has sums 1. A round is one sweep over K: row by
+row it takes ``u_i = 1 / (K v)_i`` and, while the row is in cache, adds to the next column sums ``K^T u``. The factors
+of all rounds are kept, O(n) each. The exact gradient goes back through them by one sweep a round. The derivative of K
+is a sum of outer products of vectors that are known by then. With rho_i = n - 1 - 2i, c_ij is
+rho_i s_j - sum_k |s_j - s_k|, so that only ``C1_j = sum_i rho_i dc_ij`` and ``C0_j = sum_i dc_ij`` are needed.
 """
 
 import math
@@ -50,30 +51,30 @@ class NeuralNDCG(NDCGObjective):
         \hat P_{d \cdot} = \operatorname{softmax} \frac{(n + 1 - 2d)\, s - \sum_j |s - s_j|}{\tau}
 
     with gains G, ideal N, and Sinkhorn's scaling, which divides columns and rows by their sums in turn. The gradient is
-    exact, through every round. The Hessian is its absolute value, an estimate, so that no leaf moves by more than the
-    learning rate. Scores need a spread of about :math:`\tau / n` only, so that gradients grow with the length n of the
-    list: the sum of a query's absolute values is of the order of :math:`n / (\tau \log n)` for tied scores.
-    O(n^2) a query and round at most, far less where scores differ: each rank mixes only documents close to it.
+    exact, through every round. The Hessian is its absolute value, an estimate, so that no leaf exceeds the learning
+    rate. A spread of about :math:`\tau / n` separates the scores, so that gradients grow with the length n of the list:
+    for tied scores a query's absolute gradients add up to the order of :math:`n / (\tau \log n)`. A query takes at most
+    O(n^2) a round, and far less where scores differ: each rank mixes only documents close to it.
 
     Parameters
     ----------
     k : int, optional
         Cutoff; None is the whole list.
     temperature : float
-        :math:`\tau`: NDCG itself is approached as it goes to 0. The paper has 1, for scores between -1 and 1; trees
-        move scores by up to the learning rate each, and 10 trained far better than 1 and 100 in XGBoost and LightGBM.
+        :math:`\tau`; the loss approaches NDCG as it goes to 0. The paper has 1, for scores between -1 and 1. Each tree
+        changes scores by up to the learning rate, and 10 trained far better than 1 and 100 in XGBoost and LightGBM.
     rounds : int
         Most rounds of Sinkhorn's scaling, each of columns and rows; 0 leaves :math:`\hat P` as it is. The paper has 30,
-        allRank 50; at most 1,000, since scaling converges or stalls long before and every round is kept.
+        allRank 50. At most 1,000, since every round is kept, and scaling converges or stalls long before.
     tolerance : float
-        Scaling stops where all sums are this close to 1.
+        Scaling stops when all sums are this close to 1.
     transposed : bool
-        Scale :math:`\hat P^T` and sum over documents, not ranks: the paper's NeuralNDCG Transposed. Then it is the
-        columns of :math:`\hat P`, the weights of one document, that add up to exactly 1 however few the rounds, and not
-        the rows; where scaling has converged both losses are the same, with every cutoff.
+        Scale :math:`\hat P^T` and sum over documents, not ranks: the paper's NeuralNDCG Transposed. Then the columns of
+        :math:`\hat P`, each the weights of one document, add up to exactly 1 after any number of rounds, and the rows
+        do not. Once scaling has converged both losses are the same, with any cutoff.
     max_documents : int
-        Longer lists are cut to this many documents: half of them the first of the present ranking, half the most
-        relevant of the others. The rest gets no gradient.
+        Longer lists are cut to this many documents: half of them the first ranks, half the most relevant of the others.
+        The rest has zero gradient.
     gain : "exp", "linear" or table
         As in :class:`NDCG`.
 
@@ -113,7 +114,7 @@ class NeuralNDCG(NDCGObjective):
         x = ((n + 1 - 2 * np.arange(1, n + 1))[:, None] * scores - away) / self.temperature
         p = np.exp(x - np.take_along_axis(x, np.argmax(x.real, axis=1)[:, None], 1))
         p = p / p.sum(axis=1, keepdims=True)
-        axes = (1, 0) if self.transposed else (0, 1)  # the other axis first, in vain if transposed
+        axes = (1, 0) if self.transposed else (0, 1)  # transposed, the first division changes nothing
         for _ in range(self.rounds):
             for axis in axes:
                 p = p / p.sum(axis=axis, keepdims=True)
@@ -157,8 +158,8 @@ def _scale(x, factor):
 class Sorting(NamedTuple):
     """The relaxed permutation matrix and its scaling.
 
-    Row i starts at ``K[i * n]`` and is 0 outside ``lo[i]`` to before ``hi[i]``. ``U[t]`` and ``V[t]`` are the factors
-    of round t, ``X[t]`` the sums of ``rho U[t] K``.
+    Row i starts at ``K[i * n]`` and is 0 but for ``lo[i] <= j < hi[i]``. ``U[t]`` and ``V[t]`` are the factors of round
+    t, ``X[t]`` the sums of ``rho U[t] K``.
     """
 
     tau: float
@@ -211,7 +212,7 @@ def _relaxed_sort(s, sort):
 
 @kernel
 def _sinkhorn(n, how, sort, w, stop):
-    """Fill the factors; return the last round of V and that of U. ``w`` is space."""
+    """Fill the factors; return the last round of V and that of U. ``w`` is scratch."""
     K, lo, hi, U, V, X = sort.K, sort.lo, sort.hi, sort.U, sort.V, sort.X
     rounds, tolerance, transposed = how.rounds, how.tolerance, how.transposed
     U[0, :n], V[0, :n] = 1.0, 1.0

@@ -15,20 +15,20 @@ from ltr_objectives.objectives.reference import sigmoid, softplus
 
 @dataclass(frozen=True)
 class Ordinal(Objective):
-    r"""Logistic losses of the questions whether the label is at least 1, 2, ..., with one score and fixed thresholds.
+    r"""One logistic loss for each step between labels, with one score and fixed thresholds.
 
     .. math:: \sum_i \sum_{c=1}^{C} \log\left(1 + e^{\mp (s_i - \theta_c)}\right),
         \quad - \text{ where } y_i \ge c, \; + \text{ elsewhere}
 
-    McCullagh's proportional odds in their all-thresholds form. allRank's ordinal loss is the same sum, but each
-    question has an output of its own there; trees of one output answer all by one score against C thresholds. Exact
-    gradient, between -C and C, and Hessian, at most C/4. Pointwise: what differs between queries counts too.
+    These are McCullagh's proportional odds in their all-thresholds form. allRank's ordinal loss is the same sum with
+    one output for each step; here one score is compared with C thresholds. Gradient and Hessian are exact, the gradient
+    between -C and C, the Hessian at most C/4. The loss is pointwise: differences between queries count too.
 
     Parameters
     ----------
     thresholds : non-decreasing numbers
-        :math:`\theta_1, \theta_2, \ldots` in units of the score; as many as there are steps between labels, as 4 for
-        labels 0 to 4. Larger labels count as C.
+        :math:`\theta_1, \theta_2, \ldots` in units of the score, one for each step between labels: 4 for labels 0 to 4.
+        Larger labels count as C.
 
     Examples
     --------
@@ -49,7 +49,10 @@ class Ordinal(Objective):
         except (TypeError, ValueError):
             raise LTRError(f"thresholds={self.thresholds!r} must be numbers, one for each label above 0") from None
         require(len(table) > 0, "thresholds must hold at least one number")
-        require(np.isfinite(table).all() and (np.diff(table) >= 0).all(), "thresholds must be finite and not decrease")
+        require(
+            np.isfinite(table).all() and (np.diff(table) >= 0).all(),
+            f"thresholds={self.thresholds!r} must be finite and not decrease",
+        )
         object.__setattr__(self, "thresholds", tuple(float(x) for x in table))
 
     def fill(self, call: Call) -> None:

@@ -1,4 +1,4 @@
-r"""What the pairwise objectives share: weighted logistic losses over pairs of documents, with or without noise."""
+r"""What the pairwise objectives share: weighted losses over pairs of documents, with or without noise."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,7 +34,7 @@ class PairLoss(NamedTuple):
     code: int  # of ltr_objectives.kernels.pairs
     value: Callable[[np.ndarray], Any]  # takes complex numbers
     slope: Callable[[np.ndarray], np.ndarray]  # minus the first derivative
-    curve: Callable[[np.ndarray], np.ndarray]  # the second, or what stands in
+    curve: Callable[[np.ndarray], np.ndarray]  # the second derivative, or a bound of it
     hessian_kind: str = "exact"  # how the curve relates to the second derivative
 
 
@@ -48,9 +48,10 @@ LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x), _chance, lambda x: _c
 class PairwiseObjective(Objective):
     r"""Base of the losses over pairs, each weighted by the change of a metric, with or without noise.
 
-    The formula stands in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides the settings below by fields of its
-    own, ``terms`` and ``pair_weights`` where the weights are no change of ``metric``, and ``loss`` where it is not
-    logistic. This class is no dataclass: the order of a subclass's parameters would start with these settings.
+    The formula stands in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides the settings below by its own
+    fields. It overrides ``terms`` and ``pair_weights`` where the weights are not the change of ``metric``, and ``loss``
+    where it is not logistic. This class is not a dataclass, since a subclass's parameters would begin with these
+    settings.
     """
 
     metric: Any = None
@@ -113,12 +114,12 @@ class PairwiseObjective(Objective):
         return brute_force_changes(self.weighing_metric, labels)
 
     def pairs(self, queries: Queries) -> Pairs:
-        """Which pairs count, as the kernels take it."""
+        """Which pairs count, as the kernels take them."""
         terms = self.terms(queries)
         ranks = min(terms.ranks, self.truncation or MANY)
         neighbors = MANY if self.neighbors == "all" else int(self.neighbors)
         beyond = 0 if self.neighbors == "all" else neighbors
-        alike = ranks == terms.ranks and terms.kind in (LINEAR, HEAD)  # beyond, all documents weigh the same
+        alike = ranks == terms.ranks and terms.kind in (LINEAR, HEAD)  # the order beyond changes no weight
         head = min(ranks + beyond, MANY) if alike else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
         return Pairs(self.loss.code, float(self.sigma), ranks, head, neighbors, bool(self.score_norm),
@@ -128,7 +129,7 @@ class PairwiseObjective(Objective):
         queries = call.queries
         if queries.position is not None:
             seen = np.log(examination(queries, call.scores, self.sigma))[queries.position] / self.sigma
-            require(np.isfinite(seen).all(), "labels are too large to estimate what was seen where; scale them down")
+            require(np.isfinite(seen).all(), "labels are too large to estimate propensities; scale the labels down")
             call = call._replace(scores=call.scores + seen)
         terms, pairs = self.terms(queries), self.pairs(queries)
         draw = call.draw(self.seed, self.permutations if self.noise else 1, NOISES[self.noise], self.noise_scale)
@@ -211,7 +212,7 @@ class PairwiseObjective(Objective):
 
 
 def brute_force_changes(metric: Metric, labels: np.ndarray) -> np.ndarray:
-    """|change| of ``metric.reference`` for each pair of ranks that are swapped."""
+    """Absolute change of ``metric.reference`` when each pair of ranks is swapped."""
     n = len(labels)
     out = np.zeros((n, n))
     before = metric.reference(labels)

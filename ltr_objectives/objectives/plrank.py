@@ -11,15 +11,15 @@ and for a document of mass e at rank i, with a = rho DR_i - RI_i (eqs. 6, 9, 10)
     gradient = PR_{i+1} + e a
     Hessian  = PR_{i+1} + 2 e a - e DN_i PR_{i+1} + e^2 (RS_i - rho DS_i - DN_i a)
 
-A document beyond the last rank K has PR_{i+1} = 0, the sums at K, and e a instead of 2 e a. What it adds depends on the
-ranking only through RI, DR, RS, DS, DN DR and DN RI at K, so these are added up over the rankings once and given to all
-documents; only the K placed ones are visited in each ranking. That makes O(N K^2 + n log n) or, where little
-mass is open, O(N K log n + n log n), not O(N (n + K)).
+A document beyond the last rank K has PR_{i+1} = 0, the sums at K, and e a instead of 2 e a. It depends on the ranking
+only through RI, DR, RS, DS, DN DR and DN RI at K. So these are added up over the N rankings once for all documents, and
+each ranking visits only the K documents that it places. A list takes O(N K^2 + n log n), or O(N K log n + n log n)
+where little mass is open, instead of O(N (n + K)).
 
-To give such sums to a document that some of the rankings placed and take them back there would cancel badly: its mass
-may be far above the mass S_K of the rankings that placed it early. But a document is open at K only if e <= S_K, in
-floating point too. So rankings are sorted by S_K and each document takes the sums of those with S_K >= e only; then
-each term is at most of order 1, and what is taken back is what was given.
+A document gets these sums from all rankings, and those that placed it subtract their part again. That would cancel
+badly, since its mass may be far above the mass S_K of a ranking that placed it early. But a document is open at K only
+if e <= S_K, in floating point too. So rankings are sorted by S_K, and a document gets only the sums of those with
+S_K >= e. Then each term is at most of order 1, and exactly what was added is subtracted.
 """
 
 import itertools
@@ -61,12 +61,12 @@ from ltr_objectives.queries import Queries
 
 HESSIANS = ("gradient", "absolute", "likelihood", "exact", "clipped", "ones")
 DISCOUNTS = ("log2", "reciprocal")
-FEW_RANKS = 50  # the guide's cost grows with the square of the ranks, the tree's with their number
-SECOND_DERIVATIVE, LIKELIHOOD, EXPOSURE = range(3)  # what is written beside the gradient
+FEW_RANKS = 50  # beyond, the tree is faster: the guide's cost grows with the square of the ranks
+SECOND_DERIVATIVE, LIKELIHOOD, EXPOSURE = range(3)  # what is written besides the gradient
 
 
 class Rewarded(NamedTuple):
-    """The reward of a data set, and the rankings that it is the mean over."""
+    """The reward of a data set, and the rankings over which its mean is taken."""
 
     reward: np.ndarray  # by row
     scale: np.ndarray  # by query
@@ -86,12 +86,12 @@ class PLRank(Objective):
 
     .. math:: -\mathbb{E}_y \sum_{i \le k} \theta_i \rho_{y_i}
 
-    with rank weights :math:`\theta` and gains :math:`\rho`, over the ideal with ``normalize``. Gradient by PL-Rank-3
-    (Oosterhuis, "Learning-to-Rank at the Speed of Sampling", SIGIR 2022), diagonal Hessian by Kang, de Rijke and
-    Oosterhuis, "Estimating the Hessian Matrix of Ranking Objectives for Stochastic Learning to Rank with Gradient
-    Boosted Trees", SIGIR 2024, eqs. 5 to 10: unbiased means over sampled rankings, in
-    O(samples k log n + n log n) a query. The least gain of a query is taken off all its gains, which changes no
-    expected value and lowers the variance.
+    with rank weights :math:`\theta` and gains :math:`\rho`, over the ideal with ``normalize``. The gradient is
+    PL-Rank-3's (Oosterhuis, "Learning-to-Rank at the Speed of Sampling", SIGIR 2022). The diagonal Hessian is that of
+    Kang, de Rijke and Oosterhuis, "Estimating the Hessian Matrix of Ranking Objectives for Stochastic Learning to Rank
+    with Gradient Boosted Trees", SIGIR 2024, eqs. 5 to 10. Both are unbiased means over sampled rankings, in
+    O(samples k log n + n log n) a query. The least gain of a query is subtracted from all its gains, which keeps the
+    expected values and lowers the variance.
 
     Parameters
     ----------
@@ -102,23 +102,25 @@ class PLRank(Objective):
     gain : "exp", "linear" or table
         :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
     discount : "log2", "reciprocal" or table
-        :math:`\theta_i`: :math:`1 / \log_2(1 + i)`, :math:`1 / i`, or any weight of at least 0 for each rank, zero
-        beyond the table.
+        :math:`\theta_i`: :math:`1 / \log_2(1 + i)`, :math:`1 / i`, or a weight of at least 0 for each rank, 0 beyond
+        the table.
     normalize : bool
         Divide by the largest possible reward of the query: NDCG instead of DCG.
     hessian : "gradient", "absolute", "likelihood", "exact", "clipped" or "ones"
-        "exact" is the second derivative of the loss, about a third of whose entries are negative, from which neither
-        XGBoost nor LightGBM learns; "absolute" is its absolute value, "clipped" its positive part. "gradient" is the
+        "exact" is the second derivative of the loss. About a third of its entries are negative, and neither XGBoost nor
+        LightGBM learns from it. "absolute" is its absolute value, "clipped" its positive part. "gradient" is the
         absolute value of the gradient, so that no leaf exceeds the learning rate. "likelihood" is
         :math:`\mathbb{E}_y \sum_{i \le rank(d)} \pi_i (1 - \pi_i) \sum_{j \ge i} \theta_j \rho_{y_j}`, the second
-        derivative of :math:`-\sum_i \log \pi(y_i \mid y_{1:i-1}) \sum_{j \ge i} \theta_j \rho_{y_j}`, whose first
-        derivative has the same expected value as ours: never negative, the counterpart of Gauss-Newton, and about four
-        times too cautious. "ones" is 1 and needs learning rates of 10 and more. "gradient" and "absolute" trained
-        best, at learning rates around 0.3; the latter vanishes at points of inflection, such as two tied documents.
+        derivative of :math:`-\sum_i \log \pi(y_i \mid y_{1:i-1}) \sum_{j \ge i} \theta_j \rho_{y_j}`. The first
+        derivative of that has the same expected value as the gradient. "likelihood" is never negative, the counterpart
+        of Gauss-Newton, and about four times too cautious. "ones" is 1 and needs learning rates of 10 and more.
+        "gradient" and "absolute" trained best, at learning rates around 0.3. "absolute" vanishes at points of
+        inflection, such as two tied documents.
     variates : "independent", "antithetic" or "lattice"
-        How the uniform numbers of different rankings of a query are related. Antithetic pairs and a random lattice, in
-        which each rank meets every stratum once, keep the distribution of each ranking and so every mean. The variance
-        of the gradient was .9 to 1.0 and .5 to .8 times that of independent numbers.
+        How the uniform numbers of a query's rankings are related. They come in antithetic pairs, or from a random
+        lattice, in which each rank meets every stratum once. Both keep the distribution of each ranking, and so every
+        mean. The variance of the gradient was .9 to 1.0 times that of independent numbers with antithetic pairs, and
+        .5 to .8 times with a lattice.
     seed : int
         Of the rankings.
 
@@ -158,7 +160,7 @@ class PLRank(Objective):
         else:
             table = np.array(self.discount)
             require(np.isfinite(table).all() and (table >= 0).all() and table.any(),
-                    "a discount table must be finite, not negative and not all zero")  # fmt: skip
+                    f"discount={self.discount!r} must be finite, not negative and not all zero")  # fmt: skip
 
     @property
     def label_limit(self) -> float | None:
@@ -173,8 +175,8 @@ class PLRank(Objective):
     def rewards(self, call: Call) -> tuple[np.ndarray, np.ndarray]:
         """Reward of each row and factor of each query; override for a reward of your own.
 
-        A reward that is not linear in the exposure of the documents, such as the fairness of exposure, has the gradient
-        of its linear part: return its derivative with respect to :meth:`exposure`. Rewards may be negative.
+        Rewards may be negative. A reward that is not linear in the exposure of the documents, such as the fairness of
+        exposure, has the gradient of its linear part: return its derivative with respect to :meth:`exposure`.
         """
         key = ("plrank", self.k, self.gain, self.discount, self.normalize)
         return call.queries.once(key, lambda: self._gains(call.queries))
@@ -202,9 +204,9 @@ class PLRank(Objective):
         return out
 
     def rankings(self, ranks: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rankings of shape (rankings, ranks), and their probabilities; a first entry of -1 means to draw them.
+        """Rankings of shape (rankings, ranks), and their probabilities; they are drawn where the first entry is -1.
 
-        Documents are named by their place in the stable order of descending scores.
+        Documents are named by their rank in the stable order of descending scores.
         """
         return np.full((1, ranks), -1), np.full(int(self.samples), 1.0 / self.samples)
 
@@ -287,7 +289,7 @@ def _placed(how, placed, rho, weight, sums, out):
 
 
 class Space(NamedTuple):
-    """Of each ranking: the sums at its last rank, and the open mass there; and how to sort by the latter."""
+    """The sums and the open mass at the last rank of each ranking, and scratch to sort by that mass."""
 
     sums: np.ndarray  # of shape (rankings, 7)
     key: np.ndarray
@@ -376,7 +378,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
             continue
         descending_order(scores[a:b], key, order, key2, order2)
         for d in range(n):
-            # the least reward is the same for every ranking, so that without it only variance is lost
+            # the least reward adds the same to every ranking, that is, only variance
             rho[d] = (how.reward[a + order[d]] - low) / (high - low)
             one.grad[d], one.hess[d] = 0.0, 0.0
         ranks = min(n, len(how.theta))

@@ -29,7 +29,7 @@ class QueryRMSE(Objective):
     name: ClassVar[str] = "queryrmse"
     native: ClassVar[dict[str, str]] = {"catboost": "QueryRMSE"}
     hessian: ClassVar[str] = "ones"
-    hessian_kind = "bound"  # the free constant takes 1/n off
+    hessian_kind = "bound"  # the free constant lowers the second derivative by 1/n
 
     def fill(self, call: Call) -> None:
         queries = call.queries

@@ -25,17 +25,18 @@ class RankNet(PairwiseObjective):
 
     .. math:: \sum_{y_{hi} > y_{lo}} w_{hi,lo} \log \left(1 + e^{-\sigma (s_{hi} - s_{lo})}\right)
 
-    with all weights 1, or :math:`w = y_{hi} - y_{lo}`. Gradient and Hessian as in LambdaMART, with :math:`w` in place
-    of the change of a metric. The sum over all pairs of a query is not divided by their number; see ``lambda_norm``.
+    with all weights 1, or :math:`w = y_{hi} - y_{lo}`. Gradient and Hessian are those of LambdaMART, with :math:`w`
+    instead of the change of a metric. The sum over the pairs of a query is not divided by their number; see
+    ``lambda_norm``.
 
     Parameters
     ----------
     weights : "equal" or "difference"
-        Every pair counts the same, or by the difference of its labels.
+        All pairs have weight 1, or the difference of their labels.
     sigma : float
         Steepness of the logistic function, above 0.
     truncation : int, optional
-        Only pairs with a document among the first this many of the ranking count; by default all pairs.
+        Only pairs with a document among this many first ranks count; by default all pairs count.
     score_norm : bool
         Divide each weight by ``0.01 + |s_hi - s_lo|``, unless all scores of the query are equal.
     lambda_norm : bool
@@ -45,7 +46,7 @@ class RankNet(PairwiseObjective):
     preset : "xgboost", optional
         Set everything that is not given as in XGBoost's rank:pairwise.
     seed : int
-        Unused, since nothing is random; here so that all objectives take it.
+        Unused, since nothing is random.
 
     Examples
     --------
@@ -79,7 +80,7 @@ class RankNet(PairwiseObjective):
         flat = np.ones(queries.longest)
         if self.weights == "difference":
             return Terms(HEAD, queries.labels.copy(), flat, ones, 0.0 * ones)
-        # differ by at least 1, capped at 1
+        # gains differ by at least 1, and a difference counts for at most 1
         steps = np.unique(queries.labels, return_inverse=True)[1].astype(np.float64)
         return Terms(HEAD, steps, flat, ones, 0.0 * ones, cap=1.0)
 

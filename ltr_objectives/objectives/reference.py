@@ -1,8 +1,7 @@
-"""What reference losses are written with, and their exact derivatives.
+"""Functions for reference losses, and their exact derivatives.
 
-The derivative of a function of real numbers that is analytic, written such that it also takes complex ones, is the
-imaginary part of f(x + ih) over h: no difference is taken, so h may be 1e-100 and all digits hold. Nothing here is
-shared with the kernels.
+The derivative of an analytic function f that takes complex numbers is the imaginary part of f(x + ih) over h. Nothing
+is subtracted, so h may be 1e-100 and no digit is lost. The kernels share nothing with this module.
 """
 
 from collections.abc import Callable
@@ -36,7 +35,7 @@ def softplus(x: Any) -> Any:
     """log(1 + exp(x)), for numbers of any size."""
     x = np.asarray(x)
     e = np.exp(np.where(x.real > 0, -x, x))
-    small = e - e**2 / 2.0 + e**3 / 3.0  # the logarithm of a complex number near 1 has no digits left
+    small = e - e**2 / 2.0 + e**3 / 3.0  # the logarithm of a complex number near 1 loses all digits
     return np.where(x.real > 0, x, 0.0) + np.where(np.abs(e) < 1e-6, small, np.log(1.0 + e))
 
 
@@ -47,7 +46,7 @@ def log_sum_exp(x: np.ndarray) -> Any:
 
 
 def reference_softmax(x: np.ndarray) -> np.ndarray:
-    """exp(x) over their sum."""
+    """exp(x) / sum(exp(x)), for numbers of any size."""
     e: np.ndarray = np.exp(x - x[np.argmax(x.real)])
     return e / e.sum()
 
@@ -62,7 +61,7 @@ def reference_gains(gain: str | tuple[float, ...], labels: np.ndarray, k: int | 
 
 
 def reference_head(scores: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:
-    """Which documents count of a list: half of them the first, half the most relevant others."""
+    """The documents of a list that count: half of them the first ranks, half the most relevant of the others."""
     order = np.argsort(-scores, kind="stable")
     if len(order) <= most:
         return order

@@ -15,8 +15,8 @@ class RMSE(Objective):
 
     .. math:: \tfrac12 \sum_i (y_i - s_i)^2
 
-    The gradient is :math:`s - y` and the Hessian 1, exactly. A baseline: it spends itself on what differs between
-    queries, which no ranking metric sees; :class:`QueryRMSE` does not.
+    The gradient is :math:`s - y` and the Hessian 1, exactly. This is a baseline: it also fits differences between
+    queries, which a ranking metric does not see. :class:`QueryRMSE` does not fit them.
 
     Examples
     --------

@@ -1,13 +1,14 @@
 r"""SoftRank: expected NDCG of documents with normally distributed scores, in O(n^2) a list.
 
 The rank of document i less 1 is a sum of independent 0/1 variables, one for each j, with chance ``p_ij`` that j beats
-i. Its distribution takes O(n^2) a document by recursion. But with discounts that are a sum of a few exponentials,
-``w_r = sum_m c_m z_m^r`` for r = 0, 1, ..., the expected discount is a sum of products,
+i. Its distribution takes O(n^2) a document by recursion. But let the discount be a sum of a few exponentials,
+``w_r = sum_m c_m z_m^r`` for r = 0, 1, .... Then the expected discount is a sum of products,
 
-    E w = sum_m c_m prod_j (1 - (1 - z_m) p_ij),
+    E w = sum_m c_m prod_j (1 - (1 - z_m) p_ij).
 
-and its derivative by ``p_ij`` the same with the factor of j replaced by ``-(1 - z_m)``: one division, by no less than
-z_m > 0, instead of taking j out of a distribution, which no recursion does stably for all chances.
+Its derivative by ``p_ij`` is the same with the factor of j replaced by ``-(1 - z_m)``: one division, by at least
+z_m > 0. The derivative of a distribution would need j removed from it, and no recursion for that is stable for all
+chances.
 """
 
 import functools
@@ -42,7 +43,7 @@ class Soft(NamedTuple):
 def discount_exponentials(ranks: int) -> tuple[np.ndarray, np.ndarray]:
     """Factors c and z with ``sum_m c_m z_m^(d - 1)`` = 1 / log2(1 + d) for d = 1, ..., ranks, within 1e-12.
 
-    1 / log(1 + d) is a mixture of exp(-x d) over x > 0, so that a few, spread evenly in log x, come close: 41 for 1,000
+    1 / log(1 + d) is a mixture of exp(-x d) over x > 0, so that a few, spread evenly in log x, suffice: 41 for 1,000
     ranks. The last z is 1.
     """
     least, most = 0.1 / ranks, 20.0
@@ -60,9 +61,9 @@ class SoftRank(Objective):
         r_i = 1 + \sum_{j \ne i} B_{ij}, \quad P(B_{ij} = 1) = \Phi\Big(\frac{s_j - s_i}{\sqrt 2 \sigma}\Big)
 
     with the ideal N and independent :math:`B`, as in the paper: each score has a normal distribution, and the
-    dependence between pairs with a document in common is left out. In O(n^2) a query where the paper takes O(n^3): the
-    discount is written as a sum of exponentials, 41 for 1,000 ranks, exact to 1e-12. A cutoff is no such sum; the whole
-    list counts.
+    dependence between pairs with a document in common is left out. A query takes O(n^2), where the paper takes O(n^3):
+    the discount is written as a sum of exponentials, 41 for 1,000 ranks, exact to 1e-12. A cutoff cannot be written so;
+    the whole list counts.
 
     The gradient is exact. The Hessian, an estimate, is the sum of the absolute gradients of a document's pairs over
     ``step`` times :math:`\sigma`. Queries whose labels are all equal have zero gradient.
@@ -76,8 +77,8 @@ class SoftRank(Objective):
     gain : "exp", "linear" or table
         :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
     max_documents : int
-        Longer lists are cut to this many documents: half of them the first of the present ranking, half the most
-        relevant of the others. The rest gets no gradient.
+        Longer lists are cut to this many documents: half of them the first ranks, half the most relevant of the others.
+        The rest has zero gradient.
 
     Examples
     --------
@@ -111,7 +112,7 @@ class SoftRank(Objective):
         call.run(_softrank, call.queries.labels, terms, soft)
 
     def _list(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Documents that count, their gains over the ideal, and the chances that a column's beats a row's."""
+        """Documents that count, their gains over the ideal, and ``p_ij`` in row i and column j."""
         chosen = reference_head(scores, labels, self.max_documents)
         gain = reference_gains(self.gain, labels)[chosen]
         s = scores[chosen]
@@ -119,7 +120,7 @@ class SoftRank(Objective):
 
     @staticmethod
     def _rank_distribution(chances: np.ndarray) -> np.ndarray:
-        """Of the number of independent 0/1 variables that are 1."""
+        """Distribution of the number of independent 0/1 variables that are 1."""
         out = np.ones(1)
         for p in chances:
             out = np.append(out * (1.0 - p), 0.0) + np.append(0.0, out * p)
@@ -135,7 +136,7 @@ class SoftRank(Objective):
         chosen, gain, chance = self._list(scores, labels)
         grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
         n = len(chosen)
-        lost = 1.0 / np.log2(np.arange(2, n + 1)) - 1.0 / np.log2(np.arange(3, n + 2))  # by one rank more
+        lost = 1.0 / np.log2(np.arange(2, n + 1)) - 1.0 / np.log2(np.arange(3, n + 2))  # by one more rank
         for i in range(n):
             for j in range(n):
                 u = (scores[chosen[i]] - scores[chosen[j]]) / (2.0 * self.sigma)

@@ -1,23 +1,23 @@
 r"""StochasticRank: the gradient of a metric's expected value under Gaussian noise, for any metric.
 
-Let x = z + sigma eps with independent standard normal eps, M the metric of the ranking by x, and l(z) = E M. Rankings
-do not change when all scores shift, so condition for each document i on the *differences* of the other documents'
-noise only. Seen from the others, their mean noise e = (sum_{j != i} eps_j) / (n - 1) is then still random, independent
-of those differences and of eps_i. In the frame in which the others stand at x_j, document i is therefore normal with
+Let x = z + sigma eps with independent standard normal eps, M the metric of the ranking by x, and l(z) = E M. A ranking
+does not change when all scores shift. So for each document i, condition only on the *differences* of the other
+documents' noise. The mean noise of the others, e = (sum_{j != i} eps_j) / (n - 1), is then still random, independent of
+those differences and of eps_i. Relative to the others at x_j, document i is therefore normal with
 
-    mean m_i = z_i + sigma e,  deviation tau = sigma sqrt(1 + 1 / (n - 1)) = sigma sqrt(n / (n - 1)),
+    mean m_i = z_i + sigma e,  deviation tau = sigma sqrt(1 + 1 / (n - 1)) = sigma sqrt(n / (n - 1)).
 
-and with M_q the metric when it stands in slot q between two others,
+Let M_d be the metric when i has rank d, between two others. Then
 
-    dl/dz_i = E sum_q M_q (phi(lower edge of q) - phi(upper edge of q)),  phi the density of that normal.
+    dl/dz_i = E sum_d M_d (phi(lower edge of d) - phi(upper edge of d)),  phi the density of that normal.
 
-Summed by edges instead of slots (each edge is another document j, above which or below which i may stand),
+Each edge is another document j, and i is just above or just below it. Summed by edges instead of ranks,
 
-    dl/dz_i = E sum_j Delta_ij phi(x_j),  Delta_ij = M(i just above j) - M(i just below j),
+    dl/dz_i = E sum_j Delta_ij phi(x_j),  Delta_ij = M(i just above j) - M(i just below j).
 
-and Delta_ij is the change of one exchange of neighbours, which :mod:`ltr_objectives.kernels.moves` has in O(1). It
-vanishes for equal gains and beyond the cutoff. Where the density vanishes nothing is summed either: the others are
-sorted, so two binary searches bound the sum. The second derivative is, with the same terms,
+Delta_ij is the change of one swap of neighbours, which :mod:`ltr_objectives.kernels.moves` has in O(1). It is zero for
+equal gains and beyond the cutoff. The others are sorted, so that two binary searches find where the density is not
+negligible. The second derivative has the same terms:
 
     d2l/dz_i2 = E sum_j Delta_ij phi(x_j) (x_j - m_i) / tau^2.
 """
@@ -66,14 +66,15 @@ class StochasticRank(Objective):
     r"""StochasticRank (Ustimenko and Prokhorenkova, ICML 2020) for any metric.
 
     The loss of a query is :math:`-\mathbb{E}\, M(s - \mu \sigma y + \sigma \varepsilon)`, the metric :math:`M` smoothed
-    by standard normal noise. Its gradient is estimated for each document with all noise but that of the other
-    documents' differences integrated out (coordinate conditional sampling):
+    by standard normal noise. Its gradient is estimated by coordinate conditional sampling. For each document all noise
+    is integrated out but the differences of the other documents' noise:
 
     .. math:: -\sum_j \Delta_{ij}\, \varphi_\tau(x_j - m_i), \quad \tau = \sigma \sqrt{n / (n - 1)}
 
     with noisy scores :math:`x`, the mean :math:`m_i` of :math:`x_i` given the others, and the exact change
-    :math:`\Delta_{ij}` of the metric when :math:`i` passes :math:`j`; derivation in
-    :mod:`ltr_objectives.objectives.stochasticrank`. Unbiased for every :math:`\sigma`, before the scale-free step.
+    :math:`\Delta_{ij}` of the metric when :math:`i` passes :math:`j`. The derivation stands in
+    :mod:`ltr_objectives.objectives.stochasticrank`. The estimate is unbiased for every :math:`\sigma`, before the
+    scale-free step.
 
     Parameters
     ----------
@@ -82,25 +83,25 @@ class StochasticRank(Objective):
     sigma : float
         Deviation of the noise, in units of the scores.
     mu : float
-        Lowers relevant documents by :math:`\mu \sigma y`, so that tied scores count as badly ordered, not as random.
+        Lowers relevant documents by :math:`\mu \sigma y`, so that tied scores count as badly ordered, not as randomly.
     samples : int
         Noise vectors per iteration, from 1 to 1,000,000. CatBoost calls it num_estimations.
     sfa : float
-        Scale-free step: the mean is taken from each query's gradient, and this times its part along the centred scores
-        :math:`c`, so that trees do not spend themselves on the scale of the scores, on which no metric depends:
-        :math:`g - sfa\, c \langle c, g \rangle / (\|c\| + \nu)^2`. 0 leaves the gradient as it is. CatBoost calls it
-        lambda; its default is 1 too. Lists of two documents only lose the mean.
+        Scale-free step. Each query's gradient loses its mean, and this times its part along the centred scores
+        :math:`c`: :math:`g - sfa\, c \langle c, g \rangle / (\|c\| + \nu)^2`. So trees do not fit the scale of the
+        scores, on which a ranking does not depend. 0 leaves the gradient as it is. Lists of two documents lose only the
+        mean. CatBoost calls it lambda; its default is 1 too.
     nu : float
-        Above: keeps the step small while scores are.
+        :math:`\nu` above, which keeps the step small while scores are small.
     hessian : "ones", "bounded", "absolute", "clipped" or "exact"
-        1 for each row, as CatBoost; :math:`\sum_j |\Delta_{ij}| \varphi_\tau(x_j - m_i) / \tau`, so that the Newton
-        step of a row is at most :math:`\tau` with ``sfa=0`` (the scale-free step also moves rows that have next to no
-        such sum); or the curvature of the loss,
-        :math:`-\sum_j \Delta_{ij} \varphi_\tau(x_j - m_i) (x_j - m_i) / \tau^2`: its absolute value, its positive part,
-        or as it is. The last is negative for many rows, which boosting libraries do not expect.
+        "ones" is 1 for each row, as in CatBoost. "bounded" is
+        :math:`\sum_j |\Delta_{ij}| \varphi_\tau(x_j - m_i) / \tau`: the Newton step of a row is at most :math:`\tau`
+        with ``sfa=0``, while the scale-free step also changes rows where that sum is nearly 0. "exact" is the curvature
+        of the loss, :math:`-\sum_j \Delta_{ij} \varphi_\tau(x_j - m_i) (x_j - m_i) / \tau^2`. It is negative for many
+        rows, which boosting libraries do not expect. "absolute" is its absolute value, "clipped" its positive part.
     noise : "gaussian" or None
-        With None the other documents stay where their scores put them, and only a document's own noise counts:
-        no randomness, but a biased gradient, except for lists of two.
+        With None the other documents keep their scores, and only a document's own noise counts. That is not random, but
+        biased except for lists of two.
     seed : int
         Of the noise.
 
@@ -128,7 +129,7 @@ class StochasticRank(Objective):
     def __post_init__(self) -> None:
         check_positive("sigma", self.sigma)
         check_not_negative("mu", self.mu)
-        require(self.mu * self.sigma < np.inf, "mu times sigma must be finite")
+        require(self.mu * self.sigma < np.inf, f"mu={self.mu!r} times sigma={self.sigma!r} must be finite; lower one")
         check_draws("samples", self.samples)
         check_not_negative("sfa", self.sfa)
         check_positive("nu", self.nu)
@@ -178,7 +179,7 @@ class StochasticRank(Objective):
 def conditional_reference(
     metric: Metric, z: np.ndarray, labels: np.ndarray, sigma: float, eps: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The estimates of one query by definition, slot by slot: first and second derivative, and the bounding sum."""
+    """The estimates of one query by definition, rank by rank: first and second derivative, and the bounding sum."""
     n = len(z)
     eps = np.zeros(n) if eps is None else eps
     slope, bend, size = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -188,7 +189,7 @@ def conditional_reference(
     x = z + sigma * eps
     for i in range(n):
         others = np.array([j for j in np.argsort(-x, kind="stable") if j != i])
-        value = np.array([metric.reference(np.insert(labels[others], q, labels[i])) for q in range(n)])
+        value = np.array([metric.reference(np.insert(labels[others], d, labels[i])) for d in range(n)])
         u = (x[others] - z[i] - sigma * eps[others].mean()) / tau
         density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi) / tau
         edges = np.concatenate(([0.0], density, [0.0]))
@@ -321,7 +322,7 @@ def add_conditional(gain, scale, terms, sigma, z, eps, r, stop):
 
 @kernel
 def make_scale_free(s, sfa, nu, grad):
-    """Take from ``grad`` its mean and ``sfa`` times its part along the centred scores.
+    """Subtract from ``grad`` its mean and ``sfa`` times its part along the centred scores.
 
     With c the centred scores, ``grad -= sfa c <c, grad> / (|c| + nu)^2``, in lists of three documents or more.
     """

@@ -26,8 +26,8 @@ class Lowered(NamedTuple):
     """The gains of a data set, and how they are lowered."""
 
     power: np.ndarray  # 2^y of each row over the largest of its query
-    largest: np.ndarray  # by query; 0 where nothing can be learned
-    u: np.ndarray  # by row; empty where it is drawn, or 1/2
+    largest: np.ndarray  # by query; 0 for a zero gradient
+    u: np.ndarray  # by row; empty where the kernel draws it, or takes 1/2
     random: bool
     terms: int
 
@@ -45,18 +45,18 @@ class XENDCG(Objective):
         t^{(1)}_i = \rho_i - \varphi_i / \textstyle\sum_j \varphi_j, \quad
         t^{(k+1)}_i = \rho_i \sum_{j \ne i} \frac{t^{(k)}_j}{1 - \rho_j}
 
-    of which the first is the derivative; the others bring the step closer to that of the full Hessian matrix, whose
-    diagonal is :math:`\rho (1 - \rho)`. Hessians are about 1/n a document, so keep ``min_child_weight`` small. Queries
-    whose labels are all equal have zero gradient.
+    The first is the derivative. The others bring the step closer to that of the full Hessian matrix, whose diagonal is
+    :math:`\rho (1 - \rho)`. Hessians are about 1/n a document, so keep ``min_child_weight`` small. Queries whose labels
+    are all equal have zero gradient.
 
     Parameters
     ----------
     terms : 1, 2 or 3
         Terms of the gradient; LightGBM has 3.
     hessian : "bounded" or "exact"
-        The second derivative raised to the absolute gradient, so that no Newton step exceeds 1; or as it is, as in
-        LightGBM. Where a relevant document has little of the softmax, steps are of the order of n without the bound;
-        in XGBoost and LightGBM it trained better.
+        "exact" is the second derivative, as in LightGBM. "bounded" raises it to the absolute gradient, so that no
+        Newton step exceeds 1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n
+        where a relevant document has little of the softmax.
     noise : "uniform" or None
         With None every :math:`u` is 1/2.
     seed : int
@@ -101,7 +101,7 @@ class XENDCG(Objective):
         return gains.gain_limit("exp")
 
     def uniforms(self, queries: Queries) -> np.ndarray:
-        """The ``u`` of each row; by default nothing, and the kernel draws them."""
+        """The ``u`` of each row; empty by default, and the kernel draws them."""
         return NOTHING
 
     def fill(self, call: Call) -> None:

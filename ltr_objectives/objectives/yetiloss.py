@@ -33,9 +33,9 @@ DEFAULTS: dict[str, Any] = {"metric": "ndcg@10", "neighbors": "all", "permutatio
 class YetiLoss(PairwiseObjective):
     r"""YetiLoss (Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", ICML 2023) for any metric.
 
-    For each of several rankings by noisy scores, every two documents at most ``neighbors`` ranks apart add the exact
-    absolute change of the metric when they trade places to the weight of their pair, divided by the number of rankings
-    (section 3.1). The loss is :math:`\sum w_{hi,lo} \log(1 + e^{-(s_{hi} - s_{lo})})` at the scores without noise.
+    The weight :math:`w` of a pair is a mean over several rankings by noisy scores (section 3.1). Each ranking in which
+    the two documents are at most ``neighbors`` ranks apart adds the exact absolute change of the metric when they are
+    swapped. The loss is :math:`\sum w_{hi,lo} \log(1 + e^{-(s_{hi} - s_{lo})})` at the scores without noise.
 
     Parameters
     ----------
@@ -48,17 +48,17 @@ class YetiLoss(PairwiseObjective):
     noise_scale : float
         The noise is multiplied by this.
     neighbors : int or "all"
-        Pairs count up to this many ranks apart. The paper and CatBoost take 1; all pairs vary less from one iteration
-        to the next, and trained better on all data tried.
+        Pairs count up to this many ranks apart. The paper and CatBoost take 1. With "all" the gradient varies less from
+        one iteration to the next, and it trained better on all data tried.
     change : "exact" or "catboost"
-        The change of the metric, or the weights that CatBoost uses in its modes MRR and MAP, which are not that change:
-        :math:`1/d - 1/e` for ranks down to the first relevant, and :math:`1/d + \sum 1/c` over the relevant ranks
-        :math:`c` between. The other metrics have only the exact one.
+        "exact" is the change of the metric. "catboost" is the weight in CatBoost's modes MRR and MAP, which differs
+        from it: :math:`1/d - 1/e` for ranks down to the first relevant, and :math:`1/d + \sum 1/c` over the relevant
+        ranks :math:`c` between. The other metrics have only the exact change.
     hessian : "exact", "double" or "ones"
         The formula's, twice that, or 1 for each row.
     preset : "catboost", optional
-        Set everything that is not given as in CatBoost's YetiRank with a mode. A metric given by name reads labels as
-        that mode does: linear gains in NDCG and DCG, labels as probabilities in ERR.
+        Set everything that is not given as in CatBoost's YetiRank with a mode. A metric given by name then reads labels
+        as that mode does: linear gains in NDCG and DCG, labels as probabilities in ERR.
     seed : int
         Of the noise.
 

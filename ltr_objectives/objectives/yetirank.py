@@ -12,7 +12,7 @@ from ltr_objectives.objectives.base import from_preset
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
-CATBOOST_FACTOR = 0.15  # its weights carry this constant
+CATBOOST_FACTOR = 0.15  # a factor of CatBoost's weights
 PRESETS: dict[str, dict[str, Any]] = {"catboost": {}}
 
 
@@ -20,10 +20,10 @@ PRESETS: dict[str, dict[str, Any]] = {"catboost": {}}
 class YetiRank(PairwiseObjective):
     r"""YetiRank (Gulin, Kuralenok and Pavlov, "Winning the Transfer Learning Track of Yahoo!'s LTR Challenge", 2011).
 
-    For each of several rankings by noisy scores, every two neighbours at ranks :math:`d, d+1` add
-    :math:`|y_a - y_b| \, b^{d-1}` to the weight of their pair, divided by the number of rankings; the loss is
-    :math:`\sum w_{hi,lo} \log(1 + e^{-(s_{hi} - s_{lo})})` at the scores without noise. Up to a constant that is the
-    change of ExpDCG (Lyzhin et al., ICML 2023, eqs. 10, 11 and 13).
+    The weight :math:`w` of a pair is a mean over several rankings by noisy scores. Each ranking in which the two are
+    neighbours, at ranks :math:`d` and :math:`d+1`, adds :math:`|y_{hi} - y_{lo}| \, b^{d-1}`. Up to a constant that is
+    the change of ExpDCG (Lyzhin et al., ICML 2023, eqs. 10, 11 and 13). The loss is
+    :math:`\sum w_{hi,lo} \log(1 + e^{-(s_{hi} - s_{lo})})` at the scores without noise.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class YetiRank(PairwiseObjective):
     hessian : "exact", "double" or "ones"
         The formula's, twice that, or 1 for each row.
     preset : "catboost", optional
-        Weigh every pair by a further 0.15, as CatBoost's YetiRank does.
+        Multiply every weight by 0.15, as CatBoost's YetiRank does.
     seed : int
         Of the noise.
 
