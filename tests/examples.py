@@ -1,5 +1,6 @@
-"""The Python code of pages, run as it stands on less data."""
+"""The Python code of pages, run as it stands on less data, with query ids that fall."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -30,14 +31,15 @@ def run(code: str, names: dict) -> None:
     exec(compile(code, "example", "exec"), names)
 
 
-def less_data(monkeypatch: pytest.MonkeyPatch, change=lambda data: data) -> None:
-    """Let what pages generate have fewer queries, rows and features; ``change`` is applied to each data set."""
+def less_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what pages generate have fewer queries, rows and features, and query ids that fall, as LETOR files may."""
     plain, fold = datasets.make_ranking, datasets.make_ranking_fold
 
     def make_ranking(queries=1000, *args, **options):
         options |= {"features": min(options.get("features", 136), MOST_FEATURES)}
         options |= {"mean_length": min(options.get("mean_length", 120.0), LENGTH)}
-        return change(plain(min(queries, MOST_QUERIES), *args, **options))
+        data = plain(min(queries, MOST_QUERIES), *args, **options)
+        return dataclasses.replace(data, qid=10 * (data.qid.max() + 1 - data.qid))
 
     def make_ranking_fold(queries, *args, **options):
         return fold(tuple(min(q, MOST_QUERIES // 3) for q in queries), *args, **options)
