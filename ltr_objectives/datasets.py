@@ -184,8 +184,8 @@ def load_letor(
     ----------
     path : path
         A file or a pipe. Or the folder of one fold with ``train.txt``, ``vali.txt`` (or ``valid``; may be missing) and
-        ``test.txt``, as in MSLR-WEB10K/30K and Istella. In a folder with several data sets, also the start of the file
-        names: ``yahoo/set1`` for ``set1.train.txt``.
+        ``test.txt``, as in MSLR-WEB10K/30K and Istella. For a folder with several data sets, add the start of the file
+        names, such as ``yahoo/set1`` for ``set1.train.txt``.
     cache : path, optional
         Folder for parsed files, since parsing is slow; by default ``$LTR_OBJECTIVES_CACHE``, or ``ltr_objectives`` in
         ``$XDG_CACHE_HOME`` or ``~/.cache``. None keeps nothing. A file whose content changes is parsed again. A folder

@@ -32,7 +32,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Report:
-    """Which queries have a gradient at given scores, and why the others have none; made by ``objective.report(...)``.
+    """Which queries have a gradient at given scores, and why not the others; made by ``objective.report(...)``.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Report:
     queries, rows : int
         Size of the data set.
     useful : int
-        Queries that have a gradient.
+        Queries whose gradient is not zero.
     useless : dict of str to int
         The other queries by reason.
     pairs : int or None
@@ -49,7 +49,7 @@ class Report:
     hessian_zero : int
         Rows of useful queries whose Hessian is exactly zero.
     hessian_repaired : int or None
-        Rows whose second derivative is negative and whose Hessian is not; None where the former is not known.
+        Rows with a negative second derivative whose Hessian is not negative; None where the derivative is not known.
     hessian_negative : int
         Rows whose Hessian is negative.
     hessian_sum : float

@@ -211,7 +211,7 @@ class Queries:
         self.longest = int(sizes.max())
         self.weight_by_row = self._weights(weight, sizes)
         require(
-            propensity is None or position is None, "pass propensity= or position=, not both: they correct the same"
+            propensity is None or position is None, "pass propensity= or position=, not both: each corrects the clicks"
         )
         self.propensity = None if propensity is None else self._propensities(propensity)
         self.position = None if position is None else self._positions(position)
@@ -229,7 +229,8 @@ class Queries:
             return None
         w = vector("weight", weight)
         _finite("weight", w)
-        require((w >= 0).all(), "weight must not be negative")
+        least = w.min(initial=0.0)
+        require(least >= 0, f"weight must not be negative, got {least:g}")
         require(w.any(), "weight is zero everywhere; give some query or row a weight above 0")
         if len(w) == len(sizes):
             return np.repeat(w, sizes)
@@ -243,7 +244,8 @@ class Queries:
         given = vector("propensity", propensity)
         _finite("propensity", given)
         require(len(given) == self.rows, f"propensity has {len(given)} entries; pass one per row ({self.rows})")
-        require((given > 0).all(), "propensity must be above 0; leave out documents that nobody can see")
+        least = given.min()
+        require(least > 0, f"propensity must be above 0, got {least:g}; leave out documents that nobody can see")
         return np.array(given, np.float64, order="C")
 
     def _positions(self, position: ArrayLike) -> np.ndarray:
@@ -251,7 +253,11 @@ class Queries:
         _finite("position", given)
         require(len(given) == self.rows, f"position has {len(given)} entries; pass one per row ({self.rows})")
         good = (given == np.floor(given)) & (given >= 0) & (given < MOST_POSITIONS)
-        require(good.all(), f"position must hold whole numbers from 0 to {MOST_POSITIONS - 1}")
+        row = int(np.argmin(good))
+        require(
+            good.all(),
+            f"position must hold whole numbers from 0 to {MOST_POSITIONS - 1}, but row {row} is {given[row]:g}",
+        )
         require(self.labels.min() >= 0, "with position, labels are clicks and must not be negative")
         return given.astype(np.int64)
 

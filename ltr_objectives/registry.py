@@ -131,7 +131,7 @@ def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) 
     require(found, "give at least one metric, such as 'ndcg@10'")
     names = [str(metric) for metric in found]
     twice = next((name for name in names if names.count(name) > 1), None)
-    require(twice is None, f"two metrics are both called {twice}; their values would be mixed up")
+    require(twice is None, f"two metrics are both called {twice}; leave one out, since results are named by them")
     return found
 
 

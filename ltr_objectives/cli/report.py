@@ -17,8 +17,8 @@ def report(
 ) -> None:
     """Say which queries an objective can learn from.
 
-    Of the others it says why not. Pass labels and query ids in files of their own or a LETOR file. Without scores all
-    are 0, as before the first tree.
+    For the others it gives the reason. Pass labels and query ids in files of their own or a LETOR file. Without scores
+    all are 0, as before the first tree.
     """
     from ltr_objectives.cli.files import read_lists
     from ltr_objectives.registry import get_objective

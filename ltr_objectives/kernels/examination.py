@@ -10,8 +10,8 @@ is concave in log theta. Its last sum is a gamma prior: each position has ``a`` 
     theta_k = (sum_{i at k} w c_i + a) / (sum_{i at k} w C exp(sigma s_i) / Z + a)
 
 never lowers it (Hunter, "MM algorithms for generalized Bradley-Terry models", 2004). The mean theta is 1 at the
-maximum, as the sum over k shows. So each step also divides theta by its mean: about 20 steps suffice, where the scale
-alone took thousands.
+maximum, as the sum over k shows. So each step also divides theta by its mean. About 20 steps suffice; without that
+division the scale alone took thousands.
 """
 
 import math

@@ -12,7 +12,7 @@ with, over the documents c above both,
 * average:  H = a + b + sum_c g_c
 
 Let the list be in rank order and i the document that moves. It is swapped with a document j above it at ranks j and
-j + 1, with one below it at ranks j - 1 and j. It does not count among the documents above itself:
+j + 1, with one below it at ranks j - 1 and j. Sums and products over the documents above leave i out:
 
     j above i:  (g_i - g_j) (P_j + g_i Q_j)        j below i:  (g_i - g_j) R_j f_i
 

@@ -7,8 +7,9 @@ gain. Then, for the logistic loss at the scores without noise,
     rho = 1 / (1 + exp(sigma (s_hi - s_lo)))
     grad_hi -= sigma delta rho;  grad_lo += sigma delta rho;  hess_both += sigma^2 delta rho (1 - rho)
 
-averaged over the draws. ``score_norm`` divides delta by 0.01 + |s_hi - s_lo|, and a propensity by that of the document
-hi. Memory is O(n) a thread: the gradient is linear in the weights, so it needs no matrix of pairs.
+averaged over the draws. With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|. Where there are propensities, it
+is divided by that of the document hi. Memory is O(n) a thread: the gradient is linear in the weights, so that no matrix
+of pairs is kept.
 
 :mod:`ltr_objectives.kernels.graded` does the same for linear metrics over all pairs, by gain.
 
@@ -62,7 +63,7 @@ class Sums(NamedTuple):
 def pair(m, loses, wins):
     """Slope and curvature of a pair of weight |m|, whose first document is the better one where m > 0.
 
-    The first document loses and wins with these probabilities.
+    ``loses`` and ``wins`` are the probabilities of the first document.
     """
     return m * (loses if m > 0.0 else wins), abs(m) * loses * wins
 
@@ -82,13 +83,13 @@ def capped(gap, cap):
 
 @kernel
 def slope_and_curve(loss, margin):
-    """Minus the first derivative of the loss at ``margin = sigma (s_hi - s_lo)``, and the second; the hinge's is 1."""
+    """Minus the first derivative of the loss at ``margin = sigma (s_hi - s_lo)``, and its curvature."""
     if loss == LOGISTIC:
         p = 1.0 / (1.0 + math.exp(min(margin, 700.0)))
         return p, p / (1.0 + math.exp(min(-margin, 700.0)))
     if loss == HINGE:
         active = 1.0 if margin < 1.0 else 0.0
-        return active, active
+        return active, active  # the second derivative is 0
     raise ValueError("unknown loss")
 
 
@@ -152,7 +153,7 @@ def _neighbours(apart, ranks, cap, r, sums):
 
 @vector_kernel
 def _divisors(d, end, score_norm, r):
-    """Write the divisor of each pair of rank d: the distance of the scores times the propensity of the larger gain."""
+    """Write the divisors of the pairs of rank d, by distance of the scores, propensity of the larger gain, or both."""
     gd, sd = r.g[d], r.s[d]
     gb, sb, out = r.g[d + 1 : end], r.s[d + 1 : end], r.divisor[d + 1 : end]
     if score_norm:

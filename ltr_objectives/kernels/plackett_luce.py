@@ -4,14 +4,14 @@ The model places documents one after another, each with probability :math:`e^{s_
 of the open documents, those not yet placed. Documents come sorted by descending score.
 
 ``narrow`` lists keep the running sums of their masses :math:`e^{s_d - s_1}` and a guide into them. A uniform number is
-a share of the open mass. Adding the placed masses before it turns it into a position in the running sums, where the
-guide finds the document in O(1): 3 times as fast as a tree. Subtraction would cancel where less than ``LEAST_OPEN`` of
-the mass is open. Then the ranking is drawn from a binary tree of sums: one descent draws a document, one ascent removes
-it, each in O(log n). The root is :math:`S_k`, always a sum of positive numbers. Neither way rejects a draw, and both
-find the same document for the same share.
+a share of the open mass. Adding the placed masses that lie before it turns it into a position in the running sums. The
+guide finds the document there in O(1): 3 times as fast as a tree. Subtraction would cancel where less than
+``LEAST_OPEN`` of the mass is open. Then the ranking is drawn from a binary tree of sums: one descent draws a document,
+one ascent removes it, each in O(log n). The root is :math:`S_k`, always a sum of positive numbers. Neither way rejects
+a draw, and both find the same document for the same share.
 
-``wide`` lists have scores that span more than exponentials can hold. Every rank shifts the scores by the largest open
-one, and reads only the documents within ``REACH`` of it.
+``wide`` lists have scores that span more than exponentials can hold. At each rank the scores are shifted by the largest
+open one, and only the documents within ``REACH`` of it are read.
 
 All write a ``Placed`` record with ``e[k]`` and ``m[k]`` in one unit. With ``given[0] >= 0`` the tree and ``wide`` lists
 place the documents of ``given`` instead of drawing.

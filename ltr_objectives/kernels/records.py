@@ -15,7 +15,7 @@ class Terms(NamedTuple):
     kind: int
     gain: np.ndarray  # by row
     discount: np.ndarray  # by rank, as long as the longest list
-    scale: np.ndarray  # by query; 0 for a zero gradient
+    scale: np.ndarray  # by query; 0 where the gradient is zero
     offset: np.ndarray  # by query; added to the value
     cap: float = np.inf  # a larger gain difference counts as this
 

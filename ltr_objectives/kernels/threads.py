@@ -1,8 +1,8 @@
 """Run a kernel over all queries on several threads.
 
 A kernel is a serial function ``kernel(first, last, *arrays)`` over the queries ``first <= q < last`` that writes only
-what belongs to those queries. So the result is the same to the last bit, whichever thread takes a chunk. These threads
-survive ``fork``, serve several Python threads at once, and compile faster; numba's do not.
+what belongs to those queries. So the result is the same to the last bit, whichever thread takes a chunk. The threads
+here replace numba's: they survive ``fork``, serve several Python threads at once, and let kernels compile faster.
 """
 
 import itertools
@@ -49,7 +49,7 @@ def available_threads() -> int:
 
 
 def at_most(asked: object) -> int | None:
-    """The threads that a training asked for, bounded by :func:`available_threads`; None where it asked for none.
+    """The threads that a training asked for, bounded by :func:`available_threads`; None where it named no number.
 
     >>> at_most(1), at_most(0), at_most(-1), at_most(None)
     (1, None, None, None)
@@ -71,7 +71,7 @@ class _Pool:
         self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     def submit(self, task: Callable[[], None]) -> None:
-        """Let a thread run the task; RuntimeError where the process can start no thread."""
+        """Let a thread run the task; RuntimeError where the process cannot start one."""
         with _lock:
             while self._missing:
                 threading.Thread(target=_serve, args=(self._tasks,), name="ltr-objectives", daemon=True).start()
@@ -160,7 +160,7 @@ def run(
 
 
 def _submit(pool: _Pool, future: "Future[None]", work: Callable[[], None]) -> bool:
-    """Let a thread do the work; return False where none can start, as at the end of the process: the caller does it."""
+    """Let a thread do the work. Return False where none can start, as at the end of the process; the caller does it."""
 
     def begin() -> None:
         if future.set_running_or_notify_cancel():

@@ -170,8 +170,8 @@ class Objective(abc.ABC):
             objectives divide the weight of a pair by the propensity of the larger label. Others refuse it.
         position : array of shape (rows,), optional
             For labels that are clicks of unknown propensity: where each document was shown. Pairwise objectives
-            estimate a propensity for each position, and take the gradient at scores plus its logarithm. Others refuse
-            it.
+            estimate the propensity of each position, add its logarithm to the scores, and take the gradient there.
+            Others refuse it.
         iteration : int
             Selects the random stream: same seed and iteration, same noise.
         n_threads : int, optional
@@ -195,7 +195,7 @@ class Objective(abc.ABC):
         qid: ArrayLike | None = None, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> "Report":  # fmt: skip
-        """Which queries have a gradient at these scores, and why the others have none.
+        """Which queries have a gradient at these scores, and why not the others.
 
         Parameters
         ----------

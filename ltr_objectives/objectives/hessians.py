@@ -24,5 +24,5 @@ POLICIES = {
     "absolute": Policy(finish.ABSOLUTE, lambda grad, hess: np.abs(hess)),
     "clipped": Policy(finish.CLIPPED, lambda grad, hess: np.maximum(hess, 0.0)),
     "gradient": Policy(finish.GRADIENT, lambda grad, hess: np.abs(grad)),  # no Newton step exceeds 1
-    "bounded": Policy(finish.BOUNDED, lambda grad, hess: np.maximum(hess, np.abs(grad))),  # nor with this
+    "bounded": Policy(finish.BOUNDED, lambda grad, hess: np.maximum(hess, np.abs(grad))),  # the same here
 }

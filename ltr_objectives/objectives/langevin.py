@@ -23,7 +23,7 @@ class Langevin(Objective):
     .. math:: g_i' = g_i + \gamma h_i s_i + \sqrt{2 T / \eta}\; \xi_i, \quad h_i' = h_i
 
     with the objective's gradient and Hessian, scores :math:`s`, and independent standard normal :math:`\xi`. Let
-    :math:`h = 1` and trees fit every row. Then boosting with learning rate :math:`\eta` is the Langevin step
+    :math:`h = 1`, and let trees fit every row. Then boosting with learning rate :math:`\eta` is the Langevin step
     :math:`s \leftarrow (1 - \eta \gamma) s - \eta g + \sqrt{2 T \eta}\, \xi`, which escapes from local minima.
 
     CatBoost has its own, which works with every objective of this package and should be preferred there:

@@ -52,7 +52,7 @@ class ListMLE(Objective):
         Cox's Likelihood Function for Censored Data", JASA 1977). It approximates the mean over all orders, which has no
         short form.
     hessian : "bounded" or "exact"
-        "exact" is the second derivative. "bounded" raises it to the absolute gradient, so that no Newton step exceeds
+        "exact" is the second derivative. "bounded" is at least the absolute gradient, so that no Newton step exceeds
         1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n where a relevant
         document has little of the mass.
     seed : int

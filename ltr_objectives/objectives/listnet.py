@@ -38,7 +38,7 @@ class ListNet(Objective):
         leave the division to the reader). Queries without a relevant document then have zero gradient; rax takes a
         uniform distribution for them, which pulls their scores together.
     hessian : "bounded" or "exact"
-        "exact" is the second derivative. "bounded" raises it to the absolute gradient, so that no Newton step exceeds
+        "exact" is the second derivative. "bounded" is at least the absolute gradient, so that no Newton step exceeds
         1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n where a relevant
         document has little of the softmax.
 

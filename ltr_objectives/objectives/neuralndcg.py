@@ -64,8 +64,8 @@ class NeuralNDCG(NDCGObjective):
         :math:`\tau`; the loss approaches NDCG as it goes to 0. The paper has 1, for scores between -1 and 1. Each tree
         changes scores by up to the learning rate, and 10 trained far better than 1 and 100 in XGBoost and LightGBM.
     rounds : int
-        Most rounds of Sinkhorn's scaling, each of columns and rows; 0 leaves :math:`\hat P` as it is. The paper has 30,
-        allRank 50. At most 1,000, since every round is kept, and scaling converges or stalls long before.
+        Largest number of rounds of Sinkhorn's scaling, each of columns and rows; 0 leaves :math:`\hat P` as it is. The
+        paper has 30, allRank 50. At most 1,000, since every round is kept, and scaling converges or stalls long before.
     tolerance : float
         Scaling stops when all sums are this close to 1.
     transposed : bool

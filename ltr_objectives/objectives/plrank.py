@@ -222,7 +222,7 @@ class PLRank(Objective):
 
     @property
     def policy(self) -> str:
-        return "clipped" if self.hessian == "likelihood" else self.hessian  # rounding can leave that at -1e-17
+        return "clipped" if self.hessian == "likelihood" else self.hessian  # rounding can leave it at -1e-17
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(scores)

@@ -66,8 +66,8 @@ class StochasticRank(Objective):
     r"""StochasticRank (Ustimenko and Prokhorenkova, ICML 2020) for any metric.
 
     The loss of a query is :math:`-\mathbb{E}\, M(s - \mu \sigma y + \sigma \varepsilon)`, the metric :math:`M` smoothed
-    by standard normal noise. Its gradient is estimated by coordinate conditional sampling. For each document all noise
-    is integrated out but the differences of the other documents' noise:
+    by standard normal noise. Its gradient is estimated by coordinate conditional sampling. For each document, all noise
+    is integrated out except the differences of the other documents' noise:
 
     .. math:: -\sum_j \Delta_{ij}\, \varphi_\tau(x_j - m_i), \quad \tau = \sigma \sqrt{n / (n - 1)}
 
@@ -83,7 +83,7 @@ class StochasticRank(Objective):
     sigma : float
         Deviation of the noise, in units of the scores.
     mu : float
-        Lowers relevant documents by :math:`\mu \sigma y`, so that tied scores count as badly ordered, not as randomly.
+        Lowers relevant documents by :math:`\mu \sigma y`, so that tied scores count as badly ordered, not at random.
     samples : int
         Noise vectors per iteration, from 1 to 1,000,000. CatBoost calls it num_estimations.
     sfa : float

@@ -26,7 +26,7 @@ class Lowered(NamedTuple):
     """The gains of a data set, and how they are lowered."""
 
     power: np.ndarray  # 2^y of each row over the largest of its query
-    largest: np.ndarray  # by query; 0 for a zero gradient
+    largest: np.ndarray  # by query; 0 where the gradient is zero
     u: np.ndarray  # by row; empty where the kernel draws it, or takes 1/2
     random: bool
     terms: int
@@ -54,7 +54,7 @@ class XENDCG(Objective):
     terms : 1, 2 or 3
         Terms of the gradient; LightGBM has 3.
     hessian : "bounded" or "exact"
-        "exact" is the second derivative, as in LightGBM. "bounded" raises it to the absolute gradient, so that no
+        "exact" is the second derivative, as in LightGBM. "bounded" is at least the absolute gradient, so that no
         Newton step exceeds 1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n
         where a relevant document has little of the softmax.
     noise : "uniform" or None
