@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
-from ltr_objectives.adapters._common import import_library
+from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories
 from ltr_objectives.adapters._ranker_plan import Plan
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.objectives.base import Objective
 
-OF_THE_DATA = ("cat_features", "text_features", "embedding_features")
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
 STOPPING = {"od_type", "od_wait", "od_pval"}
 
@@ -70,19 +69,15 @@ class CatBoostRanker(Ranker):
     (60,)
     """
 
-    library = "catboost"
-    renamed = {"loss_function": "objective"}  # noqa: RUF012 - declared a class variable by the base
-    threads = ("thread_count",)
-    model = "CatBoost"
-    of_columns = OF_THE_DATA
+    library = CATBOOST
 
     def _knows_metric(self, name: str) -> bool:
         return name[:1].isupper() and "@" not in name  # whether it knows this one it says itself, with a list
 
     def _train(self, plan: Plan) -> tuple[Any, Records]:
-        catboost = import_library("catboost")
+        catboost = CATBOOST.load()
         params = {"allow_writing_files": False, **plan.params}
-        of_the_data = {k: params.pop(k) for k in OF_THE_DATA if k in params}
+        of_the_data = {k: params.pop(k) for k in CATBOOST.of_the_data if k in params}
         own = isinstance(plan.objective, Objective)
         pools = [self._pool(part, own, of_the_data) for part in (plan.train, *plan.evals)]
         if isinstance(plan.objective, Objective):
@@ -136,7 +131,7 @@ class CatBoostRanker(Ranker):
         found = list(categories(part.X))
         if found:
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
-        pool = import_library("catboost").Pool
+        pool = CATBOOST.load().Pool
         return pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
 
     def _predict(self, X: Any) -> Any:
@@ -150,7 +145,7 @@ class CatBoostRanker(Ranker):
         return self.booster_.get_feature_importance(type=kind)
 
     def _load(self, path: str) -> Any:
-        return import_library("catboost").CatBoost().load_model(path)
+        return CATBOOST.load().CatBoost().load_model(path)
 
     def _features(self) -> tuple[int, list[str] | None]:
         names: list[str] = self.booster_.feature_names_
@@ -181,7 +176,7 @@ def _refuse_misspelt(error: str) -> None:
     """Say what ``error`` says of a parameter that CatBoost does not know, with the nearest one that it knows."""
     unknown = re.search(r"Unknown option \{(\w+)\}", error)
     if unknown:
-        catboost = import_library("catboost")
+        catboost = CATBOOST.load()
         classes = catboost.CatBoostRanker, catboost.CatBoostRegressor, catboost.CatBoostClassifier
         known = {name for c in classes for name in inspect.signature(c.__init__).parameters}
         raise LTRError(f"CatBoost knows no parameter {unknown[1]!r}{did_you_mean(unknown[1], known)}") from None
@@ -198,7 +193,7 @@ def _trees_alone(model: Any) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "model.cbm"))
         model.save_model(path)
-        return import_library("catboost").CatBoost().load_model(path)
+        return CATBOOST.load().CatBoost().load_model(path)
 
 
 def _records(found: dict[str, Any], *, marked: bool) -> Records:

@@ -32,7 +32,7 @@ else:
         ) from None
 
 from ltr_objectives._files import replacing
-from ltr_objectives.adapters._common import import_library
+from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._ranker_inputs import (
     check_features,
     read_eval_sets,
@@ -50,7 +50,6 @@ from ltr_objectives.adapters._ranker_plan import (
 )
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require, warn
-from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_metric
@@ -62,11 +61,7 @@ Records = dict[str, dict[str, list[float]]]
 class Ranker(BaseEstimator, abc.ABC):
     """The contract of the three rankers; see each for its parameters."""
 
-    library: ClassVar[str]
-    renamed: ClassVar[dict[str, str]] = {}  # parameters of the library's ranker that are called otherwise here
-    threads: ClassVar[tuple[str, ...]]  # what the library calls the number of threads
-    model: ClassVar[str]  # what it calls a trained model
-    of_columns: ClassVar[tuple[str, ...]] = ()  # parameters that name columns of other kinds than numbers
+    library: ClassVar[Library]
     _estimator_type = "ranker"
 
     booster_: Any
@@ -83,7 +78,7 @@ class Ranker(BaseEstimator, abc.ABC):
         convention: str | None = None,
         **params: Any,
     ) -> None:
-        import_library(self.library)
+        self.library.load()
         self.objective = objective
         self.eval_metric = eval_metric
         if convention is not None:  # not a parameter of classes derived from this one, unless they pass it on
@@ -98,7 +93,7 @@ class Ranker(BaseEstimator, abc.ABC):
         """Set parameters; every name is taken, since the library knows which it has."""
         for name, value in params.items():
             require(_is_parameter(name) and not hasattr(type(self), name), f"{name} is no parameter")
-            better = self.renamed.get(name)
+            better = dict(self.library.renamed).get(name)
             require(name not in OF_FIT, f"{name}= is no parameter; call fit(..., init_model=) to go on from a model")
             require(better is None, f"{name}= is called {better}= in this {type(self).__name__}")
             setattr(self, name, value)
@@ -176,7 +171,7 @@ class Ranker(BaseEstimator, abc.ABC):
         given = [*params.pop("callbacks", ()), *(callbacks or ())]
         train = read_part(X, y, group, qid, sample_weight, propensity=propensity, position=position)
         evals = read_eval_sets(eval_set, eval_group, eval_qid, eval_sample_weight, sample_weight_eval_set)
-        others = [column for name in self.of_columns for column in params.get(name, ())]
+        others = [column for name in self.library.of_columns for column in params.get(name, ())]
         require_numbers(train.X, others)
         for i, part in enumerate(evals):
             require_numbers(part.X, others, f"eval_set[{i}]: ")
@@ -279,8 +274,7 @@ class Ranker(BaseEstimator, abc.ABC):
         return {"allow_nan": True, "requires_y": True}
 
     def _n_threads(self) -> int | None:
-        params = self.get_params()
-        return at_most(next((params[name] for name in self.threads if params.get(name) is not None), None))
+        return self.library.threads(self.get_params())
 
     def _start(self, init_model: Any, X: Any) -> Any:
         """The library's model to go on from, on the table ``X``."""
@@ -291,8 +285,9 @@ class Ranker(BaseEstimator, abc.ABC):
             return init_model.booster_
         name = type(self).__name__
         require(
-            isinstance(init_model, getattr(import_library(self.library), self.model)),
-            f"init_model must be a file name, a {self.library}.{self.model} or a fitted {name}, got {init_model!r}",
+            isinstance(init_model, getattr(self.library.load(), self.library.model)),
+            f"init_model must be a file name, a {self.library.name}.{self.library.model} or a fitted {name}, "
+            f"got {init_model!r}",
         )
         return init_model
 

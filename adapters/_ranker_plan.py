@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._ranker_inputs import Part
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Metric
@@ -44,14 +45,14 @@ class Plan(NamedTuple):
 NATIVES = ("rank", "mse")  # objectives of the libraries that are close to names of ours
 
 
-def own_or_native(objective: Any, library: str) -> Objective | str:
+def own_or_native(objective: Any, library: Library) -> Objective | str:
     """Ours, or the name of the library's; raises for what is nearly a name of ours, or can only be CatBoost's."""
     name = objective.partition(":")[0].strip() if isinstance(objective, str) else None
     if name is None or name in OBJECTIVES:
         return get_objective(objective)
     require(
-        library == "catboost" or not name[:1].isupper(),
-        f"objective={name!r} is written as CatBoost's are, and is none of {library}'s"
+        library.capitals or not name[:1].isupper(),
+        f"objective={name!r} is written as CatBoost's are, and is none of {library.name}'s"
         f"{did_you_mean(name.lower(), OBJECTIVES)}",
     )
     may_be_ours = name.islower() and name not in NATIVES  # CatBoost's have capitals
