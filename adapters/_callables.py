@@ -78,7 +78,8 @@ def gradients(
 class ObjectiveCallable:
     """The base of what a library calls for gradients.
 
-    ``params`` are those of the training where the maker of this object knows them; else they are looked for.
+    What is given here comes before what the data sets of the library hold. ``params`` are those of the training where
+    the maker of this object knows them; else they are looked for.
     """
 
     library: ClassVar[Library]
@@ -103,6 +104,12 @@ class ObjectiveCallable:
 
     def __repr__(self) -> str:
         return f"{self.library.name}_objective({self.objective!r})"
+
+    def queries(self, labels: Any, group: Any, weight: Any, position: Any = None) -> Queries:
+        """Those of a data set of the library."""
+        weight = weight if self.weight is None else self.weight
+        position = position if self.propensity is None and self.position is None else self.position
+        return self._memo.find(labels, group, weight, self.propensity, position)
 
     def gradients(self, queries: Queries, scores: Any, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
         """What the library stores, on the threads of a training with ``params`` unless the user chose another number.

@@ -27,11 +27,8 @@ class CatBoostRanker(Ranker):
         Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
         CatBoost's in capitals.
     eval_metric : str, Metric or list, optional
-        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. By default the metric that the objective
-        optimises, or ``"ndcg"``. For early stopping on CatBoost's no other may be ours.
-    convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
-        ``evals_result_`` and ``score``.
+        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. For early stopping on
+        CatBoost's no other may be ours.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. For our objectives five defaults
@@ -43,21 +40,14 @@ class CatBoostRanker(Ranker):
         would otherwise shuffle the rows and tell us nothing of their order. ``newton_splits`` is as of
         :func:`ltr_objectives.adapters.catboost_objective`.
 
-    Attributes
-    ----------
-    booster_ : catboost.CatBoost
-    evals_result_ : dict
-        ``{"validation_0": {"map": [...]}}``, one value a round.
-    best_score_ : dict
-        ``{"validation_0": {"map": ...}}``, at the last round kept; empty with ``metric_period``.
-
     Notes
     -----
-    Columns of dtype category are categorical features, in addition to ``cat_features``; a missing category is one of
-    its own. With an ``eval_set`` but without early stopping all rounds are kept, as in the other libraries;
-    ``use_best_model=True`` keeps the best, as CatBoost's own ranker does. With ``init_model`` its random numbers, as of
-    ``subsample``, begin anew, as with a file's. Names of parameters that CatBoost does not know are refused.
-    What CatBoost refuses of our objectives is listed in :func:`ltr_objectives.adapters.catboost_objective`.
+    With ``metric_period`` there is no ``best_score_``. Columns of dtype category are categorical features, in addition
+    to ``cat_features``; a missing category is one of its own. With an ``eval_set`` but without early stopping all
+    rounds are kept, as in the other libraries; ``use_best_model=True`` keeps the best, as CatBoost's own ranker does.
+    With ``init_model`` its random numbers, as of ``subsample``, begin anew, as with a file's. Names of parameters that
+    CatBoost does not know are refused. What CatBoost refuses of our objectives is listed in
+    :func:`ltr_objectives.adapters.catboost_objective`.
 
     Examples
     --------
@@ -77,9 +67,8 @@ class CatBoostRanker(Ranker):
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         catboost = CATBOOST.load()
         params = {"allow_writing_files": False, **plan.params}
-        of_the_data = {k: params.pop(k) for k in CATBOOST.of_the_data if k in params}
         own = isinstance(plan.objective, Objective)
-        pools = [self._pool(part, own, of_the_data) for part in (plan.train, *plan.evals)]
+        pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
         if isinstance(plan.objective, Objective):
             newton_splits = params.pop("newton_splits", True)
             params = {
@@ -140,9 +129,8 @@ class CatBoostRanker(Ranker):
     def _rounds(self, model: Any) -> int:
         return int(model.tree_count_)
 
-    def _importances(self) -> Any:
-        kind = getattr(self, "importance_type", None) or "PredictionValuesChange"
-        return self.booster_.get_feature_importance(type=kind)
+    def _importances(self, kind: str | None) -> Any:
+        return self.booster_.get_feature_importance(type=kind or "PredictionValuesChange")
 
     def _load(self, path: str) -> Any:
         return CATBOOST.load().CatBoost().load_model(path)

@@ -72,12 +72,9 @@ class LightGBMObjective(ObjectiveCallable):
             str(by_query).lower() in ("false", "0"),
             "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
         )
-        position = self.position
-        if position is None and self.propensity is None and hasattr(second, "get_position"):
-            position = _position(second)
         labels, group, weight, scores = _unpack(first, second, weight, group)
-        queries = self._memo.find(labels, group, weight, self.propensity, position)
-        return self.gradients(queries, scores, params)
+        position = _position(second) if hasattr(second, "get_position") else None
+        return self.gradients(self.queries(labels, group, weight, position), scores, params)
 
 
 class LightGBMMetric(MetricCallable):

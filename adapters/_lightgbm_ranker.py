@@ -33,23 +33,12 @@ class LGBMRanker(Ranker):
     objective : str or Objective
         Ours, such as ``"yetiloss:map"``, or LightGBM's own, such as ``"lambdarank"``.
     eval_metric : str, Metric or list, optional
-        Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's. By
-        default the metric that the objective optimises, or ``"ndcg"``; nothing else is evaluated.
-    convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
-        ``evals_result_`` and ``score``.
+        Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's.
+        Nothing else is evaluated.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
         ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. It is silent unless
         ``verbose`` or ``verbosity`` says otherwise.
-
-    Attributes
-    ----------
-    booster_ : lightgbm.Booster
-    evals_result_ : dict
-        ``{"validation_0": {"map": [...]}}``, one value a round.
-    best_score_ : dict
-        ``{"validation_0": {"map": ...}}``, at the last round kept.
 
     Notes
     -----
@@ -81,19 +70,16 @@ class LGBMRanker(Ranker):
 
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         lgb = LIGHTGBM.load()
-        params = {k: v for k, v in plan.params.items() if k not in (*LIGHTGBM.of_the_data, "importance_type")}
+        params = dict(plan.params)
         rounds = params.pop("n_estimators", 100)
         if not {"verbose", "verbosity"} & params.keys():
             params["verbosity"] = -1
-        known = dict(params)
-        params["objective"] = _objective(plan, known)
         if plan.metrics:
             params["metric"] = plan.native_metrics or "None"
         refuse_misspelt(params)
         _refuse_boosting(params, plan)
-        of_the_data = {k: v for k, v in plan.params.items() if k in LIGHTGBM.of_the_data}
         train, *evals = (
-            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **of_the_data)
+            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **plan.of_the_data)
             for part in (plan.train, *plan.evals)
         )
         for data in evals:
@@ -106,13 +92,13 @@ class LGBMRanker(Ranker):
             stop = lgb.early_stopping(plan.early_stopping_rounds, first_metric_only=True, verbose=bool(plan.verbose))
             callbacks.append(_looking_at(stop, plan))
         booster = lgb.train(
-            params,
+            {"objective": plan.made(LightGBMObjective, params), **params},
             train,
             rounds,
             valid_sets=evals,
             valid_names=[f"validation_{i}" for i in range(len(evals))],
             init_model=plan.init_model,
-            feval=LightGBMMetric(plan.own_metrics, plan.n_threads, known) if plan.own_metrics else None,
+            feval=LightGBMMetric(plan.own_metrics, plan.n_threads, params) if plan.own_metrics else None,
             callbacks=callbacks,
         )
         booster.free_dataset()
@@ -130,8 +116,8 @@ class LGBMRanker(Ranker):
         best: int = model.best_iteration
         return best if best > 0 else int(model.current_iteration())
 
-    def _importances(self) -> Any:
-        return self.booster_.feature_importance(importance_type=getattr(self, "importance_type", None) or "split")
+    def _importances(self, kind: str | None) -> Any:
+        return self.booster_.feature_importance(importance_type=kind or "split")
 
     def _load(self, path: str) -> Any:
         require_whole(path)
@@ -152,16 +138,6 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
 
     callback.order = 30  # type: ignore[attr-defined]  # where LightGBM looks for it
     return callback
-
-
-def _objective(plan: Plan, params: dict[str, Any]) -> LightGBMObjective | str:
-    if not isinstance(plan.objective, Objective):
-        return plan.objective
-    queries = plan.train.queries
-    return LightGBMObjective(
-        plan.objective, n_threads=plan.n_threads, propensity=queries.propensity, position=queries.position,
-        params=params,
-    )  # fmt: skip
 
 
 def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:

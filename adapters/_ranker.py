@@ -59,7 +59,7 @@ Records = dict[str, dict[str, list[float]]]
 
 
 class Ranker(BaseEstimator, abc.ABC):
-    """The contract of the three rankers; see each for its parameters."""
+    """What the three rankers share; see each for what differs."""
 
     library: ClassVar[Library]
     _estimator_type = "ranker"
@@ -78,6 +78,21 @@ class Ranker(BaseEstimator, abc.ABC):
         convention: str | None = None,
         **params: Any,
     ) -> None:
+        """Note the parameters; they are looked at by :meth:`fit`.
+
+        Parameters
+        ----------
+        objective : str or Objective
+            Ours, such as ``"yetiloss:map"``, or the library's own.
+        eval_metric : str, Metric or list, optional
+            Ours, such as ``"map"``, or a name that only the library knows. By default the metric that the objective
+            optimises, or ``"ndcg"``.
+        convention : str, optional
+            "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
+            ``evals_result_`` and ``score``.
+        **params
+            As of the library's own ranker. Names that it does not know are refused.
+        """
         self.library.load()
         self.objective = objective
         self.eval_metric = eval_metric
@@ -157,6 +172,8 @@ class Ranker(BaseEstimator, abc.ABC):
         Returns
         -------
         self
+            With ``booster_``, the library's model; ``evals_result_``, such as ``{"validation_0": {"map": [...]}}``, one
+            value a round; ``best_score_``, such as ``{"validation_0": {"map": ...}}``, at the last round kept.
 
         Raises
         ------
@@ -181,15 +198,26 @@ class Ranker(BaseEstimator, abc.ABC):
         for name, value in params.items():
             if isinstance(value, np.random.RandomState | np.random.Generator):
                 params[name] = seed_of(value)
-        start = None if init_model is None else self._start(init_model, train.X)
-        plan = Plan(train, evals, params, objective, metrics, patience, given, verbose, self._n_threads(), start)
+        plan = Plan(
+            train=train,
+            evals=evals,
+            of_the_data={name: params.pop(name) for name in self.library.of_the_data if name in params},
+            params={name: value for name, value in params.items() if name != "importance_type"},
+            objective=objective,
+            metrics=metrics,
+            early_stopping_rounds=patience,
+            callbacks=given,
+            verbose=verbose,
+            n_threads=self._n_threads(),
+            init_model=None if init_model is None else self._start(init_model, train.X),
+        )
         try_once(plan)
         self.nameless_ = False
         check_features(self, train.X, reset=True)
         for part in evals:
             check_features(self, part.X)
         self.booster_, self.evals_result_ = self._train(plan)
-        kept = self._rounds(self.booster_) - (0 if start is None else self._rounds(start))
+        kept = self._rounds(self.booster_) - (0 if plan.init_model is None else self._rounds(plan.init_model))
         each = params.get("metric_period", 1) == 1  # CatBoost's, which thins the records
         self.best_score_ = _at_round(kept, self.evals_result_) if each else {}
         return self
@@ -236,7 +264,7 @@ class Ranker(BaseEstimator, abc.ABC):
     def feature_importances_(self) -> np.ndarray:
         """One number a feature, of the kind that the library's ranker reports unless ``importance_type`` is given."""
         check_is_fitted(self, "booster_")
-        return np.asarray(self._importances())
+        return np.asarray(self._importances(getattr(self, "importance_type", None)))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
         """Write the trees in the library's own format, which it reads without this package.
@@ -307,7 +335,7 @@ class Ranker(BaseEstimator, abc.ABC):
         """How many the library's model predicts with."""
 
     @abc.abstractmethod
-    def _importances(self) -> Any: ...
+    def _importances(self, kind: str | None) -> Any: ...
 
     @abc.abstractmethod
     def _load(self, path: str) -> Any: ...

@@ -3,10 +3,11 @@
 import difflib
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._ranker_inputs import Part
 from ltr_objectives.errors import did_you_mean, require
@@ -14,6 +15,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_metrics, get_objective
 
+T = TypeVar("T", bound=ObjectiveCallable)
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 
 
@@ -22,7 +24,8 @@ class Plan(NamedTuple):
 
     train: Part
     evals: tuple[Part, ...]
-    params: dict[str, Any]  # the library's
+    params: dict[str, Any]  # the library's, of the training
+    of_the_data: dict[str, Any]  # the library's, of its data sets
     objective: Objective | str  # a string is the library's own
     metrics: tuple[Metric | str, ...]
     early_stopping_rounds: int | None
@@ -30,6 +33,20 @@ class Plan(NamedTuple):
     verbose: bool | int
     n_threads: int | None
     init_model: Any  # the library's
+
+    def made(self, kind: type[T], params: dict[str, Any]) -> T | str:
+        """Our objective as the library calls it in a training with ``params``, or the name of the library's own."""
+        if isinstance(self.objective, str):
+            return self.objective
+        queries = self.train.queries
+        return kind(
+            self.objective,
+            n_threads=self.n_threads,
+            weight=self.train.weight,
+            propensity=queries.propensity,
+            position=queries.position,
+            params=dict(params),
+        )
 
     @property
     def own_metrics(self) -> tuple[Metric, ...]:

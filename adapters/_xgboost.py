@@ -59,11 +59,8 @@ class XGBoostObjective(ObjectiveCallable):
         calls = calls_of(XGBOOST) if self.params is None else []
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
-            labels, group, weight = _unpack(data)
-            given = weight if self.weight is None else self.weight
-            queries = self._memo.find(labels, group, given, self.propensity, self.position)
-            params = _params(calls, data) if self.params is None else self.params
-            return self.gradients(queries, predictions, params)
+            queries = self.queries(*_unpack(data))
+            return self.gradients(queries, predictions, self.params or _params(calls, data))
 
         return _agreed(compute, len(predictions), (np.zeros(0, np.float32), np.zeros(0, np.float32)))
 

@@ -30,31 +30,19 @@ class XGBRanker(Ranker):
     objective : str or Objective
         Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``.
     eval_metric : str, Metric or list, optional
-        Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's. By default the
-        metric that the objective optimises, or ``"ndcg"``.
-    convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
-        ``evals_result_`` and ``score``.
+        Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``min_child_weight=1e-3``, since XGBoost's 1 forbids splits with
         Hessians of the order of a metric's change. ``base_score=0``, since a ranking has no mean to start from.
 
-    Attributes
-    ----------
-    booster_ : xgboost.Booster
-    evals_result_ : dict
-        ``{"validation_0": {"map": [...]}}``, one value a round, to six digits.
-    best_score_ : dict
-        ``{"validation_0": {"map": ...}}``, at the last round kept.
-
     Notes
     -----
-    Names of parameters that XGBoost does not know are refused, unless ``validate_parameters=False``. Early stopping is
-    refused with ``booster="dart"``, whose later rounds change the earlier ones, and with ``"gblinear"``.
-    Columns of dtype category are categorical features without ``enable_categorical``. Entries that a sparse matrix does
-    not store are missing values in XGBoost, zeros in the other libraries. Weights by row, which XGBoost has not for
-    ranking, work with our objectives.
+    ``evals_result_`` has six digits, as XGBoost prints them. Names of parameters that XGBoost does not know are
+    refused, unless ``validate_parameters=False``. Early stopping is refused with ``booster="dart"``, whose later rounds
+    change the earlier ones, and with ``"gblinear"``. Columns of dtype category are categorical features without
+    ``enable_categorical``. Entries that a sparse matrix does not store are missing values in XGBoost, zeros in the
+    other libraries. Weights by row, which XGBoost has not for ranking, work with our objectives.
 
     Examples
     --------
@@ -79,7 +67,7 @@ class XGBRanker(Ranker):
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         xgb = XGBOOST.load()
         self.categories_ = categories(plan.train.X)
-        params = {k: v for k, v in plan.params.items() if k not in (*XGBOOST.of_the_data, "importance_type")}
+        params = dict(plan.params)
         rounds = params.pop("n_estimators", 100)
         refuse_misspelt(params)
         before = {} if plan.init_model is None else learner_of(plan.init_model)
@@ -122,7 +110,7 @@ class XGBRanker(Ranker):
             train,
             rounds,
             evals=[(data, f"validation_{i}") for i, data in enumerate(evals)],
-            obj=_objective(plan, params),
+            obj=plan.made(XGBoostObjective, params) if own else None,
             custom_metric=_metric(plan, evals) if plan.own_metrics else None,
             evals_result=result,
             verbose_eval=plan.verbose if evals else False,
@@ -161,8 +149,7 @@ class XGBRanker(Ranker):
             X = X.assign(**coded)
         if categories(X):
             options["enable_categorical"] = True
-        n_threads = next((v for k, v in self.get_params().items() if k in XGBOOST.n_threads), None)
-        return XGBOOST.load().DMatrix(X, nthread=n_threads, **options, **of_training)
+        return XGBOOST.load().DMatrix(X, nthread=XGBOOST.threads(self.get_params()), **options, **of_training)
 
     def _predict(self, X: Any) -> Any:
         return self.booster_.predict(self._matrix(X))
@@ -170,8 +157,8 @@ class XGBRanker(Ranker):
     def _rounds(self, model: Any) -> int:
         return int(model.num_boosted_rounds())
 
-    def _importances(self) -> Any:
-        found = self.booster_.get_score(importance_type=getattr(self, "importance_type", None) or "gain")
+    def _importances(self, kind: str | None) -> Any:
+        found = self.booster_.get_score(importance_type=kind or "gain")
         names = self.booster_.feature_names or [f"f{i}" for i in range(self.booster_.num_features())]
         values = np.array([found.get(name, 0.0) for name in names], np.float32)
         return values / values.sum() if values.any() else values
@@ -237,17 +224,6 @@ def _weighs(plan: Plan, natives: list[str]) -> bool:
     if weighs and any(part.weight is not None for part in plan.evals):
         refuse_by_row(natives)
     return weighs
-
-
-def _objective(plan: Plan, params: dict[str, Any]) -> XGBoostObjective | None:
-    """Ours with weights by row, which a DMatrix with queries cannot hold."""
-    if not isinstance(plan.objective, Objective):
-        return None
-    queries = plan.train.queries
-    return XGBoostObjective(
-        plan.objective, n_threads=plan.n_threads, weight=plan.train.weight, propensity=queries.propensity,
-        position=queries.position, params=params,
-    )  # fmt: skip
 
 
 def _metric(plan: Plan, evals: list[Any]) -> Any:
