@@ -2,20 +2,219 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._catboost_fit import rows_of
-from ltr_objectives.adapters._catboost_metric import CatBoostMetric
-from ltr_objectives.adapters._catboost_objective import CatBoostObjective, predictions
+from ltr_objectives.adapters._callables import ObjectiveCallable, Params
+from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, given_weight, mark, rows_of
+from ltr_objectives.adapters._catboost_passes import Passes, address_of
+from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.checks import check_choice
-from ltr_objectives.errors import require
+from ltr_objectives.errors import LTRError, require, warn
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries, vector
 from ltr_objectives.registry import get_metric, get_objective
 
-if TYPE_CHECKING:
-    from ltr_objectives.metrics.base import Metric
-    from ltr_objectives.objectives.base import Objective
+
+class CatBoostObjective(ObjectiveCallable):
+    """What CatBoost takes as ``loss_function``; made by :func:`catboost_objective`.
+
+    It holds configuration only. ``fit`` copies it, and the copy follows that one training; so one object serves any
+    number of trainings, also at the same time.
+    """
+
+    library = CATBOOST
+    no_jit = True  # CatBoost would try to compile the method, and warn
+
+    def __init__(
+        self,
+        objective: Objective,
+        rows: Rows,
+        *,
+        start: np.ndarray | None = None,
+        group_weight: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        n_threads: int | None = None,
+        newton_splits: bool = True,
+    ) -> None:
+        weight = None if group_weight is None else vector("group_weight", group_weight).astype(np.float32)
+        super().__init__(objective, n_threads=n_threads, weight=weight, propensity=propensity, position=position)
+        require(
+            weight is None or rows.weight is None,
+            "the pool has weights by row; CatBoost takes either those or group_weight",
+        )
+        self.newton_splits = newton_splits
+        self._marks = newton_splits and given_weight(weight) is None
+        self._rows = rows
+        self._start = start
+        weight = rows.weight if weight is None else weight
+        self._queries = Queries(rows.labels, rows.group, weight=weight, propensity=propensity, position=position)
+        self._passes: Passes | None = None
+
+    def prepare(self, pool: Any) -> CatBoostObjective:
+        """Have CatBoost keep weights for the pool if the splits need them: before ``fit``, when others may use it."""
+        if self._marks:
+            mark(pool)
+        return self
+
+    def __repr__(self) -> str:
+        return f"catboost_objective({self.objective!r}, {self._queries!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_passes": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CatBoostObjective:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        fit = fit_under_way()
+        twin._passes = None if fit is None else self._follow(fit)
+        return twin
+
+    def calc_ders_range(self, approxes: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """First and second derivatives of one block of rows, shape (block, 2), in CatBoost's signs."""
+        if self._passes is None:
+            raise LTRError(NOT_A_FIT)
+        derivatives: np.ndarray = self._passes.answer(approxes, targets, weights)
+        return derivatives
+
+    def _follow(self, fit: Fit) -> Passes:
+        found = rows_of(fit.pool, "fit's first argument")
+        self._rows.check_same(found, "the pool given to catboost_objective", "fit's pool")
+        fit.require_cpu()
+        fit.require_pool_order()
+        fit.require_plain_leaves()
+        fit.require_no_class_weights()
+        self.prepare(fit.pool)
+        weight = self._queries.weight_by_row
+        mvs = fit.params.get("bootstrap_type") in (None, "MVS")
+        return Passes(
+            self._rows.labels,
+            None if weight is None else weight.astype(np.float32),
+            self._scores_at_start(fit),
+            self._derivatives(mvs, fit.params),
+            self.newton_splits,
+        )
+
+    def _scores_at_start(self, fit: Fit) -> np.ndarray:
+        if self._start is not None:
+            return self._start
+        if fit.init_model is not None:
+            return predictions(fit.init_model, fit.pool)
+        baseline = self._rows.baseline
+        return np.zeros(len(self._rows.labels)) if baseline is None else baseline.astype(np.float64)
+
+    def _derivatives(self, mvs: bool, params: Params) -> Callable[[np.ndarray], np.ndarray]:
+        def derivatives(scores: np.ndarray) -> np.ndarray:
+            grad, hess = self.gradients(self._queries, scores, params)
+            if mvs and not grad.any():
+                warn(NOTHING_TO_SAMPLE)
+            return np.stack((-grad, -hess), axis=1)
+
+        return derivatives
+
+
+NOTHING_TO_SAMPLE = (
+    "every gradient is zero: there is nothing left to learn. CatBoost's default bootstrap fails on this with 'Too few "
+    "sampling units'; set bootstrap_type='Bernoulli' or 'No', or train fewer trees"
+)
+
+
+def predictions(model: Any, pool: Any) -> np.ndarray:
+    """The scores that training continues from; ``model`` may be a file."""
+    if isinstance(model, (str, os.PathLike)):
+        model = CATBOOST.load().CatBoost().load_model(os.fspath(model))
+    return np.asarray(model.predict(pool, prediction_type="RawFormulaVal"), np.float64)
+
+
+class CatBoostMetric:
+    """What CatBoost takes as ``eval_metric``; made by :func:`catboost_metric`. Holds configuration only."""
+
+    no_jit = True
+
+    def __new__(cls, metric: Metric, *arguments: Any) -> CatBoostMetric:
+        """An instance of a class named like the metric, since that is the name CatBoost records values under."""
+        return object.__new__(type(str(metric), (cls,), {}))
+
+    def __init__(self, metric: Metric, sets: tuple[Rows, ...], n_threads: int | None) -> None:
+        self.metric = metric
+        self.n_threads = n_threads
+        self._sets = sets
+        self._others: tuple[Metric, ...] = ()
+        self._records: list[dict[str, list[float]]] = []
+        self._seen: dict[int, tuple[Queries, np.ndarray | None, int]] | None = None  # by address of the labels
+
+    def __repr__(self) -> str:
+        return f"catboost_metric({self.metric!r}, {len(self._sets)} pools)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CatBoostMetric, (self.metric, self._sets, self.n_threads)
+
+    def record(self, *others: Metric) -> list[dict[str, list[float]]]:
+        """Compute ``others`` too: CatBoost takes one metric object. Training fills in their values on each eval set."""
+        self._others = others
+        self._records = [{str(metric): [] for metric in others} for _ in self._sets[1:]]
+        return self._records
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CatBoostMetric:
+        twin = CatBoostMetric(self.metric, self._sets, self.n_threads)
+        twin._others, twin._records = self._others, self._records
+        fit = fit_under_way()
+        if fit is not None:
+            self._check(fit)
+            twin.n_threads = CATBOOST.threads(fit.params, self.n_threads)
+            twin._seen = {}
+        return twin
+
+    def _check(self, fit: Fit) -> None:
+        pools = (fit.pool, *fit.eval_sets)
+        require(
+            len(pools) == len(self._sets),
+            f"fit has {len(pools) - 1} eval sets beside the training pool, but catboost_metric was given "
+            f"{len(self._sets)} pools; "
+            "pass catboost_metric the training pool, then each pool of eval_set in order",
+        )
+        for i, (known, pool) in enumerate(zip(self._sets, pools, strict=True)):
+            name = f"fit's eval set {i - 1}" if i else "fit's training pool"
+            known.check_same(rows_of(pool, name), f"pool {i} of catboost_metric", name)
+            self.metric.terms(Queries(known.labels, known.group))  # labels that the metric refuses, before training
+        fit.require_cpu()
+        fit.require_pool_order()
+        fit.require_plain_leaves()
+
+    def is_max_optimal(self) -> bool:
+        """All metrics are maximised."""
+        return True
+
+    def get_final_error(self, error: float, weight: float) -> float:
+        """The value itself: ``evaluate`` sees whole data sets."""
+        return error
+
+    def evaluate(
+        self, approxes: list[np.ndarray], target: np.ndarray, weight: np.ndarray | None
+    ) -> tuple[float, float]:
+        """The metric's mean over one data set, known by the address of its labels."""
+        if self._seen is None:
+            raise LTRError(NOT_A_FIT)
+        address, weight = address_of(target), given_weight(weight)
+        if address not in self._seen:  # in the first round: the training set, then the eval sets
+            i = len(self._seen)
+            known = i < len(self._sets) and np.array_equal(target, self._sets[i].labels)
+            require(known, "CatBoost evaluates other rows, or another order, than the pools given to catboost_metric")
+            self._seen[address] = Queries(target, self._sets[i].group, weight=weight), weight, i
+        queries, before, i = self._seen[address]
+        same = weight is before if weight is None or before is None else np.array_equal(weight, before)
+        require(same and queries.rows == len(target), "CatBoost evaluates with other rows or weights than before")
+        if i > 0:
+            for other in self._others:
+                value = other.mean(queries, approxes[0], n_threads=self.n_threads)
+                self._records[i - 1][str(other)].append(value)
+        return self.metric.mean(queries, approxes[0], n_threads=self.n_threads), 1.0
 
 
 def catboost_objective(
@@ -104,10 +303,17 @@ def catboost_objective(
     (60,)
     """
     rows = rows_of(pool)
-    start = None if init_model is None else predictions(init_model, pool)
     check_choice("newton_splits", newton_splits, (True, False))
-    made = get_objective(objective), rows, start, group_weight, n_threads, propensity, position, newton_splits
-    return CatBoostObjective(*made).prepare(pool)
+    return CatBoostObjective(
+        get_objective(objective),
+        rows,
+        start=None if init_model is None else predictions(init_model, pool),
+        group_weight=group_weight,
+        propensity=propensity,
+        position=position,
+        n_threads=n_threads,
+        newton_splits=newton_splits,
+    ).prepare(pool)
 
 
 def catboost_metric(

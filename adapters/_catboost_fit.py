@@ -1,15 +1,14 @@
 """CatBoost: what a pool holds, and which training a copy of our objects is made for."""
 
-import sys
 import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.adapters._common import import_library
+from ltr_objectives.adapters._frames import calls_of
+from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.queries import sizes_of
 
 MARK = np.float32(1 + 2**-23)  # the weight of a first row by which a pool has weights at all
@@ -33,7 +32,7 @@ class Rows(NamedTuple):
 
 def rows_of(pool: Any, name: str = "pool") -> Rows:
     """Read a ``catboost.Pool``."""
-    catboost = import_library("catboost")
+    catboost = CATBOOST.load()
     found = type(pool).__name__
     require(isinstance(pool, catboost.Pool), f"{name} must be a catboost.Pool(X, y, group_id=...), got {found}")
     require(pool.num_row() > 0 and pool.has_label(), f"{name} has no labels; make it with Pool(X, y, group_id=...)")
@@ -79,10 +78,6 @@ class Fit(NamedTuple):
     eval_sets: tuple[Any, ...]
     init_model: Any
 
-    def n_threads(self, chosen: int | None) -> int | None:
-        """The caller's choice, or ``thread_count`` of this training."""
-        return at_most(self.params.get("thread_count")) if chosen is None else chosen
-
     def require_cpu(self) -> None:
         """Raise for ``task_type="GPU"``, which evaluates user-defined objects in other ways."""
         task = self.params.get("task_type") or "CPU"
@@ -124,14 +119,10 @@ def fit_under_way() -> Fit | None:
     CatBoost tells a user-defined object nothing about the training, but each ``fit`` starts by a deep copy of its
     parameters. Nobody but that call knows which pool is trained on: another pool may have equal labels.
     """
-    frame = sys._getframe(2)
-    while frame.f_globals.get("__name__") == "copy" and frame.f_back is not None:
-        frame = frame.f_back
-    caller = frame.f_back
-    names = frame.f_code.co_name, caller.f_code.co_name if caller is not None else ""
-    if frame.f_globals.get("__name__") != "catboost.core" or names != ("_prepare_train_params", "_fit"):
+    calls = calls_of(CATBOOST)[:2]
+    if [call.f_code.co_name for call in calls] != ["_prepare_train_params", "_fit"]:
         return None
-    call = frame.f_locals
+    call = calls[0].f_locals
     eval_sets = call["eval_set"] if isinstance(call["eval_set"], list) else [call["eval_set"]]
     known = tuple(s for s in eval_sets if s is not None)
     return Fit(call["self"]._init_params or {}, call["X"], known, call["init_model"])

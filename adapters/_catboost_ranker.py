@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
-from ltr_objectives.adapters._common import import_library
+from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories
 from ltr_objectives.adapters._ranker_plan import Plan
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.objectives.base import Objective
 
-OF_THE_DATA = ("cat_features", "text_features", "embedding_features")
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
 STOPPING = {"od_type", "od_wait", "od_pval"}
 
@@ -28,11 +27,8 @@ class CatBoostRanker(Ranker):
         Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
         CatBoost's in capitals.
     eval_metric : str, Metric or list, optional
-        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. By default the metric that the objective
-        optimises, or ``"ndcg"``. For early stopping on CatBoost's no other may be ours.
-    convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
-        ``evals_result_`` and ``score``.
+        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. For early stopping on
+        CatBoost's no other may be ours.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. For our objectives five defaults
@@ -44,21 +40,14 @@ class CatBoostRanker(Ranker):
         would otherwise shuffle the rows and tell us nothing of their order. ``newton_splits`` is as of
         :func:`ltr_objectives.adapters.catboost_objective`.
 
-    Attributes
-    ----------
-    booster_ : catboost.CatBoost
-    evals_result_ : dict
-        ``{"validation_0": {"map": [...]}}``, one value a round.
-    best_score_ : dict
-        ``{"validation_0": {"map": ...}}``, at the last round kept; empty with ``metric_period``.
-
     Notes
     -----
-    Columns of dtype category are categorical features, in addition to ``cat_features``; a missing category is one of
-    its own. With an ``eval_set`` but without early stopping all rounds are kept, as in the other libraries;
-    ``use_best_model=True`` keeps the best, as CatBoost's own ranker does. With ``init_model`` its random numbers, as of
-    ``subsample``, begin anew, as with a file's. Names of parameters that CatBoost does not know are refused.
-    What CatBoost refuses of our objectives is listed in :func:`ltr_objectives.adapters.catboost_objective`.
+    With ``metric_period`` there is no ``best_score_``. Columns of dtype category are categorical features, in addition
+    to ``cat_features``; a missing category is one of its own. With an ``eval_set`` but without early stopping all
+    rounds are kept, as in the other libraries; ``use_best_model=True`` keeps the best, as CatBoost's own ranker does.
+    With ``init_model`` its random numbers, as of ``subsample``, begin anew, as with a file's. Names of parameters that
+    CatBoost does not know are refused. What CatBoost refuses of our objectives is listed in
+    :func:`ltr_objectives.adapters.catboost_objective`.
 
     Examples
     --------
@@ -70,21 +59,16 @@ class CatBoostRanker(Ranker):
     (60,)
     """
 
-    library = "catboost"
-    renamed = {"loss_function": "objective"}  # noqa: RUF012 - declared a class variable by the base
-    threads = ("thread_count",)
-    model = "CatBoost"
-    of_columns = OF_THE_DATA
+    library = CATBOOST
 
     def _knows_metric(self, name: str) -> bool:
         return name[:1].isupper() and "@" not in name  # whether it knows this one it says itself, with a list
 
     def _train(self, plan: Plan) -> tuple[Any, Records]:
-        catboost = import_library("catboost")
+        catboost = CATBOOST.load()
         params = {"allow_writing_files": False, **plan.params}
-        of_the_data = {k: params.pop(k) for k in OF_THE_DATA if k in params}
         own = isinstance(plan.objective, Objective)
-        pools = [self._pool(part, own, of_the_data) for part in (plan.train, *plan.evals)]
+        pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
         if isinstance(plan.objective, Objective):
             newton_splits = params.pop("newton_splits", True)
             params = {
@@ -136,7 +120,7 @@ class CatBoostRanker(Ranker):
         found = list(categories(part.X))
         if found:
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
-        pool = import_library("catboost").Pool
+        pool = CATBOOST.load().Pool
         return pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
 
     def _predict(self, X: Any) -> Any:
@@ -145,12 +129,11 @@ class CatBoostRanker(Ranker):
     def _rounds(self, model: Any) -> int:
         return int(model.tree_count_)
 
-    def _importances(self) -> Any:
-        kind = getattr(self, "importance_type", None) or "PredictionValuesChange"
-        return self.booster_.get_feature_importance(type=kind)
+    def _importances(self, kind: str | None) -> Any:
+        return self.booster_.get_feature_importance(type=kind or "PredictionValuesChange")
 
     def _load(self, path: str) -> Any:
-        return import_library("catboost").CatBoost().load_model(path)
+        return CATBOOST.load().CatBoost().load_model(path)
 
     def _features(self) -> tuple[int, list[str] | None]:
         names: list[str] = self.booster_.feature_names_
@@ -181,7 +164,7 @@ def _refuse_misspelt(error: str) -> None:
     """Say what ``error`` says of a parameter that CatBoost does not know, with the nearest one that it knows."""
     unknown = re.search(r"Unknown option \{(\w+)\}", error)
     if unknown:
-        catboost = import_library("catboost")
+        catboost = CATBOOST.load()
         classes = catboost.CatBoostRanker, catboost.CatBoostRegressor, catboost.CatBoostClassifier
         known = {name for c in classes for name in inspect.signature(c.__init__).parameters}
         raise LTRError(f"CatBoost knows no parameter {unknown[1]!r}{did_you_mean(unknown[1], known)}") from None
@@ -197,7 +180,7 @@ def _trees_alone(model: Any) -> Any:
     """The model without the objects that it was trained by, which hold labels of the whole training set."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "model.cbm"))
-        catboost = import_library("catboost")
+        catboost = CATBOOST.load()
         try:
             model.save_model(path)
             return catboost.CatBoost().load_model(path)

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._common import QueriesMemo, gradients_float32, training, warn_if_no_split
+from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params
+from ltr_objectives.adapters._frames import booster_of, calls_of
+from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require
-from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries, to_numpy
 from ltr_objectives.registry import get_metrics, get_objective
 
 
-def _unpack(
-    memo: QueriesMemo,
-    first: Any,
-    second: Any,
-    weight: Any,
-    group: Any,
-    propensity: Any = None,
-    position: Any = None,
-) -> tuple[Queries, np.ndarray]:
-    """Queries and scores from ``(predictions, Dataset)`` or from ``(labels, predictions, weight, group)``."""
+def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, Any]:
+    """Labels, sizes of queries, weights and scores: of ``(predictions, Dataset)`` or ``(labels, predictions, ...)``."""
+    labels, scores = first, second
     if hasattr(second, "get_group"):
         _refuse_cut(second)
         labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
-    else:
-        labels, scores = first, second
     require(
         group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes) or fit(X, y, group=sizes)"
     )
-    return memo.find(labels, group, weight, propensity, position), to_numpy(scores).reshape(-1)
+    return labels, group, weight, scores
 
 
 def _refuse_cut(data: Any) -> None:
@@ -63,59 +53,40 @@ def _position(data: Any) -> Any:
     return None if position is None else np.asarray(position)[rows]
 
 
-NUM_THREADS = ("num_threads", "num_thread", "nthread", "nthreads", "n_jobs")
+def _params() -> Params | None:
+    """The parameters of the training that calls us."""
+    params: Params | None = getattr(booster_of(calls_of(LIGHTGBM), LIGHTGBM), "params", None)
+    return params
 
 
-def _n_threads(chosen: int | None, booster: Any) -> int | None:
-    """The caller's choice, or the number that the training was given under any of its names."""
-    if chosen is not None or booster is None:
-        return chosen
-    asked = [at_most(int(booster.params[name])) for name in NUM_THREADS if booster.params.get(name) is not None]
-    return min((n for n in asked if n is not None), default=None)
-
-
-LEAST_HESSIAN = (
-    "min_sum_hessian_in_leaf", "min_sum_hessian_per_leaf", "min_sum_hessian", "min_hessian", "min_child_weight"
-)  # fmt: skip
-
-
-def _least_hessian(booster: Any) -> tuple[str, float]:
-    """What a leaf must have: the parameter's name and value."""
-    given = [(name, float(booster.params[name])) for name in LEAST_HESSIAN if booster.params.get(name) is not None]
-    return given[0] if given else (LEAST_HESSIAN[0], 1e-3)  # LightGBM's default
-
-
-class LightGBMObjective:
+class LightGBMObjective(ObjectiveCallable):
     """Callable for LightGBM; made by :func:`lightgbm_objective`."""
 
-    def __init__(self, objective: Objective, n_threads: int | None, propensity: Any, position: Any) -> None:
-        self.objective = objective
-        self.propensity = propensity
-        self.position = position
-        self.n_threads = n_threads
-        self._memo = QueriesMemo()
-
-    def __repr__(self) -> str:
-        return f"lightgbm_objective({self.objective!r})"
+    library = LIGHTGBM
 
     # LGBMRanker counts the parameters and hands over the groups only where there are four; lgb.train passes two.
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        booster = training(sys._getframe(1), "lightgbm")
-        params = {**(getattr(second, "params", None) or {}), **(getattr(booster, "params", None) or {})}
-        by_query = str(params.get("bagging_by_query", False)).lower()
+        params = _params() if self.params is None else self.params
+        by_query = {**(getattr(second, "params", None) or {}), **(params or {})}.get("bagging_by_query", False)
         require(
-            by_query in ("false", "0"),
+            str(by_query).lower() in ("false", "0"),
             "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
         )
-        position = self.position
-        if position is None and self.propensity is None and hasattr(second, "get_position"):
-            position = _position(second)
-        queries, scores = _unpack(self._memo, first, second, weight, group, self.propensity, position)
-        grad, hess = gradients_float32(self.objective, queries, scores, _n_threads(self.n_threads, booster))
-        if booster is not None:
-            name, least = _least_hessian(booster)
-            warn_if_no_split(queries, hess, name, lambda: least)
-        return grad, hess
+        labels, group, weight, scores = _unpack(first, second, weight, group)
+        position = _position(second) if hasattr(second, "get_position") else None
+        return self.gradients(self.queries(labels, group, weight, position), scores, params)
+
+
+class LightGBMMetric(MetricCallable):
+    """Callable for LightGBM; made by :func:`lightgbm_metric`."""
+
+    library = LIGHTGBM
+
+    def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
+        params = _params() if self.params is None else self.params
+        *data, scores = _unpack(first, second, weight, group)
+        sums = self.sums(self._memo.find(*data), scores, params)
+        return [(str(m), mean, True) for m, mean in self.means(sums)]
 
 
 def lightgbm_objective(
@@ -160,24 +131,8 @@ def lightgbm_objective(
     >>> lgb.train(params, dtrain, 3).predict(X).shape
     (60,)
     """
-    return LightGBMObjective(get_objective(objective), n_threads, propensity, position)
-
-
-class LightGBMMetric:
-    """Callable for LightGBM; made by :func:`lightgbm_metric`."""
-
-    def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None) -> None:
-        self.metrics = metrics
-        self.n_threads = n_threads
-        self._memo = QueriesMemo()
-
-    def __repr__(self) -> str:
-        return f"lightgbm_metric({', '.join(map(repr, self.metrics))})"
-
-    def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
-        queries, scores = _unpack(self._memo, first, second, weight, group)
-        n_threads = _n_threads(self.n_threads, training(sys._getframe(1), "lightgbm"))
-        return [(str(m), m.mean(queries, scores, n_threads=n_threads), True) for m in self.metrics]
+    chosen = get_objective(objective)
+    return LightGBMObjective(chosen, n_threads=n_threads, propensity=propensity, position=position)
 
 
 def lightgbm_metric(

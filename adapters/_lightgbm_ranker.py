@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import import_library
-from ltr_objectives.adapters._lightgbm import NUM_THREADS, lightgbm_metric, lightgbm_objective
+from ltr_objectives.adapters._libraries import LIGHTGBM
+from ltr_objectives.adapters._lightgbm import LightGBMMetric, LightGBMObjective
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
 from ltr_objectives.adapters._ranker_plan import Plan
@@ -20,7 +20,6 @@ from ltr_objectives.objectives.base import Objective
 
 EARLY = ("early_stopping_round", "early_stopping", "n_iter_no_change")
 SEEN = ("model", "params", "iteration", "begin_iteration", "end_iteration")  # by callbacks, in every version
-OF_THE_DATA = ("categorical_feature", "feature_name")
 OF_A_TREE = (b"\nnum_leaves=", b"\nnum_cat=", b"\nleaf_value=", b"\nshrinkage=")
 END = re.compile(rb"end of trees\n.*\nend of parameters\s*(?:\npandas_categorical:(.+)\s*)?", re.DOTALL)
 AGAIN = "save or copy it again"
@@ -34,23 +33,12 @@ class LGBMRanker(Ranker):
     objective : str or Objective
         Ours, such as ``"yetiloss:map"``, or LightGBM's own, such as ``"lambdarank"``.
     eval_metric : str, Metric or list, optional
-        Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's. By
-        default the metric that the objective optimises, or ``"ndcg"``; nothing else is evaluated.
-    convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
-        ``evals_result_`` and ``score``.
+        Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's.
+        Nothing else is evaluated.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
         ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. It is silent unless
         ``verbose`` or ``verbosity`` says otherwise.
-
-    Attributes
-    ----------
-    booster_ : lightgbm.Booster
-    evals_result_ : dict
-        ``{"validation_0": {"map": [...]}}``, one value a round.
-    best_score_ : dict
-        ``{"validation_0": {"map": ...}}``, at the last round kept.
 
     Notes
     -----
@@ -67,14 +55,11 @@ class LGBMRanker(Ranker):
     (60,)
     """
 
-    library = "lightgbm"
-    renamed = {"metric": "eval_metric"}  # noqa: RUF012 - declared a class variable by the base
-    threads = NUM_THREADS
-    model = "Booster"
+    library = LIGHTGBM
 
     def _knows_metric(self, name: str) -> bool:
         """LightGBM leaves out a metric that it does not know, without a word; so evaluate it on two rows."""
-        lgb = import_library("lightgbm")
+        lgb = LIGHTGBM.load()
         quiet = {"verbosity": -1, "num_threads": 1}
         rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
         try:
@@ -84,19 +69,17 @@ class LGBMRanker(Ranker):
         return bool(found) and name.islower()  # it reads MAP as map
 
     def _train(self, plan: Plan) -> tuple[Any, Records]:
-        lgb = import_library("lightgbm")
-        params = {k: v for k, v in plan.params.items() if k not in (*OF_THE_DATA, "importance_type")}
+        lgb = LIGHTGBM.load()
+        params = dict(plan.params)
         rounds = params.pop("n_estimators", 100)
         if not {"verbose", "verbosity"} & params.keys():
             params["verbosity"] = -1
-        params["objective"] = _objective(plan)
         if plan.metrics:
             params["metric"] = plan.native_metrics or "None"
         refuse_misspelt(params)
         _refuse_boosting(params, plan)
-        of_the_data = {k: v for k, v in plan.params.items() if k in OF_THE_DATA}
         train, *evals = (
-            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **of_the_data)
+            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **plan.of_the_data)
             for part in (plan.train, *plan.evals)
         )
         for data in evals:
@@ -109,13 +92,13 @@ class LGBMRanker(Ranker):
             stop = lgb.early_stopping(plan.early_stopping_rounds, first_metric_only=True, verbose=bool(plan.verbose))
             callbacks.append(_looking_at(stop, plan))
         booster = lgb.train(
-            params,
+            {"objective": plan.made(LightGBMObjective, params), **params},
             train,
             rounds,
             valid_sets=evals,
             valid_names=[f"validation_{i}" for i in range(len(evals))],
             init_model=plan.init_model,
-            feval=lightgbm_metric(*plan.own_metrics, n_threads=plan.n_threads) if plan.own_metrics else None,
+            feval=LightGBMMetric(plan.own_metrics, plan.n_threads, params) if plan.own_metrics else None,
             callbacks=callbacks,
         )
         booster.free_dataset()
@@ -124,7 +107,7 @@ class LGBMRanker(Ranker):
     def _start(self, init_model: Any, X: Any) -> Any:
         model = super()._start(init_model, X)
         require_same_categories(model.pandas_categorical or [], X)
-        return import_library("lightgbm").Booster(model_str=model.model_to_string())  # the rounds that it predicts with
+        return LIGHTGBM.load().Booster(model_str=model.model_to_string())  # the rounds that it predicts with
 
     def _predict(self, X: Any) -> Any:
         return self.booster_.predict(X)
@@ -133,12 +116,12 @@ class LGBMRanker(Ranker):
         best: int = model.best_iteration
         return best if best > 0 else int(model.current_iteration())
 
-    def _importances(self) -> Any:
-        return self.booster_.feature_importance(importance_type=getattr(self, "importance_type", None) or "split")
+    def _importances(self, kind: str | None) -> Any:
+        return self.booster_.feature_importance(importance_type=kind or "split")
 
     def _load(self, path: str) -> Any:
         require_whole(path)
-        return import_library("lightgbm").Booster(model_file=path)
+        return LIGHTGBM.load().Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:
         return self.booster_.num_feature(), None  # it has names, but not as they were: with "_" for " "
@@ -155,15 +138,6 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
 
     callback.order = 30  # type: ignore[attr-defined]  # where LightGBM looks for it
     return callback
-
-
-def _objective(plan: Plan) -> Any:
-    if not isinstance(plan.objective, Objective):
-        return plan.objective
-    queries = plan.train.queries
-    return lightgbm_objective(
-        plan.objective, propensity=queries.propensity, position=queries.position, n_threads=plan.n_threads
-    )
 
 
 def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
@@ -206,7 +180,7 @@ def require_whole(path: str) -> None:
 
 def refuse_misspelt(params: dict[str, Any]) -> None:
     """LightGBM ignores a parameter whose name it does not know; its list of names has no public way to it."""
-    aliases: Any = getattr(import_library("lightgbm").basic, "_ConfigAliases", None)
+    aliases: Any = getattr(LIGHTGBM.load().basic, "_ConfigAliases", None)
     if not hasattr(aliases, "_get_all_param_aliases"):
         return
     known = {alias for names in aliases._get_all_param_aliases().values() for alias in names}

@@ -32,7 +32,7 @@ else:
         ) from None
 
 from ltr_objectives._files import replacing
-from ltr_objectives.adapters._common import import_library
+from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._ranker_inputs import (
     check_features,
     read_eval_sets,
@@ -50,7 +50,6 @@ from ltr_objectives.adapters._ranker_plan import (
 )
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require, warn
-from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_metric
@@ -60,13 +59,9 @@ Records = dict[str, dict[str, list[float]]]
 
 
 class Ranker(BaseEstimator, abc.ABC):
-    """The contract of the three rankers; see each for its parameters."""
+    """What the three rankers share; see each for what differs."""
 
-    library: ClassVar[str]
-    renamed: ClassVar[dict[str, str]] = {}  # parameters of the library's ranker that are called otherwise here
-    threads: ClassVar[tuple[str, ...]]  # what the library calls the number of threads
-    model: ClassVar[str]  # what it calls a trained model
-    of_columns: ClassVar[tuple[str, ...]] = ()  # parameters that name columns of other kinds than numbers
+    library: ClassVar[Library]
     _estimator_type = "ranker"
 
     booster_: Any
@@ -83,7 +78,22 @@ class Ranker(BaseEstimator, abc.ABC):
         convention: str | None = None,
         **params: Any,
     ) -> None:
-        import_library(self.library)
+        """Note the parameters; they are looked at by :meth:`fit`.
+
+        Parameters
+        ----------
+        objective : str or Objective
+            Ours, such as ``"yetiloss:map"``, or the library's own.
+        eval_metric : str, Metric or list, optional
+            Ours, such as ``"map"``, or a name that only the library knows. By default the metric that the objective
+            optimises, or ``"ndcg"``.
+        convention : str, optional
+            "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
+            ``evals_result_`` and ``score``.
+        **params
+            As of the library's own ranker. Names that it does not know are refused.
+        """
+        self.library.load()
         self.objective = objective
         self.eval_metric = eval_metric
         if convention is not None:  # not a parameter of classes derived from this one, unless they pass it on
@@ -98,7 +108,7 @@ class Ranker(BaseEstimator, abc.ABC):
         """Set parameters; every name is taken, since the library knows which it has."""
         for name, value in params.items():
             require(_is_parameter(name) and not hasattr(type(self), name), f"{name} is no parameter")
-            better = self.renamed.get(name)
+            better = dict(self.library.renamed).get(name)
             require(name not in OF_FIT, f"{name}= is no parameter; call fit(..., init_model=) to go on from a model")
             require(better is None, f"{name}= is called {better}= in this {type(self).__name__}")
             setattr(self, name, value)
@@ -162,6 +172,8 @@ class Ranker(BaseEstimator, abc.ABC):
         Returns
         -------
         self
+            With ``booster_``, the library's model; ``evals_result_``, such as ``{"validation_0": {"map": [...]}}``, one
+            value a round; ``best_score_``, such as ``{"validation_0": {"map": ...}}``, at the last round kept.
 
         Raises
         ------
@@ -176,7 +188,7 @@ class Ranker(BaseEstimator, abc.ABC):
         given = [*params.pop("callbacks", ()), *(callbacks or ())]
         train = read_part(X, y, group, qid, sample_weight, propensity=propensity, position=position)
         evals = read_eval_sets(eval_set, eval_group, eval_qid, eval_sample_weight, sample_weight_eval_set)
-        others = [column for name in self.of_columns for column in params.get(name, ())]
+        others = [column for name in self.library.of_columns for column in params.get(name, ())]
         require_numbers(train.X, others)
         for i, part in enumerate(evals):
             require_numbers(part.X, others, f"eval_set[{i}]: ")
@@ -186,15 +198,26 @@ class Ranker(BaseEstimator, abc.ABC):
         for name, value in params.items():
             if isinstance(value, np.random.RandomState | np.random.Generator):
                 params[name] = seed_of(value)
-        start = None if init_model is None else self._start(init_model, train.X)
-        plan = Plan(train, evals, params, objective, metrics, patience, given, verbose, self._n_threads(), start)
+        plan = Plan(
+            train=train,
+            evals=evals,
+            of_the_data={name: params.pop(name) for name in self.library.of_the_data if name in params},
+            params={name: value for name, value in params.items() if name != "importance_type"},
+            objective=objective,
+            metrics=metrics,
+            early_stopping_rounds=patience,
+            callbacks=given,
+            verbose=verbose,
+            n_threads=self._n_threads(),
+            init_model=None if init_model is None else self._start(init_model, train.X),
+        )
         try_once(plan)
         self.nameless_ = False
         check_features(self, train.X, reset=True)
         for part in evals:
             check_features(self, part.X)
         self.booster_, self.evals_result_ = self._train(plan)
-        kept = self._rounds(self.booster_) - (0 if start is None else self._rounds(start))
+        kept = self._rounds(self.booster_) - (0 if plan.init_model is None else self._rounds(plan.init_model))
         each = params.get("metric_period", 1) == 1  # CatBoost's, which thins the records
         self.best_score_ = _at_round(kept, self.evals_result_) if each else {}
         return self
@@ -241,7 +264,7 @@ class Ranker(BaseEstimator, abc.ABC):
     def feature_importances_(self) -> np.ndarray:
         """One number a feature, of the kind that the library's ranker reports unless ``importance_type`` is given."""
         check_is_fitted(self, "booster_")
-        return np.asarray(self._importances())
+        return np.asarray(self._importances(getattr(self, "importance_type", None)))
 
     def save_model(self, path: str | os.PathLike[str]) -> None:
         """Write the trees in the library's own format, which it reads without this package.
@@ -282,8 +305,7 @@ class Ranker(BaseEstimator, abc.ABC):
         return {"allow_nan": True, "requires_y": True}
 
     def _n_threads(self) -> int | None:
-        params = self.get_params()
-        return at_most(next((params[name] for name in self.threads if params.get(name) is not None), None))
+        return self.library.threads(self.get_params())
 
     def _start(self, init_model: Any, X: Any) -> Any:
         """The library's model to go on from, on the table ``X``."""
@@ -294,8 +316,9 @@ class Ranker(BaseEstimator, abc.ABC):
             return init_model.booster_
         name = type(self).__name__
         require(
-            isinstance(init_model, getattr(import_library(self.library), self.model)),
-            f"init_model must be a file name, a {self.library}.{self.model} or a fitted {name}, got {init_model!r}",
+            isinstance(init_model, getattr(self.library.load(), self.library.model)),
+            f"init_model must be a file name, a {self.library.name}.{self.library.model} or a fitted {name}, "
+            f"got {init_model!r}",
         )
         return init_model
 
@@ -315,7 +338,7 @@ class Ranker(BaseEstimator, abc.ABC):
         """How many the library's model predicts with."""
 
     @abc.abstractmethod
-    def _importances(self) -> Any: ...
+    def _importances(self, kind: str | None) -> Any: ...
 
     @abc.abstractmethod
     def _load(self, path: str) -> Any: ...

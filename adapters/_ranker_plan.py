@@ -3,16 +3,19 @@
 import difflib
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from ltr_objectives.adapters._callables import ObjectiveCallable
+from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._ranker_inputs import Part
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_metrics, get_objective
 
+T = TypeVar("T", bound=ObjectiveCallable)
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 
 
@@ -21,7 +24,8 @@ class Plan(NamedTuple):
 
     train: Part
     evals: tuple[Part, ...]
-    params: dict[str, Any]  # the library's
+    params: dict[str, Any]  # the library's, of the training
+    of_the_data: dict[str, Any]  # the library's, of its data sets
     objective: Objective | str  # a string is the library's own
     metrics: tuple[Metric | str, ...]
     early_stopping_rounds: int | None
@@ -29,6 +33,20 @@ class Plan(NamedTuple):
     verbose: bool | int
     n_threads: int | None
     init_model: Any  # the library's
+
+    def made(self, kind: type[T], params: dict[str, Any]) -> T | str:
+        """Our objective as the library calls it in a training with ``params``, or the name of the library's own."""
+        if isinstance(self.objective, str):
+            return self.objective
+        queries = self.train.queries
+        return kind(
+            self.objective,
+            n_threads=self.n_threads,
+            weight=self.train.weight,
+            propensity=queries.propensity,
+            position=queries.position,
+            params=dict(params),
+        )
 
     @property
     def own_metrics(self) -> tuple[Metric, ...]:
@@ -44,14 +62,14 @@ class Plan(NamedTuple):
 NATIVES = ("rank", "mse")  # objectives of the libraries that are close to names of ours
 
 
-def own_or_native(objective: Any, library: str) -> Objective | str:
+def own_or_native(objective: Any, library: Library) -> Objective | str:
     """Ours, or the name of the library's; raises for what is nearly a name of ours, or can only be CatBoost's."""
     name = objective.partition(":")[0].strip() if isinstance(objective, str) else None
     if name is None or name in OBJECTIVES:
         return get_objective(objective)
     require(
-        library == "catboost" or not name[:1].isupper(),
-        f"objective={name!r} is written as CatBoost's are, and is none of {library}'s"
+        library.capitals or not name[:1].isupper(),
+        f"objective={name!r} is written as CatBoost's are, and is none of {library.name}'s"
         f"{did_you_mean(name.lower(), OBJECTIVES)}",
     )
     may_be_ours = name.islower() and name not in NATIVES  # CatBoost's have capitals

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
 import weakref
+from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._common import (
-    QueriesMemo,
-    called_by,
-    gradients_float32,
-    training,
-    warn_if_no_split,
-)
-from ltr_objectives.adapters._xgboost_workers import added, agreed, workers
-from ltr_objectives.errors import require
+from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params
+from ltr_objectives.adapters._frames import booster_of, calls_of
+from ltr_objectives.adapters._libraries import XGBOOST
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries, to_numpy
 from ltr_objectives.registry import get_metrics, get_objective
+
+T = TypeVar("T")
 
 MAXIMISED = ("auc", "pre", "map", "ndcg")  # XGBoost's early stopping maximises what starts so, and minimises the rest
 
@@ -36,7 +32,8 @@ def by_query(metric: str) -> bool:
     return metric.partition("@")[0].rstrip("-") in BY_QUERY
 
 
-def _queries(memo: QueriesMemo, data: Any, weight: Any = None, propensity: Any = None, position: Any = None) -> Queries:
+def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels, sizes of queries and weights of a DMatrix."""
     require(
         hasattr(data, "get_uint_info"),
         "XGBoost's scikit-learn estimators hand over no queries; use xgb.train with a DMatrix that has qid",
@@ -50,109 +47,151 @@ def _queries(memo: QueriesMemo, data: Any, weight: Any = None, propensity: Any =
         "the DMatrix has labels below 1e-37, as where XGBoost is given an array of another byte order, which it does "
         "not look at: convert X, y and qid to native byte order, as with X.astype(np.float32)",
     )
-    weight = data.get_weight() if weight is None else weight
-    return memo.find(labels, np.diff(ptr.astype(np.int64)), weight, propensity, position)
+    return labels, np.diff(ptr.astype(np.int64)), data.get_weight()
 
 
-class XGBoostObjective:
+class XGBoostObjective(ObjectiveCallable):
     """Callable ``(predictions, DMatrix) -> (gradient, Hessian)``; made by :func:`xgboost_objective`."""
 
-    def __init__(
-        self, objective: Objective, n_threads: int | None, weight: Any, propensity: Any, position: Any
-    ) -> None:
-        self.objective = objective
-        self.weight = weight
-        self.propensity = propensity
-        self.position = position
-        self.n_threads = n_threads
-        self._memo = QueriesMemo()
-
-    def __repr__(self) -> str:
-        return f"xgboost_objective({self.objective!r})"
+    library = XGBOOST
 
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
-        caller = called_by(sys._getframe(1), "xgboost")
+        calls = calls_of(XGBOOST) if self.params is None else []
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
-            queries = _queries(self._memo, data, self.weight, self.propensity, self.position)
-            booster = training(caller, "xgboost")
-            if booster is not None and booster not in _seen:
-                _refuse_abort(booster, caller, data)
-                _seen.add(booster)
-            n_threads = _n_threads(self.n_threads, booster)
-            if booster is not None and self.n_threads is None:
-                _this_round[booster] = n_threads
-            grad, hess = gradients_float32(self.objective, queries, predictions, n_threads)
-            if booster is not None:
-                warn_if_no_split(queries, hess, "min_child_weight", lambda: _least_hessian(booster))
-            return grad, hess
+            queries = self.queries(*_unpack(data))
+            return self.gradients(queries, predictions, self.params or _params(calls, data))
 
-        if workers() == 1:
-            return compute()
-        return agreed(compute, len(predictions), (np.zeros(0, np.float32), np.zeros(0, np.float32)))
+        return _agreed(compute, len(predictions), (np.zeros(0, np.float32), np.zeros(0, np.float32)))
 
 
-_seen: weakref.WeakSet[Any] = weakref.WeakSet()  # boosters whose parameters were looked at
-# Threads of the present round, which the objective reads from the configuration, for the metrics after it.
-_this_round: weakref.WeakKeyDictionary[Any, int | None] = weakref.WeakKeyDictionary()
+class XGBoostMetric(MetricCallable):
+    """Callable ``(predictions, DMatrix) -> [(name, value), ...]``; made by :func:`xgboost_metric`."""
+
+    library = XGBOOST
+
+    def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
+        booster = booster_of(calls_of(XGBOOST), XGBOOST) if self.n_threads is None else None
+        params = None if booster is None else _this_round.get(booster) or read_params(learner_of(booster))
+
+        def sums() -> np.ndarray:
+            return self.sums(self._memo.find(*_unpack(data)), predictions, params)
+
+        total = _added(_agreed(sums, len(predictions), np.zeros((len(self.metrics), 2))))
+        return [_as_xgboost(m, mean) for m, mean in self.means(total)]
 
 
-def _learner(booster: Any) -> dict[str, Any]:
+def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
+    name = str(metric)
+    if name.startswith(MAXIMISED):
+        return name, value
+    return (f"-{name}", -value) if metric.maximum is None else (f"1-{name}", 1.0 - value)
+
+
+# Of boosters in training, read once a round by the objective; the metrics after it need not read them again.
+_this_round: weakref.WeakKeyDictionary[Any, Params] = weakref.WeakKeyDictionary()
+
+
+def _params(calls: list[FrameType], data: Any) -> Params | None:
+    """The parameters of the training that makes these calls, which is looked at for what would abort it."""
+    booster = booster_of(calls, XGBOOST)
+    if booster is None:
+        return None
+    learner = learner_of(booster)
+    if booster not in _this_round:
+        _refuse_abort(calls, data, learner)
+    _this_round[booster] = read_params(learner)
+    return _this_round[booster]
+
+
+def learner_of(booster: Any) -> dict[str, Any]:
     """The learner's part of a booster's configuration: every parameter as XGBoost read it."""
     config: dict[str, Any] = json.loads(booster.save_config())["learner"]
     return config
 
 
-def _n_threads(chosen: int | None, booster: Any) -> int | None:
-    """The caller's choice, or the number that the training was given, in its parameters or for all of XGBoost."""
-    if chosen is not None or booster is None:
-        return chosen
+def read_params(learner: dict[str, Any]) -> Params:
+    """Limits of leaves and the number of threads, which may also be set for all of XGBoost."""
     import xgboost
 
-    mine = int(_learner(booster)["generic_param"]["nthread"])
-    return at_most(mine if mine > 0 else xgboost.get_config().get("nthread"))
-
-
-def _least_hessian(booster: Any) -> float:
-    """What a leaf must have."""
-    model = _learner(booster)["gradient_booster"]
+    model = learner["gradient_booster"]
     model = model.get("gbtree", model)  # where the booster is dart
-    return float(model.get("tree_train_param", {}).get("min_child_weight", 0.0))
+    n_threads = at_most(learner["generic_param"]["nthread"]) or xgboost.get_config().get("nthread")
+    return {**model.get("tree_train_param", {}), "nthread": n_threads}
 
 
-def _refuse_abort(booster: Any, frame: FrameType | None, data: Any) -> None:
+def metrics_of(learner: dict[str, Any]) -> list[str]:
+    """The names of XGBoost's own metrics that a configuration evaluates."""
+    return [metric["name"] for metric in learner.get("metrics", ())]
+
+
+def _refuse_abort(calls: list[FrameType], data: Any, learner: dict[str, Any]) -> None:
     """Raise where XGBoost would abort the process, or drop the weights.
 
     With weights by query, metrics by row, such as its default for custom objectives (rmse), stop the process. Neither
     the predictions nor the DMatrix tell which metrics are on and what is evaluated, but the callers do.
     """
     evaluated = [data]  # what a loop of the user's own evaluates is not to be seen
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("xgboost"):
+    for frame in calls:
         if frame.f_code.co_name == "cv" and "dtrain" in frame.f_locals:
             kept = len(data.get_weight()) > 0 or len(frame.f_locals["dtrain"].get_weight()) == 0
             require(kept, "xgb.cv drops weights by query without saying so; call xgb.train on folds of your own")
         if frame.f_code.co_name == "train" and "evals" in frame.f_locals:
             evaluated = [item[0] for item in frame.f_locals["evals"] or ()]
             break
-        frame = frame.f_back
     if not any(len(d.get_weight()) and len(d.get_uint_info("group_ptr")) for d in evaluated):
         return
-    learner = _learner(booster)
-    params = learner["learner_train_param"]
-    names = [metric["name"] for metric in learner.get("metrics", ())]
-    off = params.get("disable_default_eval_metric") == "1" or names or params["objective"].startswith("rank:")
+    params, names = learner["learner_train_param"], metrics_of(learner)
     require(
-        off,
+        params.get("disable_default_eval_metric") == "1" or names or params["objective"].startswith("rank:"),
         "XGBoost cannot evaluate its default metric with weights by query, and would abort the process: "
         "add 'disable_default_eval_metric': 1 to the parameters",
     )
-    by_row = [name for name in names if not by_query(name)]
+    refuse_by_row(names)
+
+
+def refuse_by_row(metrics: list[str]) -> None:
+    """Raise for metrics of XGBoost's that abort the process where weights are by query."""
+    by_row = [name for name in metrics if not by_query(name)]
     require(
         not by_row,
         f"XGBoost cannot evaluate eval_metric={', '.join(by_row)} with weights by query, and would abort the process: "
         "leave it out, and pass custom_metric=xgboost_metric(...); where it comes with xgb_model, train that with "
         "'disable_default_eval_metric': 1",
     )
+
+
+def _agreed(compute: Callable[[], T], rows: int, empty: T) -> T:
+    """``compute()``, or ``empty`` on one of several workers that has no rows; an error on one is raised on all.
+
+    Dask, Spark and the like train one model by several workers, each on rows of its own. The others would wait for the
+    one that failed.
+    """
+    from xgboost import collective
+
+    if collective.get_world_size() == 1:
+        return compute()
+    result, failure = empty, None
+    try:
+        if rows:
+            result = compute()
+    except Exception as error:
+        failure = error
+    here = 0 if failure is None else collective.get_rank() + 1
+    failed = int(collective.allreduce(np.array([here], np.int32), collective.Op.MAX)[0])
+    if failed:
+        message = collective.broadcast(str(failure), failed - 1)
+        raise failure or LTRError(message)
+    return result
+
+
+def _added(values: np.ndarray) -> np.ndarray:
+    """The sum over all workers."""
+    from xgboost import collective
+
+    if collective.get_world_size() == 1:
+        return values
+    return collective.allreduce(values, collective.Op.SUM).reshape(values.shape)
 
 
 def xgboost_objective(
@@ -199,46 +238,9 @@ def xgboost_objective(
     >>> booster.predict(dtrain).shape
     (60,)
     """
-    return XGBoostObjective(get_objective(objective), n_threads, weight, propensity, position)
-
-
-class XGBoostMetric:
-    """Callable ``(predictions, DMatrix) -> [(name, value), ...]``; made by :func:`xgboost_metric`."""
-
-    def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None) -> None:
-        self.metrics = metrics
-        self.n_threads = n_threads
-        self._memo = QueriesMemo()
-
-    def __repr__(self) -> str:
-        return f"xgboost_metric({', '.join(map(repr, self.metrics))})"
-
-    def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
-        booster, n_threads = training(sys._getframe(1), "xgboost"), self.n_threads
-        if n_threads is None and booster is not None:
-            n_threads = _this_round[booster] if booster in _this_round else _n_threads(None, booster)
-
-        def prepare() -> tuple[Queries, np.ndarray]:
-            return _queries(self._memo, data), to_numpy(predictions).reshape(-1)
-
-        def sums() -> np.ndarray:
-            queries, scores = prepare()
-            values = (m.values(queries, scores, n_threads=n_threads) for m in self.metrics)
-            return np.array([m.sums(v, queries.weight_by_query) for m, v in zip(self.metrics, values, strict=True)])
-
-        if workers() == 1:
-            means = [m.mean(*prepare(), n_threads=n_threads) for m in self.metrics]
-        else:
-            total = added(agreed(sums, len(predictions), np.zeros((len(self.metrics), 2))))
-            means = [m.average(*pair) for m, pair in zip(self.metrics, total.tolist(), strict=True)]
-        return [_as_xgboost(m, mean) for m, mean in zip(self.metrics, means, strict=True)]
-
-
-def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
-    name = str(metric)
-    if name.startswith(MAXIMISED):
-        return name, value
-    return (f"-{name}", -value) if metric.maximum is None else (f"1-{name}", 1.0 - value)
+    return XGBoostObjective(
+        get_objective(objective), n_threads=n_threads, weight=weight, propensity=propensity, position=position
+    )
 
 
 def xgboost_metric(

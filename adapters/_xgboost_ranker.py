@@ -10,18 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._common import import_library
+from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
 from ltr_objectives.adapters._ranker_plan import Plan
-from ltr_objectives.adapters._xgboost import by_query, xgboost_objective
+from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, to_numpy
-
-OF_THE_DATA = ("missing", "feature_types", "feature_weights", "enable_categorical")
 
 
 class XGBRanker(Ranker):
@@ -32,31 +30,19 @@ class XGBRanker(Ranker):
     objective : str or Objective
         Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``.
     eval_metric : str, Metric or list, optional
-        Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's. By default the
-        metric that the objective optimises, or ``"ndcg"``.
-    convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
-        ``evals_result_`` and ``score``.
+        Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``min_child_weight=1e-3``, since XGBoost's 1 forbids splits with
         Hessians of the order of a metric's change. ``base_score=0``, since a ranking has no mean to start from.
 
-    Attributes
-    ----------
-    booster_ : xgboost.Booster
-    evals_result_ : dict
-        ``{"validation_0": {"map": [...]}}``, one value a round, to six digits.
-    best_score_ : dict
-        ``{"validation_0": {"map": ...}}``, at the last round kept.
-
     Notes
     -----
-    Names of parameters that XGBoost does not know are refused, unless ``validate_parameters=False``. Early stopping is
-    refused with ``booster="dart"``, whose later rounds change the earlier ones, and with ``"gblinear"``.
-    Columns of dtype category are categorical features without ``enable_categorical``. Entries that a sparse matrix does
-    not store are missing values in XGBoost, zeros in the other libraries. Weights by row, which XGBoost has not for
-    ranking, work with our objectives.
+    ``evals_result_`` has six digits, as XGBoost prints them. Names of parameters that XGBoost does not know are
+    refused, unless ``validate_parameters=False``. Early stopping is refused with ``booster="dart"``, whose later rounds
+    change the earlier ones, and with ``"gblinear"``. Columns of dtype category are categorical features without
+    ``enable_categorical``. Entries that a sparse matrix does not store are missing values in XGBoost, zeros in the
+    other libraries. Weights by row, which XGBoost has not for ranking, work with our objectives.
 
     Examples
     --------
@@ -68,12 +54,10 @@ class XGBRanker(Ranker):
     (60,)
     """
 
-    library = "xgboost"
-    threads = ("n_jobs", "nthread")
-    model = "Booster"
+    library = XGBOOST
 
     def _knows_metric(self, name: str) -> bool:
-        xgb = import_library("xgboost")
+        xgb = XGBOOST.load()
         try:
             xgb.Booster({"eval_metric": name, "num_feature": 1, "nthread": 1}, [xgb.DMatrix([[0.0]])]).save_config()
         except xgb.core.XGBoostError as error:  # or it wants other parameters
@@ -81,12 +65,13 @@ class XGBRanker(Ranker):
         return True
 
     def _train(self, plan: Plan) -> tuple[Any, Records]:
-        xgb = import_library("xgboost")
+        xgb = XGBOOST.load()
         self.categories_ = categories(plan.train.X)
-        params = {k: v for k, v in plan.params.items() if k not in (*OF_THE_DATA, "importance_type")}
+        params = dict(plan.params)
         rounds = params.pop("n_estimators", 100)
         refuse_misspelt(params)
-        booster = params.get("booster") or ("gbtree" if plan.init_model is None else _booster(plan.init_model))
+        before = {} if plan.init_model is None else learner_of(plan.init_model)
+        booster = params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
         linear = booster == "gblinear"
         own = isinstance(plan.objective, Objective)
         if own:
@@ -100,7 +85,8 @@ class XGBRanker(Ranker):
         if plan.native_metrics:
             params["eval_metric"] = plan.native_metrics
         train = self._data(plan.train, plan.train.weight_by_query if own else _by_query(plan.train))
-        evals = [self._data(part, _by_query(part) if _weighs(plan) else None) for part in plan.evals]
+        natives = [*plan.native_metrics, *metrics_of(before)]
+        evals = [self._data(part, _by_query(part) if _weighs(plan, natives) else None) for part in plan.evals]
         result: dict[str, Any] = {}
         callbacks = list(plan.callbacks)
         stops = plan.early_stopping_rounds or any(isinstance(c, xgb.callback.EarlyStopping) for c in callbacks)
@@ -124,7 +110,7 @@ class XGBRanker(Ranker):
             train,
             rounds,
             evals=[(data, f"validation_{i}") for i, data in enumerate(evals)],
-            obj=_objective(plan),
+            obj=plan.made(XGBoostObjective, params) if own else None,
             custom_metric=_metric(plan, evals) if plan.own_metrics else None,
             evals_result=result,
             verbose_eval=plan.verbose if evals else False,
@@ -143,7 +129,7 @@ class XGBRanker(Ranker):
         return model
 
     def _n_threads(self) -> int | None:
-        return super()._n_threads() or at_most(import_library("xgboost").get_config().get("nthread"))
+        return super()._n_threads() or at_most(XGBOOST.load().get_config().get("nthread"))
 
     def _data(self, part: Part, weight: np.ndarray | None) -> Any:
         data = self._matrix(part.X, label=part.labels, group=part.group)
@@ -152,7 +138,7 @@ class XGBRanker(Ranker):
         return data
 
     def _matrix(self, X: Any, **of_training: Any) -> Any:
-        options = {k: v for k, v in self.get_params().items() if k in OF_THE_DATA and v is not None}
+        options = {k: v for k, v in self.get_params().items() if k in XGBOOST.of_the_data and v is not None}
         if "label" not in of_training:
             options.pop("feature_weights", None)
         if "feature_weights" in options:
@@ -163,8 +149,7 @@ class XGBRanker(Ranker):
             X = X.assign(**coded)
         if categories(X):
             options["enable_categorical"] = True
-        n_threads = next((v for k, v in self.get_params().items() if k in self.threads), None)
-        return import_library("xgboost").DMatrix(X, nthread=n_threads, **options, **of_training)
+        return XGBOOST.load().DMatrix(X, nthread=XGBOOST.threads(self.get_params()), **options, **of_training)
 
     def _predict(self, X: Any) -> Any:
         return self.booster_.predict(self._matrix(X))
@@ -172,8 +157,8 @@ class XGBRanker(Ranker):
     def _rounds(self, model: Any) -> int:
         return int(model.num_boosted_rounds())
 
-    def _importances(self) -> Any:
-        found = self.booster_.get_score(importance_type=getattr(self, "importance_type", None) or "gain")
+    def _importances(self, kind: str | None) -> Any:
+        found = self.booster_.get_score(importance_type=kind or "gain")
         names = self.booster_.feature_names or [f"f{i}" for i in range(self.booster_.num_features())]
         values = np.array([found.get(name, 0.0) for name in names], np.float32)
         return values / values.sum() if values.any() else values
@@ -185,15 +170,10 @@ class XGBRanker(Ranker):
         return self
 
     def _load(self, path: str) -> Any:
-        return import_library("xgboost").Booster(model_file=path)
+        return XGBOOST.load().Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:
         return self.booster_.num_features(), self.booster_.feature_names
-
-
-def _booster(model: Any) -> str:
-    """Such as "gbtree"."""
-    return str(json.loads(model.save_config())["learner"]["gradient_booster"]["name"])
 
 
 @functools.cache
@@ -201,21 +181,21 @@ def _known() -> frozenset[str]:
     """The parameters of XGBoost's estimator, and those that XGBoost itself names."""
     configs = _configured(booster="dart") + _configured(booster="gblinear")
     sections = re.findall(r'"\w+_param":(\{[^{}]*\})', configs)
-    of_estimator = inspect.signature(import_library("xgboost").XGBModel.__init__).parameters
+    of_estimator = inspect.signature(XGBOOST.load().XGBModel.__init__).parameters
     return frozenset({*of_estimator, *(name for section in sections for name in json.loads(section))} - {"self"})
 
 
 def _configured(**params: Any) -> str:
     """XGBoost's configuration from these parameters."""
     least = {"objective": "rank:ndcg", "num_feature": 1, "nthread": 1}
-    return str(import_library("xgboost").Booster({**least, **params}).save_config())
+    return str(XGBOOST.load().Booster({**least, **params}).save_config())
 
 
 def refuse_misspelt(params: dict[str, Any]) -> None:
     """XGBoost ignores a parameter whose name it does not know, with a warning."""
     if not params.get("validate_parameters", True):
         return
-    xgb = import_library("xgboost")
+    xgb = XGBOOST.load()
     context = {name: params[name] for name in ("booster", "tree_method", "updater") if name in params}
     for name in sorted(params.keys() - _known()):
         with xgb.config_context(verbosity=1), warnings.catch_warnings(record=True) as said:
@@ -238,24 +218,12 @@ def _by_query(part: Part) -> np.ndarray | None:
     return weight
 
 
-def _weighs(plan: Plan) -> bool:
-    """Whether XGBoost itself evaluates; if so with weights, which for other metrics would abort the process."""
-    wrong = [m for m in plan.native_metrics if not by_query(m)]
-    weighted = any(part.weight is not None for part in plan.evals)
-    require(
-        not (wrong and weighted), f"XGBoost cannot weigh {wrong} by query, and would abort the process; leave it out"
-    )
-    return bool(plan.native_metrics) or not plan.metrics
-
-
-def _objective(plan: Plan) -> Any:
-    """Ours with weights by row, which a DMatrix with queries cannot hold."""
-    if not isinstance(plan.objective, Objective):
-        return None
-    queries = plan.train.queries
-    return xgboost_objective(
-        plan.objective, weight=plan.train.weight, propensity=queries.propensity, position=queries.position
-    )
+def _weighs(plan: Plan, natives: list[str]) -> bool:
+    """Whether XGBoost itself evaluates; if so with weights, which for some metrics would abort the process."""
+    weighs = bool(plan.native_metrics) or not plan.metrics
+    if weighs and any(part.weight is not None for part in plan.evals):
+        refuse_by_row(natives)
+    return weighs
 
 
 def _metric(plan: Plan, evals: list[Any]) -> Any:

@@ -221,6 +221,9 @@ class Queries:
     def __len__(self) -> int:
         return len(self.ptr) - 1
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_computed": {}, "_zeros": []}  # copies and pickles compute anew
+
     def __repr__(self) -> str:
         return f"Queries({len(self)} queries, {self.rows} rows, longest {self.longest})"
 

@@ -8,7 +8,7 @@ from catalog import EXAMPLES
 from catboost import Pool
 from catboost_fits import NEWTON, arrays, fit, make_pool, raw
 
-from ltr_objectives.adapters import _catboost_objective, _common, catboost_objective
+from ltr_objectives.adapters import _callables, catboost_objective
 
 
 def test_several_trainings_in_parallel():
@@ -71,11 +71,11 @@ def test_every_objective_trains(any_objective):
 def test_objectives_compute_once_a_pass(monkeypatch):
     scores = []
 
-    def counted(objective, queries, given, n_threads):
+    def counted(objective, queries, given, *how, compute=_callables.gradients):
         scores.append(given.copy())
-        return _common.gradients(objective, queries, given, n_threads)
+        return compute(objective, queries, given, *how)
 
-    monkeypatch.setattr(_catboost_objective, "gradients", counted)
+    monkeypatch.setattr(_callables, "gradients", counted)
     pool = make_pool(3000)
     fit(catboost_objective("queryrmse", pool), pool, params={"iterations": 10, "leaf_estimation_iterations": 3})
     assert len(scores) == 10 * 3, "the first pass over the leaves uses the gradients of the structure"

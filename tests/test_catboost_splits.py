@@ -8,9 +8,9 @@ from catboost import Pool
 from catboost_fits import NEWTON, arrays, fit, make_pool, raw
 
 from ltr_objectives import get_objective, registry
-from ltr_objectives.adapters import CatBoostRanker, _catboost_objective, catboost_objective
+from ltr_objectives.adapters import CatBoostRanker, _callables, catboost_objective
+from ltr_objectives.adapters._callables import gradients
 from ltr_objectives.adapters._catboost_passes import Passes
-from ltr_objectives.adapters._common import gradients
 from ltr_objectives.errors import LTRError
 from ltr_objectives.queries import Queries
 
@@ -112,7 +112,7 @@ def test_hessians_of_any_size_give_splits(size, bootstrap, monkeypatch):
     """CatBoost's weights are of type float32, and it divides by their sums."""
     X, y, qid, _ = coarse()
     grad = np.mean(y) - y
-    monkeypatch.setattr(_catboost_objective, "gradients", lambda *_: (grad, np.full(len(y), size)))
+    monkeypatch.setattr(_callables, "gradients", lambda *_: (grad, np.full(len(y), size)))
     pool = Pool(X, y, group_id=qid)
     params = {"iterations": 3, "bootstrap_type": bootstrap, "eval_metric": "RMSE", "learning_rate": 1}
     model = fit(catboost_objective("rmse", pool), pool, params=params)

@@ -12,7 +12,7 @@ from installed import ROOT, clone, environment, require_tools, run
 
 MODULES = {str(p.relative_to(ROOT)) for p in (ROOT / "ltr_objectives").rglob("*.py")}
 MODULES |= {f"ltr_objectives/adapters/{p.name}" for p in (ROOT / "adapters").glob("*.py")} | {"ltr_objectives/py.typed"}
-USE = "import ltr_objectives, ltr_objectives.adapters._common as c; print(ltr_objectives.__file__, c.__file__)"
+USE = "import ltr_objectives, ltr_objectives.adapters._callables as c; print(ltr_objectives.__file__, c.__file__)"
 
 RIGHT = """
 import numpy as np
@@ -111,7 +111,7 @@ def test_every_install_imports_its_own_files(dist, pythons, tmp_path):
     clone = environment(tmp_path / "bare"), dist / "clone"
     for python, cwd in (clone, (pythons["wheel"], tmp_path), (pythons["editable"], tmp_path)):
         package, adapters = run(python, "-c", USE, cwd=cwd).split()
-        assert package.removesuffix("/__init__.py") == adapters.removesuffix("/adapters/_common.py")
+        assert package.removesuffix("/__init__.py") == adapters.removesuffix("/adapters/_callables.py")
         assert not package.startswith(str(ROOT))
 
 

@@ -156,6 +156,15 @@ def test_importances_are_of_the_useful_features(library):
     assert np.argmax(found) == 2
 
 
+def test_the_kind_of_importances_may_be_chosen(library):
+    kind = {"xgboost": "weight", "lightgbm": "gain", "catboost": "FeatureImportance"}[library]
+    train, _, _ = fold()
+    chosen = ranker(library, importance_type=kind).fit(train.X, train.y, qid=train.qid)
+    usual = ranker(library).fit(train.X, train.y, qid=train.qid)
+    assert chosen.feature_importances_.shape == usual.feature_importances_.shape
+    assert np.array_equal(chosen.predict(train.X), usual.predict(train.X))
+
+
 def test_native_objectives_train_as_in_the_library(library):
     train, vali, _ = fold()
     fitted = ranker(library, NATIVE[library]).fit(train.X, train.y, qid=train.qid)

@@ -10,7 +10,7 @@ from recording import Recording, threads_of
 from sklearn.model_selection import GroupKFold
 
 from ltr_objectives import LTRWarning, adapters
-from ltr_objectives.adapters._lightgbm import NUM_THREADS
+from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.kernels import threads
 from ltr_objectives.metrics import base
 from ltr_objectives.objectives.langevin import Langevin
@@ -86,7 +86,7 @@ def test_every_name_that_lightgbm_has_for_it(name):
 NAMES = [("xgboost", "n_jobs"), ("xgboost", "nthread"), ("catboost", "thread_count")]
 
 
-@pytest.mark.parametrize(("library", "name"), [*NAMES, *(("lightgbm", name) for name in NUM_THREADS)])
+@pytest.mark.parametrize(("library", "name"), [*NAMES, *(("lightgbm", name) for name in LIGHTGBM.n_threads)])
 def test_the_rankers_use_the_training_s_threads_also_where_they_try_the_objective_first(library, name):
     for asked, used in ((1, 1), (3, 3), (64, 5)):
         assert threads_of(lambda asked=asked: train_ranker(library, asked, name)) == used

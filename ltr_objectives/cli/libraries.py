@@ -39,9 +39,9 @@ FACTS = {
 def ranker_of(library: str) -> Iterator[Any]:
     """The class of our ranker; what the library prints goes to stderr, and its errors become ours."""
     from ltr_objectives import adapters
-    from ltr_objectives.adapters._common import import_library
+    from ltr_objectives.adapters._libraries import LIBRARIES
 
-    own_error = attrgetter(FACTS[library].error)(import_library(library))
+    own_error = attrgetter(FACTS[library].error)(LIBRARIES[library].load())
     with _ctrl_c(), redirect_stdout(sys.stderr):
         try:
             yield getattr(adapters, FACTS[library].ranker)

@@ -84,9 +84,10 @@ def train(
 
 def _default(objective: str, library: str) -> str:
     """The metrics on which our estimators stop, then others to compare by."""
+    from ltr_objectives.adapters._libraries import LIBRARIES
     from ltr_objectives.adapters._ranker_plan import optimised, own_or_native
 
-    return ",".join([*map(str, optimised(own_or_native(objective, library))), "ndcg@10,map,mrr"])
+    return ",".join([*map(str, optimised(own_or_native(objective, LIBRARIES[library]))), "ndcg@10,map,mrr"])
 
 
 def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
@@ -129,7 +130,7 @@ def _fit(
     with Console(stderr=True).status(f"{library} trains {objective}"), ranker_of(library) as ranker_class:
         start = perf_counter()
         if threads:
-            params = {ranker_class.threads[0]: threads, **params}
+            params = {ranker_class.library.n_threads[0]: threads, **params}
         ranker = ranker_class(objective=objective, eval_metric=metrics[0], **params)
         ranker.fit(train.X, train.y, qid=train.qid, **stopping)
     return ranker, perf_counter() - start

@@ -51,9 +51,11 @@ def available_threads() -> int:
 def at_most(asked: object) -> int | None:
     """The threads that a training asked for, bounded by :func:`available_threads`; None where it named no number.
 
-    >>> at_most(1), at_most(0), at_most(-1), at_most(None)
-    (1, None, None, None)
+    >>> at_most(1), at_most("1"), at_most(0), at_most(-1), at_most(None)
+    (1, 1, None, None, None)
     """
+    if isinstance(asked, str) and asked.isdigit():
+        asked = int(asked)
     if is_number(asked) and asked >= 1:
         return min(int(asked), available_threads())
     return None

@@ -1,0 +1,165 @@
+"""What the libraries call each round, as far as all are alike: gradients, metrics, one `Queries` for each data set."""
+
+import weakref
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_objectives.adapters._libraries import Library
+from ltr_objectives.diagnostics import warn_if_useless
+from ltr_objectives.errors import require, warn
+from ltr_objectives.kernels.rng import content_stream
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries, to_numpy
+
+KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
+Params = Mapping[str, Any]  # of a training, by the library's names
+
+
+class QueriesMemo:
+    """The validated `Queries` of data sets seen lately, found again by content.
+
+    Comparing labels, groups and weights takes far less time than preparing them anew, and cannot mistake one data set
+    for another, whatever the user changes or frees between two calls. Nothing that matters is state: copies and pickles
+    start empty.
+    """
+
+    def __init__(self) -> None:
+        self._entries: tuple[tuple[tuple[np.ndarray | None, ...], Queries], ...] = ()
+        self._asked: weakref.WeakSet[Queries] = weakref.WeakSet()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return QueriesMemo, ()
+
+    def find(self, labels: Any, group: Any, weight: Any, propensity: Any = None, position: Any = None) -> Queries:
+        """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before."""
+        of_click = {"propensity": propensity, "position": position}
+        clicks = {name: None if values is None else to_numpy(values, name) for name, values in of_click.items()}
+        weight = None if weight is None else to_numpy(weight, "weight")
+        weight = None if weight is None or weight.size == 0 else weight
+        key = to_numpy(labels, "labels"), to_numpy(group, "group"), weight, *clicks.values()
+        for known, queries in self._entries:
+            if all(map(_equal, known, key)):
+                return queries
+        queries = Queries(key[0], key[1], weight=weight, **clicks)
+        copies = tuple(None if a is None else a.copy() for a in key)
+        self._entries = ((copies, queries), *self._entries)[:KEPT]
+        return queries
+
+    def is_new(self, queries: Queries) -> bool:
+        """Whether this was never asked before of these queries: what is warned of, is so once for a data set."""
+        new = queries not in self._asked
+        self._asked.add(queries)
+        return new
+
+
+def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def gradients(
+    objective: Objective,
+    queries: Queries,
+    scores: np.ndarray,
+    n_threads: int | None,
+    dtype: type[np.floating[Any]] = np.float64,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient and Hessian; the noise is selected by the scores themselves."""
+    iteration = 0
+    if objective.random:
+        scores = queries.check_scores(scores)
+        iteration = content_stream(scores)
+    return objective.compute(queries, scores, iteration=iteration, n_threads=n_threads, dtype=dtype)
+
+
+class ObjectiveCallable:
+    """The base of what a library calls for gradients.
+
+    What is given here comes before what the data sets of the library hold. ``params`` are those of the training where
+    the maker of this object knows them; else they are looked for.
+    """
+
+    library: ClassVar[Library]
+
+    def __init__(
+        self,
+        objective: Objective,
+        *,
+        n_threads: int | None = None,
+        weight: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        params: Params | None = None,
+    ) -> None:
+        self.objective = objective
+        self.n_threads = n_threads
+        self.weight = weight
+        self.propensity = propensity
+        self.position = position
+        self.params = params
+        self._memo = QueriesMemo()
+
+    def __repr__(self) -> str:
+        return f"{self.library.name}_objective({self.objective!r})"
+
+    def queries(self, labels: Any, group: Any, weight: Any, position: Any = None) -> Queries:
+        """Those of a data set of the library."""
+        weight = weight if self.weight is None else self.weight
+        position = position if self.propensity is None and self.position is None else self.position
+        return self._memo.find(labels, group, weight, self.propensity, position)
+
+    def gradients(self, queries: Queries, scores: Any, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """What the library stores, on the threads of a training with ``params`` unless the user chose another number.
+
+        Warns, once for a data set, where most of it, or all, teaches the library nothing.
+        """
+        s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
+        grad, hess = gradients(self.objective, queries, s, n_threads, self.library.dtype)
+        require(
+            self.library.negative_hessians or hess.min() >= 0,
+            f"{self.objective.name} has negative second derivatives, from which {self.library.name} learns nothing or "
+            "diverges: choose another hessian=, such as 'absolute'",
+        )
+        if self._memo.is_new(queries):
+            warn_if_useless(self.objective, queries, s, grad, n_threads)
+            if params is not None and self.library.least_hessian:
+                _warn_if_no_split(hess, *self.library.leaf_limit(params))
+        return grad, hess
+
+
+def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
+    """Warn where the Hessian cannot fill two leaves: the library grows no tree, and says little."""
+    total = float(hess.sum(dtype=np.float64))
+    if 0 < total < 2 * least:
+        warn(
+            f"{name}={least:g} forbids every split, since the Hessian of all rows together is {total:.3g}: set it to a "
+            "small part of that, such as 1e-3, or 0"
+        )
+
+
+class MetricCallable:
+    """The base of what XGBoost and LightGBM call for metrics; ``params`` as of :class:`ObjectiveCallable`."""
+
+    library: ClassVar[Library]
+
+    def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None = None, params: Params | None = None) -> None:
+        self.metrics = metrics
+        self.n_threads = n_threads
+        self.params = params
+        self._memo = QueriesMemo()
+
+    def __repr__(self) -> str:
+        return f"{self.library.name}_metric({', '.join(map(repr, self.metrics))})"
+
+    def sums(self, queries: Queries, scores: Any, params: Params | None) -> np.ndarray:
+        """Of each metric the weighted sum over queries and the sum of the weights, which add up over parts."""
+        s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
+        values = (m.values(queries, s, n_threads=n_threads) for m in self.metrics)
+        return np.array([m.sums(v, queries.weight_by_query) for m, v in zip(self.metrics, values, strict=True)])
+
+    def means(self, sums: np.ndarray) -> list[tuple[Metric, float]]:
+        """Each metric and its mean."""
+        return [(m, m.average(*pair)) for m, pair in zip(self.metrics, sums.tolist(), strict=True)]
