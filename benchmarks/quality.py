@@ -3,9 +3,8 @@
 import itertools
 import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -176,37 +175,33 @@ def train(todo: Sequence[Any], wanted: Sequence[Any], out: Path, jobs: int, cons
     """Train what has no result yet; return what failed, after the errors were printed."""
     from benchmarks.cells import run
     from benchmarks.estimate import announce
+    from benchmarks.workers import workers
 
     failed = []
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=False),
     )  # fmt: skip
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
-    with Progress(*columns, console=console, speed_estimate_period=3600) as progress, pool:
+    with Progress(*columns, console=console, speed_estimate_period=3600) as progress, workers(jobs) as pool:
         if left := announce(todo, wanted, out, jobs, pool):
             console.print(left)
         task = progress.add_task("trainings", total=len(todo))
         futures = {pool.submit(run, cell, out): cell for cell in todo}
-        try:
-            for future in as_completed(futures):
-                cell = futures[future]
-                progress.advance(task)
-                try:
-                    result = future.result()
-                    first = cell.metrics[0]
-                    vali = f"{result['vali'][first]:.4f}" if result["vali"] else "-"
-                    text = f"vali {first} {vali}, {result['seconds']:.1f} s"
-                except LTRError as error:
-                    failed.append(cell)
-                    text = f"failed: {error}"
-                rate = f"{cell.trials} trials" if hasattr(cell, "trials") else f"lr {cell.budget.learning_rate:g}"
-                rate = " ".join([rate, *(f"{name}={value}" for name, value in cell.budget.params)])
-                place = f"{cell.fold.data} {Path(cell.fold.source).name} seed {cell.fold.seed}"
-                progress.console.print(f"  {place}  {cell.library}  {cell.objective}  {rate}  {text}", markup=False)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for future in as_completed(futures):
+            cell = futures[future]
+            progress.advance(task)
+            try:
+                result = future.result()
+                first = cell.metrics[0]
+                vali = f"{result['vali'][first]:.4f}" if result["vali"] else "-"
+                text = f"vali {first} {vali}, {result['seconds']:.1f} s"
+            except LTRError as error:
+                failed.append(cell)
+                text = f"failed: {error}"
+            rate = f"{cell.trials} trials" if hasattr(cell, "trials") else f"lr {cell.budget.learning_rate:g}"
+            rate = " ".join([rate, *(f"{name}={value}" for name, value in cell.budget.params)])
+            place = f"{cell.fold.data} {Path(cell.fold.source).name} seed {cell.fold.seed}"
+            progress.console.print(f"  {place}  {cell.library}  {cell.objective}  {rate}  {text}", markup=False)
     return failed
 
 

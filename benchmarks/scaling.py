@@ -1,7 +1,6 @@
 """``python -m benchmarks scaling``: how time and memory of an iteration grow with rows, list length and threads."""
 
 import sys
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from typer import Option
 
 from benchmarks import speed_tables
 from benchmarks.iteration import seconds
+from benchmarks.workers import workers
 from ltr_objectives.datasets import MSLR_SHARES
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_objective
@@ -45,8 +45,8 @@ def measure(objective: str, group: np.ndarray, threads: int, rounds: int) -> tup
 
 def apart(*arguments: Any) -> tuple[float, float]:
     """The same in a process of its own, whose memory nothing else has raised."""
-    with get_context("spawn").Pool(1) as pool:
-        return pool.apply(measure, arguments)
+    with workers(1) as pool:
+        return pool.submit(measure, *arguments).result()
 
 
 def scaling(

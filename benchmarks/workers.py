@@ -1,0 +1,38 @@
+"""Processes to work in that end with the one that started them, however it ends."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context, parent_process
+
+
+@contextmanager
+def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of ``jobs`` new processes; where the block ends by an error or by Ctrl-C they end at once."""
+    others = active_children()
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _follow)
+    try:
+        yield pool
+    except BaseException:
+        for process in active_children():
+            if process not in others:
+                process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _follow() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent answers it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of a pipe that the system closes with the parent, also where that is killed."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
