@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._libraries import Library
-from ltr_objectives.diagnostics import warn_if_useless
+from ltr_objectives.diagnostics import warn_if_long, warn_if_useless
 from ltr_objectives.errors import require, warn
 from ltr_objectives.kernels.rng import content_stream
 from ltr_objectives.metrics.base import Metric
@@ -117,13 +117,16 @@ class ObjectiveCallable:
         Warns, once for a data set, where most of it, or all, teaches the library nothing.
         """
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
+        new = self._memo.is_new(queries)
+        if new:
+            warn_if_long(self.objective, queries)
         grad, hess = gradients(self.objective, queries, s, n_threads, self.library.dtype)
         require(
             self.library.negative_hessians or hess.min() >= 0,
             f"{self.objective.name} has negative second derivatives, from which {self.library.name} learns nothing or "
             "diverges: choose another hessian=, such as 'absolute'",
         )
-        if self._memo.is_new(queries):
+        if new:
             warn_if_useless(self.objective, queries, s, grad, n_threads)
             if params is not None and self.library.least_hessian:
                 _warn_if_no_split(hess, *self.library.leaf_limit(params))

@@ -51,6 +51,10 @@ class _Approx(Objective):
         check_positive("alpha", self.alpha)
         check_positive("step", self.step)
 
+    def pairs_visited(self, queries: Queries) -> np.ndarray:
+        relevant = np.add.reduceat(np.sign(self._gains(queries)[0]), queries.ptr[:-1])
+        return 2.0 * relevant * np.diff(queries.ptr)  # in two passes
+
     def fill(self, call: Call) -> None:
         gain, scale = self._gains(call.queries)
         call.run(_approx, Soft(gain, scale, self.kind, float(self.alpha), float(self.step)))

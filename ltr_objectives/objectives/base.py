@@ -33,6 +33,9 @@ class Objective(abc.ABC):
     hessian_kind: ClassVar[str] = "estimate"
     shift_invariant: ClassVar[bool] = True  # whether a constant added to all scores of a query changes nothing
     takes_clicks: ClassVar[bool] = False  # whether it can correct labels that are clicks for the position
+    fewer_pairs: ClassVar[str] = (
+        "choose another objective, such as LambdaMART(truncation=30)"  # where long lists take long
+    )
     no_jit: ClassVar[bool] = True  # without it CatBoost sets an attribute here, which a frozen object refuses
 
     def __new__(cls, *_: object, **__: object) -> "Objective":
@@ -88,6 +91,10 @@ class Objective(abc.ABC):
     def worth(self, queries: Queries) -> np.ndarray:
         """What each row is worth to this objective: a query whose rows are all worth the same has zero gradient."""
         return queries.labels
+
+    def pairs_visited(self, queries: Queries) -> np.ndarray | None:
+        """About how many pairs of documents a gradient looks at, by query; None where its time grows with the lists."""
+        return None
 
     def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
         """The number of pairs of each query with a weight above 0, int64; None where the loss has no pairs."""
@@ -187,7 +194,10 @@ class Objective(abc.ABC):
         LTRError
             For invalid input.
         """
+        from ltr_objectives.diagnostics import warn_if_long
+
         queries = Queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
+        warn_if_long(self, queries)
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
 
     def report(

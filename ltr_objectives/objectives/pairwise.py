@@ -70,6 +70,7 @@ class PairwiseObjective(Objective):
 
     loss: ClassVar[PairLoss] = LOGISTIC_LOSS
     takes_clicks = True
+    fewer_pairs = "choose fewer pairs, such as truncation=30, neighbors=1 or a metric with a cutoff"
 
     def __post_init__(self) -> None:
         if self.metric is not None:
@@ -144,6 +145,11 @@ class PairwiseObjective(Objective):
 
     def worth(self, queries: Queries) -> np.ndarray:
         return self.terms(queries).gain
+
+    def pairs_visited(self, queries: Queries) -> np.ndarray:
+        pairs, n = self.pairs(queries), np.diff(queries.ptr).astype(np.float64)
+        ranks = np.minimum(pairs.ranks, n)
+        return ranks * np.minimum(pairs.neighbors, n - ranks / 2) * (int(self.permutations) if self.noise else 1)
 
     def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray:
         """Pairs in the ranking by these scores, without noise."""

@@ -124,6 +124,7 @@ class StochasticRank(Objective):
     seed: int = 0
 
     name: ClassVar[str] = "stochasticrank"
+    fewer_pairs = "choose a metric with a cutoff, such as ndcg@10"
     native: ClassVar[dict[str, str]] = {"catboost": "StochasticRank"}
 
     def __post_init__(self) -> None:
@@ -155,6 +156,11 @@ class StochasticRank(Objective):
 
     def worth(self, queries: Queries) -> np.ndarray:
         return get_metric(self.metric).terms(queries).gain
+
+    def pairs_visited(self, queries: Queries) -> np.ndarray:
+        n = np.diff(queries.ptr).astype(np.float64)
+        ranks = get_metric(self.metric).terms(queries).ranks
+        return n * np.minimum(n, ranks) * (int(self.samples) if self.noise else 1)
 
     def fill(self, call: Call) -> None:
         draw = call.draw(self.seed, self.samples if self.noise else 1, NOISES[self.noise])
