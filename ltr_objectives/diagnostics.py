@@ -12,7 +12,7 @@ from ltr_objectives.queries import Queries
 
 SETTLED = 1e-6  # a gradient below this share of that at tied scores counts as zero
 
-SECONDS_A_PAIR = 1e-9  # on one thread, in lists of 30,000 documents and more; .3 (LambdaMART) to 3.3 (StochasticRank) measured
+SECONDS_A_PAIR = 1e-9  # on one thread; in lists of 30,000 documents .3 (LambdaMART) to 3.3 (StochasticRank) measured
 WORTH_SAYING = 10.0  # seconds of a gradient
 
 ONE_DOCUMENT = "one document"

@@ -8,14 +8,14 @@ from ltr_objectives.adapters import lightgbm_objective
 from ltr_objectives.objectives.base import Objective
 
 
-def test_pairs_grow_with_the_square_of_the_list_or_not_at_all(any_objective):
+def test_pairs_grow_with_the_square_of_the_list_at_most(any_objective):
     def visited(n):
         return any_objective.inner.pairs_visited(Queries(np.arange(n) % 2, [n]))
 
     small, large = visited(1000), visited(2000)
     assert (small is None) == (large is None)
     if small is not None:
-        assert 1.9 < large[0] / small[0] < 4.1
+        assert 1.0 <= large[0] / small[0] < 4.1
         assert small[0] > 0
 
 
