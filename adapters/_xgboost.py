@@ -60,7 +60,8 @@ class XGBoostObjective(ObjectiveCallable):
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
             queries = self.queries(*_unpack(data))
-            return self.gradients(queries, predictions, self.params or _params(calls, data))
+            params = _params(calls, data, self.n_threads is None) if self.params is None else self.params
+            return self.gradients(queries, predictions, params)
 
         return _agreed(compute, len(predictions), (np.zeros(0, np.float32), np.zeros(0, np.float32)))
 
@@ -92,15 +93,19 @@ def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
 _this_round: weakref.WeakKeyDictionary[Any, Params] = weakref.WeakKeyDictionary()
 
 
-def _params(calls: list[FrameType], data: Any) -> Params | None:
-    """The parameters of the training that makes these calls, which is looked at for what would abort it."""
+def _params(calls: list[FrameType], data: Any, anew: bool) -> Params | None:
+    """The parameters of the training that makes these calls, read ``anew`` or as of its first round.
+
+    In its first round it is looked at for what would abort it.
+    """
     booster = booster_of(calls, XGBOOST)
     if booster is None:
         return None
-    learner = learner_of(booster)
-    if booster not in _this_round:
-        _refuse_abort(calls, data, learner)
-    _this_round[booster] = read_params(learner)
+    if anew or booster not in _this_round:
+        learner = learner_of(booster)
+        if booster not in _this_round:
+            _refuse_abort(calls, data, learner)
+        _this_round[booster] = read_params(learner)
     return _this_round[booster]
 
 
