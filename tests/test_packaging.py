@@ -53,7 +53,7 @@ def test_registered_names_are_the_classes_names():
 def test_modules_stay_small():
     for folder in ("ltr_objectives", "adapters", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
-            assert len(path.read_text().splitlines()) <= 300, path
+            assert len(path.read_text().splitlines()) <= 400, path
 
 
 def test_warmup_says_where_the_machine_code_lies():

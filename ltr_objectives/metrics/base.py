@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, choice, is_number, require, whole
 from ltr_objectives.kernels.moves import move_matrix
-from ltr_objectives.kernels.swaps import swap_matrix
+from ltr_objectives.kernels.swaps import CASCADE, NEGLIGIBLE, SMALL, swap_matrix
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import metric_values
 from ltr_objectives.queries import Queries, to_numpy
@@ -31,6 +31,15 @@ class Terms(NamedTuple):
     def ranks(self) -> int:
         """How many ranks have a discount above zero."""
         return int(np.count_nonzero(self.discount))
+
+    def reach(self, ptr: np.ndarray) -> np.ndarray:
+        """About how many ranks matter, by query: a cascade ends where hardly anybody looks any further."""
+        ranks = np.full(len(ptr) - 1, float(self.ranks))
+        if self.kind == CASCADE:
+            going_on = np.log(np.maximum(1.0 - self.gain, SMALL))
+            mean = np.add.reduceat(going_on, ptr[:-1]) / np.diff(ptr)
+            ranks = np.minimum(ranks, np.divide(np.log(NEGLIGIBLE), mean, out=ranks.copy(), where=mean < 0))
+        return np.ceil(ranks)
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,15 @@ class _Approx(Objective):
         scale = np.divide(1.0, count, out=np.zeros(len(count)), where=count > 0)
         return relevance, scale if self.kind == MAP else np.minimum(count, 1.0)
 
+    def pairs_visited(self, queries: Queries) -> np.ndarray:
+        relevant = np.add.reduceat(np.sign(self._gains(queries)[0]), queries.ptr[:-1])
+        return relevant * np.diff(queries.ptr)
+
+    def part_of_pairs(self, queries: Queries, ranks: int) -> tuple[Objective, Queries]:
+        labels = np.zeros(queries.rows)
+        labels[:ranks] = 1.0
+        return self, Queries(labels, np.diff(queries.ptr))
+
     def _chances(self, scores: np.ndarray) -> Any:
         beats = sigmoid(self.alpha * (scores - scores[:, None]))
         return np.where(np.eye(len(scores), dtype=bool), 0.0, beats)

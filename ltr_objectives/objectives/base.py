@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr_objectives.cost import warn_if_long
 from ltr_objectives.errors import LTRError, choice, require
 from ltr_objectives.objectives.finished import finished_arrays, with_zeros
 from ltr_objectives.queries import Queries
@@ -138,6 +139,16 @@ class Objective(abc.ABC):
         """What each row is worth to this objective: a query whose rows are all worth the same teaches nothing."""
         return queries.labels
 
+    fewer_pairs: ClassVar[str] = "choose an objective of fewer pairs, such as LambdaMART(truncation=30)"  # as advice
+
+    def pairs_visited(self, queries: Queries) -> np.ndarray | None:
+        """About how many pairs a gradient looks at, by query; None where its time grows hardly faster than a list."""
+        return None
+
+    def part_of_pairs(self, queries: Queries, ranks: int) -> "tuple[Objective, Queries]":
+        """This objective and these queries, changed so that about ``ranks`` documents meet all others: to be timed."""
+        return self, queries
+
     def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
         """How many pairs of documents of each query have a weight, int64; None where the loss knows no pairs."""
         return None
@@ -181,6 +192,7 @@ class Objective(abc.ABC):
             f"{self.name} corrects no position bias; leave propensity and position out, or use LambdaMART or YetiLoss",
         )
         s = queries.check_scores(scores)
+        warn_if_long(self, queries, s, n_threads)
 
         def filled(grad: np.ndarray, hess: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             self.fill(queries, s, grad, hess, iteration=iteration & 0xFFFFFFFFFFFFFFFF, n_threads=n_threads)

@@ -1,6 +1,6 @@
 r"""LambdaLoss: the bounds of NDCG that lie behind LambdaRank."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -118,6 +118,15 @@ class LambdaLoss(NDCGObjective):
             n_threads,
             stoppable=True,
         )  # fmt: skip
+
+    fewer_pairs = "choose a cutoff, such as k=30"
+
+    def pairs_visited(self, queries: Queries) -> np.ndarray:
+        n = np.diff(queries.ptr).astype(np.float64)
+        return np.minimum(n, self.k or MANY) * n
+
+    def part_of_pairs(self, queries: Queries, ranks: int) -> tuple[Objective, Queries]:
+        return replace(self, k=ranks, pairs="either"), queries
 
     def _weights(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Weight of each ordered pair of documents."""

@@ -1,6 +1,7 @@
 r"""What the pairwise objectives share: weighted logistic losses over pairs of documents, with or without noise."""
 
 import abc
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -123,6 +124,27 @@ class PairwiseObjective(Objective):
 
     def worth(self, queries: Queries) -> np.ndarray:
         return self.terms(queries).gain
+
+    @property
+    def fewer_pairs(self) -> str:  # type: ignore[override]  # depends on the parameters
+        options = {"truncation": "truncation=30", "neighbors": "neighbors=1"}
+        found = [text for name, text in options.items() if name in self.parameters()]
+        return f"choose fewer, such as {' or '.join(found)}"
+
+    def pairs_visited(self, queries: Queries) -> np.ndarray:
+        n = np.diff(queries.ptr).astype(np.float64)
+        rows = np.minimum(n - 1, np.minimum(self.terms(queries).reach(queries.ptr), self.truncation or MANY))
+        near = MANY if self.neighbors == "all" else int(self.neighbors)
+        full = np.clip(n - near, 0, rows)  # ranks with so many neighbours; below, one less at each
+        rest = rows - full
+        pairs = full * np.minimum(near, n) + rest * (n - full) - rest * (rest + 1) / 2
+        return pairs * (self.permutations if self.noise else 1)
+
+    def part_of_pairs(self, queries: Queries, ranks: int) -> tuple[Objective, Queries]:
+        part = copy.copy(self)
+        object.__setattr__(part, "truncation", ranks)  # which not all have as a parameter
+        object.__setattr__(part, "permutations", 1)
+        return part, queries
 
     def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray:
         """Pairs in the ranking by these scores, without noise."""

@@ -2,7 +2,7 @@ r"""SoftRank: expected NDCG of documents with normally distributed scores."""
 
 import functools
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -117,6 +117,14 @@ class SoftRank(Objective):
         )  # fmt: skip
         with np.errstate(over="ignore"):  # seen by whoever asked, as any infinity
             hess /= self.step
+
+    fewer_pairs = "choose a smaller max_documents"
+
+    def pairs_visited(self, queries: Queries) -> np.ndarray:
+        return np.minimum(np.diff(queries.ptr), self.max_documents).astype(np.float64) ** 2
+
+    def part_of_pairs(self, queries: Queries, ranks: int) -> tuple[Objective, Queries]:
+        return replace(self, max_documents=math.isqrt(ranks * queries.longest)), queries
 
     def _list(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Documents that count, their gains over the ideal, and the chances that a column's beats a row's."""

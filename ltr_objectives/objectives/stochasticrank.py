@@ -150,6 +150,19 @@ class StochasticRank(Objective):
         elif self.hessian == "clipped":
             np.maximum(hess, 0.0, out=hess)
 
+    fewer_pairs = "choose a metric with a cutoff, such as ndcg@10"
+
+    def pairs_visited(self, queries: Queries) -> np.ndarray:
+        n = np.diff(queries.ptr).astype(np.float64)
+        reach = get_metric(self.metric).terms(queries).reach(queries.ptr) + 1
+        return n * np.minimum(n, reach) * (self.samples if self.noise else 1)
+
+    def part_of_pairs(self, queries: Queries, ranks: int) -> tuple[Objective, Queries]:
+        metric = get_metric(self.metric)
+        # without a cutoff, as AUC: a pair costs as much in any linear metric
+        part = get_metric(f"precision@{ranks}") if metric.cutoff == "none" else replace(metric, k=ranks)
+        return replace(self, metric=part, samples=1), queries
+
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(scores)
         slope, bend, size = conditional_reference(
