@@ -1,10 +1,4 @@
-"""All objectives and metrics by name. To add one:
-
-1. Write its file in ``objectives/`` or ``metrics/`` (see CONTRIBUTING.md).
-2. Add its line below, and the one for type checkers in ``ltr_objectives/__init__.py``.
-
-It then has the three adapters, every common test, and the benchmarks.
-"""
+"""Everything there is, by name. CONTRIBUTING.md says how to add to it."""
 
 from __future__ import annotations
 
