@@ -83,8 +83,8 @@ def test_an_error_in_a_chunk_ends_the_others_too(stoppable):
 @pytest.mark.parametrize("stoppable", [True, False])
 def test_where_no_thread_is_left_the_main_thread_computes(stoppable, monkeypatch):
     class Pool:
-        def submit(self, begin):
-            raise RuntimeError("can't start new thread")
+        def submit(self, begin, times):
+            return False
 
     monkeypatch.setattr(threads, "_pool", lambda *_: Pool())
     done = []
@@ -151,7 +151,7 @@ for name in sys.argv[1:]:
     objective.gradient_hessian([0.0, 1.0, 2.0], [1, 0, 2], [3])  # compiled, or read
     for n_threads in (1, 2):
         assert interrupted(lambda: objective.compute(queries, scores, n_threads=n_threads), 0.5), name
-few, shown = data(5000)
+few, shown = data(4000)
 plrank = get_objective("plrank:k=1000;samples=1000000")
 plrank.gradient_hessian([0.0, 1.0, 2.0], [1, 0, 2], [3])
 assert interrupted(lambda: plrank.compute(few, shown), 0.5)
@@ -177,9 +177,47 @@ for name in sys.argv[1:]:
 )
 
 
+STORM = (
+    SCRIPT
+    + """
+queries, scores = Queries(rng.choice(5, 4800), [800] * 6), rng.normal(size=4800)
+objective = get_objective(sys.argv[1])
+expected = objective.compute(queries, scores, n_threads=3)[0].tobytes()
+going = [True]
+
+def storm():
+    while going:
+        time.sleep(rng.uniform(0, 0.005))
+        os.kill(os.getpid(), signal.SIGINT)
+
+heard = 0
+storming = threading.Thread(target=storm, daemon=True)
+while True:
+    try:
+        if not storming.ident:
+            storming.start()
+        while heard < 1000:
+            try:
+                assert objective.compute(queries, scores, n_threads=3)[0].tobytes() == expected
+            except KeyboardInterrupt:
+                heard += 1
+        going.clear()
+        storming.join()
+        break
+    except KeyboardInterrupt:
+        pass
+time.sleep(0.1)
+assert sum(t.name == "ltr-objectives" for t in threading.enumerate()) >= 3
+assert objective.compute(queries, scores, n_threads=3)[0].tobytes() == expected
+"""
+)
+
+
 @SIGINT
 @pytest.mark.parametrize(
-    ("script", "names"), [(HEARD, LONG), (AFTERWARDS, tuple(objectives()))], ids=["heard", "afterwards"]
+    ("script", "names"),
+    [(HEARD, LONG), (AFTERWARDS, tuple(objectives())), (STORM, ("lambdamart:ndcg;truncation=50",))],
+    ids=["heard", "afterwards", "storm"],
 )
 def test_in_a_process_of_its_own(script, names, tmp_path):
     file = tmp_path / "interrupted.py"

@@ -178,7 +178,10 @@ def test_compiling_is_announced_in_one_line(tmp_path):
     [nowhere] = said(tmp_path / "file" / "cache")
     assert "no folder is writable" in nowhere
     assert said(tmp_path / "third", f"import sys; sys.stderr.close(); sys.stderr = None; {ONE}") == []
-    assert said(tmp_path / "fourth", "import numba, ltr_objectives.kernels._jit\nnumba.njit(lambda: 1)()") == []
+    theirs = (
+        "import numba, ltr_objectives.kernels._jit\nnumba.njit(lambda: 1)()\nmade = {}\nexec('f = lambda: 2', made)"
+    )
+    assert said(tmp_path / "fourth", f"{theirs}\nmade['f'].__module__ = None\nnumba.njit(made['f'])()") == []
 
 
 def entry_kernels():

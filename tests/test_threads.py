@@ -70,9 +70,9 @@ def test_where_no_thread_is_to_be_had_the_caller_does_all(monkeypatch):
     queued = []
 
     class Pool:
-        def submit(self, begin):
-            queued.append(begin)
-            raise RuntimeError("can't start new thread")
+        def submit(self, begin, times):
+            queued.extend([begin] * times)
+            return False
 
     monkeypatch.setattr(threads, "_pool", lambda *_: Pool())
     done = []
@@ -84,7 +84,8 @@ def test_where_no_thread_is_to_be_had_the_caller_does_all(monkeypatch):
     assert len(queued) == 2
 
 
-def test_one_thread_is_the_caller_s(monkeypatch):
+def test_one_thread_is_the_caller_s_where_rows_are_few(monkeypatch):
+    monkeypatch.setattr(threads, "FEW_ROWS", 10_000)
     monkeypatch.setattr(threads, "_pool", lambda *_: pytest.fail("a thread of its own"))
     work(1)
 

@@ -18,7 +18,8 @@ class _Notice(event.Listener):
         self.told = False
 
     def on_start(self, event: Any) -> None:
-        if self.told or not event.data["dispatcher"].py_func.__module__.startswith("ltr_objectives."):
+        module = getattr(event.data["dispatcher"].py_func, "__module__", None) or ""  # what exec made has None
+        if self.told or not module.startswith("ltr_objectives."):
             return
         self.told = True
         folder = self.cache()

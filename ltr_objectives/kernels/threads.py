@@ -5,13 +5,13 @@ what belongs to those queries. So the result is the same to the last bit, whiche
 here replace numba's: they survive ``fork``, serve several Python threads at once, and let kernels compile faster.
 """
 
+import contextlib
 import itertools
 import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, wait
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,11 @@ from ltr_objectives.checks import check_integer, is_number
 
 CHUNKS_PER_THREAD = 8
 
-FEW_ROWS = 4096  # the gradient of so many rows is too short to interrupt
+FEW_ROWS = 1024  # the gradient of so many rows, times draws, is too short to interrupt
+MOST_THREADS = 256
 POLL_SECONDS = 0.1  # on Windows a signal does not end a wait, so that each wait must be short
 
-_pools: "dict[tuple[int, str], _Pool]" = {}
+_pools: "dict[tuple[str, int], _Pool]" = {}
 _lock = threading.Lock()
 
 
@@ -64,21 +65,26 @@ def at_most(asked: object) -> int | None:
 class _Pool:
     """Threads that take tasks from a queue, and end with the process.
 
-    They are daemons, unlike those of ``concurrent.futures``. After Ctrl-C while a thread starts, that pool forgets the
-    thread, and the process waits for it at its end.
+    They are not those of ``concurrent.futures``, whose locks are Python code: Ctrl-C inside one can leave it broken.
     """
 
-    def __init__(self, threads: int) -> None:
-        self._missing = threads
+    def __init__(self) -> None:
+        self._threads = 0
         self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
-    def submit(self, task: Callable[[], None]) -> None:
-        """Let a thread run the task; RuntimeError where the process cannot start one."""
+    def submit(self, task: Callable[[], None], times: int) -> bool:
+        """Have so many threads do the task; False where the process may have no thread."""
         with _lock:
-            while self._missing:
-                threading.Thread(target=_serve, args=(self._tasks,), name="ltr-objectives", daemon=True).start()
-                self._missing -= 1
-        self._tasks.put(task)
+            try:
+                while self._threads < times:
+                    threading.Thread(target=_serve, args=(self._tasks,), name="ltr-objectives", daemon=True).start()
+                    self._threads += 1
+            except RuntimeError:
+                if not self._threads:
+                    return False
+        for _ in range(times):
+            self._tasks.put(task)
+        return True
 
 
 def _serve(tasks: "SimpleQueue[Callable[[], None]]") -> None:
@@ -86,10 +92,10 @@ def _serve(tasks: "SimpleQueue[Callable[[], None]]") -> None:
         tasks.get()()
 
 
-def _pool(threads: int, callers: str) -> _Pool:
-    """The pool of the main thread, or of all other callers: the main thread's work must not queue behind theirs."""
+def _pool(callers: str, threads: int) -> _Pool:
+    """Threads for the main thread, or for all other callers: while it waits, its work must not queue behind theirs."""
     with _lock:
-        return _pools.setdefault((threads, callers), _Pool(threads))
+        return _pools.setdefault((callers, threads), _Pool())
 
 
 def chunk_bounds(ptr: np.ndarray, chunks: int) -> np.ndarray:
@@ -104,6 +110,7 @@ def run(
     arguments: tuple[Any, ...],
     n_threads: int | None = None,
     stop: np.ndarray | None = None,
+    draws: int = 1,
 ) -> None:
     """Call ``kernel(first, last, *arguments)`` on chunks that cover each query once; -1 threads are all processors.
 
@@ -115,8 +122,8 @@ def run(
     if n_threads is None or (is_number(n_threads) and n_threads == -1):
         n_threads = available_threads()
     check_integer("n_threads", n_threads)
-    threads = min(int(n_threads), len(ptr) - 1)
-    few = ptr[-1] <= FEW_ROWS
+    threads = min(int(n_threads), len(ptr) - 1, MOST_THREADS)
+    few = ptr[-1] * draws <= FEW_ROWS
     if threads == 1 and few:
         kernel(0, len(ptr) - 1, *arguments)
         return
@@ -125,56 +132,63 @@ def run(
         kernel(0, 0, *arguments)  # compile in the main thread, where Ctrl-C ends it
     bounds = chunk_bounds(ptr, threads * CHUNKS_PER_THREAD)
     chunks = deque((int(a), int(b)) for a, b in itertools.pairwise(bounds))
+    # What the caller and its helpers tell each other stands in lists, which only grow: Ctrl-C can come anywhere.
+    closed: list[bool] = []
+    begun: list[bool] = []
+    ended: list[BaseException | None] = []
+    wake: SimpleQueue[None] = SimpleQueue()
 
     def work() -> None:
-        try:
-            while True:
-                try:
-                    a, b = chunks.popleft()
-                except IndexError:
-                    return
-                kernel(a, b, *arguments)
-        except BaseException:
-            if stop is not None:
-                stop[0] = True
-            chunks.clear()
-            raise
+        while True:
+            try:
+                a, b = chunks.popleft()
+            except IndexError:
+                return
+            kernel(a, b, *arguments)
 
-    others: list[Future[None]] = []
-    try:
-        pool = _pool(threads, "main") if waits else _pool(threads - 1, "others")
-        for _ in range(threads if waits else threads - 1):
-            others.append(Future())
-            waits &= _submit(pool, others[-1], work)
-        if not waits:
-            work()
-        for i, other in enumerate(others):
-            if (waits and i == 0) or not other.cancel():  # one that has not begun is not needed
-                while not wait([other], POLL_SECONDS).done:
-                    pass
-                other.result()
-    except BaseException:  # also Ctrl-C: no thread may write into the arrays after the caller has returned
+    def helper() -> None:
+        begun.append(True)
+        error = None
+        try:
+            if not closed:
+                work()
+        except BaseException as raised:
+            error = raised
+            give_up()
+        ended.append(error)
+        wake.put(None)
+
+    def give_up() -> None:
+        chunks.clear()
         if stop is not None:
             stop[0] = True
-        chunks.clear()
-        wait([other for other in others if not other.cancel()])
-        raise
 
+    def sleep() -> None:
+        with contextlib.suppress(Empty):
+            wake.get(timeout=POLL_SECONDS)
 
-def _submit(pool: _Pool, future: "Future[None]", work: Callable[[], None]) -> bool:
-    """Let a thread do the work. Return False where none can start, as at the end of the process; the caller does it."""
-
-    def begin() -> None:
-        if future.set_running_or_notify_cancel():
-            try:
-                work()
-            except BaseException as error:
-                future.set_exception(error)
-            else:
-                future.set_result(None)
-
+    failure: BaseException | None = None
+    started = False
+    while not (closed and len(ended) >= len(begun)):  # nobody may write into the arrays once the caller is gone
+        try:
+            if not started:
+                started = True
+                helpers = threads if waits else threads - 1
+                waits &= _pool("main" if waits else "others", helpers).submit(helper, helpers)
+                if not waits:
+                    work()
+                while waits and not ended:
+                    sleep()
+            closed.append(True)
+            while len(ended) < len(begun):
+                sleep()
+        except BaseException as raised:
+            failure = failure or raised
+            give_up()
+    failure = failure or next(filter(None, ended), None)
+    ended.clear()
     try:
-        pool.submit(begin)
-    except RuntimeError:
-        return False
-    return True
+        if failure is not None:
+            raise failure
+    finally:
+        del failure  # its traceback holds this frame

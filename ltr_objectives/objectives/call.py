@@ -48,7 +48,8 @@ class Call(NamedTuple):
         """
         ptr, stop = self.queries.ptr, np.zeros(1, np.bool_)
         out = Out(self.grad, self.hess, stop)
-        run(kernel, ptr, (ptr, self.scores, *arguments, out), self.n_threads, None if linear else stop)
+        draws = max((record.draws for record in arguments if isinstance(record, Draw)), default=1)
+        run(kernel, ptr, (ptr, self.scores, *arguments, out), self.n_threads, None if linear else stop, draws)
 
     def draw(self, seed: int, draws: int = 1, noise: int = 0, scale: float = 1.0) -> Draw:
         """The random numbers of this iteration."""

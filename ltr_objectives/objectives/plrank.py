@@ -218,7 +218,7 @@ class PLRank(Objective):
         if len(theta):
             given, weight = self.rankings(len(theta))
             policy = Rewarded(reward, scale, theta, curvature, given, weight, VARIATES[self.variates])
-            call.run(_plrank, policy, call.draw(self.seed))
+            call.run(_plrank, policy, call.draw(self.seed, self.samples))
 
     @property
     def policy(self) -> str:
