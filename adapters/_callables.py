@@ -157,12 +157,13 @@ class MetricCallable:
     def __repr__(self) -> str:
         return f"{self.library.name}_metric({', '.join(map(repr, self.metrics))})"
 
+    def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
+        """Each metric and its mean over queries."""
+        s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
+        return [(m, m.mean(queries, s, n_threads=n_threads)) for m in self.metrics]
+
     def sums(self, queries: Queries, scores: Any, params: Params | None) -> np.ndarray:
-        """Of each metric the weighted sum over queries and the sum of the weights, which add up over parts."""
+        """Of each metric the weighted sum over queries and the sum of the weights, to be added over the workers."""
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
         values = (m.values(queries, s, n_threads=n_threads) for m in self.metrics)
         return np.array([m.sums(v, queries.weight_by_query) for m, v in zip(self.metrics, values, strict=True)])
-
-    def means(self, sums: np.ndarray) -> list[tuple[Metric, float]]:
-        """Each metric and its mean."""
-        return [(m, m.average(*pair)) for m, pair in zip(self.metrics, sums.tolist(), strict=True)]

@@ -85,8 +85,7 @@ class LightGBMMetric(MetricCallable):
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         params = _params() if self.params is None else self.params
         *data, scores = _unpack(first, second, weight, group)
-        sums = self.sums(self._memo.find(*data), scores, params)
-        return [(str(m), mean, True) for m, mean in self.means(sums)]
+        return [(str(m), mean, True) for m, mean in self.means(self._memo.find(*data), scores, params)]
 
 
 def lightgbm_objective(

@@ -78,8 +78,12 @@ class XGBoostMetric(MetricCallable):
         def sums() -> np.ndarray:
             return self.sums(self._memo.find(*_unpack(data)), predictions, params)
 
-        total = _added(_agreed(sums, len(predictions), np.zeros((len(self.metrics), 2))))
-        return [_as_xgboost(m, mean) for m, mean in self.means(total)]
+        if _workers() == 1:
+            means = self.means(self._memo.find(*_unpack(data)), predictions, params)
+        else:
+            total = _added(_agreed(sums, len(predictions), np.zeros((len(self.metrics), 2))))
+            means = [(m, m.average(*pair)) for m, pair in zip(self.metrics, total.tolist(), strict=True)]
+        return [_as_xgboost(m, mean) for m, mean in means]
 
 
 def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
@@ -166,6 +170,12 @@ def refuse_by_row(metrics: list[str]) -> None:
     )
 
 
+def _workers() -> int:
+    from xgboost import collective
+
+    return int(collective.get_world_size())
+
+
 def _agreed(compute: Callable[[], T], rows: int, empty: T) -> T:
     """``compute()``, or ``empty`` on one of several workers that has no rows; an error on one is raised on all.
 
@@ -174,7 +184,7 @@ def _agreed(compute: Callable[[], T], rows: int, empty: T) -> T:
     """
     from xgboost import collective
 
-    if collective.get_world_size() == 1:
+    if _workers() == 1:
         return compute()
     result, failure = empty, None
     try:
@@ -194,8 +204,6 @@ def _added(values: np.ndarray) -> np.ndarray:
     """The sum over all workers."""
     from xgboost import collective
 
-    if collective.get_world_size() == 1:
-        return values
     return collective.allreduce(values, collective.Op.SUM).reshape(values.shape)
 
 
