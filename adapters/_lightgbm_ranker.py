@@ -158,8 +158,9 @@ def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
 def require_whole(path: str) -> None:
     """Raise for a model that is cut short or whose trees are not where it says: LightGBM ends the process on it."""
     text = Path(path).read_bytes()
-    if not text.startswith(b"tree\n"):  # LightGBM says what is wrong
-        return
+    crlf = text.startswith(b"tree\r")
+    why = "its lines end in CR LF instead of LF" if crlf else "it does not begin with a line 'tree'"
+    require(text.startswith(b"tree\n"), f"{path} is no whole LightGBM model: {why}; {AGAIN}")
     found = re.search(rb"^tree_sizes=([\d ]*)\n\n", text, re.MULTILINE)
     place = found.end() if found else len(text)
     for i, size in enumerate(map(int, found[1].split()) if found else ()):
