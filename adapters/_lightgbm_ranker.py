@@ -142,12 +142,14 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
 
 def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
     """Raise for early stopping of dart, which LightGBM ignores, and for random forests of ours."""
+    stop = type(LIGHTGBM.load().early_stopping(1, verbose=False))
+    by_callback = any(isinstance(callback, stop) for callback in plan.callbacks)
     given = {name: str(params[name]).lower() for name in ("boosting", "boosting_type", "boost") if name in params}
     for name, boosting in given.items():
-        stops = plan.early_stopping_rounds or any(params.get(early) for early in EARLY)
+        stops = plan.early_stopping_rounds or any(params.get(early) for early in EARLY) or by_callback
         require(
             not (boosting == "dart" and stops),
-            f"{name}='dart' changes earlier rounds later on, so that none is the best; leave early_stopping_rounds out",
+            f"{name}='dart' changes earlier rounds later on, so that none is the best; leave early stopping out",
         )
         require(
             boosting not in ("rf", "random_forest") or not isinstance(plan.objective, Objective),
