@@ -92,8 +92,8 @@ def too_wide(rows: int, width: int, values: int) -> bool:
 
 
 def widest(path: Path, feature: int) -> str:
-    """The line that has the feature, for a message."""
-    for number, words in _lines(path):
+    """The feature and the line that has it, for a message; without the line where the file is a pipe."""
+    for number, words in _lines(path) if path.is_file() else ():
         if any(word.partition(":")[0].lstrip("+0") == str(feature) for word in words[2:]):
             return f", line {number}: feature {feature} makes"
     return f": feature {feature} makes"
