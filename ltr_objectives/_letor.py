@@ -22,6 +22,7 @@ Parsed = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, labels, query ids
 UNREADABLE = (OSError, EOFError, zlib.error)
 ROOM, CELLS_A_VALUE = 2**24, 250  # 64 MiB, and some hundred times the text
 DENSE = "rows are kept dense; number the features from 1 without gaps"
+FORMAT = 1  # of the cache: another number where the same text gives other arrays, or they are kept otherwise
 HELP = "it is parsed each time; repair the folder, or name another by cache= or LTR_OBJECTIVES_CACHE"
 
 _PARTS = {"train": "train", "vali": "vali", "valid": "vali", "test": "test"}
@@ -163,7 +164,7 @@ def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:
         say_once(base, f"parsed files are not kept: {error}; {HELP}")
         return parse(file)
     key = _digest(file)
-    kept = folder / f"{key}{file.suffix}.npz"
+    kept = folder / f"{FORMAT}-{key}{file.suffix}.npz"
     try:
         with open_own(kept) as opened, np.load(opened, allow_pickle=False) as arrays:
             return arrays["X"], arrays["y"], arrays["qid"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr_objectives import LTRError, LTRWarning, _files
+from ltr_objectives import LTRError, LTRWarning, _files, _letor
 from ltr_objectives.datasets import (
     MSLR_SHARES,
     RankingData,
@@ -163,6 +163,9 @@ def test_a_file_is_parsed_once_and_again_when_it_changes(tmp_path, monkeypatch):
     assert len(calls) == 3
     load_letor(path, cache=None)
     assert len(calls) == 4
+    monkeypatch.setattr(_letor, "FORMAT", _letor.FORMAT + 1)  # as another version keeps them
+    load_letor(path, cache=cache)
+    assert len(calls) == 5
 
 
 def test_the_cache_goes_where_the_environment_says(tmp_path, monkeypatch):
