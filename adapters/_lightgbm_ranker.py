@@ -142,12 +142,14 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
 
 def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
     """Raise for early stopping of dart, which LightGBM ignores, and for random forests of ours."""
+    stop = type(LIGHTGBM.load().early_stopping(1, verbose=False))
+    by_callback = any(isinstance(callback, stop) for callback in plan.callbacks)
     given = {name: str(params[name]).lower() for name in ("boosting", "boosting_type", "boost") if name in params}
     for name, boosting in given.items():
-        stops = plan.early_stopping_rounds or any(params.get(early) for early in EARLY)
+        stops = plan.early_stopping_rounds or any(params.get(early) for early in EARLY) or by_callback
         require(
             not (boosting == "dart" and stops),
-            f"{name}='dart' changes earlier rounds later on, so that none is the best; leave early_stopping_rounds out",
+            f"{name}='dart' changes earlier rounds later on, so that none is the best; leave early stopping out",
         )
         require(
             boosting not in ("rf", "random_forest") or not isinstance(plan.objective, Objective),
@@ -158,8 +160,9 @@ def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
 def require_whole(path: str) -> None:
     """Raise for a model that is cut short or whose trees are not where it says: LightGBM ends the process on it."""
     text = Path(path).read_bytes()
-    if not text.startswith(b"tree\n"):  # LightGBM says what is wrong
-        return
+    crlf = text.startswith(b"tree\r")
+    why = "its lines end in CR LF instead of LF" if crlf else "it does not begin with a line 'tree'"
+    require(text.startswith(b"tree\n"), f"{path} is no whole LightGBM model: {why}; {AGAIN}")
     found = re.search(rb"^tree_sizes=([\d ]*)\n\n", text, re.MULTILINE)
     place = found.end() if found else len(text)
     for i, size in enumerate(map(int, found[1].split()) if found else ()):

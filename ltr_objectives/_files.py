@@ -5,13 +5,12 @@ import os
 import shutil
 import tempfile
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from ltr_objectives.errors import LTRWarning
+from ltr_objectives.errors import warn
 
 _said: set[str] = set()
 _lock = threading.Lock()
@@ -106,4 +105,4 @@ def say_once(folder: Path, message: str) -> None:
         new = str(folder) not in _said
         _said.add(str(folder))
     if new:
-        warnings.warn(message, LTRWarning, stacklevel=3)
+        warn(message)

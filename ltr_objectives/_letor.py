@@ -22,6 +22,7 @@ Parsed = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, labels, query ids
 UNREADABLE = (OSError, EOFError, zlib.error)
 ROOM, CELLS_A_VALUE = 2**24, 250  # 64 MiB, and some hundred times the text
 DENSE = "rows are kept dense; number the features from 1 without gaps"
+FORMAT = 1  # of the cache: another number where the same text gives other arrays, or they are kept otherwise
 HELP = "it is parsed each time; repair the folder, or name another by cache= or LTR_OBJECTIVES_CACHE"
 
 _PARTS = {"train": "train", "vali": "vali", "valid": "vali", "test": "test"}
@@ -92,8 +93,8 @@ def too_wide(rows: int, width: int, values: int) -> bool:
 
 
 def widest(path: Path, feature: int) -> str:
-    """The line that has the feature, for a message."""
-    for number, words in _lines(path):
+    """The feature and the line that has it, for a message; without the line where the file is a pipe."""
+    for number, words in _lines(path) if path.is_file() else ():
         if any(word.partition(":")[0].lstrip("+0") == str(feature) for word in words[2:]):
             return f", line {number}: feature {feature} makes"
     return f": feature {feature} makes"
@@ -163,7 +164,7 @@ def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:
         say_once(base, f"parsed files are not kept: {error}; {HELP}")
         return parse(file)
     key = _digest(file)
-    kept = folder / f"{key}{file.suffix}.npz"
+    kept = folder / f"{FORMAT}-{key}{file.suffix}.npz"
     try:
         with open_own(kept) as opened, np.load(opened, allow_pickle=False) as arrays:
             return arrays["X"], arrays["y"], arrays["qid"]

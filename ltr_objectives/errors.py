@@ -33,8 +33,8 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-LIBRARIES = {"ltr_objectives", "xgboost", "lightgbm", "catboost", "sklearn", "joblib"}
-BETWEEN = {"contextlib", "copy", "functools", "threading"}  # modules through which the libraries call themselves
+LIBRARIES = {"ltr_objectives", "xgboost", "lightgbm", "catboost", "sklearn", "joblib", "numba"}
+BETWEEN = {"contextlib", "copy", "functools", "importlib", "threading"}  # through these the libraries call themselves
 
 
 def warn(message: str) -> None:

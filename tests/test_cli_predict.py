@@ -86,7 +86,7 @@ def test_a_model_under_another_name(folder):
     ("changed", "message"),
     [
         ({"model": "none.txt"}, "--model none.txt does not exist"),
-        ({"model": "test.txt"}, "lightgbm: Unknown model format"),
+        ({"model": "test.txt"}, "test.txt is no whole LightGBM model: it does not begin with a line 'tree'"),
         ({"model": "test.txt", "library": "xgboost"}, "xgboost: "),
         ({"model": "test.txt", "library": "catboost"}, "catboost: "),
         ({"data": "none.txt"}, "--data none.txt does not exist"),
@@ -127,15 +127,16 @@ from ltr_objectives.adapters import LGBMRanker
 whole = Path("model.txt").read_bytes()
 kept = whole.index(b"end of parameters") + len("end of parameters")  # beyond are pandas' categories, and here are none
 beyond = whole.index(b"pandas_categorical:")
-for size in {1, *range(5, len(whole) - 1, 61), *range(kept - 3, len(whole) - 1)} - set(range(kept, beyond + 1)):
-    Path("cut.txt").write_bytes(whole[:size])
+sizes = {1, *range(5, len(whole) - 1, 61), *range(kept - 3, len(whole) - 1)} - set(range(kept, beyond + 1))
+crlf = whole.replace(b"\\n", b"\\r\\n")  # as git's autocrlf leaves it
+for cut in (*(whole[:size] for size in sizes), *(crlf[:size] for size in (6, *range(61, len(crlf), 97), len(crlf)))):
+    Path("cut.txt").write_bytes(cut)
     try:
         LGBMRanker().load_model("cut.txt")
-        raise SystemExit(f"{size} of {len(whole)} bytes were taken for a model")
+        raise SystemExit(f"{len(cut)} of {len(whole)} bytes were taken for a model")
     except LTRError as error:
         assert "cut.txt is no whole LightGBM model: " in str(error)
-    except Exception as error:
-        assert size == 1, error  # LightGBM says itself that this is none of its models
+        assert ("its lines end in CR LF instead of LF" in str(error)) == cut.startswith(b"tree\\r")
 for size in range(5, len(whole) - 2, len(whole) // 20):
     Path("cut.txt").write_bytes(whole[:size])
     assert "cut.txt is no whole LightGBM model: " in fails(

@@ -13,8 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr_objectives import LTRError, LTRWarning, _files
-from ltr_objectives.datasets import MSLR_SHARES, RankingData, RankingFold, load_letor, make_ranking, make_ranking_fold
+from ltr_objectives import LTRError, LTRWarning, _files, _letor
+from ltr_objectives.datasets import (
+    MSLR_SHARES,
+    RankingData,
+    RankingFold,
+    load_letor,
+    load_parts,
+    make_ranking,
+    make_ranking_fold,
+)
 
 ROWS = "2 qid:7 1:0.5 3:1.25 # docid = GX-1 inc = 1\n0 qid:7 2:-3\n# a line of its own\n1 qid:3 1:1e-3\n"
 
@@ -155,6 +163,9 @@ def test_a_file_is_parsed_once_and_again_when_it_changes(tmp_path, monkeypatch):
     assert len(calls) == 3
     load_letor(path, cache=None)
     assert len(calls) == 4
+    monkeypatch.setattr(_letor, "FORMAT", _letor.FORMAT + 1)  # as another version keeps them
+    load_letor(path, cache=cache)
+    assert len(calls) == 5
 
 
 def test_the_cache_goes_where_the_environment_says(tmp_path, monkeypatch):
@@ -249,6 +260,26 @@ def test_a_pipe_is_read_once(tmp_path, name):
                 load_letor(pipe)
         writer.join()
     assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_part_that_is_too_wide_is_refused_though_it_came_through_a_pipe(tmp_path):
+    texts = {"train": "0 qid:1 1:1 2:1\n" * 2000, "test": "0 qid:1 1:1\n1 qid:1 1000000:1\n"}
+    pipes = {part: tmp_path / f"{part}.txt" for part in texts}
+    for part, pipe in pipes.items():
+        os.mkfifo(pipe)
+        threading.Thread(target=pipe.write_text, args=[texts[part]], daemon=True).start()
+    refused = []
+
+    def load():
+        with pytest.raises(LTRError, match=r"test\.txt: feature 1000000 makes .* also in the 2,000 rows of train"):
+            load_parts(pipes, cache=None)
+        refused.append(True)
+
+    reader = threading.Thread(target=load, daemon=True)  # a pipe that is opened again has no writer, and never ends
+    reader.start()
+    reader.join(60)
+    assert refused
 
 
 @pytest.mark.parametrize("index", [20_000_000, 300_000_000, 2147483646])

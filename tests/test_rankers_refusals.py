@@ -196,8 +196,10 @@ def test_dart_has_no_best_round(library, dart, objective):
                     DATA.X, DATA.y, **data, **given
                 )
     else:
-        with pytest.raises(LTRError, match="changes earlier rounds"):
-            ranker(library, objective, early_stopping_round=3, **dart).fit(DATA.X, DATA.y, **data)
+        stop = pytest.importorskip("lightgbm").early_stopping(1, verbose=False)
+        for params, given in (({"early_stopping_round": 3}, {}), ({}, {"callbacks": [stop]})):
+            with pytest.raises(LTRError, match="changes earlier rounds"):
+                ranker(library, objective, **params, **dart).fit(DATA.X, DATA.y, **data, **given)
 
 
 def test_lightgbm_s_random_forests_take_none_of_ours():
