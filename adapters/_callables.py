@@ -127,7 +127,7 @@ class ObjectiveCallable:
             "diverges: choose another hessian=, such as 'absolute'",
         )
         if new:
-            warn_if_useless(self.objective, queries, s, grad, n_threads)
+            warn_if_useless(self.objective, queries, s, grad, n_threads, self.library.all_zero)
             if params is not None and self.library.least_hessian:
                 _warn_if_no_split(hess, *self.library.leaf_limit(params))
         return grad, hess

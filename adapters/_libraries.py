@@ -23,6 +23,7 @@ class Library(NamedTuple):
     capitals: bool = False  # whether the names of its objectives and metrics have some
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
     negative_hessians: bool = False  # whether it learns from them
+    all_zero: str = ""  # how else than by the user labels may all have become 0
 
     def load(self) -> Any:
         """The library, or what to install."""
@@ -52,6 +53,7 @@ XGBOOST = Library(
     n_threads=("n_jobs", "nthread"),
     least_hessian=("min_child_weight",),
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
+    all_zero="as where XGBoost is given float64 of another byte order, which it does not look at",
 )
 
 LIGHTGBM = Library(

@@ -42,10 +42,13 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     require(len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
     labels = data.get_label()
     require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
+    tiny = ((labels != 0) & (np.abs(labels) < np.finfo(np.float32).tiny)).any()
+    huge = labels.any() and not (labels % 2**24).any()  # NaN is no multiple
     require(
-        not ((labels != 0) & (np.abs(labels) < np.finfo(np.float32).tiny)).any(),
-        "the DMatrix has labels below 1e-37, as where XGBoost is given an array of another byte order, which it does "
-        "not look at: convert X, y and qid to native byte order, as with X.astype(np.float32)",
+        not (tiny or huge),
+        f"the DMatrix has labels {'below 1e-37' if tiny else 'that are all multiples of 2^24'}, as where XGBoost is "
+        "given an array of another byte order, which it does not look at: convert X, y and qid to native byte order, "
+        "as with X.astype(np.float32)",
     )
     return labels, np.diff(ptr.astype(np.int64)), data.get_weight()
 

@@ -5,6 +5,8 @@ import numbers
 from collections.abc import Hashable
 from typing import TypeGuard
 
+import numpy as np
+
 from ltr_objectives.errors import LTRError, did_you_mean, require
 
 
@@ -48,5 +50,5 @@ def check_seed(value: object) -> None:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether ``value`` is a finite real number; truth values are not."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether ``value`` is a finite real number; truth values and spans of time are not."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64) and math.isfinite(value)

@@ -182,9 +182,16 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
 
 
 def warn_if_useless(
-    objective: Objective, queries: Queries, scores: np.ndarray, grad: np.ndarray, n_threads: int | None = None
+    objective: Objective,
+    queries: Queries,
+    scores: np.ndarray,
+    grad: np.ndarray,
+    n_threads: int | None = None,
+    all_zero: str = "",
 ) -> None:
     """Warn where more than half of the queries have zero gradient; ``grad`` is that of ``objective``.
+
+    ``all_zero`` says how else than by the user labels may all have become 0.
 
     Clicks do not warn, since queries without a click are usual.
     """
@@ -197,8 +204,10 @@ def warn_if_useless(
         return
     useless = diagnose(objective, queries, scores, n_threads=n_threads).useless
     reasons = "; ".join(f"{n} {reason}" for reason, n in useless.items())
+    zeros = f"; every label is 0, {all_zero}" if all_zero and not queries.labels.any() else ""
     warn(
-        f"{without} of {len(queries)} queries give no gradient ({reasons}); see objective.report(scores, labels, group)"
+        f"{without} of {len(queries)} queries give no gradient ({reasons}){zeros}; "
+        "see objective.report(scores, labels, group)"
     )
 
 

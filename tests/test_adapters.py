@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from catalog import EXAMPLES
 
-from ltr_objectives import LTRError, evaluate, registry
+from ltr_objectives import LTRError, LTRWarning, evaluate, registry
 from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
 from ltr_objectives.adapters._callables import QueriesMemo
 from ltr_objectives.kernels.rng import content_stream
@@ -300,6 +300,14 @@ def test_labels_that_xgboost_read_in_another_byte_order_are_refused(data):
         xgb.train(XGB, wrong, 1, obj=xgboost_objective("lambdamart"))
     with pytest.raises(LTRError, match="labels below 1e-37"):
         xgboost_metric("ndcg")(X[:, 0], wrong)
+    for dtype in (">i4", ">u4", ">i8", ">u8"):
+        wrong = dmatrix(X, labels.astype(dtype), group)
+        with pytest.raises(LTRError, match=r"labels that are all multiples of 2\^24.* convert X, y and qid"):
+            xgb.train(XGB, wrong, 1, obj=xgboost_objective("lambdamart"))
+        with pytest.raises(LTRError, match="all multiples of 2"):
+            xgboost_metric("ndcg")(X[:, 0], wrong)
+    with pytest.warns(LTRWarning, match="all labels equal.*every label is 0, as where XGBoost is given .* byte order"):
+        xgb.train(XGB, dmatrix(X, labels.astype(">f8"), group), 1, obj=xgboost_objective("lambdamart"))
 
 
 def test_xgboost_stops_on_the_last_metric_or_on_the_one_that_a_callback_names(data):

@@ -1,10 +1,11 @@
 """Whatever is given for an argument of a public function: if it is refused, then by an LTRError."""
 
 import contextlib
+import dataclasses
 
 import numpy as np
 import pytest
-from catalog import METRICS
+from catalog import EXAMPLES, METRICS
 
 import ltr_objectives as ours
 from ltr_objectives import LTRError, datasets, registry
@@ -13,6 +14,7 @@ from ltr_objectives.propensity import position_propensity
 WRONG = [
     None, "a", "", b"x", -1, 3.5, float("nan"), 1j, object(), [], {}, (), {1}, [None], [[1]], True, LTRError, len,
     np.array([1, 2]), np.array(["a"]), np.ma.masked_array([1.0, 2.0], mask=True), np.array(["2020"], "datetime64[D]"),
+    np.timedelta64(2, "D"),
 ]  # fmt: skip
 LISTS = {"scores": [1.0, 2.0, 0.0], "labels": [1, 0, 2], "group": [3]}
 OPTIONAL = dict.fromkeys(("weight", "qid", "propensity", "position", "n_threads"))
@@ -61,7 +63,7 @@ def test_wrong_types_end_in_our_error_or_in_none(name):
                 hash(type(call(**{**arguments, argument: value})))
 
 
-@pytest.mark.parametrize("iteration", ["a", 1.5, None, [1]])
+@pytest.mark.parametrize("iteration", ["a", 1.5, None, [1], np.timedelta64(1, "D")])
 def test_iterations_are_whole_numbers(any_objective, iteration):
     with pytest.raises(LTRError, match=r"iteration=.* must be a whole number"):
         any_objective.gradient_hessian([0.0, 1.0], [0, 1], [2], iteration=iteration)
@@ -71,3 +73,30 @@ def test_iterations_are_those_of_any_whole_number():
     expected = OBJECTIVE.gradient_hessian(**LISTS, iteration=2**64 - 1)[0].tobytes()
     for same in (-1, np.int64(-1), np.uint64(2**64 - 1)):
         assert OBJECTIVE.gradient_hessian(**LISTS, iteration=same)[0].tobytes() == expected
+
+
+def takes_table(example, argument):
+    for table in ([0.0, 1.0, 2.0], [2.0, 1.0, 0.0]):
+        with contextlib.suppress(LTRError):
+            return bool(dataclasses.replace(example, **{argument: table}))
+    return False
+
+
+TABLES = [
+    (example, argument)
+    for example, *_ in (*EXAMPLES.values(), *METRICS.values())
+    for argument in example.settings()
+    if takes_table(example, argument)
+]
+
+
+@pytest.mark.parametrize(("example", "argument"), TABLES)
+@pytest.mark.parametrize("order", [1, -1])
+def test_tables_hold_numbers_and_hide_none(example, argument, order):
+    values = np.array([0, 1, 2])[::order]
+    for wrong in (
+        np.ma.masked_array(values, mask=[0, 1, 0]), values.astype("datetime64[D]"), values.astype("timedelta64[s]"),
+        values.astype(str), values.astype(complex), values[None],
+    ):  # fmt: skip
+        with pytest.raises(LTRError, match=f"^{argument} "):
+            dataclasses.replace(example, **{argument: wrong})

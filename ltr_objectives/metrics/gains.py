@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice
+from ltr_objectives.checks import check_choice, is_number
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.queries import Queries
+from ltr_objectives.queries import Queries, vector
 
 SMALLEST = 1e-290  # the reciprocal of a smaller ideal may overflow, so that its query counts as empty
 LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
@@ -84,9 +84,15 @@ def as_table(argument: str, value: object) -> object:
     if isinstance(value, str):
         return value
     try:
-        return tuple(float(x) for x in np.ravel(np.asarray(value, np.float64)))
-    except (TypeError, ValueError, OverflowError):
-        raise LTRError(f"{argument} must be a name or a table of numbers, got {value!r}") from None
+        return numbers_of(argument, value)
+    except LTRError as error:
+        raise LTRError(f"{argument} must be a name or a table of numbers: {error}") from None
+
+
+def numbers_of(argument: str, value: Any) -> tuple[float, ...]:
+    """A table of numbers, or one number, as a tuple; masked values, dates and text are refused."""
+    table: list[float] = vector(argument, [value] if is_number(value) else value).tolist()
+    return tuple(table)
 
 
 def best_sums(queries: Queries, values: np.ndarray, discount: np.ndarray) -> np.ndarray:

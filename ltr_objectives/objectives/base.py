@@ -129,7 +129,8 @@ class Objective(abc.ABC):
             f"{self.name} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
         )
         s = queries.check_scores(scores)
-        require(isinstance(iteration, Integral), f"iteration={iteration!r} must be a whole number")
+        whole = isinstance(iteration, Integral) and not isinstance(iteration, np.timedelta64)
+        require(whole, f"iteration={iteration!r} must be a whole number")
         call = Call(queries, s, *queries.borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads)
         self.fill(call)
         result = call.finished(self.policy, self.row_weight(queries), dtype)

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.metrics.gains import numbers_of
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import sigmoid, softplus
@@ -44,16 +45,13 @@ class Ordinal(Objective):
     shift_invariant = False
 
     def __post_init__(self) -> None:
-        try:
-            table = np.ravel(np.asarray(self.thresholds, np.float64))
-        except (TypeError, ValueError):
-            raise LTRError(f"thresholds={self.thresholds!r} must be numbers, one for each label above 0") from None
-        require(len(table) > 0, "thresholds must hold at least one number")
+        table = numbers_of("thresholds", self.thresholds)
+        require(table, "thresholds must hold at least one number")
         require(
             np.isfinite(table).all() and (np.diff(table) >= 0).all(),
             f"thresholds={self.thresholds!r} must be finite and not decrease",
         )
-        object.__setattr__(self, "thresholds", tuple(float(x) for x in table))
+        object.__setattr__(self, "thresholds", table)
 
     def fill(self, call: Call) -> None:
         call.run(_fill, call.queries.labels, np.array(self.thresholds), linear=True)
