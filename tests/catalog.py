@@ -249,3 +249,14 @@ def may_be_negative(objective: Objective) -> bool:
     return inner.policy == "exact" and getattr(inner, "hessian", None) == "exact" and inner.name in (
         "plrank", "stochasticrank"
     )  # fmt: skip
+
+
+def balances_roughly(objective: Any) -> bool:
+    """Whether the gradients of a query add up to zero only on average over samples, or as far as a series is taken."""
+    inner = objective.inner
+    return {
+        "plrank": True,
+        "stochasticrank": getattr(inner, "sfa", None) == 0,  # each document has samples of its own
+        "xendcg": getattr(inner, "terms", None) == 2,
+        "neuralndcg": True,  # to the tolerance of the scaling
+    }.get(inner.name, False)
