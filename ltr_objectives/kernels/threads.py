@@ -132,63 +132,87 @@ def run(
         kernel(0, 0, *arguments)  # compile in the main thread, where Ctrl-C ends it
     bounds = chunk_bounds(ptr, threads * CHUNKS_PER_THREAD)
     chunks = deque((int(a), int(b)) for a, b in itertools.pairwise(bounds))
-    # What the caller and its helpers tell each other stands in lists, which only grow: Ctrl-C can come anywhere.
-    closed: list[bool] = []
-    begun: list[bool] = []
-    ended: list[BaseException | None] = []
-    wake: SimpleQueue[None] = SimpleQueue()
+    _Work(kernel, arguments, chunks, stop).run(threads, waits)
 
-    def work() -> None:
+
+class _Work:
+    """The chunks of one call, done by the caller and by helpers, or by helpers alone where the caller waits.
+
+    What they tell each other is in lists that only grow, so that Ctrl-C can come anywhere.
+    """
+
+    def __init__(
+        self,
+        kernel: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        chunks: "deque[tuple[int, int]]",
+        stop: np.ndarray | None,
+    ) -> None:
+        self._kernel = kernel
+        self._arguments = arguments
+        self._chunks = chunks
+        self._stop = stop
+        self._closed: list[bool] = []
+        self._begun: list[bool] = []
+        self._ended: list[BaseException | None] = []
+        self._wake: SimpleQueue[None] = SimpleQueue()
+
+    def run(self, threads: int, waits: bool) -> None:
+        """Do all chunks, and raise the first error once nobody writes into the arrays any more."""
+        failure: BaseException | None = None
+        started = False
+        while not (self._closed and self._is_quiet()):
+            try:
+                if not started:
+                    started = True
+                    helpers = threads if waits else threads - 1
+                    waits &= _pool("main" if waits else "others", helpers).submit(self._help, helpers)
+                    if not waits:
+                        self._do()
+                    while waits and not self._ended:
+                        self._sleep()
+                self._closed.append(True)
+                while not self._is_quiet():
+                    self._sleep()
+            except BaseException as raised:
+                failure = failure or raised
+                self._give_up()
+        failure = failure or next(filter(None, self._ended), None)
+        self._ended.clear()
+        try:
+            if failure is not None:
+                raise failure
+        finally:
+            del failure  # its traceback holds this frame
+
+    def _is_quiet(self) -> bool:
+        return len(self._ended) >= len(self._begun)
+
+    def _do(self) -> None:
         while True:
             try:
-                a, b = chunks.popleft()
+                a, b = self._chunks.popleft()
             except IndexError:
                 return
-            kernel(a, b, *arguments)
+            self._kernel(a, b, *self._arguments)
 
-    def helper() -> None:
-        begun.append(True)
+    def _help(self) -> None:
+        self._begun.append(True)
         error = None
         try:
-            if not closed:
-                work()
+            if not self._closed:
+                self._do()
         except BaseException as raised:
             error = raised
-            give_up()
-        ended.append(error)
-        wake.put(None)
+            self._give_up()
+        self._ended.append(error)
+        self._wake.put(None)
 
-    def give_up() -> None:
-        chunks.clear()
-        if stop is not None:
-            stop[0] = True
+    def _give_up(self) -> None:
+        self._chunks.clear()
+        if self._stop is not None:
+            self._stop[0] = True
 
-    def sleep() -> None:
+    def _sleep(self) -> None:
         with contextlib.suppress(Empty):
-            wake.get(timeout=POLL_SECONDS)
-
-    failure: BaseException | None = None
-    started = False
-    while not (closed and len(ended) >= len(begun)):  # nobody may write into the arrays once the caller is gone
-        try:
-            if not started:
-                started = True
-                helpers = threads if waits else threads - 1
-                waits &= _pool("main" if waits else "others", helpers).submit(helper, helpers)
-                if not waits:
-                    work()
-                while waits and not ended:
-                    sleep()
-            closed.append(True)
-            while len(ended) < len(begun):
-                sleep()
-        except BaseException as raised:
-            failure = failure or raised
-            give_up()
-    failure = failure or next(filter(None, ended), None)
-    ended.clear()
-    try:
-        if failure is not None:
-            raise failure
-    finally:
-        del failure  # its traceback holds this frame
+            self._wake.get(timeout=POLL_SECONDS)
