@@ -122,6 +122,7 @@ OF_RANKERS = {
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_rankers_name_the_argument_of_a_wrong_type(library):
+    pytest.importorskip(library)
     named = {"eval_set": r"eval_set", "eval_metric": "metric"}
     for argument, values in OF_FIT.items():
         for value in values:
