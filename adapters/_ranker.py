@@ -48,13 +48,14 @@ from ltr_objectives.adapters._ranker_plan import (
     seed_of,
     try_once,
 )
-from ltr_objectives.checks import check_integer
+from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_metric
 
 OF_FIT = ("init_model", "xgb_model")
+ROUNDS = {"n_estimators", "iterations", "num_boost_round", "num_iterations"}
 Records = dict[str, dict[str, list[float]]]
 
 
@@ -185,10 +186,20 @@ class Ranker(BaseEstimator, abc.ABC):
         chosen, convention = params.pop("eval_metric", None), params.pop("convention", None)
         metrics = read_metrics(chosen, objective, self._knows_metric, convention)
         patience = params.pop("early_stopping_rounds", None) if early_stopping_rounds is None else early_stopping_rounds
-        given = [*params.pop("callbacks", ()), *(callbacks or ())]
+        given = [
+            c for some in (params.pop("callbacks", None), callbacks) for c in check_list("callbacks", some, "callables")
+        ]
+        require(
+            all(map(_is_callback, given)), f"callbacks must be a list of {self.library.name}'s callbacks, got {given}"
+        )
+        for name in ROUNDS & params.keys():
+            check_integer(name, params[name], least=0)
+            params[name] = int(params[name])
         train = read_part(X, y, group, qid, sample_weight, propensity=propensity, position=position)
         evals = read_eval_sets(eval_set, eval_group, eval_qid, eval_sample_weight, sample_weight_eval_set)
-        others = [column for name in self.library.of_columns for column in params.get(name, ())]
+        others = [
+            column for name in self.library.of_columns for column in check_list(name, params.get(name), "columns")
+        ]
         require_numbers(train.X, others)
         for i, part in enumerate(evals):
             require_numbers(part.X, others, f"eval_set[{i}]: ")
@@ -272,6 +283,7 @@ class Ranker(BaseEstimator, abc.ABC):
         A file that is there already is replaced when the new one is whole, and read back.
         """
         check_is_fitted(self, "booster_")
+        require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
         with replacing(path) as new:
             self.booster_.save_model(os.fspath(new))
             if new.is_file():
@@ -285,6 +297,7 @@ class Ranker(BaseEstimator, abc.ABC):
 
     def load_model(self, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
+        require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
         self.booster_ = self._load(os.fspath(path))
         for name in ("evals_result_", "best_score_"):  # of another training
             vars(self).pop(name, None)
@@ -350,6 +363,11 @@ class Ranker(BaseEstimator, abc.ABC):
 
 def _at_round(n: int, records: Records) -> dict[str, dict[str, float]]:
     return {name: {m: v[n - 1] for m, v in values.items() if 0 < n <= len(v)} for name, values in records.items()}
+
+
+def _is_callback(given: Any) -> bool:
+    """LightGBM's are functions; those of XGBoost and CatBoost have a method that is called after each round."""
+    return callable(given) or hasattr(given, "after_iteration")
 
 
 def _is_parameter(name: str) -> bool:

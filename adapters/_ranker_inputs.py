@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_array
 
+from ltr_objectives.checks import check_list
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries, refuse_masked, to_numpy
 
@@ -72,7 +73,10 @@ def read_table(X: Any) -> tuple[Any, ArrayLike | None]:
         X = X.to_pandas()
     if not is_frame(X):
         refuse_masked(X, "X")
-        X = check_array(X, accept_sparse="csr", **ANY_VALUE)
+        try:
+            X = check_array(X, accept_sparse="csr", input_name="X", **ANY_VALUE)
+        except ValueError as error:  # scikit-learn demands its own TypeError for objects that are no numbers
+            raise LTRError(f"X must be a table of numbers of shape (rows, features): {error}") from None
         require(X.dtype.kind not in "mM", f"X holds dates or spans of time ({X.dtype}); make them numbers")
         if not issparse(X):
             return native(X), None
@@ -120,7 +124,10 @@ def read_eval_sets(
     sample_weight_eval_set: Sequence[ArrayLike | None] | None = None,
 ) -> tuple[Part, ...]:
     """The parts to evaluate on."""
-    pairs = list(eval_set or ())
+    pairs: list[Any] = [
+        pair if isinstance(pair, tuple) else tuple(check_list("eval_set", pair, "pairs (X, y)"))
+        for pair in check_list("eval_set", eval_set, "pairs (X, y)")
+    ]
     require(all(len(pair) == 2 for pair in pairs), "eval_set must be a list of pairs (X, y)")
     require(
         eval_sample_weight is None or sample_weight_eval_set is None,
@@ -129,16 +136,19 @@ def read_eval_sets(
     name, weights = "eval_sample_weight", eval_sample_weight
     if sample_weight_eval_set is not None:
         name, weights = "sample_weight_eval_set", sample_weight_eval_set
-    lists: dict[str, Sequence[Any] | None] = {"eval_group": eval_group, "eval_qid": eval_qid, name: weights}
+    lists: dict[str, list[Any] | None] = {
+        what: None if given is None else check_list(what, given, "arrays, one for each pair of eval_set")
+        for what, given in (("eval_group", eval_group), ("eval_qid", eval_qid), (name, weights))
+    }
     for name, given in lists.items():
         n = len(pairs) if given is None else len(given)
         must = f"{name} must be a list with one entry for each of the {len(pairs)} pairs of eval_set"
         require(n == len(pairs), f"{must}, but has {n}" + (f": eval_set[{n}] has none" if n < len(pairs) else ""))
     parts = []
-    for i, pair in enumerate(pairs):
-        group, qid, weight = (None if given is None else list(given)[i] for given in lists.values())
+    for i, (X, y) in enumerate(pairs):
+        group, qid, weight = (None if given is None else given[i] for given in lists.values())
         try:
-            parts.append(read_part(*pair, group, qid, weight, "eval_"))
+            parts.append(read_part(X, y, group, qid, weight, "eval_"))
         except LTRError as error:
             raise LTRError(f"eval_set[{i}]: {error}") from None
     return tuple(parts)

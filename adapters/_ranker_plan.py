@@ -10,6 +10,7 @@ import numpy as np
 from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._ranker_inputs import Part
+from ltr_objectives.checks import check_list
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -87,7 +88,9 @@ def read_metrics(
     """By default :func:`optimised`. ``knows(name)``: whether the library has a metric of that name."""
     if eval_metric is None:
         return tuple(get_metric(m, convention) for m in optimised(objective))
-    given = [eval_metric] if isinstance(eval_metric, str | Metric) else list(eval_metric)
+    given = (
+        [eval_metric] if isinstance(eval_metric, str | Metric) else check_list("eval_metric", eval_metric, "metrics")
+    )
     found = tuple(m if isinstance(m, str) and _is_native(m, knows) else get_metric(m, convention) for m in given)
     own = [m for m in found if isinstance(m, Metric)]
     if own or not found:

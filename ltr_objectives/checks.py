@@ -2,8 +2,8 @@
 
 import math
 import numbers
-from collections.abc import Hashable
-from typing import TypeGuard
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -37,6 +37,18 @@ def check_integer(name: str, value: object, least: int = 1, most: int = 2**63 - 
     good = is_number(value) and value == int(value) and least <= int(value) <= most
     limit = f" and at most {most:,}" if is_number(value) and int(value) > most else ""
     require(good, f"{name}={value!r} must be a whole number of at least {least}{limit}")
+
+
+def check_list(name: str, value: object, of: str) -> list[Any]:
+    """The entries of a list, tuple or array, none for None; raise for anything else. ``of`` says what it must hold."""
+    if value is None:
+        return []
+    good = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    good = good and getattr(value, "shape", None) != ()  # such an array has no entries, though it looks iterable
+    if not good:  # only then, since the repr of data takes long
+        raise LTRError(f"{name} must be a list of {of}, got {value!r}")
+    entries: Any = value
+    return list(entries)
 
 
 def check_draws(name: str, value: object) -> None:

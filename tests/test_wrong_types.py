@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 from catalog import EXAMPLES, METRICS
+from rankers import LIBRARIES, fold, ranker
 
 import ltr_objectives as ours
 from ltr_objectives import LTRError, datasets, registry
@@ -16,6 +17,7 @@ WRONG = [
     np.array([1, 2]), np.array(["a"]), np.ma.masked_array([1.0, 2.0], mask=True), np.array(["2020"], "datetime64[D]"),
     np.timedelta64(2, "D"),
 ]  # fmt: skip
+DATA = fold().train
 LISTS = {"scores": [1.0, 2.0, 0.0], "labels": [1, 0, 2], "group": [3]}
 OPTIONAL = dict.fromkeys(("weight", "qid", "propensity", "position", "n_threads"))
 QUERIES = ours.Queries([1, 0, 2], [3])
@@ -100,3 +102,40 @@ def test_tables_hold_numbers_and_hide_none(example, argument, order):
     ):  # fmt: skip
         with pytest.raises(LTRError, match=f"^{argument} "):
             dataclasses.replace(example, **{argument: wrong})
+
+
+EVALUATED = {"X": DATA.X, "y": DATA.y, "qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
+NO_LISTS = (3, 2.5, object(), len, True, np.timedelta64(2, "D"))
+OF_FIT = {
+    "X": (None, 3, "a", [3], {}, len),
+    "eval_set": (*NO_LISTS, [3], [None], "a", [[1]], np.array([1, 2])),
+    **dict.fromkeys(("eval_group", "eval_qid", "eval_sample_weight", "sample_weight_eval_set"), NO_LISTS),
+    "callbacks": (*NO_LISTS, [3], [None], "a", [[1]], np.array([1, 2])),
+    "early_stopping_rounds": ("a", 2.5, np.timedelta64(2, "D")),
+}
+OF_RANKERS = {
+    "eval_metric": (*NO_LISTS, [3]),
+    "callbacks": (*NO_LISTS, [3], "a"),
+    "n_estimators": ("a", 2.5, [3], {}, len, np.timedelta64(2, "D")),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rankers_name_the_argument_of_a_wrong_type(library):
+    pytest.importorskip(library)
+    named = {"eval_set": r"eval_set", "eval_metric": "metric"}
+    for argument, values in OF_FIT.items():
+        for value in values:
+            with pytest.raises(LTRError, match=named.get(argument, argument)):
+                ranker(library, n_estimators=1).fit(**{**EVALUATED, argument: value})
+    for argument, values in OF_RANKERS.items():
+        for value in values:
+            with pytest.raises(LTRError, match=named.get(argument, argument)):
+                ranker(library, **{argument: value}).fit(**EVALUATED)
+    for value in (None, 3, 2.5, [3], {}, len, b"x", np.array([1, 2])):
+        with pytest.raises(LTRError, match="path must be the name of a file"):
+            ranker(library).load_model(value)
+    if library == "catboost":
+        for value in NO_LISTS:
+            with pytest.raises(LTRError, match="cat_features must be a list of columns"):
+                ranker(library, cat_features=value).fit(**EVALUATED)
