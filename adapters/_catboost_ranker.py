@@ -2,8 +2,13 @@
 
 import inspect
 import re
+import signal
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
@@ -97,13 +102,14 @@ class CatBoostRanker(Ranker):
             params["verbose"] = plan.verbose
         model = catboost.CatBoost(params)
         try:
-            model.fit(
-                pools[0],
-                eval_set=pools[1:] or None,
-                early_stopping_rounds=plan.early_stopping_rounds,
-                callbacks=plan.callbacks or None,
-                init_model=plan.init_model,
-            )
+            with _ctrl_c():
+                model.fit(
+                    pools[0],
+                    eval_set=pools[1:] or None,
+                    early_stopping_rounds=plan.early_stopping_rounds,
+                    callbacks=plan.callbacks or None,
+                    init_model=plan.init_model,
+                )
         except catboost.CatBoostError as error:
             _refuse_misspelt(str(error))
             raise
@@ -214,3 +220,29 @@ def _as_named(metric: str) -> str:
     kind, _, options = metric.partition(":")
     left = ";".join(option for option in options.split(";") if not option.startswith("use_weights="))
     return f"{kind}:{left}" if left else kind
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[None]:
+    """Raise KeyboardInterrupt for Ctrl-C; CatBoost may raise its own error for it, or end the training in silence."""
+    before, came = signal.getsignal(signal.SIGINT), False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+        if callable(before):
+            before(number, frame)
+
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    except Exception:
+        if not came:
+            raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt

@@ -194,6 +194,8 @@ class Queries:
         require(group is not None or qid is not None, "pass group= (sizes) or qid= (one id per row)")
         require(group is None or qid is None, "pass group= (sizes) or qid= (one id per row), not both")
         if qid is not None:
+            rows = to_numpy(qid, "qid").size
+            require(rows == len(y), f"qid has {rows} rows, but labels has {len(y)}; for sizes of queries use group=")
             sizes = sizes_of(qid)
         else:
             assert group is not None

@@ -1,14 +1,11 @@
 """The three libraries, as commands name them."""
 
 import re
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from enum import Enum
 from operator import attrgetter
-from types import FrameType
 from typing import Any, NamedTuple
 
 from ltr_objectives.errors import LTRError
@@ -42,39 +39,13 @@ def ranker_of(library: str) -> Iterator[Any]:
     from ltr_objectives.adapters._libraries import LIBRARIES
 
     own_error = attrgetter(FACTS[library].error)(LIBRARIES[library].load())
-    with _ctrl_c(), redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr):
         try:
             yield getattr(adapters, FACTS[library].ranker)
         except LTRError:
             raise
         except (own_error, ValueError, TypeError) as error:
             raise LTRError(f"{library}: {_essence(str(error))}") from None
-
-
-@contextmanager
-def _ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt for Ctrl-C; CatBoost may raise its own error for it, or end the training in silence."""
-    before, came = signal.getsignal(signal.SIGINT), False
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal came
-        came = True
-        if callable(before):
-            before(number, frame)
-
-    if not callable(before) or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    except Exception:
-        if not came:
-            raise
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        raise KeyboardInterrupt
 
 
 def _essence(message: str) -> str:

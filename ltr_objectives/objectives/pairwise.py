@@ -73,7 +73,7 @@ class PairwiseObjective(Objective):
     fewer_pairs = "choose fewer pairs, such as truncation=30, neighbors=1 or a metric with a cutoff"
 
     def __post_init__(self) -> None:
-        if self.metric is not None:
+        if "metric" in self.parameters():
             object.__setattr__(self, "metric", get_metric(self.metric))
         check_positive("sigma", self.sigma)
         check_positive("noise_scale", self.noise_scale)
