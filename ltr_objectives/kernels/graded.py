@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.pairs import LOGISTIC, better_first, list_factor, slope_and_curve
 from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
@@ -33,7 +33,7 @@ class Graded(NamedTuple):
     hes: np.ndarray
 
 
-@vector_kernel
+@inlined
 def _below(i, start, r):
     """The pairs of i with the documents from ``start`` on, all of lower gain."""
     gi, Ei, wi = r.g[i], r.E[i], r.w[i]
@@ -51,7 +51,7 @@ def _below(i, start, r):
     return up
 
 
-@vector_kernel
+@inlined
 def _above(i, end, r):
     """The pairs of i with the documents before ``end`` that ``beyond`` marks, all of higher gain."""
     gi, Ei, wi = r.g[i], r.E[i], r.w[i]

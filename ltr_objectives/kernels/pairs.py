@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, kernel, vector_kernel
+from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
 from ltr_objectives.kernels.rng import stream
@@ -32,6 +32,7 @@ from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_
 from ltr_objectives.kernels.swaps import restart, swap_terms
 
 LOGISTIC, HINGE = range(2)
+PLAIN, BY_DISTANCE, DIVIDED = range(3)  # what the weight of a pair is divided by: nothing, score distance, anything
 NEAR = 8  # the inner loop runs over d for at most so many neighbours, else over e
 
 
@@ -94,15 +95,26 @@ def slope_and_curve(loss, margin):
 
 
 @inlined
-def _rank_body(d, end, cap, divided, a, V, r, sums):
-    """The logistic pairs of rank d with the ranks up to ``end``; return the sum of |slope|."""
-    gd, Ed, Ud = r.g[d], r.E[d], r.U[d]
+def _rank(d, end, cap, kind, a, V, r, sums):
+    """The logistic pairs of rank d with the ranks up to ``end``; return the sum of |slope|.
+
+    ``kind`` is a constant in each call, so that LLVM makes a loop of its own for each.
+    """
+    gd, Ed, Ud, sd = r.g[d], r.E[d], r.U[d], r.s[d]
     down, curve, total = 0.0, 0.0, 0.0
-    gb, Eb, Vb, divisor = r.g[d + 1 : end], r.E[d + 1 : end], V[d + 1 : end], r.divisor[d + 1 : end]
+    gb, Eb, Vb, sb, divisor = (
+        r.g[d + 1 : end],
+        r.E[d + 1 : end],
+        V[d + 1 : end],
+        r.s[d + 1 : end],
+        r.divisor[d + 1 : end],
+    )
     lamb, hesb = sums.lam[d + 1 : end], sums.hes[d + 1 : end]
     for e in range(len(gb)):
         m = capped(gd - gb[e], cap) * (Ud + a * Vb[e])
-        if divided:
+        if kind == BY_DISTANCE:
+            m = m / (0.01 + abs(sd - sb[e]))
+        elif kind == DIVIDED:
             m = m / divisor[e]
         inverse = 1.0 / (Ed + Eb[e])
         x, h = pair(m, Eb[e] * inverse, Ed * inverse)
@@ -116,17 +128,7 @@ def _rank_body(d, end, cap, divided, a, V, r, sums):
     return total
 
 
-@vector_kernel
-def _rank(d, end, cap, a, V, r, sums):
-    return _rank_body(d, end, cap, False, a, V, r, sums)
-
-
-@vector_kernel
-def _rank_divided(d, end, cap, a, V, r, sums):
-    return _rank_body(d, end, cap, True, a, V, r, sums)
-
-
-@vector_kernel
+@inlined
 def _neighbours(apart, ranks, cap, r, sums):
     """The pairs of ranks d < ``ranks`` and d + apart; the lower of the two is added to ``low`` and ``hes_low``."""
     total = 0.0
@@ -151,7 +153,7 @@ def _neighbours(apart, ranks, cap, r, sums):
     return total
 
 
-@vector_kernel
+@inlined
 def _divisors(d, end, score_norm, r):
     """Write the divisors of the pairs of rank d, by distance of the scores, propensity of the larger gain, or both."""
     gd, sd = r.g[d], r.s[d]
@@ -169,7 +171,7 @@ def _divisors(d, end, score_norm, r):
 
 @kernel
 def _rank_any_loss(d, end, cap, a, V, pairs, r, sums):
-    """As ``_rank_divided``, for scores of any span and any loss."""
+    """As ``_rank``, for scores of any span and any loss."""
     total = 0.0
     for e in range(d + 1, end):
         m = capped(r.g[d] - r.g[e], cap) * (r.U[d] + a * V[e])
@@ -193,8 +195,8 @@ def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
     swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
     total, cap, neighbors = 0.0, terms.cap, pairs.neighbors
     ranks = min(pairs.ranks, n - 1)
-    divided = score_norm or len(r.propensity) > 0
-    near = neighbors <= NEAR and narrow and not divided
+    clicks = len(r.propensity) > 0
+    near = neighbors <= NEAR and narrow and not score_norm and not clicks
     for d in range(ranks):
         if sums.stop[0]:
             return total
@@ -205,14 +207,16 @@ def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
         if a < 0.0:
             restart(r.g, terms.discount, d, end, r.U, r.W)
             a, V = 1.0, r.W
-        if divided or not narrow:
+        if clicks or not narrow:
             _divisors(d, end, score_norm, r)
         if not narrow:
             total += _rank_any_loss(d, end, cap, a, V, pairs, r, sums)
-        elif divided:
-            total += _rank_divided(d, end, cap, a, V, r, sums)
+        elif clicks:
+            total += _rank(d, end, cap, DIVIDED, a, V, r, sums)
+        elif score_norm:
+            total += _rank(d, end, cap, BY_DISTANCE, a, V, r, sums)
         else:
-            total += _rank(d, end, cap, a, V, r, sums)
+            total += _rank(d, end, cap, PLAIN, a, V, r, sums)
         if near:
             r.U[d], r.A[d] = 0.0, 0.0
     if near:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ltr_objectives.checks import check_choice, check_not_negative, check_positive
-from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.chances import chances
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.pairs import pair
@@ -150,7 +150,7 @@ class Ranked(NamedTuple):
     hes: np.ndarray
 
 
-@vector_kernel
+@inlined
 def _one(d, end, w, r):
     a, g, lam, hes = r.g[d] * w[d], r.g[d + 1 : end], r.lam[d + 1 : end], r.hes[d + 1 : end]
     p, rest, w = r.p[d + 1 : end], r.rest[d + 1 : end], w[d + 1 : end]
@@ -167,7 +167,7 @@ def _one(d, end, w, r):
     r.hes[d] += curve
 
 
-@vector_kernel
+@inlined
 def _two(d, end, how, w, delta, r):
     g_d, w_d, near, far = r.g[d], w[d], how.near, how.far
     g, lam, hes = r.g[d + 1 : end], r.lam[d + 1 : end], r.hes[d + 1 : end]

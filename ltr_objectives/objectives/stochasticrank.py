@@ -30,7 +30,7 @@ import numpy as np
 
 from ltr_objectives.checks import check_choice, check_draws, check_not_negative, check_positive, check_seed
 from ltr_objectives.errors import require
-from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels._jit import inlined, kernel, vector_kernel
 from ltr_objectives.kernels.moves import move_terms, needs_restart, restart
 from ltr_objectives.kernels.rng import NO_NOISE, NOISES, add_noise, stream
 from ltr_objectives.kernels.sorting import descending_order, longest_list, scratch
@@ -239,7 +239,7 @@ class Work(NamedTuple):
     size: np.ndarray
 
 
-@vector_kernel
+@inlined
 def _above(first, last, m, inverse, g_i, r):
     slope, bend, size = 0.0, 0.0, 0.0
     x, g, P, Q = r.key, r.g, r.P, r.Q
@@ -252,7 +252,7 @@ def _above(first, last, m, inverse, g_i, r):
     return slope, bend, size
 
 
-@vector_kernel
+@inlined
 def _below(first, last, m, inverse, g_i, R, r):
     slope, bend, size = 0.0, 0.0, 0.0
     x, g = r.key, r.g
