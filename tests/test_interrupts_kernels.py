@@ -99,12 +99,12 @@ def test_where_no_thread_is_left_the_main_thread_computes(stoppable, monkeypatch
 def test_every_kernel_that_may_take_long_stops(any_objective, monkeypatch):
     stoppable = []
 
-    def run(kernel, ptr, arguments, n_threads=None, stop=None):
+    def run(kernel, ptr, arguments, n_threads=None, stop=None, draws=1):
         if kernel is not call.finish:
             stoppable.append(stop is not None)
         if stop is not None:
             stop[0] = True
-        return threads.run(kernel, ptr, arguments, n_threads)
+        return threads.run(kernel, ptr, arguments, n_threads, None, draws)
 
     monkeypatch.setattr(call, "run", run)
     queries = Queries([1, 0, 1, 0, 1, 0], group=[4, 2])
