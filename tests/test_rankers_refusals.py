@@ -172,7 +172,8 @@ def test_every_parameter_that_xgboost_knows_is_taken():
     known = {"eta": 0.1, "alpha": 0, "seed": 3, "rate_drop": 0.1, "booster": "dart", "use_rmm": False, "nthread": 1}
     for given in (everything, known, {"tree_method": "exact", "opt_dense_col": 1.0}):
         assert ranker_class("xgboost")(**{"n_estimators": 1, **given}).fit(DATA.X, DATA.y, qid=DATA.qid).booster_
-    with pytest.warns(UserWarning, match=r"(?s)max_deph.*not used"):  # XGBoost's own word
+    warned = pytest.warns(UserWarning, match=r"(?s)max_deph.*not used")  # XGBoost's own word
+    with xgboost.config_context(verbosity=1), warned:
         ranker("xgboost", max_deph=3, validate_parameters=False).fit(DATA.X, DATA.y, qid=DATA.qid)
 
 

@@ -93,7 +93,7 @@ def test_a_study_leaves_no_process(tmp_path):
 
 
 def test_a_block_that_ends_by_an_error_ends_its_processes(tmp_path):
-    started = tmp_path / "started"
+    started, others = tmp_path / "started", active_children()
 
     def interrupted():
         with workers(1) as pool:
@@ -103,7 +103,7 @@ def test_a_block_that_ends_by_an_error_ends_its_processes(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert not active_children()
+    assert set(active_children()) <= set(others)
 
 
 def test_a_block_waits_for_what_was_asked_for():

@@ -86,12 +86,15 @@ def as_table(argument: str, value: object) -> object:
     try:
         return numbers_of(argument, value)
     except LTRError as error:
-        raise LTRError(f"{argument} must be a name or a table of numbers: {error}") from None
+        raise LTRError(f"{error}, or a name") from None
 
 
 def numbers_of(argument: str, value: Any) -> tuple[float, ...]:
     """A table of numbers, or one number, as a tuple; masked values, dates and text are refused."""
-    table: list[float] = vector(argument, [value] if is_number(value) else value).tolist()
+    try:
+        table: list[float] = vector(argument, [value] if is_number(value) else value).tolist()
+    except LTRError as error:
+        raise LTRError(f"{argument}={value!r} must be a table of numbers: {error}") from None
     return tuple(table)
 
 
