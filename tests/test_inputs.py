@@ -125,7 +125,7 @@ NO_IDS = {
     "short floats": (lambda: np.array([2**24, 2**24 + 1], np.float32), "cannot tell ids of 16777216 and more apart"),
     "lists": (lambda: np.array([[1], [1, 2], 3], object), "one kind"),
     "lists alone": (lambda: np.array([[1], [1, 2]], object), "one kind"),
-    "empty": (list, "is empty"),
+    "empty": (list, "has 0 rows, but labels has 1"),
 }
 
 
