@@ -105,9 +105,10 @@ def _listnet(first, last, ptr, s, target, out):
     """Cross-entropy between ``target``, which adds up to 1 or is all 0, and the softmax of the scores."""
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
-        if not np.any(target[a:b] > 0.0):
+        g, h, t = out.grad[a:b], out.hess[a:b], target[a:b]
+        if not np.any(t > 0.0):
             continue
-        softmax(s[a:b], out.grad[a:b])
-        for i in range(a, b):
-            out.hess[i] = out.grad[i] * (1.0 - out.grad[i])
-            out.grad[i] -= target[i]
+        softmax(s[a:b], g)
+        for i in range(b - a):
+            h[i] = g[i] * (1.0 - g[i])
+            g[i] -= t[i]
