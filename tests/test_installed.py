@@ -6,9 +6,11 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import version
 
 import pytest
 from installed import ROOT, clone, environment, require_tools, run
+from packaging.version import Version
 
 MODULES = {str(p.relative_to(ROOT)) for p in (ROOT / "ltr_objectives").rglob("*.py")}
 MODULES |= {f"ltr_objectives/adapters/{p.name}" for p in (ROOT / "adapters").glob("*.py")} | {"ltr_objectives/py.typed"}
@@ -16,6 +18,7 @@ USE = "import ltr_objectives, ltr_objectives.adapters._callables as c; print(ltr
 
 RIGHT = """
 import numpy as np
+from numpy.typing import NDArray
 from ltr_objectives import NDCG, LTRError, YetiLoss, evaluate, get_metric, get_objective, metrics, objectives
 from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker
 from ltr_objectives.adapters import catboost_metric, catboost_objective, lightgbm_metric, lightgbm_objective
@@ -28,7 +31,7 @@ for maker in (XGBRanker, LGBMRanker, CatBoostRanker):
     fitted = ranker.fit(train.X, train.y, qid=train.qid, eval_set=[(valid.X, valid.y)], eval_qid=[valid.qid])
     rounds: int = fitted.best_iteration_
     value: float = fitted.score(test.X, test.y, qid=test.qid) + fitted.best_score_["validation_0"]["map"]
-    scores: np.ndarray = fitted.set_params(max_depth=3).load_model("model").predict(test.X)
+    scores: NDArray[np.float64] = fitted.set_params(max_depth=3).load_model("model").predict(test.X)
     fitted.set_fit_request(qid=True).set_score_request(qid=True)
 mean: float = evaluate("ndcg@10", scores, test.y, qid=test.qid, convention="lightgbm")
 means: dict[str, float] = evaluate(["map", "mrr"], scores, test.y, test.group)
@@ -152,8 +155,12 @@ def by_mypy(python, folder):
 
 
 def by_pyright(python, folder):
+    unknown = (
+        "none" if Version(version("numpy")) < Version("2.3") else "error"
+    )  # before, a plain np.ndarray is of unknown dtype
     settings = {
         "typeCheckingMode": "strict",
+        **dict.fromkeys(("reportUnknownMemberType", "reportUnknownVariableType", "reportUnknownArgumentType"), unknown),
         "reportUnusedImport": "none",
         "reportUnusedExpression": "none",
         "reportWildcardImportFromLibrary": "none",

@@ -83,18 +83,15 @@ def as_table(argument: str, value: object) -> object:
     """Lists and arrays as tuples, so that a metric stays hashable."""
     if isinstance(value, str):
         return value
-    try:
-        return numbers_of(argument, value)
-    except LTRError as error:
-        raise LTRError(f"{error}, or a name") from None
+    return numbers_of(argument, value, "a name or a table of numbers")
 
 
-def numbers_of(argument: str, value: Any) -> tuple[float, ...]:
+def numbers_of(argument: str, value: Any, wanted: str = "a table of numbers") -> tuple[float, ...]:
     """A table of numbers, or one number, as a tuple; masked values, dates and text are refused."""
     try:
         table: list[float] = vector(argument, [value] if is_number(value) else value).tolist()
     except LTRError as error:
-        raise LTRError(f"{argument}={value!r} must be a table of numbers: {error}") from None
+        raise LTRError(f"{argument} must be {wanted}, got {value!r}: {error}") from None
     return tuple(table)
 
 
