@@ -155,9 +155,8 @@ def by_mypy(python, folder):
 
 
 def by_pyright(python, folder):
-    unknown = (
-        "none" if Version(version("numpy")) < Version("2.3") else "error"
-    )  # before, a plain np.ndarray is of unknown dtype
+    plain = Version(version("numpy")) < Version("2.3")  # there np.ndarray alone has no known dtype
+    unknown = "none" if plain else "error"
     settings = {
         "typeCheckingMode": "strict",
         **dict.fromkeys(("reportUnknownMemberType", "reportUnknownVariableType", "reportUnknownArgumentType"), unknown),
