@@ -91,8 +91,9 @@ class XGBRanker(Ranker):
         callbacks = list(plan.callbacks)
         stops = plan.early_stopping_rounds or any(isinstance(c, xgb.callback.EarlyStopping) for c in callbacks)
         require(
-            booster != "dart" or not stops,
-            "booster='dart' changes earlier rounds later on, so that none is the best; leave early stopping out",
+            not (stops and _drops_trees(booster, params, before)),
+            "dropout (booster='dart', rate_drop, one_drop) changes earlier rounds later on, so that none is the best; "
+            "leave early stopping out",
         )
         if plan.early_stopping_rounds:
             require(not linear, "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
@@ -176,10 +177,18 @@ class XGBRanker(Ranker):
         return self.booster_.num_features(), self.booster_.feature_names
 
 
+def _drops_trees(booster: str, params: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether rounds rescale the earlier ones; from version 3.4 on XGBoost has dropout without ``booster="dart"``."""
+    known = {**before.get("gradient_booster", {}).get("dart_train_param", {}), **params}
+    rates = [float(known.get(name) or 0) for name in ("rate_drop", "one_drop")]
+    return booster == "dart" or (booster == "gbtree" and any(rates))
+
+
 @functools.cache
 def _known() -> frozenset[str]:
     """The parameters of XGBoost's estimator, and those that XGBoost itself names."""
-    configs = _configured(booster="dart") + _configured(booster="gblinear")
+    with XGBOOST.load().config_context(verbosity=0):  # from version 3.4 on, both boosters are deprecated
+        configs = _configured(booster="dart") + _configured(booster="gblinear")
     sections = re.findall(r'"\w+_param":(\{[^{}]*\})', configs)
     of_estimator = inspect.signature(XGBOOST.load().XGBModel.__init__).parameters
     return frozenset({*of_estimator, *(name for section in sections for name in json.loads(section))} - {"self"})

@@ -28,6 +28,7 @@ __version__ = "0.1.0"
 _ELSEWHERE = {
     "evaluate": "ltr_objectives.metrics.evaluation",
     "Langevin": "ltr_objectives.objectives.langevin",
+    "Mixture": "ltr_objectives.objectives.mixture",
     "Metric": "ltr_objectives.metrics.base",
     "Objective": "ltr_objectives.objectives.base",
     "Queries": "ltr_objectives.queries",
@@ -36,6 +37,7 @@ _ELSEWHERE = {
 
 if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says which line is missing
     from ltr_objectives.diagnostics import Report as Report
+    from ltr_objectives.metrics.average_precision import GAP as GAP
     from ltr_objectives.metrics.average_precision import MAP as MAP
     from ltr_objectives.metrics.base import Metric as Metric
     from ltr_objectives.metrics.binary import AUC as AUC
@@ -59,6 +61,7 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.objectives.langevin import Langevin as Langevin
     from ltr_objectives.objectives.listmle import ListMLE as ListMLE
     from ltr_objectives.objectives.listnet import ListNet as ListNet
+    from ltr_objectives.objectives.mixture import Mixture as Mixture
     from ltr_objectives.objectives.neuralndcg import NeuralNDCG as NeuralNDCG
     from ltr_objectives.objectives.ordinal import Ordinal as Ordinal
     from ltr_objectives.objectives.plrank import PLRank as PLRank

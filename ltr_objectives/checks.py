@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -12,7 +12,8 @@ from ltr_objectives.errors import LTRError, did_you_mean, require
 
 def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:
     """Raise unless ``value`` is one of ``allowed``."""
-    if not isinstance(value, Hashable) or value not in allowed:  # arrays answer a comparison by an array
+    comparable = isinstance(value, str | bool | np.bool_ | None) or is_number(value)  # arrays are not, nor are spans
+    if not comparable or value not in allowed:
         one_of = ", ".join(map(repr, allowed))
         raise LTRError(f"{argument}={value!r} is not known; choose one of {one_of}{did_you_mean(value, allowed)}")
 

@@ -47,6 +47,7 @@ METRICS = {
     "err": "cascade:ERR",
     "pfound": "cascade:PFound",
     "map": "average_precision:MAP",
+    "gap": "average_precision:GAP",
 }
 
 
@@ -144,12 +145,16 @@ def _metric(metric: str | Metric | None) -> Metric:
 
 
 def get_objective(objective: str | Objective) -> Objective:
-    """An objective from ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``.
+    """An objective from ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``, or a sum of such.
+
+    Parts of a sum may have weights: see :class:`ltr_objectives.Mixture`.
 
     >>> str(get_objective("yetiloss:map@5").metric)
     'map@5'
     >>> get_objective("lambdamart:sigma=2;hessian=ones").sigma
     2
+    >>> get_objective("yetiloss:ndcg@10 + .3*yetiloss:mrr").weights
+    (1.0, 0.3)
     """
     if not isinstance(objective, str):
         from ltr_objectives.objectives.base import Objective
@@ -159,7 +164,25 @@ def get_objective(objective: str | Objective) -> Objective:
                 f"objective must be a string such as 'yetiloss:map' or an objective, got {type(objective).__name__}"
             )
         return objective
-    name, _, rest = objective.strip().lower().partition(":")
+    parts = [part.strip() for part in PLUS.split(objective.lower())]
+    return _mixture(parts) if len(parts) > 1 else _one(parts[0])
+
+
+PLUS = re.compile(r"(?<![0-9.]e)\+")  # not the one of 1e+3
+WEIGHTED = re.compile(r"(?:([0-9.][0-9.e+-]*)\s*\*\s*)?(.*)", re.DOTALL)
+
+
+def _mixture(parts: list[str]) -> Objective:
+    from ltr_objectives.objectives.mixture import Mixture
+
+    found = [WEIGHTED.fullmatch(part) for part in parts]
+    weights = [1.0 if match is None or match[1] is None else _literal(match[1]) for match in found]
+    return Mixture([_one(match[2]) for match in found if match is not None], weights)
+
+
+def _one(objective: str) -> Objective:
+    """One objective by its text."""
+    name, _, rest = objective.partition(":")
     found = objective_class(name)
     settings: dict[str, Any] = {}
     for i, part in enumerate(part.strip() for part in rest.split(";") if rest):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives import Metric, Objective, registry
+from ltr_objectives import Metric, Mixture, Objective, registry
 from ltr_objectives.registry import load_public
 
 TABLE = (0.0, 0.5, 2.0, 2.0, 9.0)
@@ -34,6 +34,11 @@ def _bases(cls: type[Metric]) -> list[str]:
 
 MORE = {
     "map": ({"k": 4, "threshold": 1.0}, {"k": 3, "normalizer": "relevant"}),
+    "gap": (
+        {"k": 4, "weights": (0.0, 1.0)},
+        {"k": 2, "weights": (1.0, 2.0, 0.0, 1.0), "normalizer": "each"},
+        {"weights": (3.0,), "normalizer": "each"},
+    ),
     "precision": ({"k": 4, "threshold": 1.0, "short_lists": "shrink"},),
     "mrr": ({"k": 4, "threshold": 1.0},),
     "rbp": ({"k": 4, "threshold": 1.0, "patience": 0.5},),
@@ -47,12 +52,13 @@ MORE = {
 }  # options beside the cutoff and ties; a metric has those of the metrics that it derives from, too
 METRICS = {name: _metric_examples(registry.metric_class(name)) for name in registry.metrics()}
 EVERY_METRIC = [metric for examples in METRICS.values() for metric in examples if metric.ties == "average"]
+ONE_OF_EACH = [examples[0] for examples in METRICS.values()]
 
-_OF_METRICS: dict[str, dict[str, Any]] = {  # settings with which an objective is tried for every metric
-    "lambdamart": {},
-    "hinge": {},
-    "yetiloss": {"noise": None, "neighbors": "all"},
-    "stochasticrank": {"noise": None, "sfa": 0.0, "hessian": "absolute"},
+_OF_METRICS: dict[str, tuple[list[Metric], dict[str, Any]]] = {  # what an objective is tried with, and how
+    "lambdamart": (EVERY_METRIC, {}),
+    "stochasticrank": (EVERY_METRIC, {"noise": None, "sfa": 0.0, "hessian": "absolute"}),
+    "hinge": (ONE_OF_EACH, {}),  # these two have the kernel of the first
+    "yetiloss": (ONE_OF_EACH, {"noise": None, "neighbors": "all"}),
 }
 _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "lambdamart": (
@@ -135,12 +141,22 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
 
 def _objective_examples(name: str) -> tuple[Objective, ...]:
     cls = registry.objective_class(name)
-    metrics = EVERY_METRIC if name in _OF_METRICS else ()
-    of_metrics = tuple(cls(metric=metric, **_OF_METRICS[name]) for metric in metrics)
+    metrics, settings = _OF_METRICS.get(name, ([], {}))
+    of_metrics = tuple(cls(metric=metric, **settings) for metric in metrics)
     return of_metrics + tuple(cls(**settings) for settings in _SETTINGS.get(name, ({},)))
 
 
 EXAMPLES = {name: _objective_examples(name) for name in registry.objectives()}
+MIXTURES = tuple(
+    Mixture(parts, weights, normalize=False)
+    for parts, weights in (
+        (["yetiloss:ndcg@3", "yetiloss:mrr", "yetirank:decay=.5"], (1.0, 0.3, 2.0)),  # the first two share rankings
+        (["lambdamart:map", "lambdamart:err@2", "listnet"], (0.5, 3.0, 1.0)),
+        (["lambdamart:ndcg;truncation=2", "queryrmse"], (1.0, 0.1)),
+        (["stochasticrank:map", "plrank", "lambdamart:lambda_norm=True"], (1.0, 1.0, 0.0)),
+    )
+)
+EXAMPLES["mixture"] = MIXTURES
 
 
 class Parity(NamedTuple):

@@ -43,7 +43,7 @@ REFUSED = {
     "NumPy dates as objects": lambda: np.array([np.datetime64("2020"), 2, 1], object),
     "pandas dates": imported("pandas", lambda pd: pd.Series(pd.to_datetime(["2020", "2021", "2020"]))),
     "spans": lambda: np.array([1, 2, 1], "timedelta64[s]"),
-    "spans as objects": lambda: np.array([np.timedelta64(1), 2, 1], object),
+    "spans as objects": lambda: np.array([np.timedelta64(1, "s"), 2, 1], object),
     "complex": lambda: [1 + 0j, 2, 1],
     "complex among objects": lambda: np.array([1 + 0j, 2, 1], object),
     "text": lambda: ["1", "2", "1"],

@@ -53,9 +53,9 @@ class Lists(NamedTuple):
         if retrieved is None:
             return metric.values(self.queries, self.scores)
         require(metric.cutoff != "none", f"{metric} needs the rank of every document; a run does not have them all")
-        terms = metric.terms(self.queries)
+        layers = metric.layers(self.queries)
         ranked = Queries(self.queries.labels, self.group)
-        ranked.once(metric, lambda: terms._replace(gain=np.where(retrieved, terms.gain, 0.0)))
+        ranked.once(metric, lambda: tuple(t._replace(gain=np.where(retrieved, t.gain, 0.0)) for t in layers))
         return metric.values(ranked, self.scores)
 
 

@@ -46,7 +46,7 @@ def predict(
         if out.suffix == ".npy":
             content = BytesIO()  # np.save to a file loses the end on a full disk, without an error
             np.save(content, scores)
-            new.write_bytes(content.getbuffer())
+            new.write_bytes(content.getvalue())
         else:
             np.savetxt(new, scores, "%.17g")
     trees, queries = ranker.best_iteration_, len(found.group)

@@ -7,9 +7,9 @@ gain. Then, for the logistic loss at the scores without noise,
     rho = 1 / (1 + exp(sigma (s_hi - s_lo)))
     grad_hi -= sigma delta rho;  grad_lo += sigma delta rho;  hess_both += sigma^2 delta rho (1 - rho)
 
-averaged over the draws. With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|. Where there are propensities, it
-is divided by that of the document hi. Memory is O(n) a thread: the gradient is linear in the weights, so that no matrix
-of pairs is kept.
+averaged over the draws. The weight of a pair is the sum over ``layers``, each a metric of one family, of its weights in
+each. With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|. Where there are propensities, it is divided by that
+of the document hi. Memory is O(n) a thread: the gradient is linear in the weights, so that no matrix of pairs is kept.
 
 :mod:`ltr_objectives.kernels.graded` does the same for linear metrics over all pairs, by gain.
 
@@ -29,7 +29,7 @@ from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, scratch
-from ltr_objectives.kernels.swaps import restart, swap_terms
+from ltr_objectives.kernels.swaps import is_empty, restart, swap_terms
 
 LOGISTIC, HINGE = range(2)
 PLAIN, BY_DISTANCE, DIVIDED = range(3)  # what the weight of a pair is divided by: nothing, score distance, anything
@@ -190,11 +190,20 @@ def _rank_any_loss(d, end, cap, a, V, pairs, r, sums):
 
 
 @kernel
+def _reach(discount, most):
+    """How many of the first ``most`` ranks have a discount above zero."""
+    ranks = 0
+    while ranks < min(most, len(discount)) and discount[ranks] > 0.0:
+        ranks += 1
+    return ranks
+
+
+@kernel
 def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
     """Add the pairs of one list in rank order to ``sums``; return the sum of |lambda|."""
     swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
     total, cap, neighbors = 0.0, terms.cap, pairs.neighbors
-    ranks = min(pairs.ranks, n - 1)
+    ranks = _reach(terms.discount, min(pairs.ranks, n - 1))
     clicks = len(r.propensity) > 0
     near = neighbors <= NEAR and narrow and not score_norm and not clicks
     for d in range(ranks):
@@ -237,7 +246,7 @@ def list_factor(total, pairs, draw):
 
 
 @kernel
-def pair_gradients(first, last, ptr, s, terms, pairs, draw, out):
+def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
     """Write gradient and Hessian of the queries ``first <= q < last``, rank by rank."""
     longest = longest_list(ptr, first, last)
     space, E = rankings(longest), np.empty(longest)
@@ -250,9 +259,9 @@ def pair_gradients(first, last, ptr, s, terms, pairs, draw, out):
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if n < 2 or terms.scale[q] == 0.0:
+        if n < 2 or is_empty(layers, q):
             continue
-        x, y, grad, hess = s[a:b], terms.gain[a:b], out.grad[a:b], out.hess[a:b]
+        x, grad, hess = s[a:b], out.grad[a:b], out.hess[a:b]
         narrow = relative_to_top(x, pairs.sigma, E) and pairs.loss == LOGISTIC
         logistic_noise = odds_of(x, draw, space)
         score_norm = pairs.score_norm and not all_equal(x)
@@ -266,11 +275,15 @@ def pair_gradients(first, last, ptr, s, terms, pairs, draw, out):
             ranking(x, ordered, draw, key, number, logistic_noise, space)
             for d in range(m):
                 i = space.order[d]
-                r.g[d], r.s[d], r.E[d] = y[i], x[i], E[i]
+                r.s[d], r.E[d] = x[i], E[i]
                 if propensities:
                     r.propensity[d] = pairs.propensity[a + i]
             sums.lam[:m], sums.low[:m], sums.hes[:m], sums.hes_low[:m] = 0.0, 0.0, 0.0, 0.0
-            total += _list(m, terms.scale[q], narrow, score_norm, terms, pairs, r, sums)
+            for terms in layers:
+                if terms.scale[q] != 0.0:
+                    for d in range(m):
+                        r.g[d] = terms.gain[a + space.order[d]]
+                    total += _list(m, terms.scale[q], narrow, score_norm, terms, pairs, r, sums)
             for d in range(m):
                 grad[space.order[d]] += sums.lam[d] + sums.low[d]
                 hess[space.order[d]] += sums.hes[d] + sums.hes_low[d]
@@ -281,25 +294,33 @@ def pair_gradients(first, last, ptr, s, terms, pairs, draw, out):
 
 
 @kernel
-def count_pairs(first, last, ptr, s, terms, pairs, count, stop):
+def count_pairs(first, last, ptr, s, layers, pairs, count, stop):
     """Write the number of pairs of each query ``first <= q < last`` whose swap changes the metric, without noise."""
     longest = longest_list(ptr, first, last)
     key, order, key2, order2 = scratch(longest)
-    g, U, A, V, W = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
+    shape = len(layers), longest
+    g_, U_, A_, V_, W = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(longest)
+    counts = np.empty(longest, np.bool_)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if n < 2 or terms.scale[q] == 0.0:
+        if n < 2 or is_empty(layers, q):
             continue
         descending_order(s[a:b], key, order, key2, order2)
-        for d in range(n):
-            g[d] = terms.gain[a + order[d]]
-        swap_terms(terms.kind, g, terms.discount, terms.scale[q], n, U, A, V)
+        for layer, terms in enumerate(layers):
+            for d in range(n):
+                g_[layer, d] = terms.gain[a + order[d]]
+            swap_terms(terms.kind, g_[layer], terms.discount, terms.scale[q], n, U_[layer], A_[layer], V_[layer])
         for d in range(min(pairs.ranks, n - 1)):
             if stop[0]:
                 return
-            if A[d] < 0.0:
-                restart(g, terms.discount, d, n, U, W)
-            for e in range(d + 1, n if pairs.neighbors >= n else min(n, d + 1 + pairs.neighbors)):
-                x = U[d] + W[e] if A[d] < 0.0 else U[d] + A[d] * V[e]
-                count[q] += (g[e] - g[d]) * x != 0.0
+            end = n if pairs.neighbors >= n else min(n, d + 1 + pairs.neighbors)
+            counts[d + 1 : end] = False
+            for layer, terms in enumerate(layers):
+                g, U, A, V = g_[layer], U_[layer], A_[layer], V_[layer]
+                if A[d] < 0.0:
+                    restart(g, terms.discount, d, n, U, W)
+                for e in range(d + 1, end):
+                    x = U[d] + W[e] if A[d] < 0.0 else U[d] + A[d] * V[e]
+                    counts[e] |= (g[e] - g[d]) * x != 0.0
+            count[q] += np.sum(counts[d + 1 : end])

@@ -35,6 +35,15 @@ NEGLIGIBLE = 1e-30  # a document that is reached with this probability changes n
 
 
 @kernel
+def is_empty(layers, q):
+    """Whether no ranking of query ``q`` is better than another, by any of the terms."""
+    any_scale = False
+    for terms in layers:
+        any_scale |= terms.scale[q] != 0.0
+    return not any_scale
+
+
+@kernel
 def _linear(g, w, scale, n, U, A, V):
     for d in range(n):
         U[d] = w[d] * scale

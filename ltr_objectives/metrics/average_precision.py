@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.checks import check_choice
+from ltr_objectives.errors import require
+from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -73,3 +75,85 @@ class MAP(Metric):
         if self.k is not None and self.normalizer == "reachable":
             best = min(best, self.k)
         return float(sum(found[:d].mean() for d in ranks) / best)
+
+
+@dataclass(frozen=True)
+class GAP(Metric):
+    r"""Graded average precision: average precision for users who differ in the label that satisfies them.
+
+    Robertson, Kanoulas and Yilmaz, "Extending average precision to graded relevance judgments", SIGIR 2010, eq. 3.
+
+    .. math::
+        \frac{\sum_t w_t \sum_{d \le k} [y_d > t] \, \mathrm{precision}_t(d)}{\sum_t w_t \min(R_t, k)}
+
+    To a user of threshold :math:`t = 0, 1, \dots` the :math:`R_t` documents with labels above :math:`t` are relevant;
+    :math:`\mathrm{precision}_t(d)` is their share among the first :math:`d`, and :math:`w_t` is in proportion to the
+    number of such users.
+
+    Parameters
+    ----------
+    k, ties, empty
+        As in every metric.
+    weights : tuple of float
+        :math:`w_0, w_1, \dots`, not negative. All labels above the last threshold are alike.
+    normalizer : "total" or "each"
+        "total" is the formula. "each" is the mean over users of the average precision, among the thresholds that some
+        document exceeds: :math:`\sum_t w_t \mathrm{AP}_t / \sum_t w_t`.
+
+    Examples
+    --------
+    >>> round(float(GAP().per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0]), 4)
+    0.7333
+    >>> float(GAP(weights=(1,)).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])  # as MAP
+    0.8333333333333333
+    """
+
+    weights: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125)
+    normalizer: str = "total"
+
+    name: ClassVar[str] = "gap"
+    kind: ClassVar[int] = AVERAGE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("normalizer", self.normalizer, ("total", "each"))
+        table = gains.numbers_of("weights", self.weights)
+        good = np.isfinite(table).all() and min(table, default=-1.0) >= 0 and max(table) > 0
+        require(good, f"weights={self.weights!r} must be finite, not negative, and not all 0")
+        object.__setattr__(self, "weights", table)
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        """The weight of the users whom each label satisfies."""
+        return sum((w * gains.relevant(labels, t) for t, w in enumerate(self.weights)), np.zeros(len(labels)))
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return 1.0 / ranks
+
+    def _layers(self, queries: Queries) -> tuple[Terms, ...]:
+        first = self._terms(queries)
+        thresholds = [t for t, w in enumerate(self.weights) if w > 0 and (queries.labels > t).any()]
+        relevant = [gains.relevant(queries.labels, t) for t in thresholds]
+        weights = [self.weights[t] for t in thresholds]
+        found = [np.add.reduceat(gain, queries.ptr[:-1]) for gain in relevant]
+        found = [np.minimum(n, queries.longest if self.k is None else self.k) for n in found]
+        users = [w * (n if self.normalizer == "total" else n > 0) for w, n in zip(weights, found, strict=True)]
+        total = np.sum(users, axis=0)
+        nothing = np.zeros(len(queries))
+        layers: list[Terms] = []
+        for w, n, gain in zip(weights, found, relevant, strict=True):
+            divisor = total if self.normalizer == "total" else total * n
+            scale = np.divide(w, divisor, out=np.zeros(len(queries)), where=n > 0)
+            layers.append(first._replace(gain=gain, scale=scale, offset=nothing if layers else first.offset))
+        return tuple(layers) or (first,)
+
+    def reference(self, labels: np.ndarray) -> float:
+        total, value = 0.0, 0.0
+        for t, w in enumerate(self.weights):
+            found = labels > t
+            most = min(found.sum(), len(labels) if self.k is None else self.k)
+            if most == 0:
+                continue
+            precisions = sum(found[: d + 1].mean() for d in np.flatnonzero(found[: self.k]))
+            value += w * precisions / (1 if self.normalizer == "total" else most)
+            total += w * (most if self.normalizer == "total" else 1)
+        return float(value / total) if total > 0 else float(self.empty)

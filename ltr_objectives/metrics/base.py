@@ -1,6 +1,7 @@
 """The base class of metrics."""
 
 import abc
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -108,9 +109,18 @@ class Metric(abc.ABC):
 
     beyond_limit: ClassVar[str] = "map the labels first"
 
+    def layers(self, queries: Queries) -> tuple[Terms, ...]:
+        """This metric on ``queries`` as a sum of terms, each of one family; computed once."""
+        return queries.once(self, lambda: self._layers(queries))
+
+    def _layers(self, queries: Queries) -> tuple[Terms, ...]:
+        return (self._terms(queries),)
+
     def terms(self, queries: Queries) -> Terms:
-        """This metric on ``queries``, computed once."""
-        return queries.once(self, lambda: self._terms(queries))
+        """This metric on ``queries``, where it is of one family."""
+        layers = self.layers(queries)
+        require(len(layers) == 1, f"{self} is a sum of {len(layers)} metrics here, where one is needed")
+        return layers[0]
 
     def _terms(self, queries: Queries) -> Terms:
         require(
@@ -142,9 +152,12 @@ class Metric(abc.ABC):
     def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> np.ndarray:
         """As :meth:`per_query`, on a data set already validated."""
         s = queries.check_scores(scores)
-        out = np.empty(len(queries))
-        run(metric_values, queries.ptr, (queries.ptr, s, self.terms(queries), TIES[self.ties], out), n_threads)
-        return out
+        total = np.zeros(len(queries))
+        for terms in self.layers(queries):
+            out = np.empty(len(queries))
+            run(metric_values, queries.ptr, (queries.ptr, s, terms, TIES[self.ties], out), n_threads)
+            total += out
+        return total
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
         """The mean over queries, weighted by query weight where there is one."""
@@ -171,11 +184,7 @@ class Metric(abc.ABC):
         array of shape (n, n)
             ``out[d, e]`` for 0-based ranks ``d < e``; zero elsewhere. An empty query has zeros only.
         """
-        queries = Queries(labels, group=[to_numpy(labels).size])
-        terms = self.terms(queries)
-        out = np.zeros((queries.rows, queries.rows))
-        swap_matrix(terms.kind, terms.gain, terms.discount, terms.scale[0], out)
-        return out
+        return self._changes(swap_matrix, labels)
 
     def move_changes(self, labels: ArrayLike) -> np.ndarray:
         """Exact signed change when each document moves to each rank; ``labels`` are in rank order.
@@ -186,11 +195,16 @@ class Metric(abc.ABC):
             ``out[d, e]`` when the document at rank ``d`` moves to rank ``e``, both 0-based, and the others keep their
             order; zero on the diagonal.
         """
+        return self._changes(move_matrix, labels)
+
+    def _changes(self, fill: Callable[..., None], labels: ArrayLike) -> np.ndarray:
         queries = Queries(labels, group=[to_numpy(labels).size])
-        terms = self.terms(queries)
-        out = np.zeros((queries.rows, queries.rows))
-        move_matrix(terms.kind, terms.gain, terms.discount, terms.scale[0], out)
-        return out
+        total = np.zeros((queries.rows, queries.rows))
+        for terms in self.layers(queries):
+            out = np.zeros_like(total)
+            fill(terms.kind, terms.gain, terms.discount, terms.scale[0], out)
+            total += out
+        return total
 
     def with_convention(self, library: str) -> "Metric":
         """This metric with the conventions of a library, such as "lightgbm"; options not at their default stay."""

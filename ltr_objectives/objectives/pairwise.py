@@ -49,9 +49,9 @@ class PairwiseObjective(Objective):
     r"""Base of the losses over pairs, each weighted by the change of a metric, with or without noise.
 
     The formula stands in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides the settings below by its own
-    fields. It overrides ``terms`` and ``pair_weights`` where the weights are not the change of ``metric``, and ``loss``
-    where it is not logistic. This class is not a dataclass, since a subclass's parameters would begin with these
-    settings.
+    fields. It overrides ``layers`` and ``pair_weights`` where the weights are not the change of ``metric``, and
+    ``loss`` where it is not logistic. This class is not a dataclass, since a subclass's parameters would begin with
+    these settings.
     """
 
     metric: Any = None
@@ -106,9 +106,9 @@ class PairwiseObjective(Objective):
     def label_limit(self) -> float | None:
         return None if self.metric is None else self.weighing_metric.label_limit
 
-    def terms(self, queries: Queries) -> Terms:
-        """Weights of the pairs, as the kernels take them."""
-        return self.weighing_metric.terms(queries)
+    def layers(self, queries: Queries) -> tuple[Terms, ...]:
+        """Weights of the pairs, as the kernels take them: the sum over layers."""
+        return self.weighing_metric.layers(queries)
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         """The non-negative weight of each pair of ranks of one list in rank order, by definition: O(n^2) or slower."""
@@ -116,11 +116,12 @@ class PairwiseObjective(Objective):
 
     def pairs(self, queries: Queries) -> Pairs:
         """Which pairs count, as the kernels take them."""
-        terms = self.terms(queries)
-        ranks = min(terms.ranks, self.truncation or MANY)
+        layers = self.layers(queries)
+        reach = max(terms.ranks for terms in layers)
+        ranks = min(reach, self.truncation or MANY)
         neighbors = MANY if self.neighbors == "all" else int(self.neighbors)
         beyond = 0 if self.neighbors == "all" else neighbors
-        alike = ranks == terms.ranks and terms.kind in (LINEAR, HEAD)  # the order beyond changes no weight
+        alike = ranks == reach and all(t.kind in (LINEAR, HEAD) for t in layers)  # the order beyond changes no weight
         head = min(ranks + beyond, MANY) if alike else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
         return Pairs(self.loss.code, float(self.sigma), ranks, head, neighbors, bool(self.score_norm),
@@ -132,19 +133,19 @@ class PairwiseObjective(Objective):
             seen = np.log(examination(queries, call.scores, self.sigma))[queries.position] / self.sigma
             require(np.isfinite(seen).all(), "labels are too large to estimate propensities; scale the labels down")
             call = call._replace(scores=call.scores + seen)
-        terms, pairs = self.terms(queries), self.pairs(queries)
+        layers, pairs = self.layers(queries), self.pairs(queries)
         draw = call.draw(self.seed, self.permutations if self.noise else 1, NOISES[self.noise], self.noise_scale)
         graded = (
-            terms.kind == LINEAR and terms.cap == np.inf and pairs.loss == LOGISTIC and pairs.neighbors == MANY
-            and not pairs.score_norm and queries.propensity is None
+            len(layers) == 1 and layers[0].kind == LINEAR and layers[0].cap == np.inf and pairs.loss == LOGISTIC
+            and pairs.neighbors == MANY and not pairs.score_norm and queries.propensity is None
         )  # fmt: skip
         if graded:
-            call.run(graded_gradients, terms, pairs._replace(by_label=queries.by_label), draw)
+            call.run(graded_gradients, layers[0], pairs._replace(by_label=queries.by_label), draw)
         else:
-            call.run(pair_gradients, terms, pairs, draw)
+            call.run(pair_gradients, layers, pairs, draw)
 
     def worth(self, queries: Queries) -> np.ndarray:
-        return self.terms(queries).gain
+        return np.sum([terms.gain for terms in self.layers(queries)], axis=0)
 
     def pairs_visited(self, queries: Queries) -> np.ndarray:
         pairs, n = self.pairs(queries), np.diff(queries.ptr).astype(np.float64)
@@ -155,7 +156,7 @@ class PairwiseObjective(Objective):
         """Pairs in the ranking by these scores, without noise."""
         count = np.zeros(len(queries), np.int64)
         stop = np.zeros(1, np.bool_)
-        arguments = (queries.ptr, scores, self.terms(queries), self.pairs(queries), count, stop)
+        arguments = (queries.ptr, scores, self.layers(queries), self.pairs(queries), count, stop)
         run(count_pairs, queries.ptr, arguments, 1, stop)
         return count
 

@@ -72,8 +72,8 @@ class RankNet(PairwiseObjective):
         super().__post_init__()
         check_choice("weights", self.weights, PAIR_WEIGHTS)
 
-    def terms(self, queries: Queries) -> Terms:
-        return queries.once(("ranknet", self.weights), lambda: self._terms(queries))
+    def layers(self, queries: Queries) -> tuple[Terms, ...]:
+        return queries.once(("ranknet", self.weights), lambda: (self._terms(queries),))
 
     def _terms(self, queries: Queries) -> Terms:
         ones = np.ones(len(queries))

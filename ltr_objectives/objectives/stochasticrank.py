@@ -34,7 +34,7 @@ from ltr_objectives.kernels._jit import inlined, kernel, vector_kernel
 from ltr_objectives.kernels.moves import move_terms, needs_restart, restart
 from ltr_objectives.kernels.rng import NO_NOISE, NOISES, add_noise, stream
 from ltr_objectives.kernels.sorting import descending_order, longest_list, scratch
-from ltr_objectives.kernels.swaps import CASCADE
+from ltr_objectives.kernels.swaps import CASCADE, is_empty
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
@@ -155,18 +155,18 @@ class StochasticRank(Objective):
         return get_metric(self.metric).label_limit
 
     def worth(self, queries: Queries) -> np.ndarray:
-        return get_metric(self.metric).terms(queries).gain
+        return np.sum([terms.gain for terms in get_metric(self.metric).layers(queries)], axis=0)
 
     def pairs_visited(self, queries: Queries) -> np.ndarray:
         n = np.diff(queries.ptr).astype(np.float64)
-        ranks = get_metric(self.metric).terms(queries).ranks
+        ranks = max(terms.ranks for terms in get_metric(self.metric).layers(queries))
         return n * np.minimum(n, ranks) * (int(self.samples) if self.noise else 1)
 
     def fill(self, call: Call) -> None:
         draw = call.draw(self.seed, self.samples if self.noise else 1, NOISES[self.noise])
         smooth = Smooth(float(self.sigma), float(self.mu), float(self.sfa), float(self.nu), self.hessian == "bounded",
                         call.queries.labels)  # fmt: skip
-        call.run(_conditional_gradients, get_metric(self.metric).terms(call.queries), smooth, draw)
+        call.run(_conditional_gradients, get_metric(self.metric).layers(call.queries), smooth, draw)
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(scores)
@@ -354,7 +354,7 @@ def make_scale_free(s, sfa, nu, grad):
 
 
 @kernel
-def _conditional_gradients(first, last, ptr, s, terms, smooth, draw, out):
+def _conditional_gradients(first, last, ptr, s, layers, smooth, draw, out):
     """Gradient and Hessian of the loss -l(z - mu sigma y)."""
     longest = longest_list(ptr, first, last)
     r = work_space(longest)
@@ -362,7 +362,7 @@ def _conditional_gradients(first, last, ptr, s, terms, smooth, draw, out):
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if n < 2 or terms.scale[q] == 0.0:
+        if n < 2 or is_empty(layers, q):
             continue
         for i in range(n):
             z[i] = s[a + i] - smooth.mu * smooth.sigma * smooth.labels[a + i]
@@ -375,7 +375,9 @@ def _conditional_gradients(first, last, ptr, s, terms, smooth, draw, out):
             if draw.noise != NO_NOISE:
                 add_noise(zero[:n], draw.noise, 1.0, key, counter, eps[:n])
                 counter += np.uint64(2 * n)
-            add_conditional(terms.gain[a:b], terms.scale[q], terms, smooth.sigma, z[:n], eps[:n], r, out.stop)
+            for terms in layers:
+                if terms.scale[q] != 0.0:
+                    add_conditional(terms.gain[a:b], terms.scale[q], terms, smooth.sigma, z[:n], eps[:n], r, out.stop)
         for i in range(n):
             out.grad[a + i] = -r.slope[i] / draw.draws
             out.hess[a + i] = (r.size[i] if smooth.bounded else -r.bend[i]) / draw.draws

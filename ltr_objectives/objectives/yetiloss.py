@@ -94,13 +94,13 @@ class YetiLoss(PairwiseObjective):
                 reads: dict[str, Any] = CATBOOST_READS.get(name, {})
                 object.__setattr__(self, "metric", replace(self.weighing_metric, **reads))
 
-    def terms(self, queries: Queries) -> Terms:
-        return queries.once(("yetiloss", self.metric, self.change), lambda: self._terms(queries))
-
-    def _terms(self, queries: Queries) -> Terms:
-        terms = super().terms(queries)
+    def layers(self, queries: Queries) -> tuple[Terms, ...]:
         if self.change == "exact" or not isinstance(self.metric, (MRR, MAP)):
-            return terms
+            return super().layers(queries)
+        return queries.once(("yetiloss", self.metric), lambda: (self._native(queries),))
+
+    def _native(self, queries: Queries) -> Terms:
+        terms = self.weighing_metric.terms(queries)
         kind = CATBOOST_MRR if isinstance(self.metric, MRR) else CATBOOST_MAP
         return terms._replace(kind=kind, scale=np.sign(terms.scale))
 

@@ -66,8 +66,8 @@ class YetiRank(PairwiseObjective):
         super().__post_init__()
         check_fraction("decay", self.decay)
 
-    def terms(self, queries: Queries) -> Terms:
-        return queries.once(("yetirank", self.decay, self.preset), lambda: self._terms(queries))
+    def layers(self, queries: Queries) -> tuple[Terms, ...]:
+        return queries.once(("yetirank", self.decay, self.preset), lambda: (self._terms(queries),))
 
     def _terms(self, queries: Queries) -> Terms:
         discount = np.power(self.decay, np.arange(queries.longest))

@@ -1,0 +1,28 @@
+"""How large an objective's gradients and Hessians are on a data set, before anything is learned."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ltr_objectives.kernels.rng import NOISES, add_noise
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries
+
+
+class Typical(NamedTuple):
+    """Means over the rows of a data set, at independent standard normal scores."""
+
+    gradient: float  # absolute value
+    hessian: float
+
+
+def typical(objective: Objective, queries: Queries, n_threads: int | None = None) -> Typical:
+    """The size of the objective's gradients and Hessians; the same for the same labels, groups and weights."""
+
+    def measure() -> Typical:
+        scores = np.empty(queries.rows)
+        add_noise(np.zeros(queries.rows), NOISES["gaussian"], 1.0, np.uint64(0), np.uint64(0), scores)
+        grad, hess = objective.compute(queries, scores, n_threads=n_threads)
+        return Typical(float(np.abs(grad).mean()), float(hess.mean()))
+
+    return queries.once(("typical", objective), measure)

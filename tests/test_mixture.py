@@ -1,0 +1,116 @@
+"""Mixtures: sums of objectives, their sizes, shared rankings, text form."""
+
+import pickle
+
+import numpy as np
+import pytest
+from catalog import EXAMPLES, MIXTURES
+
+from ltr_objectives import LambdaMART, LTRError, Mixture, Queries, YetiLoss, get_objective
+from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.objectives.typical import typical
+
+PAIRWISE = [e for examples in EXAMPLES.values() for e in examples if isinstance(e, PairwiseObjective)]
+
+
+@pytest.fixture
+def data(rng):
+    sizes = [1, 2, 9, 30, 100]
+    labels = rng.integers(0, 4, sum(sizes)).astype(float)
+    return Queries(labels, sizes, weight=rng.random(5) + 0.1), rng.normal(size=sum(sizes))
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("mixture", MIXTURES, ids=str)
+def test_it_is_the_sum_of_its_parts(mixture, normalize, data):
+    queries, scores = data
+    mixture = Mixture(mixture.parts, mixture.weights, normalize)
+    expected = np.zeros((2, queries.rows))
+    for part, weight in mixture.weighted:
+        size = typical(part, queries).gradient if normalize else 1.0
+        expected += weight / size * np.array(part.compute(queries, scores, iteration=3))
+    found = np.array(mixture.compute(queries, scores, iteration=3))
+    assert np.abs(found - expected).max() < 1e-13 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("part", PAIRWISE, ids=str)
+def test_sharing_rankings_changes_nothing(part, data):
+    queries, scores = data
+    if part.label_limit is not None and part.label_limit < 3:
+        pytest.skip("takes no such labels")
+    twice, once = (m.compute(queries, scores) for m in (Mixture([part, part], [0.25, 0.5]), Mixture([part], [0.75])))
+    for found, expected in zip(twice, once, strict=True):
+        assert np.abs(found - expected).max() <= 1e-13 * np.abs(expected).max()
+
+
+def test_parts_that_differ_in_their_metric_are_sorted_once(data):
+    queries, _ = data
+    metrics = "yetiloss:ndcg@10+yetiloss:map+.5*yetiloss:err;seed=0"
+    assert len(get_objective(metrics)._terms(queries, 1)) == 1
+    for other in ("yetiloss:map;seed=1", "yetiloss:map;permutations=3", "yetiloss:map;neighbors=1", "listnet",
+                  "yetiloss:map;hessian=ones", "yetiloss:map;noise=gaussian"):  # fmt: skip
+        assert len(get_objective(f"yetiloss:mrr+{other}")._terms(queries, 1)) == 2
+
+
+def test_a_weight_means_the_same_whatever_the_size_of_the_gradient(data):
+    queries, scores = data
+    mixture, larger = (Mixture(["yetiloss:map", LambdaMART("dcg", sigma=sigma)], [1, 2]) for sigma in (1.0, 1e-9))
+    for objective in (mixture, larger):
+        small, large = (typical(part, queries).gradient for part, _ in objective.weighted)
+        apart = Mixture(objective.parts[:1], [1 / small], False), Mixture(objective.parts[1:], [2 / large], False)
+        size = [np.abs(m.compute(queries, scores)[0]).mean() for m in apart]
+        assert 1.0 < size[1] / size[0] < 4.0
+
+
+@pytest.mark.parametrize(
+    ("text", "weights"),
+    [
+        ("yetiloss:ndcg@10+.3*yetiloss:mrr", (1, 0.3)),
+        (" yetiloss:ndcg@10 + 3e-1 * yetiloss:mrr ", (1, 0.3)),
+        ("2*yetiloss:ndcg@10+1e+2*yetiloss:mrr", (2, 100)),
+    ],
+)
+def test_text(text, weights):
+    assert get_objective(text) == Mixture([YetiLoss("ndcg@10"), YetiLoss("mrr")], weights)
+
+
+def test_a_number_with_a_plus_is_not_a_sum():
+    assert get_objective("ranknet:sigma=1e+1").sigma == 10.0
+    assert get_objective("ranknet:sigma=1e+1+ranknet").parts[0].sigma == 10.0
+
+
+@pytest.mark.parametrize(
+    ("parts", "weights", "message"),
+    [
+        ([], None, "parts is empty"),
+        ("yetiloss:map", None, "parts must be a list of objectives"),
+        (["yetiloss:map"], [1, 2], "weights has 2 entries for 1 parts"),
+        (["yetiloss:map"], [-1], "weights=-1 must be a number of at least 0"),
+        (["yetiloss:map"], [np.nan], "weights=nan must be"),
+        (["yetiloss:map"], [0], "weights are all 0"),
+        (["yetilos"], None, "did you mean"),
+        ([3], None, "objective must be a string"),
+    ],
+)
+def test_wrong_parts_are_refused(parts, weights, message):
+    with pytest.raises(LTRError, match=message):
+        Mixture(parts, weights)
+
+
+@pytest.mark.parametrize("text", ["yetiloss:map+", "+yetiloss:map", "yetiloss:map++listnet", "2*3*listnet+listnet"])
+def test_wrong_text_is_refused(text):
+    with pytest.raises(LTRError):
+        get_objective(text)
+
+
+def test_nothing_to_learn_is_zero():
+    grad, hess = Mixture(["yetiloss:map", "lambdamart"]).gradient_hessian([1.0, 2.0], [1, 1], [2])
+    assert not grad.any()
+    assert not hess.any()
+
+
+def test_it_can_be_pickled_and_names_the_metric_of_its_first_part():
+    mixture = Mixture(["yetiloss:map", "listnet"], [1, 2])
+    assert pickle.loads(pickle.dumps(mixture)) == mixture
+    assert str(mixture.metric) == "map"
+    assert Mixture(["listnet", "yetiloss:map"]).metric is None
