@@ -153,7 +153,7 @@ MIXTURES = tuple(
         (["yetiloss:ndcg@3", "yetiloss:mrr", "yetirank:decay=.5"], (1.0, 0.3, 2.0)),  # the first two share rankings
         (["lambdamart:map", "lambdamart:err@2", "listnet"], (0.5, 3.0, 1.0)),
         (["lambdamart:ndcg;truncation=2", "queryrmse"], (1.0, 0.1)),
-        (["stochasticrank:map", "plrank", "lambdamart:lambda_norm=True"], (1.0, 1.0, 0.0)),
+        (["plrank", "lambdamart:lambda_norm=True", "rmse"], (1.0, 0.5, 0.0)),
     )
 )
 EXAMPLES["mixture"] = MIXTURES
@@ -270,6 +270,8 @@ def may_be_negative(objective: Objective) -> bool:
 def balances_roughly(objective: Any) -> bool:
     """Whether the gradients of a query add up to zero only on average over samples, or as far as a series is taken."""
     inner = objective.inner
+    if isinstance(inner, Mixture):
+        return any(balances_roughly(part) for part, _ in inner.weighted)
     return {
         "plrank": True,
         "stochasticrank": getattr(inner, "sfa", None) == 0,  # each document has samples of its own
