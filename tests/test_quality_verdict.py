@@ -51,7 +51,7 @@ def test_the_text_has_the_best_first_and_then_all(values):
     [line] = verdict.sentences(table, 0.05)
     assert line.startswith(f"lightgbm, map: b {mean}, lambdarank {native}, difference +.")
     assert every.count("\n| lightgbm") == 3
-    assert "the choice among 3 can gain by chance" in text
+    assert "The choice among 3 of ours" in text
     worse = table.set_index("objective").loc["c"]
     assert worse["p"] < 0.05
     assert f"| lightgbm | c | -{-worse['difference']:.4f}".replace("-0.", "-.") in every
