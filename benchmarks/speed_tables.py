@@ -1,4 +1,4 @@
-"""What the benchmarks of speed wrote to JSON, as tables: printed by them, and published in the documentation."""
+"""Tables of the JSON files that the benchmarks of speed write, for the terminal and for the documentation."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -51,7 +51,7 @@ def scaling(document: Document) -> Lines:
 
 
 def startup(document: Document) -> Lines:
-    """New processes."""
+    """Time to the first gradient in new processes."""
     lines = [["objective", "first gradient, s", "the same, compiling, s"]]
     lines += [[r["objective"], f"{r['warm']:.2f}", f"{r['cold']:.2f}"] for r in document["results"]]
     return [*lines, ["(import alone)", f"{document['import']:.2f}", ""]]

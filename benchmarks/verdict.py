@@ -40,7 +40,7 @@ def verdict(values: Values) -> pd.DataFrame:
 
 
 def markdown(table: pd.DataFrame, alpha: float) -> str:
-    """The best of ours in each library by each metric, then all of ours; empty if there are no natives or none of ours."""
+    """The best of ours in each library by each metric, then all of ours; empty without natives or without ours."""
     if table.empty:
         return ""
     head = ["library", "metric", "best native", "", "best of ours", "", "difference", "p"]

@@ -13,7 +13,7 @@ def labels_for(limit: float | None, rng: np.random.Generator, n: int) -> np.ndar
 
 
 def graded(metric, labels):
-    """Whole labels up to 4 as the metric takes them, with certain relevance where it knows probabilities."""
+    """Whole labels up to 4 in the form that the metric takes; as probabilities they include 1."""
     limit = metric.label_limit
     return np.array(labels, float) * (limit / 4 if limit is not None and limit < 4 else 1.0)
 

@@ -1,4 +1,4 @@
-"""The package as others get it: built from a copy of the tree, and installed into environments of its own."""
+"""The package as users get it: built from a copy of the tree, and installed into new environments."""
 
 import importlib.metadata
 import importlib.util
@@ -21,7 +21,7 @@ def run(*command, cwd):
 
 
 def clone(folder):
-    """What git checks out, as far as the package needs it."""
+    """The files of a checkout that the package needs."""
     skip = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
     for name in ("ltr_objectives", "adapters"):
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=skip)
@@ -51,5 +51,5 @@ def environment(folder, *install):
 
 
 def beside():
-    """Folders of packages that the tests' own environment takes in."""
+    """Folders of packages that the environment of the tests includes."""
     return [p for p in sys.path if p.endswith("site-packages")]

@@ -26,7 +26,7 @@ def gap_values(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def gap_table(table: pd.DataFrame) -> str:
-    """The same as markdown, a table for each data set."""
+    """The gaps as Markdown, a table for each data set."""
     metrics = distinct(table["metric"])
     texts = []
     for data, block in table.groupby("data", sort=False):
