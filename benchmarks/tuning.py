@@ -34,7 +34,7 @@ Settings = dict[str, Any]
 def space(library: str, objective: str) -> dict[str, tuple[float, float, str]]:
     """Least and largest value of each hyper-parameter, and "log" if it is drawn log-uniformly.
 
-    The ranges are those of Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", appendix A. XGBoost is not
+    Ranges of Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", appendix A. XGBoost is not
     in the paper. It has the ranges of LightGBM, whose trees also grow by leaves, but the least Hessian of a leaf
     instead of its least number of rows.
 
