@@ -40,7 +40,7 @@ def ours(objective: str, data: RankingData, threads: int) -> Timer:
 
 
 def ours_metric(metric: str, data: RankingData, threads: int) -> Timer:
-    """One evaluation."""
+    """Time of one evaluation."""
     queries, made = Queries(data.y, data.group), get_metric(metric)
     scores = np.random.default_rng(0).standard_normal(len(data.y)).astype(np.float32)
     made.mean(queries, scores, n_threads=threads)

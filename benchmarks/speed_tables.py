@@ -69,7 +69,7 @@ def numeric(lines: Lines) -> list[bool]:
 
 
 def printed(lines: Lines) -> Table:
-    """For the terminal."""
+    """The table for the terminal."""
     table = Table()
     for name, right in zip(lines[0], numeric(lines), strict=True):
         table.add_column(name, justify="right" if right else "left")
@@ -87,5 +87,5 @@ def save(name: str, document: Document, out: Path, console: Console) -> None:
 
 
 def markdown(lines: Lines) -> str:
-    """For README and documentation."""
+    """The table as Markdown, for README and documentation."""
     return pipe_table(lines, numeric(lines))

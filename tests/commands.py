@@ -21,7 +21,7 @@ def invoke(arguments, code):
 
 
 def run(*arguments, code=0):
-    """What the command printed, to people and about errors."""
+    """The output of the command, stdout then stderr."""
     done = invoke(arguments, code)
     return done.stdout + done.stderr
 

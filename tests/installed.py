@@ -31,7 +31,7 @@ def clone(folder):
 
 
 def require_tools():
-    """Everything that building takes, so that no test looks for it on the network."""
+    """Skip if a tool for building is missing, since tests must not download it."""
     for name in ("pip", "build", "setuptools"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
@@ -40,7 +40,7 @@ def require_tools():
 
 
 def environment(folder, *install):
-    """The interpreter of a new environment that has the dependencies, and what ``pip install`` is given."""
+    """The interpreter of a new environment with the dependencies and the arguments of ``pip install`` installed."""
     venv.create(folder, symlinks=True)
     packages = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})["purelib"]
     if install:

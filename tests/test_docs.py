@@ -56,7 +56,7 @@ class Page(HTMLParser):
 
 def build(out: Path) -> dict[str, Page]:
     """The pages of a strict build, by path."""
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]  # --quiet would not count
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]  # --quiet disables --strict
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return {path.relative_to(out).as_posix(): Page(path.read_text()) for path in out.rglob("*.html")}

@@ -233,7 +233,7 @@ def test_callbacks_and_printing_are_the_library_s(library, capfd):
     assert "0." not in said  # no values of the metric
     ranker(library).fit(train.X, train.y, qid=train.qid, **data, verbose=True)
     bound_at_import = inspect.signature(catboost.CatBoost.fit).parameters["log_cout"].default is not None
-    if library != "catboost" or not bound_at_import:  # older ones print to what was the standard output then
+    if library != "catboost" or not bound_at_import:  # older ones print to the stdout of that time
         assert len(capfd.readouterr().out.splitlines()) >= len(said.splitlines()) + 8
 
 
