@@ -1,1 +1,1 @@
-"""Benchmarks: ``python -m benchmarks``, in the clone."""
+"""The benchmarks, ``python -m benchmarks``; they run in a clone of the repository."""

@@ -14,8 +14,8 @@ from benchmarks.startup import startup
 from benchmarks.training import training
 from ltr_objectives.cli.app import OneLineErrors
 
-# OpenMP threads that spin while they wait take the processors from whoever works, on a busy machine for many times as
-# long as the work itself. Read when XGBoost or LightGBM is loaded.
+# On a busy machine OpenMP threads that spin while they wait make trainings take many times as long. Read when XGBoost
+# or LightGBM is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 app = typer.Typer(

@@ -1,4 +1,4 @@
-"""The trainings of a study: what each is, running one, and its file, which a later run finds again."""
+"""The trainings of a study: their settings, how one is run, and the file that keeps its result for later runs."""
 
 import hashlib
 import json
@@ -24,19 +24,19 @@ from ltr_objectives.registry import get_metric, get_objective
 
 CONSTANT = "constant"  # the model that cannot tell documents apart
 GENERATED = "generated"
-SHARES = {GENERATED: MSLR_SHARES, "generated-binary": (0.985, 0.015)}  # of the labels, by kind of generated data
+SHARES = {GENERATED: MSLR_SHARES, "generated-binary": (0.985, 0.015)}  # share of each label, by kind of generated data
 
 
 class Fold(NamedTuple):
-    """Where one train, vali and test come from."""
+    """The source of one train, vali and test part."""
 
     data: str  # name of the data set
-    source: str  # absolute path of the fold; or sizes of generated parts
+    source: str  # absolute path of the fold, or the sizes of generated parts
     seed: int
-    split: int = 0  # seed of the vali queries that are taken from train, where there is no vali part
+    split: int = 0  # without a vali part: seed of the choice of vali queries from train
 
     def load(self) -> RankingFold:
-        """Read or generate it; without a vali part, a fifth of the train queries."""
+        """Read or generate it; without a vali part, a fifth of the train queries become vali."""
         if not Path(self.source).is_absolute():
             sizes = tuple(int(q) for q in self.source.split(","))
             shares = SHARES[self.data.partition(" ")[0]]
@@ -50,7 +50,7 @@ class Fold(NamedTuple):
 
 
 def split_vali(train: RankingData, seed: int, share: float = 0.2) -> tuple[RankingData, RankingData]:
-    """Train and vali, of randomly chosen queries, in the order of the data."""
+    """Train and vali of randomly chosen queries; both keep the order of the data."""
     queries = len(train.group)
     require(queries >= 2, "the data has no vali part, and a single train query cannot be split")
     order = np.random.default_rng(seed).permutation(queries)
@@ -59,10 +59,10 @@ def split_vali(train: RankingData, seed: int, share: float = 0.2) -> tuple[Ranki
 
 
 def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
-    """The folds of ``--data``: a folder of a fold or of folds, the start of names, or ``generated:TRAIN,VALI,TEST``.
+    """The folds of ``--data``: a folder of folds or of one, a prefix of file names, or ``generated:TRAIN,VALI,TEST``.
 
-    Generated data are new for each seed, or of the one in ``generated:TRAIN,VALI,TEST:SEED``; of others each fold is
-    used with each seed. ``generated-binary`` has few relevant documents and no grades.
+    Data are generated anew for each seed, or once for that in ``generated:TRAIN,VALI,TEST:SEED``. Other folds are used
+    with each seed. ``generated-binary`` has few relevant documents and no grades.
     """
     if data.startswith(GENERATED):
         kind, _, rest = data.partition(":")
@@ -86,15 +86,15 @@ def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
 
 @dataclass(frozen=True)
 class Cell:
-    """One training. Each metric is taken by the trees of its own stop, or all by those of one that stops for all."""
+    """One training. Each metric is computed at its own early stop, or all of them at that of the metric ``stop``."""
 
     fold: Fold
     library: str
     objective: str  # ours, a native one, or CONSTANT
-    label: str  # as asked for, with {metric} still in it
+    label: str  # the objective as given, with {metric} not replaced
     metrics: tuple[str, ...]
     budget: Budget
-    stop: str = field(default="", kw_only=True)  # the metric that stops for all
+    stop: str = field(default="", kw_only=True)  # the one metric for early stopping, if any
 
     @property
     def native(self) -> bool:
@@ -103,12 +103,12 @@ class Cell:
 
     @property
     def stops(self) -> dict[str, tuple[str, ...]]:
-        """By metric that stops the training, the metrics that are taken there."""
+        """For each metric that stops the training, the metrics computed there."""
         return {self.stop: self.metrics} if self.stop else {metric: (metric,) for metric in self.metrics}
 
     @property
     def key(self) -> str:
-        """A name for its file: the same settings have the same one, whatever the number of threads."""
+        """A name for its file, equal for equal settings, whatever the number of threads."""
         settings = asdict(replace(self, budget=replace(self.budget, threads=1)))
         if not self.budget.params:
             del settings["budget"]["params"]
@@ -131,11 +131,11 @@ class Cell:
         return json.loads(path.read_text()) if path.exists() else None
 
     def trainings(self, out: Path | None) -> int:
-        """How many it still has to do; without ``out`` all of them."""
+        """How many trainings it still needs; all of them without ``out``."""
         return 1
 
     def compute(self, out: Path | None, report: Report = silent) -> dict[str, Any]:
-        """Train and evaluate; ``out`` is where to look for what was done of it before."""
+        """Train and evaluate; ``out`` is the folder with earlier results."""
         if self.objective == CONSTANT:
             part = load(self.fold).test
             same = np.zeros(len(part.y))
@@ -147,7 +147,7 @@ class Cell:
 
 @lru_cache(1)
 def load(fold: Fold) -> RankingFold:
-    """The data, which stay in memory until those of another fold are loaded."""
+    """The data of a fold, kept in memory until another fold is loaded."""
     return fold.load()
 
 
@@ -158,12 +158,12 @@ def _prepare(fold: Fold, name: str, metrics: tuple[str, ...], budget: Budget, tu
         return LIBRARIES[name](data, [get_metric(m) for m in metrics], budget, tuned=tuned)
     except ImportError as error:
         raise LTRError(f"{name} is not installed: pip install ltr-objectives[{name}] ({error})") from None
-    except Exception as error:  # each library has its own kinds
+    except Exception as error:  # each library has its own exceptions
         raise LTRError(f"{name} refuses the data: {error}") from error
 
 
 def library_of(cell: Cell, tuned: bool = False) -> Library:
-    """The data sets stay prepared from one training to the next."""
+    """The library with its data sets prepared, which the next training reuses."""
     plain = replace(cell.budget, learning_rate=0.1, trees=1, params=())
     library = _prepare(cell.fold, cell.library, tuple(cell.stops), plain, tuned)
     library.budget, library.params = cell.budget, {}
@@ -180,7 +180,7 @@ def objective_of(cell: Cell) -> str | Objective:
 
 
 def run(cell: Cell, out: Path | None, report: Report = silent) -> dict[str, Any]:
-    """Train, evaluate, and write the result; a file appears only when it is whole."""
+    """Train, evaluate, and write the result; the file appears only when it is complete."""
     result = cell.compute(out, report) | {"versions": versions([cell.library] if cell.library else [])}
     if out is not None:
         write_whole(cell.path(out), result)
@@ -188,7 +188,7 @@ def run(cell: Cell, out: Path | None, report: Report = silent) -> dict[str, Any]
 
 
 def outcome(cell: Cell, library: Library, training: Training) -> dict[str, Any]:
-    """What a training comes to: of each metric the values, and the trees of its stop."""
+    """The result of a training: for each metric its values, and the trees at its early stop."""
     data = load(cell.fold)
     result = _nothing(cell) | {"seconds": training.seconds}
     result["curves"] = {name: _numbers(np.array(curve)) for name, curve in training.curves.items()}
@@ -210,7 +210,7 @@ def per_query(metric: Metric, part: RankingData, scores: np.ndarray, threads: in
 
 
 def write_whole(path: Path, document: Any, indent: int | None = None) -> None:
-    """Write JSON so that the file is never seen half written."""
+    """Write JSON; the file appears only when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as new:
         new.write_text(json.dumps(document, indent=indent))
@@ -225,12 +225,12 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 
 def check(cells: Sequence[Cell]) -> None:
-    """Raise for objectives that no library of the study knows, before anything is trained."""
+    """Raise for unknown objectives before anything is trained."""
     for cell in cells:
         if cell.objective == CONSTANT or cell.native:
             continue
         try:
             get_objective(cell.objective)
         except LTRError as error:
-            text = f"{cell.objective} is no objective of {cell.library}, and not one of ours: {error}"
+            text = f"{cell.objective} is not an objective of {cell.library}, nor one of ours: {error}"
             raise LTRError(text) from None

@@ -1,4 +1,4 @@
-"""``python -m benchmarks compare``: a study of one fold, every training stopped by one metric, and its short report."""
+"""``python -m benchmarks compare``: a study of one fold with a short report. One metric stops every training."""
 
 import os
 from collections.abc import Sequence
@@ -50,9 +50,9 @@ def compare(
     """Compare native objectives and ours on the test queries.
 
     All trainings of a library get the same trees, learning rate and regularisation, and all stop early on OUR
-    definition of the first metric. Regularisation by Hessians is weak by default: the Hessians of losses differ in
-    scale, so that XGBoost's usual limits (min_child_weight 1, reg_lambda 1) would hold back some objectives and not
-    others; CatBoost's own ranking losses default to no L2 either.
+    definition of the first metric. Regularisation by Hessians is weak by default. The Hessians of losses differ in
+    scale, so XGBoost's defaults (min_child_weight 1, reg_lambda 1) would hold back some objectives and not others.
+    CatBoost's own ranking losses default to no L2 either.
     """
     from benchmarks import cells, short_report
     from benchmarks.libraries import Budget
@@ -61,7 +61,7 @@ def compare(
     console = terminal()
     targets = [str(get_metric(m)) for m in _names(metrics, "metrics")]
     chosen, known = _names(libraries, "libraries"), _names(natives, "natives")
-    ours = names_in(objectives.lower())  # as get_objective takes them, but none that CatBoost would take for its own
+    ours = names_in(objectives.lower())  # get_objective ignores case; CatBoost knows no name in lower case
     for label in ours:
         get_objective(label)
     _check_natives(known, chosen)
@@ -82,7 +82,7 @@ def compare(
         f"min_child_weight {min_child_weight:g}, stopped by vali {targets[0]} after {patience} trees without a "
         f"better one, {budget.threads} threads, seed {seed}"
     )
-    out.mkdir(parents=True, exist_ok=True)  # now rather than fail after the trainings
+    out.mkdir(parents=True, exist_ok=True)  # so that it cannot fail after the trainings
     rehearse(planned, parts)
     results = train(planned, console)
     settings = {"data": fold.data, "metrics": targets, "alpha": alpha, **asdict(budget)}
@@ -97,7 +97,7 @@ def _names(text: str, option: str) -> list[str]:
 
 
 def _check_natives(natives: Sequence[str], libraries: Sequence[str]) -> None:
-    """Unlike a study, which may name those of libraries that it leaves out, and patterns."""
+    """Refuse patterns and natives of libraries that are left out, which a study allows."""
     from benchmarks.libraries import LIBRARIES
 
     kinds = [LIBRARIES[name] for name in libraries if name in LIBRARIES]
@@ -126,7 +126,7 @@ def _size(part: RankingData) -> str:
 
 
 def rehearse(cells: Sequence[Any], fold: RankingFold) -> None:
-    """Try all metrics and our objectives on the data, for early errors and to keep compilation out of the times."""
+    """Run all metrics and our objectives once, so that errors come early and compilation is not timed."""
     from benchmarks.cells import objective_of
 
     threads = cells[0].budget.threads
@@ -137,11 +137,11 @@ def rehearse(cells: Sequence[Any], fold: RankingFold) -> None:
             get_metric(metric).values(queries, zeros, n_threads=threads)
     for objective in {objective_of(cell) for cell in cells}:
         if isinstance(objective, Objective):
-            objective.compute(queries, zeros, n_threads=threads)  # of the train part, the last
+            objective.compute(queries, zeros, n_threads=threads)  # on the train part, the last
 
 
 def train(cells: Sequence[Any], console: Console) -> list[dict[str, Any]]:
-    """Train one after the other in this process, and show each tree's vali metric; the first error ends it."""
+    """Train one after the other in this process, and show the vali metric of each tree; stop at the first error."""
     from benchmarks.cells import run
 
     columns = (

@@ -1,4 +1,4 @@
-"""How long a study will take: by what it trained before, else by a few trees of each library on each data set."""
+"""How long a study will take, from its earlier trainings or else from a few trees of each library on each data set."""
 
 import math
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from benchmarks.cells import CONSTANT, Cell, library_of, objective_of
 from benchmarks.watch import silent
 from ltr_objectives.errors import LTRError
 
-TREES = 1, 2, 8  # the first training compiles, the others tell what a training costs and what each of its trees
+TREES = 1, 2, 8  # the first training compiles; the other two give the time of a training and of a tree
 
 
 def probe(cell: Cell) -> tuple[float, float]:
-    """Seconds that this training takes before its first tree, and for each tree."""
+    """Seconds of this training before its first tree, and of each tree."""
     library = library_of(cell)
     seconds = []
     for trees in TREES:
@@ -28,7 +28,7 @@ def probe(cell: Cell) -> tuple[float, float]:
 
 
 def announce(todo: Sequence[Cell], wanted: Sequence[Cell], out: Path, jobs: int, pool: Executor) -> str:
-    """The time that is left for ``todo``, in words; empty where nothing is."""
+    """The time left for ``todo``, in words; empty if nothing is left."""
     ahead = [cell for cell in todo if cell.objective != CONSTANT]
     if not ahead:
         return ""
@@ -43,7 +43,7 @@ def announce(todo: Sequence[Cell], wanted: Sequence[Cell], out: Path, jobs: int,
     for place, future in probes.items():
         try:
             costs[place] = future.result()
-        except LTRError:  # said again when its turn comes
+        except LTRError:  # raised again when it is trained
             continue
     total = 0.0
     for cell in ahead:

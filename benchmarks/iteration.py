@@ -1,4 +1,4 @@
-"""Time of one iteration's gradients: of the libraries' own objectives, and of ours."""
+"""Time of one iteration's gradients, of native objectives and of ours."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from ltr_objectives.registry import get_metric
 
 Timer = Callable[[], float]  # seconds
 
-FEW = 4  # features: trees of one split of them cost next to nothing
+FEW = 4  # features, so that trees of one split cost next to nothing
 TRIVIAL = {"lightgbm": "regression", "xgboost": "reg:squarederror", "catboost": "RMSE"}
 
 
@@ -25,7 +25,7 @@ def seconds(function: Callable[[], Any]) -> float:
 
 
 def ours(objective: str, data: RankingData, threads: int) -> Timer:
-    """What an adapter does each iteration, on new scores each time."""
+    """What an adapter computes in each iteration, with other scores each time."""
     queries, made = Queries(data.y, data.group), lightgbm_objective(objective, n_threads=threads)
     rng = np.random.default_rng(0)
     scores = [(data.y * 0.3 + rng.standard_normal(len(data.y))).astype(np.float32) for _ in range(4)]
@@ -40,7 +40,7 @@ def ours(objective: str, data: RankingData, threads: int) -> Timer:
 
 
 def ours_metric(metric: str, data: RankingData, threads: int) -> Timer:
-    """One evaluation."""
+    """Time of one evaluation."""
     queries, made = Queries(data.y, data.group), get_metric(metric)
     scores = np.random.default_rng(0).standard_normal(len(data.y)).astype(np.float32)
     made.mean(queries, scores, n_threads=threads)
@@ -48,7 +48,7 @@ def ours_metric(metric: str, data: RankingData, threads: int) -> Timer:
 
 
 def _each(update: Callable[[int], Any], iterations: int) -> float:
-    """Mean seconds of an iteration, after a first that does not count."""
+    """Mean seconds of an iteration, without the first."""
     update(0)
     start = time.perf_counter()
     for i in range(iterations):
@@ -113,7 +113,7 @@ NATIVE = {
 def native(
     library: str, objective: str, options: dict[str, Any], data: RankingData, threads: int, iterations: int
 ) -> Timer:
-    """Seconds an iteration with the library's objective, less those with one that costs nothing."""
+    """Seconds an iteration with the library's objective, less those with squared error."""
     make, name = NATIVE[library]
     with_it = make({name: objective, **options}, data, threads, iterations)
     without = make({name: TRIVIAL[library]}, data, threads, iterations)
@@ -132,7 +132,7 @@ def native_metric(data: RankingData, threads: int) -> Timer:
 
 
 def sklearn_metric(data: RankingData) -> Timer:
-    """scikit-learn's NDCG@10, query by query, on a twentieth of the queries; the time is for all."""
+    """scikit-learn's NDCG@10, query by query, on a twentieth of the queries; the time is scaled to all."""
     from sklearn.metrics import ndcg_score
 
     scores = np.random.default_rng(0).standard_normal(len(data.y))

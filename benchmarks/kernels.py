@@ -1,4 +1,4 @@
-"""``python -m benchmarks kernels``: time of an iteration's gradients, the libraries' own against ours, in turn."""
+"""``python -m benchmarks kernels``: time of an iteration's gradients, native objectives and ours in turn."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,14 +18,14 @@ Reference = Callable[[RankingData, int, int], iteration.Timer]  # data, threads,
 
 
 class Case(NamedTuple):
-    """One line of the table: ours, and what it is compared with."""
+    """One line of the table: one of ours and its reference."""
 
     what: str
     ours: str
     against: str
     reference: Reference
     goal: float | None
-    share: float = 1.0  # of the queries, for references that are slow
+    share: float = 1.0  # of the queries; less for slow references
 
 
 def _native(library: str, objective: str, **options: Any) -> Reference:
@@ -94,7 +94,7 @@ def kernels(
     """Time the gradients of an iteration, ours and the libraries' own.
 
     Ours are as the adapters compute them. A native objective's time is that of an iteration with trees of one split of
-    four features, less the same with squared error. For slow references a part of the queries is used, for both.
+    four features, less the same with squared error. With slow references both are timed on a part of the queries.
     """
     console = terminal()
     data = make_ranking(queries, seed=0)

@@ -1,4 +1,4 @@
-"""Training through each library: the same budget, the same early stopping, native objectives and ours.
+"""Training in each library, of native objectives and ours, with the same budget and the same early stopping.
 
 To add a library, write its class and its line in ``LIBRARIES``.
 """
@@ -34,7 +34,7 @@ class Budget:
     l2: float = 0.0
     threads: int = 1
     seed: int = 0
-    params: tuple[tuple[str, Any], ...] = ()  # in the library's own names, over all of these
+    params: tuple[tuple[str, Any], ...] = ()  # by the library's own names; they override the fields above
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Training:
     patience: int
 
     def best(self, metric: str) -> int:
-        """The number of trees at which early stopping on this metric alone would have stopped; the first of ties."""
+        """The best number of trees if early stopping watched this metric alone; the first of ties."""
         curve = self.curves[metric]
         best = 0
         for i, value in enumerate(curve):
@@ -58,19 +58,19 @@ class Training:
         return best + 1
 
     def scores(self, part: RankingData, metric: str) -> np.ndarray:
-        """Predictions for a part by the trees up to the best one."""
+        """Predictions for a part with the best number of trees."""
         return np.asarray(self.predict(part.X, self.best(metric)), np.float64)
 
 
 class Library(abc.ABC):
-    """A library with its data sets prepared once, so that times are those of training alone."""
+    """A library with its data sets prepared once, so that times are of training alone."""
 
     name: ClassVar[str]
     natives: ClassVar[tuple[str, ...]]
     usual: ClassVar[tuple[str, ...]]  # the default; the first is the reference
-    with_ours: ClassVar[Mapping[str, Any]] = {}  # parameters of our objectives alone, under those of the study
+    with_ours: ClassVar[Mapping[str, Any]] = {}  # parameters for our objectives only; those of the study override them
     budget: Budget
-    params: Mapping[str, Any]  # in the library's own names, over those of the budget
+    params: Mapping[str, Any]  # by the library's own names; they override those of the budget
 
     def __init__(self, fold: RankingFold, metrics: Sequence[Metric], budget: Budget, *, tuned: bool = False) -> None:
         assert fold.vali is not None
@@ -80,14 +80,14 @@ class Library(abc.ABC):
         self.prepare()
 
     def run(self, objective: str | Objective, report: Report = silent) -> Training:
-        """Train until no metric gets better; a string is a native objective."""
+        """Train until no metric improves; a string is a native objective."""
         watch = Watch(self.metrics, self.vali_data, report, self.budget.threads)
         start = time.perf_counter()
         try:
             predict = self.train(objective, watch)
         except LTRError:
             raise
-        except Exception as error:  # each library has its own kinds
+        except Exception as error:  # each library has its own exceptions
             name = objective if isinstance(objective, str) else f"our {objective.name}"
             raise LTRError(f"{self.name} could not train {name}: {error}") from error
         return Training(predict, watch.curves, time.perf_counter() - start, self.budget.patience)
@@ -99,7 +99,7 @@ class Library(abc.ABC):
 
     @classmethod
     def spelled(cls, metric: str) -> str:
-        """A metric as the names of the library's own objectives have it."""
+        """A metric as it is spelled in the names of the library's own objectives."""
         return metric
 
     @abc.abstractmethod
@@ -119,7 +119,7 @@ class XGBoost(Library):
     def prepare(self) -> None:
         import xgboost as xgb
 
-        train, vali = self.train_data, self.vali_data  # by group, since qids would have to ascend
+        train, vali = self.train_data, self.vali_data  # by group, since qid= would have to ascend
         self.dtrain = xgb.QuantileDMatrix(train.X, train.y, group=train.group)
         self.dvali = xgb.QuantileDMatrix(vali.X, vali.y, group=vali.group, ref=self.dtrain)
 
@@ -159,7 +159,7 @@ class LightGBM(Library):
 
         train, vali = self.train_data, self.vali_data
         params = {"verbose": -1, "force_col_wise": True}
-        if self.tuned:  # or the least leaf of the first training would bind the others
+        if self.tuned:  # else min_data_in_leaf of the first training would bind the others
             params["feature_pre_filter"] = False
         self.dtrain = lgb.Dataset(train.X, train.y, group=train.group, free_raw_data=False, params=params)
         same = dict(params) if self.tuned else None
@@ -178,7 +178,7 @@ class LightGBM(Library):
             "metric": "None", "num_leaves": b.leaves, "learning_rate": b.learning_rate,
             "min_sum_hessian_in_leaf": b.min_child_weight, "lambda_l2": b.l2,
             "num_threads": b.threads, "seed": b.seed, "verbose": -1,
-            "deterministic": True, "force_col_wise": True,  # or a race between two algorithms decides the last digits
+            "deterministic": True, "force_col_wise": True,  # else timing chooses an algorithm, and so the last digits
             **dict(b.params), **self.params,
         }  # fmt: skip
         booster = lgb.train(
@@ -195,7 +195,7 @@ class CatBoost(Library):
         "LambdaMart",
     )  # fmt: skip
     usual = ("YetiRank", "YetiRank:mode=NDCG;top=10")
-    with_ours: ClassVar[Mapping[str, Any]] = {  # as CatBoostRanker has them
+    with_ours: ClassVar[Mapping[str, Any]] = {  # the defaults of CatBoostRanker
         "leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1, "random_strength": 0,
     }  # fmt: skip
 
@@ -214,7 +214,7 @@ class CatBoost(Library):
         import catboost
 
         parts = self.train_data, self.train_data, self.vali_data
-        self.dtrain, self.dtrain_ours, self.dvali = (  # ours gives its pool weights, for the splits
+        self.dtrain, self.dtrain_ours, self.dvali = (  # two, since ours gives its pool weights, for the splits
             catboost.Pool(part.X, part.y, group_id=part.qid) for part in parts
         )
 

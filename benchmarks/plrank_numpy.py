@@ -1,7 +1,7 @@
-"""PL-Rank-3 with second derivatives in plain NumPy: what the kernel is measured against.
+"""PL-Rank-3 with second derivatives in plain NumPy: the reference for the time of the kernel.
 
 Oosterhuis, "Learning-to-Rank at the Speed of Sampling", SIGIR 2022, for the gradient; Kang, de Rijke and Oosterhuis,
-SIGIR 2024, eqs. 5 to 10, for the Hessian. All rankings of a query at once, whole arrays per step.
+SIGIR 2024, eqs. 5 to 10, for the Hessian. Each step works on all rankings of a query at once.
 """
 
 import numpy as np

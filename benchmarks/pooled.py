@@ -1,4 +1,4 @@
-"""Results of a study put together: per-query values by data set, library, objective and metric, and their tests."""
+"""Results of a study: per-query values by data set, library, objective and metric, and their tests."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -16,7 +16,7 @@ Values = dict[Key, np.ndarray]  # by query
 
 
 def chosen(results: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """One line per fold, library, label and metric: of several learning rates, the one with the best vali value."""
+    """One line per fold, library, label and metric, of the learning rate and parameters with the best vali value."""
     records = []
     for r in results:
         for metric, values in r["test"].items():
@@ -34,9 +34,9 @@ def chosen(results: Iterable[dict[str, Any]]) -> pd.DataFrame:
 
 
 def by_query(frame: pd.DataFrame) -> Values:
-    """Values of every test query: folds one after the other, seeds on the same rows averaged; and of all data sets.
+    """Values of every test query, by data set and pooled. Folds are joined; seeds on the same rows are averaged.
 
-    Only what has a result in every fold can be compared, so what is incomplete is left out.
+    An objective without a result in every fold cannot be compared and is left out.
     """
     found: Values = {}
     for (data, metric), part in frame.groupby(["data", "metric"], sort=False):
@@ -60,7 +60,7 @@ def by_query(frame: pd.DataFrame) -> Values:
 
 
 def randomisation_p(a: np.ndarray, b: np.ndarray, draws: int = 9999) -> float:
-    """Two-sided p of the paired randomisation test: how often random signs give as large a mean difference.
+    """Two-sided p of the paired randomisation test: the share of random signs with as large a mean difference.
 
     >>> randomisation_p(np.array([0.5, 0.5]), np.array([0.5, 0.5]))
     1.0
@@ -76,7 +76,7 @@ def randomisation_p(a: np.ndarray, b: np.ndarray, draws: int = 9999) -> float:
 
 @lru_cache(1)
 def _signs(n: int, draws: int) -> tuple[np.ndarray, bool]:
-    """Rows of n signs, kept for the next test on as many queries: all there are, or so many drawn ones."""
+    """Rows of n signs, all or ``draws`` random ones, and whether they are all; cached for the next test."""
     every = n < 63 and 2**n <= draws
     if every:
         bits = np.arange(2**n)[:, None] >> np.arange(n) & 1
@@ -86,28 +86,28 @@ def _signs(n: int, draws: int) -> tuple[np.ndarray, bool]:
 
 
 def is_native(library: str, label: str) -> bool:
-    """Whether the library's own objective."""
+    """Whether the label is one of the library's own objectives."""
     return library in LIBRARIES and LIBRARIES[library].knows(label)
 
 
 def named(library: str, label: str) -> str:
-    """A label, and that it is the library's own if so."""
+    """A label, marked as native if it is the library's own."""
     return f"{label} (native)" if is_native(library, label) else label
 
 
 def block_of(values: Values, data: str, library: str, metric: str) -> dict[str, np.ndarray]:
-    """By label, the values of one library by one metric."""
+    """The values of one library and metric, by label."""
     return {key[2]: v for key, v in values.items() if (key[0], key[1], key[3]) == (data, library, metric)}
 
 
 def whole_of(values: Values) -> str:
-    """What stands for the whole study: all data sets together, or the only one."""
+    """The name of the pooled data sets, or of the only one."""
     sets = dict.fromkeys(key[0] for key in values)
     return POOLED if POOLED in sets else next(iter(sets), "")
 
 
 def best_of(block: Mapping[str, np.ndarray]) -> str:
-    """The label of the largest mean."""
+    """The label with the largest mean."""
     return max(block, key=lambda label: np.nanmean(block[label]))
 
 
@@ -116,8 +116,8 @@ def summary(
 ) -> pd.DataFrame:
     """Mean and standard error; the difference from the library's best native objective, its error and p values.
 
-    ``p`` are of Student's paired test, after Holm's correction over the objectives of a library, ``p_randomisation``
-    as they are. ``reference`` chooses among the native objectives.
+    ``p`` is of Student's paired test, after Holm's correction over the objectives of a library. ``p_randomisation`` is
+    not corrected. ``reference`` chooses among the native objectives.
     """
     records = []
     for data, library, metric in dict.fromkeys((data, library, metric) for data, library, _, metric in values):

@@ -1,4 +1,4 @@
-"""Public data sets as they are unpacked, with the settings that ``--preset`` takes for them."""
+"""Public data sets in the layout of their archives, and the settings of ``--preset``."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +7,8 @@ from benchmarks.cells import Fold
 from ltr_objectives._letor import find_parts
 from ltr_objectives.errors import LTRError, require
 
-# Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", section 4.1: 1000 trees, of which the best number
-# on vali counts, without early stopping; 20 random and 80 Bayesian trials.
+# Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", section 4.1: 1000 trees without early stopping, cut
+# to the best number on vali; 20 random and 80 Bayesian trials.
 OPTIONS: dict[str, object] = {
     "metrics": "ndcg@10,mrr,map,err",
     "objectives": "queryrmse,lambdamart:{metric},stochasticrank:{metric},yetirank,yetiloss:{metric}",
@@ -18,7 +18,7 @@ OPTIONS: dict[str, object] = {
 }  # fmt: skip
 
 
-PRESETS = {  # name of the data set, by its place in --data: a folder, or the start of its files' names
+PRESETS = {  # names of the data sets by their place in --data, a folder or a prefix of file names
     "web10k": {"Fold1": "Web10K"},
     "web30k": {"Fold1": "Web30K"},
     "yahoo": {"set1": "Yahoo S1", "set2": "Yahoo S2"},
@@ -27,15 +27,15 @@ PRESETS = {  # name of the data set, by its place in --data: a folder, or the st
 
 
 def preset_folds(preset: str, data: str, seeds: Sequence[int]) -> list[Fold]:
-    """The folds of a preset below the folder ``data``; of several data sets those that are there.
+    """The folds of a preset in the folder ``data``, of those of its data sets that are there.
 
     Raises
     ------
     LTRError
-        Where none is found; the message says what was looked for.
+        If none is found; the message says where it looked.
     """
     folder = Path(data).expanduser().resolve()
-    require(folder.is_dir(), f"--data {data} is no folder; --preset {preset} looks for its files there")
+    require(folder.is_dir(), f"--data {data} is not a folder; --preset {preset} looks for its files there")
     found, missing = [], []
     for place, name in PRESETS[preset].items():
         try:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks publish``: write the tables of README.md and docs/ anew from the results kept beside it."""
+"""``python -m benchmarks publish``: write the tables of README.md and docs/ anew from benchmarks/results."""
 
 import json
 import re
@@ -19,8 +19,8 @@ BLOCK = re.compile(r"(<!-- table: ([\w/]+) -->\n).*?(<!-- end -->)", re.S)
 def block(name: str, results: Path) -> str:
     """The table called ``name``, and how it was made.
 
-    A study is a folder; ``quality`` are all of its tables, ``quality/verdict`` the first and what
-    explains it.
+    A study is a folder: ``quality`` gives all of its tables, ``quality/verdict`` the first and its
+    explanation.
     """
     folder, _, part = name.partition("/")
     if (results / folder).is_dir():
@@ -35,7 +35,7 @@ def block(name: str, results: Path) -> str:
 
 
 def published(text: str, results: Path) -> str:
-    """A page with its tables as the results say."""
+    """A page with the tables of the results."""
     return BLOCK.sub(lambda found: found[1] + block(found[2], results) + found[3], text)
 
 
@@ -44,7 +44,7 @@ def publish(
 ) -> None:
     """Write the tables of README.md and docs/ anew.
 
-    Where nothing has changed nothing is written.
+    Pages without changes are not written.
     """
     for page in PAGES:
         text = page.read_text()

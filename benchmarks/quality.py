@@ -23,7 +23,7 @@ DATA = (
     "the same; may be repeated."
 )
 OBJECTIVES = "lambdamart,yetirank,yetiloss,yetiloss:{metric}"
-OURS = "Ours; {metric} in a name stands for each of --metrics in turn."
+OURS = "Ours; {metric} in a name is replaced by each of --metrics in turn."
 NATIVES = "'usual', 'none', or names; {metric} as above."
 SEEDS = "Of objectives and libraries, and of generated data."
 Libraries = Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")]
@@ -34,7 +34,7 @@ Alpha = Annotated[float, Option(min=0, max=1, help="Level of the significance ma
 PRESET = "web10k, web30k, yahoo or istella, found in --data: its folds, and settings as published."
 TUNE = "Trials of hyper-parameters for each training and metric, chosen on vali; 0 takes those below."
 PARAM = (
-    "A parameter of a library in its own words, such as catboost:random_strength=0,1; of several values the best on "
+    "A parameter of a library by its own name, such as catboost:random_strength=0,1; of several values the best on "
     "vali counts; may be repeated."
 )
 OF_THE_STUDY = (
@@ -42,11 +42,11 @@ OF_THE_STUDY = (
     "iterations", "num_iterations", "num_boost_round", "n_estimators", "num_trees", "seed", "random_seed",
     "random_state", "nthread", "n_jobs", "num_threads", "thread_count", "early_stopping_rounds", "od_wait",
 )  # fmt: skip
-OUT = "Folder of the study. What is there already is not trained again."
+OUT = "Folder of the study. Trainings with a result there are not repeated."
 
 
 def _preset(context: Context, value: str | None) -> str | None:
-    """What a preset says stands in for the defaults, so that options still go before it."""
+    """A preset replaces the defaults, so that given options override it."""
     if value is not None:
         from benchmarks.presets import OPTIONS
 
@@ -78,9 +78,9 @@ def quality(
 ) -> None:
     """Compare objectives over many trainings.
 
-    Differences are told with their significance over test queries. Each metric has its own column, its own early
-    stopping and, of several learning rates, its own choice on vali. A study that was interrupted goes on where it was.
-    Written are tables as markdown, CSV and parquet, and plots.
+    Differences come with their significance over test queries. Each metric has its own column, its own early stopping
+    and its own choice on vali among several learning rates. An interrupted study goes on where it stopped. It writes
+    tables as markdown, CSV and parquet, and plots.
     """
     from benchmarks import cells, report
     from benchmarks.libraries import Budget
@@ -133,7 +133,7 @@ def plan(
     metrics: Sequence[str], learning_rates: Sequence[float], budget: Any, tune: int = 0,
     param: Sequence[str] = (),
 ) -> list[Any]:  # fmt: skip
-    """Every training of the study, those on the same data together."""
+    """Every training of the study; those on the same data come together."""
     from benchmarks.cells import CONSTANT, Cell
     from benchmarks.libraries import LIBRARIES
     from benchmarks.tuning import TunedCell
@@ -164,7 +164,7 @@ def plan(
                 for targets in [(m,) for m in names] if tune or "{metric}" in label else [names]:
                     native = kind.knows(label)
                     objective = label.replace("{metric}", kind.spelled(targets[0]) if native else targets[0])
-                    if native and not kind.knows(objective):  # nothing of its kind for this metric
+                    if native and not kind.knows(objective):  # the library does not have it for this metric
                         continue
                     cell = fold, library, objective, label, targets, replace(at, learning_rate=rate, params=params)
                     planned.append(TunedCell(*cell, tune) if tune else Cell(*cell))
@@ -172,7 +172,7 @@ def plan(
 
 
 def train(todo: Sequence[Any], wanted: Sequence[Any], out: Path, jobs: int, console: Console) -> list[Any]:
-    """Train what has no result yet; return what failed, after the errors were printed."""
+    """Train what is still without a result; print the errors, and return the cells that failed."""
     from benchmarks.cells import run
     from benchmarks.estimate import announce
     from benchmarks.workers import workers
@@ -206,7 +206,7 @@ def train(todo: Sequence[Any], wanted: Sequence[Any], out: Path, jobs: int, cons
 
 
 def _params(given: Sequence[str], libraries: Sequence[str]) -> dict[str, list[list[tuple[str, Any]]]]:
-    """By library, the values of each of its parameters that are to be tried, each with the name."""
+    """By library, the values to try of each of its parameters, each with the name."""
     from ltr_objectives.adapters._lightgbm_ranker import refuse_misspelt
 
     found: dict[str, dict[str, list[tuple[str, Any]]]] = {library: {} for library in libraries}
@@ -226,7 +226,7 @@ def _params(given: Sequence[str], libraries: Sequence[str]) -> dict[str, list[li
 
 
 def names_in(text: str) -> list[str]:
-    """What stands between the commas of an option, each once."""
+    """The names between the commas of an option, each once."""
     return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
@@ -235,5 +235,5 @@ def _number(text: str, kind: Any, option: str) -> Any:
         value = kind(text)
     except ValueError:
         value = -1
-    require(value >= 0 if kind is int else value > 0, f"--{option}: {text!r} is no number that can be used")
+    require(value >= 0 if kind is int else value > 0, f"--{option}: {text!r} is not a valid number")
     return value

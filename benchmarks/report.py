@@ -30,7 +30,7 @@ def write(
     """Print the tables, write them as markdown, CSV and parquet, and draw the plots.
 
     ``summary`` has every data set, ``verdict`` ours against the best native objectives, ``queries`` the value of each
-    test query, and ``tuned`` the hyper-parameters that were chosen.
+    test query, and ``tuned`` the chosen hyper-parameters.
     """
     frame = chosen(results)
     values = by_query(frame)
@@ -77,13 +77,13 @@ def write(
 
 
 def to_csv(table: pd.DataFrame, path: Path) -> None:
-    """Write one; a file appears only when it is whole."""
+    """Write a table; the file appears only when it is complete."""
     with replacing(path) as new:
         table.to_csv(new, index=False)
 
 
 def on_vali(frame: pd.DataFrame) -> pd.DataFrame:
-    """The learning rate and parameters of each training that vali chose, where there was a choice."""
+    """The learning rate and parameters that vali chose for each training; empty if there was no choice."""
     columns = ["learning_rate", "params"]
     if not (frame["params"] != "").any() and frame["learning_rate"].nunique() < 2:
         return frame[:0]
@@ -91,7 +91,7 @@ def on_vali(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def tuned(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The hyper-parameters of each training that were searched for, one line each."""
+    """The hyper-parameters that the search found, one line for each training."""
     return pd.DataFrame.from_records(
         [
             {"data": r["fold"][0], "fold": Path(r["fold"][1]).name, "seed": r["fold"][2]}

@@ -1,4 +1,4 @@
-"""``python -m benchmarks scaling``: how time and memory of an iteration grow with rows, list length and threads."""
+"""``python -m benchmarks scaling``: time and memory of an iteration by rows, list length and threads."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_objective
 
 LONG = "lambdamart:ndcg;truncation=30"
-KIB = 1024  # what ru_maxrss counts in on Linux
+KIB = 1024  # the unit of ru_maxrss on Linux
 
 
 def lists(queries: int, mean: float = 120.0) -> np.ndarray:
@@ -27,7 +27,7 @@ def lists(queries: int, mean: float = 120.0) -> np.ndarray:
 
 
 def measure(objective: str, group: np.ndarray, threads: int, rounds: int) -> tuple[float, float]:
-    """Least seconds of an iteration, and bytes a row by which the first raises the memory of the process."""
+    """Least seconds of an iteration, and bytes a row that the first one adds to the memory of the process."""
     import resource  # not on Windows
 
     rng = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def measure(objective: str, group: np.ndarray, threads: int, rounds: int) -> tup
 
 
 def apart(*arguments: Any) -> tuple[float, float]:
-    """The same in a process of its own, whose memory nothing else has raised."""
+    """Measure in a new process, so that nothing else adds to its memory."""
     with workers(1) as pool:
         return pool.submit(measure, *arguments).result()
 
@@ -52,14 +52,14 @@ def apart(*arguments: Any) -> tuple[float, float]:
 def scaling(
     objectives: Annotated[str, Option(help="Ours.")] = f"{LONG},lambdamart,yetiloss,plrank",
     rows: Annotated[str, Option(help="About so many.")] = "70000,230000,700000,2300000",
-    longest: Annotated[int, Option(min=1000, help="Documents of one single list, at truncation 30.")] = 100_000,
+    longest: Annotated[int, Option(min=1000, help="Documents of the single long list, at truncation 30.")] = 100_000,
     rounds: Annotated[int, Option(min=1, help="The least time counts.")] = 5,
     threads: Annotated[int, Option(min=1)] = 2,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
     """Time an iteration by rows and threads, and measure its memory.
 
-    That is with one thread and with all; a single long list as well.
+    It runs with one thread and with all, and on a single long list as well.
     """
     console = Console(width=None if sys.stdout.isatty() else 120)
     results: list[dict[str, Any]] = []

@@ -38,7 +38,7 @@ def write(
 
 
 def rows_of(results: Sequence[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
-    """One of each training; by metric its test mean, and p and mark against the library's first native objective."""
+    """A record for each training; for each metric its test mean, p and mark against the library's first native one."""
     table = summary(by_query(chosen(results)), lambda natives: next(iter(natives)), randomise=False)
     blocks = table.groupby(["library", "objective"])
     rows = []
@@ -72,7 +72,7 @@ def lines_of(rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -> list[lis
 
 
 def table_of(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The same, and p values, with one column each."""
+    """The rows and their p values as a table, one column each."""
     records = []
     for row in rows:
         kind = "reference" if row["reference"] else "native" if row["native"] else "ours"

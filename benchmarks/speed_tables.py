@@ -1,4 +1,4 @@
-"""What the benchmarks of speed wrote to JSON, as tables: printed by them, and published in the documentation."""
+"""Tables of the JSON files that the benchmarks of speed write, for the terminal and for the documentation."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -51,7 +51,7 @@ def scaling(document: Document) -> Lines:
 
 
 def startup(document: Document) -> Lines:
-    """New processes."""
+    """Time to the first gradient in new processes."""
     lines = [["objective", "first gradient, s", "the same, compiling, s"]]
     lines += [[r["objective"], f"{r['warm']:.2f}", f"{r['cold']:.2f}"] for r in document["results"]]
     return [*lines, ["(import alone)", f"{document['import']:.2f}", ""]]
@@ -69,7 +69,7 @@ def numeric(lines: Lines) -> list[bool]:
 
 
 def printed(lines: Lines) -> Table:
-    """For the terminal."""
+    """The table for the terminal."""
     table = Table()
     for name, right in zip(lines[0], numeric(lines), strict=True):
         table.add_column(name, justify="right" if right else "left")
@@ -87,5 +87,5 @@ def save(name: str, document: Document, out: Path, console: Console) -> None:
 
 
 def markdown(lines: Lines) -> str:
-    """For README and documentation."""
+    """The table as Markdown, for README and documentation."""
     return pipe_table(lines, numeric(lines))

@@ -23,7 +23,7 @@ FIRST = (
 
 
 def run(code: str, cache: str | None = None) -> float:
-    """What a new process prints; its machine code is kept in ``cache``."""
+    """The number that a new process prints; ``cache`` is its folder for machine code."""
     environment = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
     done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
     return float(done.stdout)

@@ -1,4 +1,4 @@
-"""Which differences between two models on the same queries are more than chance."""
+"""Which differences between two models on the same queries are beyond chance."""
 
 from collections.abc import Mapping
 
@@ -17,13 +17,13 @@ def paired_p(a: np.ndarray, b: np.ndarray) -> float:
     difference = (a - b)[~np.isnan(a - b)]
     if len(difference) < 2 or not difference.any():
         return 1.0
-    if np.ptp(difference) == 0.0:  # the same step in every query; the test would divide by zero
+    if np.ptp(difference) == 0.0:  # equal in every query, where the test would divide by zero
         return 0.0
     return float(stats.ttest_rel(difference, np.zeros(len(difference))).pvalue)
 
 
 def holm(p: list[float]) -> list[float]:
-    """p values adjusted for their number, so that one chance mark in a whole family stays as rare as in one test.
+    """p values adjusted for their number, so that a family of tests has as few chance marks as a single test.
 
     Holm, "A simple sequentially rejective multiple test procedure", 1979.
 
@@ -38,7 +38,7 @@ def holm(p: list[float]) -> list[float]:
 
 
 def differences(values: Mapping[str, np.ndarray], reference: np.ndarray) -> dict[str, dict[str, float]]:
-    """Of each model's per-query values from the ``reference`` model's: mean, its standard error, and adjusted p."""
+    """For each model, the mean difference from ``reference`` over queries, its standard error, and adjusted p."""
     adjusted = holm([paired_p(v, reference) for v in values.values()])
     return {
         label: {"difference": float(np.nanmean(v - reference)), "se": standard_error(v - reference), "p": p}
@@ -47,12 +47,12 @@ def differences(values: Mapping[str, np.ndarray], reference: np.ndarray) -> dict
 
 
 def standard_error(values: np.ndarray) -> float:
-    """Of the mean, over the queries that have a value."""
+    """Standard error of the mean over the queries that have a value."""
     return float(stats.sem(values, nan_policy="omit"))
 
 
 def mark(difference: float, p: float, alpha: float) -> str:
-    """Better, worse, or nothing where chance explains the difference or p is NaN.
+    """The mark for better or worse; none if the difference is within chance or p is NaN.
 
     >>> mark(-0.25, 0.01, 0.05)
     '▼'

@@ -1,4 +1,4 @@
-"""Numbers and tables as text, and where they are printed."""
+"""Numbers and tables as text, and the console that prints them."""
 
 import sys
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from rich.console import Console
 
 
 def terminal(width: int = 120) -> Console:
-    """The console; a file, which has no width to respect, gets this one."""
+    """The console; ``width`` is that of output to a file."""
     return Console(width=None if sys.stdout.isatty() else width)
 
 
@@ -21,12 +21,12 @@ def short(value: float) -> str:
 
 
 def marked(text: str, mark: str) -> str:
-    """The text with its mark behind, if any."""
+    """The text followed by its mark, if any."""
     return f"{text} {mark}" if mark else text
 
 
 def pipe_table(lines: Sequence[Sequence[str]], right: Sequence[bool] | None = None) -> str:
-    """Markdown of a head and its lines; without ``right``, all columns but the first two are numbers.
+    """A Markdown table of a head and its lines; without ``right``, all columns but the first two are numbers.
 
     >>> print(pipe_table([["library", "objective", "map"], ["xgboost", "yetirank", ".5"]]))
     | library | objective | map |

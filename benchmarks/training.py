@@ -1,4 +1,4 @@
-"""``python -m benchmarks training``: seconds of whole trainings, native objectives against ours, in turn."""
+"""``python -m benchmarks training``: seconds of whole trainings, native objectives and ours in turn."""
 
 import itertools
 import time
@@ -57,7 +57,7 @@ def lightgbm(data: RankingData, threads: int) -> Train:
 
 
 def catboost(data: RankingData, threads: int) -> Train:
-    """Depth 6; the pool is prepared here and reused. What is native has CatBoost's own defaults."""
+    """Depth 6; the pool is prepared here and reused. Native objectives have CatBoost's own defaults."""
     import catboost as cb
 
     pool = cb.Pool(data.X, data.y, group_id=data.qid, thread_count=threads)
@@ -79,7 +79,7 @@ def catboost(data: RankingData, threads: int) -> Train:
 
 
 class Case(NamedTuple):
-    """Trainings of one library: each of ours against each of its own, and the ratio that is wanted at most."""
+    """Trainings of one library: each of ours against each of its own, and the largest acceptable ratio."""
 
     library: str
     make: Callable[[RankingData, int], Train]
@@ -107,7 +107,7 @@ def training(
     """Time whole trainings with native objectives and with ours.
 
     They take turns, and the ratio is printed. Nothing is evaluated during a training. A first training of two trees,
-    which compiles and warms, does not count.
+    which compiles the kernels, does not count.
     """
     console = terminal()
     data = make_ranking(max(1, rows // 118), seed=0)

@@ -1,4 +1,4 @@
-"""Hyper-parameters found on vali, by random and then Bayesian search, for each training of a study."""
+"""A search of hyper-parameters for each training of a study, on vali, random and then Bayesian."""
 
 import json
 from dataclasses import dataclass, replace
@@ -32,11 +32,11 @@ Settings = dict[str, Any]
 
 
 def space(library: str, objective: str) -> dict[str, tuple[float, float, str]]:
-    """Least and largest value of each hyper-parameter, and "log" where it is drawn log-uniformly.
+    """Least and largest value of each hyper-parameter, and "log" if it is drawn log-uniformly.
 
-    Those of Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", appendix A. XGBoost is not in the paper:
-    it has the ranges of LightGBM, the other library whose trees grow by leaves, and the least Hessian of a leaf in
-    place of its least number of rows.
+    Ranges of Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", appendix A. XGBoost is not
+    in the paper. It has the ranges of LightGBM, whose trees also grow by leaves, but the least Hessian of a leaf
+    instead of its least number of rows.
 
     >>> space("catboost", "yetiloss:map")["depth"]
     (6, 8, '')
@@ -55,7 +55,7 @@ def _is_stochasticrank(objective: str) -> bool:
 
 
 def applied(cell: Cell, found: Settings) -> tuple[Settings, str | Objective]:
-    """The parameters of the library, and the objective, with these values."""
+    """The library's parameters and the objective with these values."""
     names = NAMES[cell.library]
     params = {names[key]: value for key, value in found.items() if key in names}
     objective = objective_of(cell)
@@ -67,7 +67,7 @@ def applied(cell: Cell, found: Settings) -> tuple[Settings, str | Objective]:
     else:
         objective = replace(objective, mu=found["mu"])  # type: ignore[call-arg]  # StochasticRank has it
     if cell.library == "catboost":
-        return params | {"langevin": True, "leaf_estimation_method": "Gradient"}, objective  # Newton's get no noise
+        return params | {"langevin": True, "leaf_estimation_method": "Gradient"}, objective  # no noise in Newton leaves
     assert not isinstance(objective, str)
     rate, seed = found["learning_rate"], cell.budget.seed
     return params, Langevin(objective, 1.0 / found["diffusion"], rate, shrink=found["shrink"], seed=seed)
@@ -77,8 +77,8 @@ def applied(cell: Cell, found: Settings) -> tuple[Settings, str | Objective]:
 class TunedCell(Cell):
     """A training with the hyper-parameters of the trial that was best on vali, by its one metric.
 
-    The search is asked again for all trials after an interruption, gives the same answers to the same values, and only
-    what has no value yet is trained. More trials go on from fewer.
+    After an interruption the search is repeated from its start. It proposes the same trials, since it is told the same
+    values, so only trials without a value are trained. A longer search continues a shorter one in the same way.
     """
 
     trials: int = RANDOM_TRIALS
@@ -96,7 +96,7 @@ class TunedCell(Cell):
         return max(self.trials - len(self.done(out)), 0) + 1
 
     def trial(self, found: Settings) -> dict[str, Any]:
-        """Train with these values; what cannot be trained with them has no value, but a message."""
+        """Train with these values; a trial that fails has a message instead of a value."""
         try:
             training = self._train(found)[1]
         except LTRError as error:
@@ -106,7 +106,7 @@ class TunedCell(Cell):
         return {"found": found, "value": value, "trees": best, "seconds": training.seconds}
 
     def compute(self, out: Path | None, report: Report = silent) -> dict[str, Any]:
-        """Search, then train with what was found; test data are read only then."""
+        """Search, then train with what was found; test data are used only then."""
         trials = self.search(out)
         best = max((t for t in trials if t["value"] is not None), key=lambda t: t["value"], default=None)
         require(best is not None, f"none of {len(trials)} trials could be trained: {trials[0].get('error')}")

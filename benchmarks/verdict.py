@@ -11,16 +11,16 @@ from benchmarks.texts import marked, pipe_table, short
 
 EXPLANATION = (
     "Differences from the library's best native objective by this metric, in brackets their standard errors over test "
-    "queries. p of the paired t-test after Holm's correction over all of ours in the library; {0} and {1} where it is "
-    "below {2:g}. The best native objective is the one that is best on these test queries. So is the best of ours: its "
-    "difference is too large by what the choice among {3} can gain by chance, for which p accounts."
+    "queries. p is of the paired t-test after Holm's correction over all of ours in the library; {0} and {1} where it "
+    "is below {2:g}. Both the best native objective and the best of ours were chosen on these test queries. The choice "
+    "among {3} of ours makes the difference too large; p accounts for that."
 )
 
 
 def verdict(values: Values) -> pd.DataFrame:
     """One line per library, metric and objective of ours: difference from the best native one, its error, and p.
 
-    Over all data sets together where there are several. ``best`` marks the largest mean among ours.
+    Several data sets are pooled. ``best`` marks the largest mean among ours.
     """
     whole = whole_of(values)
     records: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Early stopping on several metrics at once, in whatever library."""
+"""Early stopping on several metrics at once, in any library."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,8 +20,8 @@ def silent(value: float) -> None:
 class Watch(Metric):
     """A metric that records others on the vali part after each tree.
 
-    Its own value counts how often any of them reached a new best, so that a library that stops early on it goes on
-    for as long as one of them gets better.
+    Its own value counts how often any of them reached a new best. A library that stops early on it therefore goes on
+    while one of them improves.
     """
 
     name = "watch"
@@ -41,7 +41,7 @@ class Watch(Metric):
     bests: list[int]
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
-        """Record, and return the number of new bests so far; 0 for other data, which CatBoost evaluates as well."""
+        """Record the metrics, and return the number of new bests; 0 for other data, which CatBoost evaluates too."""
         if not (np.array_equal(queries.labels, self.vali.y) and np.array_equal(np.diff(queries.ptr), self.vali.group)):
             return 0.0
         better = False

@@ -1,4 +1,4 @@
-"""Processes to work in that end with the one that started them, however it ends."""
+"""Worker processes that end with their parent, however it ends."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from multiprocessing import active_children, get_context, parent_process
 
 @contextmanager
 def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of ``jobs`` new processes; where the block ends by an error or by Ctrl-C they end at once."""
+    """A pool of ``jobs`` new processes; an error or Ctrl-C in the block ends them at once."""
     others = active_children()
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _follow)
     try:
@@ -26,12 +26,12 @@ def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _follow() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent answers it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent handles it
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """Wait for the end of a pipe that the system closes with the parent, also where that is killed."""
+    """Wait for the end of a pipe that the system closes when the parent ends, even if it is killed."""
     parent = parent_process()
     assert parent is not None
     parent.join()

@@ -1,6 +1,6 @@
 """What only tests know of objectives and metrics: examples of every option, native counterparts, provable limits.
 
-An objective or metric without an entry has its defaults as its only example, and nothing else is claimed of it.
+An objective or metric without an entry has its defaults as the only example, and no other claim is tested.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ MORE = {
         {"k": 4, "gain_type": TABLE, "discount_type": (3.0, 3.0, 1.0), "ties": "worst"},
     ),
     "ndcg": ({"ideal_k": 2},),
-}  # options beside the cutoff and ties; a metric has those of the metrics that it derives from, too
+}  # options beside the cutoff and ties; a metric also has those of its base classes
 METRICS = {name: _metric_examples(registry.metric_class(name)) for name in registry.metrics()}
 EVERY_METRIC = [metric for examples in METRICS.values() for metric in examples if metric.ties == "average"]
 ONE_OF_EACH = [examples[0] for examples in METRICS.values()]
@@ -168,8 +168,8 @@ class Parity(NamedTuple):
     tolerance: float  # of the predictions, relative to their spread
     binary: bool = False  # the native objective takes labels 0 and 1 only
     probability: bool = False  # the native objective takes labels between 0 and 1
-    per_leaf: bool = False  # compare leaf values: the library draws other pairs for each step of a tree
-    since: str = "0"  # the first version of the library in which the native objective does so
+    per_leaf: bool = False  # compare leaf values, since the library draws other pairs for each step of a tree
+    since: str = "0"  # the first version of the library whose native objective agrees
 
 
 def _catboost(loss: str, ours: Objective, **how: Any) -> Parity:
@@ -234,12 +234,12 @@ _TIES_ALIKE: dict[str, Callable[[Any], bool]] = {
 
 
 def longest_step(objective: Objective) -> float | None:
-    """What no Newton step, ``|grad| / hess``, exceeds; None where they have no limit."""
+    """The upper limit of a Newton step, ``|grad| / hess``; None if there is none."""
     return _STEPS.get(objective.name, lambda o: None)(objective)
 
 
 def hessian_limit(objective: Any, n: int) -> float | None:
-    """What the Hessians of a query of ``n`` documents never add up to more than; None where it is not known."""
+    """The upper limit of the sum of Hessians of a query of ``n`` documents; None if it is not known."""
     if objective.name == "listnet":
         return 2.0 if objective.hessian == "bounded" else 1.0
     if objective.name == "lambdaloss" and objective.k is None:
@@ -252,9 +252,9 @@ def hessian_limit(objective: Any, n: int) -> float | None:
 
 
 def treats_ties_alike(objective: Objective) -> bool:
-    """Whether the order of rows of equal score changes nothing, in lists that are not cut.
+    """Whether the order of rows with equal scores does not matter, in lists without truncation.
 
-    Not so for losses that take ranks from the present ranking, where such rows stand in the order of the data.
+    It matters in losses that take ranks from the current ranking, where such rows are in the order of the data.
     """
     return _TIES_ALIKE.get(objective.name, lambda o: False)(objective)
 
@@ -268,7 +268,7 @@ def may_be_negative(objective: Objective) -> bool:
 
 
 def balances_roughly(objective: Any) -> bool:
-    """Whether the gradients of a query add up to zero only on average over samples, or as far as a series is taken."""
+    """Whether the gradients of a query add up to zero only in the mean over samples, or up to a truncated series."""
     inner = objective.inner
     if isinstance(inner, Mixture):
         return any(balances_roughly(part) for part, _ in inner.weighted)

@@ -44,9 +44,9 @@ def raw(model, pool):
 
 
 def assert_native(pool, *, params=None, group_weight=None, other=None, **arguments):
-    """Training with our QueryRMSE and with CatBoost's gives the same model; returns both.
+    """Assert that our QueryRMSE and CatBoost's give the same model; return both.
 
-    To the last digits, for which pools must not be given weights.
+    Splits are left to CatBoost, so that the models agree to the last digits.
     """
     native = fit("QueryRMSE", pool, params=params, **arguments)
     ours = fit(

@@ -1,4 +1,4 @@
-"""Pools that CatBoost may cut, shuffle or mistake for others, for the tests of what is refused."""
+"""Pools that CatBoost may cut, shuffle or mistake for others, for the tests of refusals."""
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ def rich():
 
 
 def sparse():
-    """Labels that hardly show an order."""
+    """Labels that are mostly equal."""
     return (np.arange(ROWS) == 700).astype(float)
 
 

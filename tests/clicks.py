@@ -15,12 +15,12 @@ class Log(NamedTuple):
     data: RankingData
     position: np.ndarray  # of each row, from 0
     propensity: np.ndarray  # of each row
-    relevance: np.ndarray  # chance of a click where looked at
+    relevance: np.ndarray  # probability of a click if looked at
     clicks: np.ndarray
 
 
 def attraction(labels: np.ndarray) -> np.ndarray:
-    """Chance of a click on a document that is looked at: a tenth for the worst label, 1 for the best."""
+    """Probability of a click on a document that is looked at: a tenth for the worst label, 1 for the best."""
     return 0.1 + 0.9 * (2.0**labels - 1) / 15
 
 

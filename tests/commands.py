@@ -11,7 +11,7 @@ from ltr_objectives.cli.app import app
 
 
 def invoke(arguments, code):
-    """The finished command; errors beside those that it words itself come up as they are."""
+    """The finished command; unexpected errors are raised."""
     apart = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}  # before click 8.2
     done = CliRunner(**apart).invoke(app, [str(a) for a in arguments])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -21,7 +21,7 @@ def invoke(arguments, code):
 
 
 def run(*arguments, code=0):
-    """What the command printed, to people and about errors."""
+    """The output of the command, stdout then stderr."""
     done = invoke(arguments, code)
     return done.stdout + done.stderr
 
@@ -44,7 +44,7 @@ def write_letor(path, part):
 
 
 def library_predicts(library, path, X):
-    """By the library alone."""
+    """Predictions of the library alone."""
     found = pytest.importorskip(library)
     if library == "xgboost":
         return found.Booster(model_file=path).predict(found.DMatrix(X))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-os.environ.setdefault("LTR_OBJECTIVES_QUIET", "1")  # what a test prints shall not depend on the cache
+os.environ.setdefault("LTR_OBJECTIVES_QUIET", "1")  # the output of a test must not depend on the cache
 SEED = "20240917"
 HOW = {"deadline": None, "database": None, "print_blob": True, "suppress_health_check": list(HealthCheck)}
 settings.register_profile("default", max_examples=300, **HOW)
@@ -41,10 +41,10 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(scope="module", params=[2, 4])
 def client(request):
-    """A Dask cluster whose workers are threads of this process, each with connections of its own in both libraries.
+    """A Dask cluster whose workers are threads of this process, each with its own connections in both libraries.
 
-    That starts in milliseconds, and the machine code is compiled once. Workers that are processes train in the example
-    of docs/distributed.md.
+    It starts in milliseconds, and machine code is compiled once. The example of docs/distributed.md has processes as
+    workers.
     """
     distributed = pytest.importorskip("distributed")
     options = {"threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}

@@ -27,12 +27,12 @@ def block(page: str, *words: str) -> str:
 
 
 def run(code: str, names: dict) -> None:
-    """Run a block; what it defines goes to ``names``."""
+    """Run a block; its names are defined in ``names``."""
     exec(compile(code, "example", "exec"), names)
 
 
 def less_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what pages generate have fewer queries, rows and features, and query ids that fall, as LETOR files may."""
+    """Make the generated data of pages smaller, with query ids that fall, as those of LETOR files may."""
     plain, fold = datasets.make_ranking, datasets.make_ranking_fold
 
     def make_ranking(queries=1000, *args, **options):

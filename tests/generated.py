@@ -6,14 +6,14 @@ import numpy as np
 
 
 def labels_for(limit: float | None, rng: np.random.Generator, n: int) -> np.ndarray:
-    """Random labels that an objective or metric with that label limit accepts; certain relevance included."""
+    """Random labels that an objective or metric with that label limit accepts, the limit included."""
     if limit is not None and limit < 4:
         return rng.choice([0.0, 0.2, 0.5, 1 - 1e-7, 1.0], n) * limit
     return rng.choice(5, n, p=[0.4, 0.3, 0.15, 0.1, 0.05]).astype(float)
 
 
 def graded(metric, labels):
-    """Whole labels up to 4 as the metric takes them, with certain relevance where it knows probabilities."""
+    """Whole labels up to 4 in the form that the metric takes; as probabilities they include 1."""
     limit = metric.label_limit
     return np.array(labels, float) * (limit / 4 if limit is not None and limit < 4 else 1.0)
 

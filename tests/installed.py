@@ -1,4 +1,4 @@
-"""The package as others get it: built from a copy of the tree, and installed into environments of its own."""
+"""The package as users get it: built from a copy of the tree, and installed into new environments."""
 
 import importlib.metadata
 import importlib.util
@@ -21,7 +21,7 @@ def run(*command, cwd):
 
 
 def clone(folder):
-    """What git checks out, as far as the package needs it."""
+    """The files of a checkout that the package needs."""
     skip = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
     for name in ("ltr_objectives", "adapters"):
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=skip)
@@ -31,7 +31,7 @@ def clone(folder):
 
 
 def require_tools():
-    """Everything that building takes, so that no test looks for it on the network."""
+    """Skip if a tool for building is missing, since tests must not download it."""
     for name in ("pip", "build", "setuptools"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
@@ -40,7 +40,7 @@ def require_tools():
 
 
 def environment(folder, *install):
-    """The interpreter of a new environment that has the dependencies, and what ``pip install`` is given."""
+    """The interpreter of a new environment with the dependencies and the arguments of ``pip install`` installed."""
     venv.create(folder, symlinks=True)
     packages = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})["purelib"]
     if install:
@@ -51,5 +51,5 @@ def environment(folder, *install):
 
 
 def beside():
-    """Folders of packages that the tests' own environment takes in."""
+    """Folders of packages that the environment of the tests includes."""
     return [p for p in sys.path if p.endswith("site-packages")]

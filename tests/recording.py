@@ -1,4 +1,4 @@
-"""An objective that notes which threads compute it, for the tests."""
+"""An objective that records which threads compute it, for the tests."""
 
 import threading
 import time
@@ -22,7 +22,7 @@ def _note(first, last, ptr, scores, labels, out):
 
 @dataclass(frozen=True)
 class Recording(Objective):
-    """Squared error; the threads that compute it are found in ``SEEN``, what was asked for in ``ASKED``."""
+    """Squared error; ``SEEN`` has the threads that compute it, ``ASKED`` the numbers asked for."""
 
     name: ClassVar[str] = "recording"
     hessian: ClassVar[str] = "ones"

@@ -1,8 +1,7 @@
 """Many trainings in one process: ``make soak``. Memory must not grow once everything has been used.
 
-Round robin over the libraries and every objective of the registry, each with a weight or without, on data of changing
-size. Growth is told apart: what the native objective of the library costs in as many trainings of the same kind is the
-library's own.
+The trainings alternate between the libraries and all objectives of the registry, with weights or without, on data of
+changing size. The growth in as many trainings with a native objective is the library's own, and is not counted.
 """
 
 import argparse

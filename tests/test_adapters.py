@@ -1,4 +1,4 @@
-"""XGBoost and LightGBM: every way in gives the same model, early stopping goes the right way, mistakes are named."""
+"""XGBoost and LightGBM: every entry gives the same model, early stopping has the right sign, errors are clear."""
 
 import inspect
 import pickle
@@ -120,7 +120,7 @@ def test_early_stopping_finds_the_best_iteration(metric, data):
         for i in range(booster.num_boosted_rounds())
     ]
     assert booster.num_boosted_rounds() < 40
-    assert values[booster.best_iteration] == pytest.approx(max(values), abs=2e-6)  # it prints six digits
+    assert values[booster.best_iteration] == pytest.approx(max(values), abs=2e-6)  # XGBoost prints six digits
     train = lgb.Dataset(*learn[:2], group=learn[2])
     record = {}
     model = lgb.train(
@@ -181,7 +181,7 @@ def test_xgboost_s_abort_with_weights_becomes_an_error(data):
     for train, valid in ((heavy, heavy), (plain, heavy)):
         with pytest.raises(LTRError, match="add 'disable_default_eval_metric': 1"):
             xgb.train({"max_depth": 2}, train, 1, obj=ours, evals=[(valid, "valid")])
-    with pytest.raises(LTRError, match="disable_default_eval_metric"):  # a loop may evaluate what it likes
+    with pytest.raises(LTRError, match="disable_default_eval_metric"):  # a user's loop may evaluate any metric
         xgb.Booster({"max_depth": 2}, [heavy]).update(heavy, 0, fobj=ours)
     for params in ({"disable_default_eval_metric": 1}, {"objective": "rank:ndcg"}, {"eval_metric": "ndcg"}):
         booster = xgb.train(params, heavy, 1, obj=ours, evals=[(heavy, "valid")], verbose_eval=False)
@@ -295,7 +295,7 @@ def test_byte_order_that_can_be_seen_makes_no_difference(data, dtype):
 def test_labels_that_xgboost_read_in_another_byte_order_are_refused(data):
     X, labels, group = data
     wrong = dmatrix(X, labels, group)
-    wrong.set_label(labels.astype(np.float32).byteswap())  # what it makes of an array of the other order
+    wrong.set_label(labels.astype(np.float32).byteswap())  # how XGBoost reads an array of the other byte order
     with pytest.raises(LTRError, match=r"labels below 1e-37.* convert X, y and qid to native byte order"):
         xgb.train(XGB, wrong, 1, obj=xgboost_objective("lambdamart"))
     with pytest.raises(LTRError, match="labels below 1e-37"):

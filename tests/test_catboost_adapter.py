@@ -1,4 +1,4 @@
-"""The CatBoost objective: CatBoost's own QueryRMSE to the last digits, for everything that is supported."""
+"""The CatBoost objective: equal to CatBoost's own QueryRMSE to the last digits, for everything that is supported."""
 
 import catboost
 import numpy as np
@@ -158,7 +158,7 @@ def test_training_continues_from_a_model_file(first, tmp_path):
 
 
 def test_training_continues_from_a_model_just_trained():
-    """CatBoost's first continuation takes more from such a model than its trees, so each library has its own."""
+    """CatBoost's first continuation uses more of such a model than its trees, so ours and native each have one."""
     pool = make_pool(1500)
     native, ours = assert_native(pool)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""The CatBoost metric: what CatBoost records is what `evaluate` says, and early stopping follows it."""
+"""The CatBoost metric: CatBoost records the value of `evaluate`, and early stopping follows it."""
 
 import pickle
 
@@ -170,7 +170,7 @@ def test_other_pools_than_those_given():
 
 @pytest.fixture
 def unguarded(monkeypatch):
-    """Without the checks of `fit`: what is left are those of the values shown."""
+    """Training without the checks of `fit`; those of the values that CatBoost passes remain."""
     for check in ("require_cpu", "require_pool_order", "require_plain_leaves"):
         monkeypatch.setattr(_catboost_fit.Fit, check, lambda self: None)
     monkeypatch.setattr(_catboost_fit.Rows, "check_same", lambda *arguments: None)

@@ -1,4 +1,4 @@
-"""The second line of defence: what the passes refuse where the checks of `fit` do not."""
+"""The second line of defence: what the passes refuse if the checks of `fit` do not."""
 
 import threading
 
@@ -41,7 +41,7 @@ def test_passes_refuse_what_is_not_understood(unguarded, what, labels, threads):
 
 
 class Imitation:
-    """Calls `Passes` as CatBoost does, on labels that prove nothing."""
+    """Calls `Passes` as CatBoost does, on labels that cannot tell pools apart."""
 
     def __init__(self, rows=2500):
         self.rows = rows
@@ -101,7 +101,7 @@ def drift(which, row):
 
 
 def strange(rows=9, labels=0.0, weight=None, scores=9):
-    """A block from a place never seen before."""
+    """A block at an address that was not seen before."""
     weights = None if weight is None else np.full(rows, weight, np.float32)
     return lambda imitation: imitation.passes.answer(np.zeros(scores), np.full(rows, labels, np.float32), weights)
 

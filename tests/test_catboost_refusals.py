@@ -1,4 +1,4 @@
-"""What the CatBoost adapter refuses: nothing may go wrong silently."""
+"""What the CatBoost adapter refuses, so that nothing goes wrong silently."""
 
 import pickle
 import sys
@@ -172,7 +172,7 @@ def test_without_catboost(monkeypatch):
 @pytest.mark.filterwarnings("ignore:1500 of 1500 queries give no gradient")
 @pytest.mark.parametrize("bootstrap", [{"bootstrap_type": "MVS"}, {"bootstrap_type": None}], ids=str)
 def test_nothing_to_learn_says_what_to_set(bootstrap):
-    """With one row a query no gradient is left."""
+    """With one row a query all gradients are zero."""
     pool = make_pool(qid=np.arange(ROWS))
     params = {k: v for k, v in {**BASE, **bootstrap}.items() if v is not None}
     model = CatBoost({**params, "loss_function": catboost_objective("queryrmse", pool)})

@@ -1,4 +1,4 @@
-"""Which splits CatBoost chooses for our objectives, against every split there is."""
+"""The splits that CatBoost chooses for our objectives, against all possible splits."""
 
 import itertools
 
@@ -28,7 +28,7 @@ NOISELESS = [o for o in (get_objective(name).without_noise() for name in registr
 
 
 def gain(grad, weight, right, l2):
-    """What a split is worth, and 0 for none."""
+    """The score of a split; 0 without a split."""
     return sum(grad[side].sum() ** 2 / (weight[side].sum() + l2) for side in (right, ~right) if weight[side].any())
 
 
@@ -109,7 +109,7 @@ def test_weights_have_no_unit(objective):
 @pytest.mark.parametrize("size", [0.0, 1e-310, 1e-42, 1e-30, 1e30, 1e60, 1e300])
 @pytest.mark.parametrize("bootstrap", ["No", "Bernoulli", "Bayesian"])
 def test_hessians_of_any_size_give_splits(size, bootstrap, monkeypatch):
-    """CatBoost's weights are of type float32, and it divides by their sums."""
+    """CatBoost's weights are float32, and it divides by their sums."""
     X, y, qid, _ = coarse()
     grad = np.mean(y) - y
     monkeypatch.setattr(_callables, "gradients", lambda *_: (grad, np.full(len(y), size)))

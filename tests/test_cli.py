@@ -82,7 +82,7 @@ def test_a_letor_file_has_labels_and_query_ids(folder):
     assert found["per_query"]["qid"] == list(range(1, 21))
     for i, value in enumerate(found["per_query"]["ndcg@3"]):
         rows = qid == i
-        # scikit-learn refuses lists of one document; another one, below all, changes nothing
+        # scikit-learn refuses lists of one document; a second one, ranked last, changes nothing
         expected = metrics.ndcg_score([[*y[rows], 0]], [[*scores[rows], -1e9]], k=3)
         assert value == pytest.approx(expected)
     assert found["metrics"]["ndcg@3"] == pytest.approx(np.mean(found["per_query"]["ndcg@3"]))
@@ -92,7 +92,7 @@ def test_a_convention_decides_ties_and_empty_queries(folder):
     files = columns(folder, labels=[0, 0, 0, 1, 0], scores=[1, 1, 1, 1, 1])
     assert run_json("evaluate", "--metric", "ndcg@1", *files)["metrics"]["ndcg@1"] == pytest.approx(1 / 6)
     under = run_json("evaluate", "--metric", "ndcg@1", "--convention", "lightgbm", *files)
-    assert under["metrics"]["ndcg@1"] == 0.5  # 1 without anything relevant, and the rows' order of ties
+    assert under["metrics"]["ndcg@1"] == 0.5  # an empty query counts as 1, and ties are in the order of the rows
 
 
 def test_a_query_that_is_skipped_has_no_value(folder):

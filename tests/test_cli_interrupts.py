@@ -1,4 +1,4 @@
-"""Ctrl-C in the command line: exit code 130 and nothing written, whatever the library makes of it."""
+"""Ctrl-C in the command line: exit code 130 and nothing written, whatever the library does with it."""
 
 import subprocess
 import sys

@@ -20,7 +20,7 @@ from ltr_objectives.adapters import LGBMRanker
 from ltr_objectives.datasets import RankingData, make_ranking_fold
 
 TRAIN, VALI, TEST = make_ranking_fold((20, 8, 8), features=10, mean_length=10)
-WIDE = np.hstack([TEST.X, np.ones((len(TEST.y), 2), np.float32)])  # features that no model knows
+WIDE = np.hstack([TEST.X, np.ones((len(TEST.y), 2), np.float32)])  # features beyond those of any model
 
 
 @pytest.fixture(autouse=True)
@@ -153,7 +153,7 @@ else:
 
 
 def test_a_model_cut_short_anywhere_is_refused(folder):
-    """LightGBM itself ends the process on most of these, and so in a process of its own."""
+    """LightGBM ends the process on most of these models, so the test runs in another process."""
     train("lightgbm")
     here = Path(__file__).parent
     done = subprocess.run([sys.executable, "-c", CUTS, here, here.parent], text=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""``ltr-objectives report``: what ``objective.report`` says, of files."""
+"""``ltr-objectives report``: the text of ``objective.report``, for files."""
 
 import numpy as np
 import pytest

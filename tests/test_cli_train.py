@@ -1,4 +1,4 @@
-"""``ltr-objectives train``: the file that it writes is the library's, and predicts what the table says."""
+"""``ltr-objectives train``: the file that it writes is the library's, and its predictions have the printed metrics."""
 
 import os
 import sys
@@ -82,7 +82,7 @@ def test_parts_may_be_files_of_their_own_with_fewer_features(folder):
         "train", "--library", "lightgbm", "--train", "train.txt", "--test", "narrow.txt", "--out", "model.txt", *OPTIONS
     )
     assert "vali" not in found
-    assert found["trees"] == 40  # nothing to stop by
+    assert found["trees"] == 40  # without vali it cannot stop early
     scores = library_predicts("lightgbm", "model.txt", X)
     assert found["test"]["map"] == pytest.approx(evaluate("map", scores, y, group))
 
@@ -146,7 +146,7 @@ def test_errors_are_one_line(folder, arguments, message):
     out = [] if "--out" in arguments else ["--out", "model.txt"]
     given = ["train", "--library", "lightgbm", *out, *arguments, "--trees", 2, "--threads", 1]
     if message is None:
-        run(*given)  # without the mistakes it trains
+        run(*given)  # without the errors it trains
     else:
         assert message in fails(*given)
         assert not os.path.exists("model.txt")

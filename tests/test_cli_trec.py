@@ -1,4 +1,4 @@
-"""Runs and judgements of TREC: every value as trec_eval computes it, document by document that is there or not."""
+"""Runs and judgements of TREC: every value as trec_eval computes it, with documents that only one of them has."""
 
 import numpy as np
 import pytest

@@ -32,11 +32,11 @@ def train(log, objective, rounds=50, **how):
 @pytest.mark.parametrize("eta", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_at_the_true_scores_the_estimate_is_within_its_statistical_error(eta, seed):
-    """With n_k clicks at rank k its logarithm errs by about sqrt(1/n_1 + 1/n_k); 4.5 such is once in 100,000 times."""
+    """With n_k clicks at rank k its logarithm has a standard error of sqrt(1/n_1 + 1/n_k); 4.5 is 1 in 100,000."""
     log = click_log(some_queries(4000, seed), eta, seed, features=20)
     theta = position_propensity(np.log(log.relevance), log.clicks, log.position, log.data.group)
     clicks = np.bincount(log.position, log.clicks)[:TOP]
-    enough = clicks >= 10  # for the prior of half a click to be negligible
+    enough = clicks >= 10  # so that the prior of half a click is negligible
     assert enough.sum() >= 5
     off = np.log(theta[:TOP] / theta[0]) + eta * np.log(np.arange(1, TOP + 1))
     assert (np.abs(off) < 4.5 * np.sqrt(1 / clicks[0] + 1 / np.maximum(clicks, 1)))[enough].all()
@@ -46,13 +46,13 @@ def test_at_the_true_scores_the_estimate_is_within_its_statistical_error(eta, se
 @pytest.mark.parametrize("eta", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_training_with_positions_finds_the_propensities(eta, seed):
-    """At first the estimate holds the relevance of what a good ranker put on top; the trained scores take it out."""
+    """At first the estimate includes the relevance of what a good ranker put on top; trained scores remove it."""
     log = click_log(some_queries(4000, seed), eta, seed, features=20)
     model = train(log, "ranknet", position=log.position)
     know_nothing = position_propensity(np.zeros(len(log.clicks)), log.clicks, log.position, log.data.group)
     theta = position_propensity(model.predict(log.data.X), log.clicks, log.position, log.data.group)
     assert error(theta, eta) < 0.05
-    if eta <= 1:  # beyond, next to all clicks are at the first rank, whatever is shown there
+    if eta <= 1:  # with a larger one nearly all clicks are at the first rank, whatever is shown there
         assert error(theta, eta) < 0.7 * error(know_nothing, eta)
 
 

@@ -1,4 +1,4 @@
-"""The comparison trains what it says, stops where it says, marks only what is significant, and writes it all down."""
+"""The comparison trains and stops as it says, marks only what is significant, and writes all of it."""
 
 import json
 from dataclasses import replace
@@ -140,7 +140,7 @@ def test_the_seed_reaches_our_objectives():
 
 
 def test_ours_are_ours_however_they_are_spelled(tmp_path):
-    """CatBoost's own YetiRank differs from ours in capitals only."""
+    """The name of CatBoost's own YetiRank differs from ours only in capitals."""
     result = command("compare", "--queries", "6,4,4", "--libraries", "catboost", "--natives", "none", *TINY,
                      "--objectives", "YetiRank", "--out", tmp_path)  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -247,7 +247,7 @@ def trained(label, values):
 
 
 def test_only_others_than_the_reference_are_marked():
-    """Which is the first native objective, even where another is better; a study takes the best."""
+    """The reference is the first native objective, even if another is better; a study takes the best."""
     rng = np.random.default_rng(1)
     base = rng.random(100)
     values = {"rank:map": base} | {o: base + rng.normal(d, 0.01, 100) for o, d in (("rank:ndcg", 0.1), ("ours", 0.2))}
@@ -264,7 +264,7 @@ def test_only_others_than_the_reference_are_marked():
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_parameters_of_ours_stand_under_those_of_the_study_and_change_the_file(library, fold, monkeypatch):
-    """CatBoost's noise on splits, which it scales by gradients, is off for ours and on for its own."""
+    """CatBoost's noise on splits, which it scales by gradients, is off for ours and on for native objectives."""
     kind = LIBRARIES[library]
     budget = Budget(trees=3, leaves=6)
     at = cells.Fold("set", "/one/set/Fold1", 0)

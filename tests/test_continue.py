@@ -1,4 +1,4 @@
-"""Training that is interrupted and continued gives the model of one that was not, where the library itself does so."""
+"""A continued training gives the model of an uninterrupted one, if the library's own objectives do so."""
 
 import numpy as np
 import pytest
@@ -80,7 +80,7 @@ def test_catboost_s_own_randomness_goes_on():
     ],
 )
 def test_samples_of_rows_start_anew_in_xgboost_and_lightgbm(train, native, options):
-    """With a native objective as with ours."""
+    """The same holds with a native objective."""
     for how in ({"native": native}, {}):
         whole = train("lambdamart", 8, **options, **how)
         assert np.array_equal(train("lambdamart", 8, **options, **how), whole)

@@ -80,7 +80,7 @@ def sklearn_value(metric, scores, labels, group):
     for y, s in zip(np.split(labels, np.cumsum(group)[:-1]), np.split(scores, np.cumsum(group)[:-1]), strict=True):
         if name in ("ndcg", "dcg"):
             score = sk.ndcg_score if name == "ndcg" else sk.dcg_score
-            # a list of one document is refused, so a second one that changes nothing is added
+            # a list of one document is refused, so a second one without effect is added
             values.append(score([np.append(y, 0)], [np.append(s, -1e9)], k=int(k) if k else None))
         elif 0 < y.sum() < len(y):
             values.append(sk.roc_auc_score(y, s))
@@ -95,7 +95,7 @@ def trec_eval_value(metric, scores, labels, group):
     qrels, run = {}, {}
     row = 0
     for q, n in enumerate(group):
-        # documents are named so that its order among equal scores, descending by name, is the order of the rows
+        # it orders equal scores by descending name, so names are such that this is the order of the rows
         names = [f"d{n - i:04d}" for i in range(n)]
         qrels[str(q)] = {d: int(labels[row + i]) for i, d in enumerate(names)}
         run[str(q)] = {d: float(scores[row + i]) for i, d in enumerate(names)}
@@ -183,7 +183,7 @@ CONVENTIONS = sorted(
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_every_entry_takes_a_convention(convention):
-    """What ``evaluate`` gives under it, the adapters' metrics give."""
+    """The adapters' metrics give the value of ``evaluate`` under the convention."""
     xgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "catboost"))
     labels, group = np.array([0, 2, 1, 0, 0, 0, 0, 1, 0, 3.0]), np.array([3, 3, 4])
     scores, qid = np.array([1, 1, 0, 2, 2, 1, 0, 0, 1, 1.0]), np.repeat([0, 1, 2], group)

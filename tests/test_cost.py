@@ -1,4 +1,4 @@
-"""What a gradient over the pairs of a long list costs is said before it is computed."""
+"""The cost of a gradient over the pairs of a long list is said before the gradient is computed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""``xgb.cv`` and ``lgb.cv`` with our objectives, on folds of whole queries; CatBoost's is in the tests of refusals."""
+"""``xgb.cv`` and ``lgb.cv`` with our objectives, on folds of whole queries; CatBoost's is refused, see those tests."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_xgboost():
     d = xgb.DMatrix(X, LABELS, qid=QID)
     table = xgb.cv(XGB, d, 6, nfold=3, shuffle=False, as_pandas=False, **ours)
     values = []
-    for queries in np.array_split(np.arange(45), 3):  # as xgb.cv splits where it does not shuffle
+    for queries in np.array_split(np.arange(45), 3):  # as xgb.cv splits without shuffling
         inside = np.isin(QID, queries)
         learn, test = (xgb.DMatrix(X[rows], LABELS[rows], qid=QID[rows]) for rows in (~inside, inside))
         scores = xgb.train(XGB, learn, 6, obj=ours["obj"]).predict(test)

@@ -29,7 +29,7 @@ dxgb = pytest.importorskip("xgboost.dask")
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets that close late
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of old versions of Dask
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # a warning of old versions of Dask
 ]
 XGB = {"max_depth": 3, "min_child_weight": 1e-3, "base_score": 0, "disable_default_eval_metric": 1}
 LGB = {"num_leaves": 7, "min_child_weight": 1e-3, "min_child_samples": 5, "verbose": -1, "metric": "None"}
@@ -99,7 +99,7 @@ def test_xgboost_s_values_are_those_of_one_process(client):
     everywhere = evaluate("map", booster.predict(xgb.DMatrix(X)), y, qid=qid)
     assert dask_evaluate("map", scores, held_out.y, held_out.qid) == everywhere
     parts = [np.asarray(column.partitions[0].compute()) for column in (scores, held_out.y, held_out.qid)]
-    assert abs(evaluate("map", *parts[:2], qid=parts[2]) - everywhere) > 1e-5  # one worker's own value is another
+    assert abs(evaluate("map", *parts[:2], qid=parts[2]) - everywhere) > 1e-5  # a single worker's value differs
 
 
 def test_lightgbm_s_values_are_those_of_one_process(client):

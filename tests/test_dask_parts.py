@@ -1,4 +1,4 @@
-"""Dask: how data sets are cut by query, and what is refused before any worker trains, or on all of them."""
+"""Dask: how data sets are cut by query, and what is refused before training or on all workers."""
 
 import numpy as np
 import pytest
@@ -22,13 +22,13 @@ pytestmark = [
 
 
 def pieces(data):
-    """What lies in each partition, by column."""
+    """The contents of each partition, by column."""
     columns = [c for c in data if c is not None]
     return [[np.asarray(c.partitions[i].compute()) for c in columns] for i in range(data.X.numblocks[0])]
 
 
 def check(data, X, y, qid, order=None):
-    """All rows, in order, whole queries, groups that fit, about equally many rows in each partition."""
+    """Assert that all rows are there in order, queries are whole, groups fit, and partitions have similar sizes."""
     found = pieces(data)
     rows = slice(None) if order is None else order
     assert np.array_equal(np.concatenate([p[0] for p in found]), np.asarray(X)[rows])
@@ -188,7 +188,7 @@ def test_an_error_on_one_worker_ends_the_training_on_all(client):
         with pytest.raises(LTRError, match="err takes labels up to 4, got 5"):
             dxgb.train(client, params, dtrain, 2, verbose_eval=False, **options)
         assert len(client.run(lambda: None)) == len(client.ncores())
-        out = dxgb.train(client, params, dtrain, 2, obj=xgboost_objective("lambdamart"))  # nobody is stuck
+        out = dxgb.train(client, params, dtrain, 2, obj=xgboost_objective("lambdamart"))  # no worker waits for another
         assert out["booster"].num_boosted_rounds() == 2
 
 

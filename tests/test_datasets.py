@@ -1,4 +1,4 @@
-"""Generated data has MSLR's shape; LETOR files are read as they are, once, and refused clearly."""
+"""Generated data has MSLR's shape; LETOR files are parsed once, and bad ones are refused clearly."""
 
 import builtins
 import bz2
@@ -163,7 +163,7 @@ def test_a_file_is_parsed_once_and_again_when_it_changes(tmp_path, monkeypatch):
     assert len(calls) == 3
     load_letor(path, cache=None)
     assert len(calls) == 4
-    monkeypatch.setattr(_letor, "FORMAT", _letor.FORMAT + 1)  # as another version keeps them
+    monkeypatch.setattr(_letor, "FORMAT", _letor.FORMAT + 1)  # as another version caches them
     load_letor(path, cache=cache)
     assert len(calls) == 5
 
@@ -276,7 +276,7 @@ def test_a_part_that_is_too_wide_is_refused_though_it_came_through_a_pipe(tmp_pa
             load_parts(pipes, cache=None)
         refused.append(True)
 
-    reader = threading.Thread(target=load, daemon=True)  # a pipe that is opened again has no writer, and never ends
+    reader = threading.Thread(target=load, daemon=True)  # a pipe opened twice never ends
     reader.start()
     reader.join(60)
     assert refused

@@ -1,4 +1,4 @@
-"""The documentation builds strictly, names everything that is public, and its code runs."""
+"""The documentation builds strictly and names everything that is public; its code runs."""
 
 import contextlib
 import importlib.util
@@ -55,8 +55,8 @@ class Page(HTMLParser):
 
 
 def build(out: Path) -> dict[str, Page]:
-    """The pages of a strict build, by their place in it."""
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]  # --quiet would not count
+    """The pages of a strict build, by path."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]  # --quiet disables --strict
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return {path.relative_to(out).as_posix(): Page(path.read_text()) for path in out.rglob("*.html")}
@@ -116,7 +116,7 @@ def check_markup(site: dict[str, Page]) -> None:
     left = re.compile(r":(math|func|class|meth|mod|attr):|\.\. \w+::|\$\$|from the code:|^::: |\]\[", re.MULTILINE)
     for name, page in site.items():
         assert not left.search("".join(page.words)), (name, left.search("".join(page.words)))
-        assert not page.quotes, name  # what doctests would be in Markdown
+        assert not page.quotes, name  # doctests become blockquotes in Markdown
     assert any("\\sigma" in word for word in site["objectives/index.html"].words)
 
 
@@ -148,6 +148,6 @@ def test_the_code_runs(page, tmp_path, monkeypatch):
 @needs_sources
 def test_no_code_is_left_out():
     others = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
-    tested = {*RUN, "gpu.md"}  # whose code needs data of the reader's
+    tested = {*RUN, "gpu.md"}  # its code needs the reader's data
     assert all(name in tested or name in others for name, text in PAGES.items() if BLOCK.search(text))
     assert len(RUN) > 5

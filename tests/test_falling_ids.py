@@ -1,4 +1,4 @@
-"""What the other tests of pages do not run on query ids that fall, as those of LETOR files may."""
+"""Code of pages on query ids that fall, as those of LETOR files may, where other tests of pages do not run it so."""
 
 import examples
 import pytest
@@ -8,7 +8,7 @@ from ltr_objectives import datasets
 
 @pytest.fixture
 def generated(monkeypatch, tmp_path):
-    """What the pages generate has ids that fall, and the pages write to a folder of their own."""
+    """Pages generate data with ids that fall, and write to a temporary folder."""
     for library in ("xgboost", "lightgbm", "catboost", "pandas", "sklearn", "scipy"):
         pytest.importorskip(library)
     examples.less_data(monkeypatch)

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all: a full disk leaves what was there, and one line says what went wrong."""
+"""Files are written whole or not at all: a full disk leaves the old file, and one line names the error."""
 
 import os
 import subprocess
@@ -156,7 +156,7 @@ def test_save_model_replaces_a_file_only_when_the_new_one_can_be_read(library, t
     path.write_bytes(b"old")
     real = type(fitted.booster_).save_model
 
-    def cut(booster, name, *args, **kwargs):  # as XGBoost and CatBoost do on a full disk, without a word
+    def cut(booster, name, *args, **kwargs):  # as XGBoost and CatBoost silently do on a full disk
         real(booster, name, *args, **kwargs)
         os.truncate(name, os.path.getsize(name) - 2)  # LightGBM's last byte ends a line
 

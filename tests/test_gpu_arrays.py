@@ -1,4 +1,4 @@
-"""Arrays on a GPU are accepted wherever arrays are, and copied to the host by their own method, once."""
+"""Arrays on a GPU are accepted wherever arrays are, and copied to the host once, by their own method."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def test_xgboost_s_adapters(data):
     xgb = pytest.importorskip("xgboost")
     scores, labels, group, _ = data
     d = xgb.DMatrix(np.zeros((len(labels), 1)), labels, qid=np.repeat(np.arange(len(group)), group))
-    for shape in ((-1,), (-1, 1)):  # either is what XGBoost may hand over
+    for shape in ((-1,), (-1, 1)):  # XGBoost may pass either
         there = OnDevice(scores.reshape(shape))
         same(xgboost_objective("yetiloss:map")(there, d), xgboost_objective("yetiloss:map")(scores, d))
         assert there.copies == 1

@@ -1,4 +1,4 @@
-"""Help is whole at 80 columns: no text and no default is cut short."""
+"""Help is complete at 80 columns: texts and defaults are not truncated."""
 
 import pytest
 

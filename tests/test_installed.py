@@ -1,4 +1,4 @@
-"""Wheel, sdist, editable install and the bare clone: each has every module, and types that a user's checker reads."""
+"""Wheel, sdist, editable install and the bare clone: each has every module, and types that a type checker reads."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a boosting round: the process lives on, and the next training gives the same bytes."""
+"""Ctrl-C in a boosting round: the process continues, and the next training gives the same bytes."""
 
 import os
 import subprocess

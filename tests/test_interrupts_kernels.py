@@ -1,4 +1,4 @@
-"""Ctrl-C in a gradient: it is heard within a query, and the same data set gives the same bytes afterwards."""
+"""Ctrl-C in a gradient: it takes effect within a query, and the same data set gives the same bytes afterwards."""
 
 import os
 import signal
@@ -22,13 +22,13 @@ ROWS = threads.FEW_ROWS + 1
 @pytest.fixture
 def ctrl_c():
     """Sends Ctrl-C to this process."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one in the background may have inherited none
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may ignore Ctrl-C
     yield lambda: os.kill(os.getpid(), signal.SIGINT)
     signal.signal(signal.SIGINT, before)
 
 
 def patient(seen, ctrl_c):
-    """A kernel that is interrupted in its first call and ends each when it is told to, or after a minute."""
+    """A kernel that interrupts its first call; each call ends when told to, or after a minute."""
 
     def kernel(first, last, stop):
         if not seen:

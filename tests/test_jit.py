@@ -1,4 +1,4 @@
-"""The numba cache: no stale code after any kernel file changes, no failure where it is missing, damaged or full."""
+"""The numba cache: no stale code after any kernel file changes, no failure if it is missing, damaged or full."""
 
 import inspect
 import os
@@ -29,7 +29,7 @@ print(sum(values.metric_values.stats.cache_hits.values()))
 
 
 def run_copy(folder: Path, **environment: str) -> list[str]:
-    """What the code prints; it says nothing else."""
+    """The output of the code; stderr must be empty."""
     done = finished_copy(folder, **environment)
     assert done.stderr == ""
     return done.stdout.splitlines()
@@ -78,20 +78,20 @@ def test_without_a_writable_folder_there_is_no_cache(tmp_path):
 
 
 def warned_once(done):
-    """The one warning, which names the folder of machine code, beside a result that is right."""
+    """The only warning, which names the folder of machine code; the result is right."""
     assert done.stdout.startswith("1.0\n")
     [warning] = [line for line in done.stderr.splitlines() if "LTRWarning" in line]
     assert re.search(r"/numba-\w{16} |/numba-\w{16}$", warning), warning
-    assert warning.startswith("<string>:"), warning  # the user's code, though numba or an import stands between
+    assert warning.startswith("<string>:"), warning  # the user's code, even with numba or an import in the stack
     return warning
 
 
 def damage(content):
-    """The bytes of a file of machine code after mishaps."""
+    """The bytes of a file of machine code after some damage."""
     yield b""
     yield content[:-1000]
     yield bytes(len(content))
-    yield content[:-2000] + bytes(1000) + content[-1000:]  # inside the machine code: pickle would not see it
+    yield content[:-2000] + bytes(1000) + content[-1000:]  # inside the machine code, where pickle would not detect it
     yield pickle.dumps({})
     yield pickle.dumps(Bomb())
 
@@ -141,7 +141,7 @@ def test_machine_code_that_others_can_write_is_not_read(tmp_path):
         file.chmod(0o666)
     done = finished_copy(tmp_path, NUMBA_CACHE_DIR=str(chosen))
     assert "may be written by other users" in warned_once(done)
-    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}  # compiled anew, and in their place
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}  # compiled anew, and replaced
     folder.chmod(0o777)
     done = finished_copy(tmp_path, NUMBA_CACHE_DIR=str(chosen))
     assert "may be written by other users" in warned_once(done)
@@ -210,7 +210,7 @@ def test_each_kernel_has_one_compiled_signature(rng):
     found = dict(entry_kernels())
     assert "pair_gradients" in found
     for name, function in found.items():
-        kinds = {str(s).replace("float32", "float64") for s in function.nopython_signatures}  # results may be either
+        kinds = {str(s).replace("float32", "float64") for s in function.nopython_signatures}  # results may be of both
         assert len(kinds) == 1, name
 
 

@@ -78,7 +78,7 @@ def test_wrong_values_are_refused():
 
 
 def test_catboosts_own_langevin_boosting_works_with_a_stochastic_objective():
-    """What SGLB asks of CatBoost: noise by temperature and shrinkage of the model, under a smoothed metric."""
+    """SGLB in CatBoost: noise by temperature and shrinkage of the model, with a smoothed metric."""
     catboost = pytest.importorskip("catboost")
     train, _, test = make_ranking_fold((60, 1, 40), seed=1, features=30, mean_length=30)
     pool = catboost.Pool(train.X, train.y, group_id=train.qid)
@@ -95,7 +95,7 @@ def test_catboosts_own_langevin_boosting_works_with_a_stochastic_objective():
 
 
 def test_catboosts_noise_reaches_the_leaves_where_they_are_of_the_gradient():
-    """With one split to choose from, trees differ by their leaf values alone."""
+    """With only one possible split, trees differ in their leaf values only."""
     catboost = pytest.importorskip("catboost")
     pool = catboost.Pool(np.arange(200.0)[:, None] % 2, np.arange(200) % 2, group_id=np.repeat([0, 1], 100))
     common = {"iterations": 3, "depth": 1, "loss_function": catboost_objective(QueryRMSE(), pool), "verbose": 0,

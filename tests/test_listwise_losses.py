@@ -31,7 +31,7 @@ def test_random_ties_are_every_order_equally_often(rng):
         Queries(np.tile(labels, count), np.full(count, 5)), np.tile(scores, count)
     )
     grad = grad.reshape(count, 5)
-    # one of five bounds of 5 errors fails by chance once in 300,000 seeds
+    # one of five bounds of 5 standard errors fails by chance once in 300,000 seeds
     assert (np.abs(grad.mean(axis=0) - np.mean(seen, axis=0)) < 5 * grad.std(axis=0) / np.sqrt(count)).all()
     assert len(np.unique(grad.round(9), axis=0)) == 12
 
@@ -60,7 +60,7 @@ def test_xendcg_is_lightgbm_s_with_its_random_numbers(weighted, rng):
     n = int(group.sum())
     labels = rng.integers(0, 5, n).astype(float)
     ends = np.cumsum(group)
-    labels[ends - 1], labels[ends - 2] = 0, 3  # all equal: we learn nothing, LightGBM its random numbers
+    labels[ends - 1], labels[ends - 2] = 0, 3  # all equal: our gradient is zero, LightGBM fits its random numbers
     start = np.float32(3 * rng.normal(size=n)).astype(float)
     weight = rng.uniform(0.5, 2, n).astype(np.float32) if weighted else None
     X = rng.permutation(n)[:, None].astype(float)

@@ -1,4 +1,4 @@
-"""The notebooks run on small data without a warning, and are shipped with their outputs, tidy and readable."""
+"""The notebooks run on small data without warnings, and are shipped with tidy, readable outputs."""
 
 import ast
 import os
@@ -39,7 +39,7 @@ def outputs(notebook: Any) -> list[Any]:
 
 
 def smaller(name: str) -> Any:
-    """The notebook with warnings as errors, and small settings after its own."""
+    """The notebook with warnings as errors, and with small settings that override its own."""
     notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     [settings] = [i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", ())]
     names = {
@@ -52,7 +52,7 @@ def smaller(name: str) -> Any:
     for category in ("DeprecationWarning", "PendingDeprecationWarning"):  # a reader sees those of the cells alone
         lines += [f"warnings.simplefilter('ignore', {category})"]
         lines += [f"warnings.filterwarnings('error', category={category}, module='__main__')"]
-    lines += ["warnings.filterwarnings('ignore', 'numpy.*size changed')"]  # harmless, as NumPy itself has it
+    lines += ["warnings.filterwarnings('ignore', 'numpy.*size changed')"]  # harmless, as NumPy says
     lines += [f"{key} = {value!r}" for key, value in SMALL[name].items()]
     notebook.cells.insert(settings + 1, nbformat.v4.new_code_cell("\n".join(lines)))
     return notebook
@@ -135,7 +135,7 @@ def test_it_is_formatted():
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_it_reads_the_reader_s_own_data(name, tmp_path, monkeypatch):
-    """The cell that makes the data, with a LETOR folder in the variable that it names."""
+    """Run the cell that makes the data with LTR_DATA set to a LETOR folder."""
     for package in ("sklearn", "joblib"):
         pytest.importorskip(package)
     from commands import write_letor

@@ -182,7 +182,7 @@ def test_queries_do_not_touch_each_other(any_objective, rng):
 
 def test_the_order_of_the_rows_changes_nothing_where_it_is_said(any_objective, rng):
     any_objective = without_noise(any_objective)
-    n, lists = 6, 20  # no objective here cuts lists of 6
+    n, lists = 6, 20  # truncations here are at least 6
     for distinct in (True, not treats_ties_alike(any_objective)):
         labels = labels_for(any_objective.label_limit, rng, n * lists)
         places = [rng.permutation(n) if distinct else rng.integers(-1, 2, n) for _ in range(lists)]

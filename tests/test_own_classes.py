@@ -1,4 +1,4 @@
-"""Metrics and objectives of the user's: what they lack is named, and so is where they go wrong."""
+"""User-defined metrics and objectives: errors name what is missing or wrong."""
 
 from dataclasses import dataclass
 from typing import ClassVar

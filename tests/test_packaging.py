@@ -1,4 +1,4 @@
-"""The package as it is installed: complete, light to import, and nothing registered that is not there."""
+"""The installed package is complete and light to import, and everything registered exists."""
 
 import ast
 import shutil
@@ -13,7 +13,7 @@ from ltr_objectives import adapters, registry
 
 if sys.version_info >= (3, 11):
     import tomllib
-else:  # pytest brings it along there
+else:  # there pytest installs it
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_every_folder_with_modules_is_a_listed_package():
     listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
     folders = {p.parent.relative_to(ROOT) for p in (ROOT / "ltr_objectives").rglob("*.py")}
-    assert listed == {".".join(f.parts) for f in folders} | {"ltr_objectives.adapters"}  # rglob follows no links
+    assert listed == {".".join(f.parts) for f in folders} | {"ltr_objectives.adapters"}  # rglob does not follow links
     assert (ROOT / "ltr_objectives" / "adapters").resolve() == ROOT / "adapters"
 
 

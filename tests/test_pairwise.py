@@ -13,7 +13,7 @@ from ltr_objectives.kernels.rng import NOISES, add_noise, content_stream, stream
 
 def draws(noise: str, n: int, query: int = 0, seed: int = 1) -> np.ndarray:
     out = np.empty(n)
-    key = np.uint64(stream(np.uint64(seed), np.uint64(0), np.uint64(query)))  # Python would hand on a signed integer
+    key = np.uint64(stream(np.uint64(seed), np.uint64(0), np.uint64(query)))  # Python would pass a signed integer
     add_noise(np.zeros(n), NOISES[noise], 1.0, key, np.uint64(0), out)
     return out
 
@@ -57,7 +57,7 @@ def test_last_digits_do_not_select_another_stream(rng):
     for _ in range(200):
         scores = rng.normal(size=1000) * 10.0 ** rng.integers(-6, 7)
         different += content_stream(scores) != content_stream(scores * (1 + 1e-15 * rng.normal(size=1000)))
-    assert different <= 1  # a score on the very edge of a step is expected once in 10,000 times
+    assert different <= 1  # a score exactly on the edge of a step is expected once in 10,000 times
     for extreme in (0.0, 5e-324, 1.7e308, -1.7e308):
         assert 0 <= content_stream(np.full(3, extreme)) < 2**64
 
@@ -156,7 +156,7 @@ def test_truncation_by_rank_and_cutoff_by_metric_agree(rng):
 
 
 def test_gradient_is_a_derivative_where_the_ranking_stays(rng):
-    """With the weights of the present ranking held fixed, grad and hess are derivatives of the logistic loss."""
+    """With the weights of the current ranking held fixed, grad and hess are derivatives of the logistic loss."""
     labels, scores = np.array([0.0, 3.0, 1.0, 2.0]), np.array([2.0, 1.0, 0.0, -1.0])
     objective = LambdaMART("ndcg", sigma=1.7)
     weights = objective.pair_weights(labels)

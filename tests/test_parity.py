@@ -1,4 +1,4 @@
-"""Every preset that names a native objective trains like it: predictions, or leaf values where pairs are redrawn."""
+"""A preset trains like its native objective: predictions agree, or leaf values where pairs are redrawn."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ ROUNDS = 50
 
 
 def training_data(parity):
-    # LightGBM reads its sigmoid from a table, so gradients differ by about 1e-6 of their size, and of two splits with
-    # nearly equal gain either may win: seen in 3 of 8 seeds with 31 leaves, once in 16 trainings with 8.
+    # LightGBM reads its sigmoid from a table, so gradients differ by about 1e-6 of their size, and either of two
+    # splits with nearly equal gain may win: seen in 3 of 8 seeds with 31 leaves, once in 16 trainings with 8.
     rng = np.random.default_rng(3)
     group = rng.integers(1, 60, 300)
     n = int(group.sum())

@@ -1,4 +1,4 @@
-"""Objects sent to other processes compute the same bytes there; saved models need nothing of ours."""
+"""Objects sent to other processes compute the same bytes there; saved models do not need this package."""
 
 import os
 import pickle
@@ -28,7 +28,7 @@ SCORES = RNG.normal(size=len(QID)).astype(np.float32)
 
 
 def compute(obj):
-    """The bytes of everything that an object of ours computes, whatever it is."""
+    """The bytes of all that an object of ours computes."""
     if hasattr(obj, "gradient_hessian"):
         return b"".join(a.tobytes() for a in obj.gradient_hessian(SCORES, LABELS, GROUP, iteration=7))
     if hasattr(obj, "per_query"):
@@ -99,7 +99,7 @@ for pickler, path in zip(sys.argv[2::2], sys.argv[3::2]):
 
 def test_the_same_bytes_in_another_process(tmp_path):
     used = list(objects())
-    expected = [compute(obj) for obj in used]  # before they are pickled: what they keep stays here
+    expected = [compute(obj) for obj in used]  # before they are pickled; their caches must stay here
     arguments = []
     for pickler in PICKLERS:
         dump(pickler, used, tmp_path / pickler)
@@ -116,7 +116,7 @@ def test_the_same_bytes_in_another_process(tmp_path):
 def test_every_protocol_of_pickle(protocol):
     for obj in objects():
         if "adapters" in type(obj).__module__:
-            expected = compute(obj)  # what it keeps of this data is not sent
+            expected = compute(obj)  # its cache for this data is not sent
             assert compute(pickle.loads(pickle.dumps(obj, protocol))) == expected
 
 

@@ -25,7 +25,7 @@ from ltr_objectives.kernels.rng import stream
 
 
 def drawn(scores, ranks, count, sampler, seed=5):
-    """Rankings of places in descending order of scores, by one of the samplers, and how many of them it drew."""
+    """Sampled rankings of documents, numbered by descending score, and how many of them the guided sampler drew."""
     n = len(scores)
     s = -np.sort(-scores)
     mass, size = np.exp(s - s[0]), leaves(n)

@@ -61,7 +61,7 @@ def test_sampling_converges_to_enumeration(variates, hessian):
 
 
 def expected_reward(objective, scores, labels):
-    """By quadrature, for any number of documents: document d arrives at the exponential time T_d with rate e^s_d.
+    """By quadrature, for any number of documents: document d arrives at an exponential time T_d with rate e^s_d.
 
     Its rank is one more than the number of earlier arrivals, which are independent given T_d.
     """
@@ -170,7 +170,7 @@ def test_fair_exposure_is_a_reward():
 
 
 def test_narrow_and_wide_lists_meet(rng):
-    """A far document with no gain makes a list wide and, where it is never drawn, changes nothing else."""
+    """A document without gain far below makes a list wide; if it is never drawn it changes nothing else."""
     scores, labels = rng.normal(size=12), np.concatenate((rng.integers(1, 4, 11), [0.0]))
     scores[11] = -250.0
     narrow = PLRank(3, samples=500, hessian="exact").gradient_hessian(scores, labels, [12])
@@ -180,7 +180,7 @@ def test_narrow_and_wide_lists_meet(rng):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
-def test_equal_gains_teach_nothing_and_a_shift_of_scores_changes_nothing(rng):
+def test_equal_gains_give_a_zero_gradient_and_a_shift_of_scores_changes_nothing(rng):
     scores = rng.normal(size=30)
     grad, hess = PLRank().gradient_hessian(scores, np.full(30, 2.0), [30])
     assert not grad.any()
@@ -190,7 +190,7 @@ def test_equal_gains_teach_nothing_and_a_shift_of_scores_changes_nothing(rng):
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
-def test_no_rank_weight_in_reach_teaches_nothing():
+def test_no_rank_weight_in_reach_gives_a_zero_gradient():
     grad, hess = PLRank(3, discount=(0.0, 0.0, 0.0, 1.0)).gradient_hessian([0.0, 1.0, 2.0, 3.0], [0, 1, 2, 3], [4])
     assert not grad.any()
     assert not hess.any()
@@ -198,7 +198,7 @@ def test_no_rank_weight_in_reach_teaches_nothing():
 
 @pytest.mark.parametrize("gap", [50.0, 290.0, 700.0, 1e4])
 def test_far_documents_keep_their_digits(gap):
-    """Two close documents far below a third compete for the second rank as if the third were not there."""
+    """Two close documents far below a third compete for rank 2 as if the third did not exist."""
     far = PLRank(2, hessian="exact", discount=(0.0, 1.0), normalize=False)
     grad, hess = enumerated(far, np.array([gap, 0.3, 0.0]), np.array([0.0, 1.0, 0.0]))
     near = dataclasses.replace(far, k=1, discount=(1.0,)).reference(np.array([0.3, 0.0]), np.array([1.0, 0.0]))

@@ -43,7 +43,7 @@ def test_lightgbm_s_own_positions_are_read():
     scores = LOG.data.X[:, 0]
     dataset = lgb.Dataset(LOG.data.X, LOG.clicks, group=LOG.data.group, position=LOG.position).construct()
     grad, hess = LambdaMART().gradient_hessian(scores, LOG.clicks, LOG.data.group, position=LOG.position)
-    ours = lightgbm_objective("lambdamart")(scores, dataset)  # LightGBM numbers positions anew: another order of sums
+    ours = lightgbm_objective("lambdamart")(scores, dataset)  # LightGBM renumbers positions: another order of sums
     for a, b in zip(ours, (grad, hess), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-8)
     same(lightgbm_objective("lambdamart", propensity=LOG.propensity)(scores, dataset), propensity=LOG.propensity)
@@ -102,7 +102,7 @@ def test_the_rankers_train_on_the_corrected_gradient(library, how):
 
 
 def through_the_adapter(library, clicks, data, **given):
-    """What a user of the library itself writes."""
+    """The code of a user of the library itself."""
     if library == "xgboost":
         import xgboost as xgb
 
@@ -153,7 +153,7 @@ def test_arrays_of_another_data_set_are_refused():
 
 
 def test_a_training_with_positions_goes_on_as_if_never_interrupted():
-    """Nothing is kept between iterations, so that the estimate starts nowhere anew."""
+    """The estimate has no state between iterations, so a restart does not change it."""
     xgb = pytest.importorskip("xgboost")
     dmatrix = xgb.DMatrix(LOG.data.X, LOG.clicks, qid=LOG.data.qid)
     params = {"max_depth": 2, "nthread": 1, "base_score": 0, "min_child_weight": 1e-3, "disable_default_eval_metric": 1}

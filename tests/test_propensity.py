@@ -59,7 +59,7 @@ def test_with_one_relevant_document_the_expectation_is_the_gradient_without_bias
 
 @pytest.mark.parametrize("objective", [RankNet(), LambdaMART(DCG())], ids=str)
 def test_with_several_the_expectation_is_what_the_documentation_says(objective, rng):
-    """Where a pair's weight depends on no other click: relevance_i (1 - propensity_j relevance_j) for i over j."""
+    """If a pair's weight does not depend on other clicks: relevance_i (1 - propensity_j relevance_j) for i over j."""
     for n in (2, 3, 4):
         scores, propensity, relevance = rng.normal(size=n), rng.uniform(0.05, 1, n), rng.uniform(0, 1, n)
         expected = np.zeros((2, n))

@@ -1,4 +1,4 @@
-"""Whatever data a library takes: trainings with finite predictions, or our own exception."""
+"""With any data that a library takes, a training has finite predictions or raises our own exception."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from strategies import data_sets
 from ltr_objectives import LTRError, adapters
 
 pytestmark = [
-    # drawn data often teach nothing, of which we warn; what is tested here is that nothing else goes wrong
+    # drawn data often have zero gradients, which is a warning; tested is that nothing else goes wrong
     pytest.mark.filterwarnings("ignore::ltr_objectives.errors.LTRWarning"),
     pytest.mark.filterwarnings("ignore:.*Empty dataset at worker:UserWarning"),  # XGBoost, of no rows
 ]
@@ -24,7 +24,7 @@ objectives, metrics = st.sampled_from(OBJECTIVES), st.sampled_from(METRICS)
 
 
 class Refused(Exception):
-    """The library takes no such data: nothing of ours has seen it."""
+    """The library itself refuses such data, so it never reaches our code."""
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def by_the_library() -> Iterator[None]:
 
 @contextmanager
 def known_outcome() -> Iterator[None]:
-    """Count what was refused; CatBoost wraps our message in its own error."""
+    """Allow and count refusals; CatBoost wraps our message in its own error."""
     try:
         yield
     except Refused:
@@ -55,7 +55,7 @@ def known_outcome() -> Iterator[None]:
 def rows_of(data) -> tuple[np.ndarray, np.ndarray]:
     """Features and query ids, as many as the groups say."""
     sizes = data["group"] if "group" in data else np.unique(data["qid"], return_counts=True)[1]
-    if not (np.abs(sizes) <= 1000).all():  # or these features would fill the memory
+    if not (np.abs(sizes) <= 1000).all():  # else these features would fill the memory
         raise Refused
     qid = np.repeat(np.arange(len(sizes)), sizes)
     return np.random.default_rng(0).normal(size=(len(qid), 2)), qid

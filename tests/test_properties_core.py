@@ -1,4 +1,4 @@
-"""Whatever numbers come in: finite output, or our own exception; never a crash, a hang or NaN."""
+"""Any numbers give finite output or our own exception, never a crash, a hang or NaN."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""The losses as rax and allRank publish them, on the same lists, their definitions written out."""
+"""Our losses against those that rax and allRank publish, with their definitions written out."""
 
 from math import exp, log, log2
 
@@ -105,7 +105,7 @@ def first(d, e, g, h):
 
 
 def diagonal(limit=3):
-    """What pairs of a document with itself add in NDCG-Loss1: the DCG of the first, a constant without gradient."""
+    """The sum over pairs of a document with itself in NDCG-Loss1: the DCG of the first, a constant."""
     return (1 / log2(2) + (3 / log2(4) if limit == 3 else 0)) / ideal_dcg(limit) * log2(2)
 
 

@@ -1,4 +1,4 @@
-"""A study trains each cell once, stops and chooses on vali by metric, and compares over test queries."""
+"""A study trains each cell once, stops and chooses on vali for each metric, and compares over test queries."""
 
 import json
 import re
@@ -208,11 +208,11 @@ def test_randomisation_is_exact_for_few_queries():
     [
         (["--data", "nowhere"], "--data nowhere does not exist"),
         (["--data", "generated:5"], "must be three, such as generated:600,200,400"),
-        (["--objectives", "lamdamart"], "lamdamart is no objective of xgboost, and not one of ours"),
-        (["--objectives", "yetiloss:{metrik}"], "is no objective of xgboost"),
+        (["--objectives", "lamdamart"], "lamdamart is not an objective of xgboost, nor one of ours"),
+        (["--objectives", "yetiloss:{metrik}"], "is not an objective of xgboost"),
         (["--libraries", "sklearn"], "libraries='sklearn' is not known"),
-        (["--seeds", "x"], "--seeds: 'x' is no number that can be used"),
-        (["--learning-rates", "0"], "--learning-rates: '0' is no number that can be used"),
+        (["--seeds", "x"], "--seeds: 'x' is not a valid number"),
+        (["--learning-rates", "0"], "--learning-rates: '0' is not a valid number"),
         (["--libraries", ","], "name libraries, metrics, seeds and learning rates"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The pictures of a study show what was found, none is clipped, and ranks and gaps are right."""
+"""The pictures of a study show its results without clipping, and ranks and gaps are right."""
 
 import numpy as np
 import pandas as pd
@@ -51,7 +51,7 @@ def test_every_picture_of_a_study_is_drawn_and_nothing_is_cut_off(sets, ours, tm
     for path in written[1:]:
         picture = imread(path)[..., :3]
         assert picture.std() > 0.03
-        # what is cut off touches the edge
+        # clipped content touches the edge
         assert picture[:3].min() == picture[-3:].min() == picture[:, :3].min() == picture[:, -3:].min() == 1.0
 
 

@@ -1,4 +1,4 @@
-"""Public data sets are found as they are unpacked, with published settings; the time a study takes is told first."""
+"""Public data sets are found as unpacked, with published settings; a study first says how long it takes."""
 
 import gzip
 import json
@@ -68,7 +68,7 @@ def test_of_several_sets_those_count_that_are_there_and_a_fold_may_be_named(tmp_
     assert fold == cells.Fold("Web10K", str(tmp_path / "Fold2"), 0)
     lay_out(tmp_path / "i", LAYOUTS["istella"])
     assert presets.preset_folds("istella", str(tmp_path / "i" / "sample"), [0])[0].data == "Istella-S"
-    assert cells.folds_of(str(tmp_path / "set1"), [0])[0].load().vali is not None  # without a preset as well
+    assert cells.folds_of(str(tmp_path / "set1"), [0])[0].load().vali is not None  # also without a preset
 
 
 def test_what_was_looked_for_is_said(tmp_path):
@@ -78,7 +78,7 @@ def test_what_was_looked_for_is_said(tmp_path):
     lay_out(tmp_path, ["set1.train.txt"])
     with pytest.raises(LTRError, match=r"set1 or .*set2, .*: .*has no test file, only set1.train.txt; .*set2 does not"):
         presets.preset_folds("yahoo", str(tmp_path), [0])
-    with pytest.raises(LTRError, match="nowhere is no folder; --preset istella looks for its files there"):
+    with pytest.raises(LTRError, match="nowhere is not a folder; --preset istella looks for its files there"):
         presets.preset_folds("istella", "nowhere", [0])
 
 
@@ -103,7 +103,7 @@ def test_a_preset_stands_in_for_the_defaults_and_options_go_before_it(tmp_path):
     [
         (["--preset", "web"], "preset='web' is not known; choose one of 'web10k', 'web30k', 'yahoo', 'istella'"),
         (["--preset", "yahoo"], "--preset yahoo needs --data"),
-        (["--preset", "yahoo", "--data", "nowhere"], "nowhere is no folder"),
+        (["--preset", "yahoo", "--data", "nowhere"], "nowhere is not a folder"),
     ],
 )
 def test_mistakes(arguments, message, tmp_path):

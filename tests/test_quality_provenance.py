@@ -1,4 +1,4 @@
-"""A study that goes on with other versions tells which trainings had which."""
+"""A study that goes on with other versions says how many trainings had which version."""
 
 import json
 from importlib.metadata import version

@@ -1,4 +1,4 @@
-"""A search draws from the published ranges, goes on where it was, and gives what it found to the library."""
+"""A search draws from the published ranges, continues after an interruption, and passes its result to the library."""
 
 import json
 from dataclasses import replace
@@ -98,7 +98,7 @@ def test_a_search_that_was_interrupted_ends_as_one_that_was_not(tmp_path, librar
     ran.clear()
     more = replace(wanted, trials=5).search(tmp_path)
     assert more[:4] == wanted.done(tmp_path)[:4]
-    assert ran == [more[4]["found"]]  # more trials go on from fewer
+    assert ran == [more[4]["found"]]  # a longer search continues a shorter one
 
 
 def test_parameters_matter_and_the_default_cell_is_left_as_it_was():

@@ -1,4 +1,4 @@
-"""The verdict names the best native objective, all of ours, and corrects for how many they are."""
+"""The verdict names the best native objective and all of ours, and corrects for their number."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def values():
 
 def test_all_of_ours_stand_against_the_best_native_with_holms_correction(values):
     table = verdict.verdict(values)
-    assert table["objective"].tolist() == ["a", "b", "c"]  # neither natives nor what has no rival
+    assert table["objective"].tolist() == ["a", "b", "c"]  # neither natives nor libraries without ours
     assert set(table["data"]) == {pooled.POOLED}
     assert set(table["native"]) == {"lambdarank"}
     assert table["best"].tolist() == [False, True, False]
@@ -51,7 +51,7 @@ def test_the_text_has_the_best_first_and_then_all(values):
     [line] = verdict.sentences(table, 0.05)
     assert line.startswith(f"lightgbm, map: b {mean}, lambdarank {native}, difference +.")
     assert every.count("\n| lightgbm") == 3
-    assert "the choice among 3 can gain by chance" in text
+    assert "The choice among 3 of ours" in text
     worse = table.set_index("objective").loc["c"]
     assert worse["p"] < 0.05
     assert f"| lightgbm | c | -{-worse['difference']:.4f}".replace("-0.", "-.") in every

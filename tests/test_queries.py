@@ -1,4 +1,4 @@
-"""Queries: what is accepted, and what is refused with which words."""
+"""Queries: what is accepted, what is refused, and the messages."""
 
 import numpy as np
 import pytest

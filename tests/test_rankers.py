@@ -19,7 +19,7 @@ pytestmark = pytest.mark.parametrize("library", LIBRARIES)
 
 
 def through_the_adapter(library, data, weight):
-    """What a user of the library itself writes; ``weight`` is by query."""
+    """The code of a user of the library itself; ``weight`` is by query."""
     objective = YetiLoss("map")
     if library == "xgboost":
         train = xgb.DMatrix(data.X, data.y, qid=data.qid)
@@ -69,8 +69,8 @@ def test_weights_within_a_query_multiply_gradients(library):
 
 
 def regularised(library, factor):
-    """Whatever a leaf's Hessian is compared with, times a factor."""
-    if library == "catboost":  # its regularisation grows with the weights by itself
+    """The parameters that are compared with the Hessian of a leaf, times a factor."""
+    if library == "catboost":  # CatBoost scales its regularisation with the weights itself
         return {"l2_leaf_reg": 1e-30 * factor}
     return {"reg_lambda": 1.0 * factor, "min_child_weight": 1e-3 * factor}
 
@@ -233,7 +233,7 @@ def test_callbacks_and_printing_are_the_library_s(library, capfd):
     assert "0." not in said  # no values of the metric
     ranker(library).fit(train.X, train.y, qid=train.qid, **data, verbose=True)
     bound_at_import = inspect.signature(catboost.CatBoost.fit).parameters["log_cout"].default is not None
-    if library != "catboost" or not bound_at_import:  # older ones print to what was the standard output then
+    if library != "catboost" or not bound_at_import:  # older ones print to the stdout of that time
         assert len(capfd.readouterr().out.splitlines()) >= len(said.splitlines()) + 8
 
 

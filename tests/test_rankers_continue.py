@@ -1,4 +1,4 @@
-"""Rankers go on from a model: so many rounds and so many more are the rounds of one training."""
+"""Rankers continue from a model: two trainings in sequence give the rounds of a single one."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_three_rounds_and_three_more_are_six(library, form, tmp_path):
 
 @everywhere
 def test_one_objective_after_another(library):
-    """The model's own start is kept."""
+    """The base score or bias of the model is kept."""
     native = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": "QueryRMSE"}[library]
     options = {"base_score": 0.7} if library == "xgboost" else {}
     first = fit(library, 3, objective=native, eval_metric="map", **options)

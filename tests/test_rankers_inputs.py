@@ -1,4 +1,4 @@
-"""The same rows as NumPy, pandas, polars, pyarrow and SciPy give the same model; categories and missing values."""
+"""NumPy, pandas, polars, pyarrow and SciPy give the same model for the same rows; categories and missing values."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_every_form_gives_one_model(library, form):
 
 @pytest.mark.parametrize("form", ["numpy", "wide", "pandas", "one column"])
 def test_byte_order_does_not_matter(library, form):
-    """XGBoost takes each byte order for this machine's, and pandas refuses to work on another."""
+    """XGBoost reads every byte order as the native one, and pandas refuses another."""
     make = {
         "numpy": lambda X: X.astype(">f4"),
         "wide": lambda X: X.astype(">f8"),
@@ -93,14 +93,14 @@ def test_sparse_rows(library, form):
     X, Z = (np.where(np.abs(data.X) < 0.7, 0, data.X) for data in (train, test))
     make = getattr(sparse, form)
     fitted = ranker(library).fit(make(X), train.y, qid=train.qid)
-    # XGBoost takes what is not stored as missing
+    # XGBoost takes entries that are not stored as missing
     dense = (lambda A: np.where(A == 0, np.nan, A)) if library == "xgboost" else np.asarray
     expected = ranker(library).fit(dense(X), train.y, qid=train.qid)
     assert np.array_equal(fitted.predict(make(Z)), expected.predict(dense(Z)))
 
 
 def categorical(rows, seed):
-    """A table whose categories decide: of the colours, blue is relevant."""
+    """A table whose category decides relevance: blue is relevant."""
     rng = np.random.default_rng(seed)
     colours = rng.choice(["red", "blue", "green", "grey"], rows)
     X = pandas.DataFrame({"noise": rng.normal(size=rows), "colour": pandas.Categorical(colours)})
@@ -162,7 +162,7 @@ def test_columns_that_are_no_features_are_named_before_training(library, kind):
         assert not hasattr(untrained, "booster_")
     numbers = X.assign(a=y > 0, b=y.astype("float32"), c=pandas.array(y, "Int64"))
     assert ranker(library).fit(numbers, y, qid=qid).n_features_in_ == 5
-    if library == "catboost":  # it may be told what they are, by name or by place
+    if library == "catboost":  # they may be named, or given by index
         for column in ("shop", 2):
             assert (
                 ranker(library, cat_features=[column]).fit(wrong.astype({"shop": str}), y, qid=qid).n_features_in_ == 3

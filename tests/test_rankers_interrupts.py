@@ -1,4 +1,4 @@
-"""Ctrl-C in a training by the rankers is a KeyboardInterrupt, also where CatBoost makes an error of its own of it."""
+"""Ctrl-C in a training by the rankers is a KeyboardInterrupt, even if CatBoost turns it into its own error."""
 
 import os
 import signal

@@ -91,7 +91,7 @@ def test_the_best_score_is_of_the_new_rounds(library, tmp_path):
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_conventions_hold_in_records_and_scores(library, convention):
     vali = VALI.select(np.arange(len(VALI.group)))
-    y = np.where(vali.qid == vali.qid[0], 0, vali.y)  # a query in which nothing is relevant
+    y = np.where(vali.qid == vali.qid[0], 0, vali.y)  # a query without relevant documents
     data = {"eval_set": [(vali.X, y)], "eval_qid": [vali.qid]}
     for metric in ("ndcg@5", "map@3"):
         known = convention in next(c for c in all_metric_classes() if c.name == metric.partition("@")[0]).conventions

@@ -151,7 +151,7 @@ def test_parameters_that_lightgbm_would_ignore(monkeypatch):
     theirs = {"objective": "lambdarank", "num_leaves": 7, "n_estimators": 1, "verbose": -1}
     everything = lightgbm.LGBMRanker(**theirs).get_params()  # under the names of its estimator
     assert ranker_class("lightgbm")(**everything).fit(DATA.X, DATA.y, qid=DATA.qid).best_iteration_ == 1
-    monkeypatch.delattr(lightgbm.basic._ConfigAliases, "_get_all_param_aliases")  # it is private, and may go
+    monkeypatch.delattr(lightgbm.basic._ConfigAliases, "_get_all_param_aliases")  # it is private, and may disappear
     monkeypatch.setattr(lightgbm.basic._ConfigAliases, "aliases", {})
     assert ranker("lightgbm", num_leafs=31).fit(DATA.X, DATA.y, qid=DATA.qid).best_iteration_ == 8
 
@@ -172,7 +172,7 @@ def test_every_parameter_that_xgboost_knows_is_taken():
     known = {"eta": 0.1, "alpha": 0, "seed": 3, "rate_drop": 0.1, "booster": "dart", "use_rmm": False, "nthread": 1}
     for given in (everything, known, {"tree_method": "exact", "opt_dense_col": 1.0}):
         assert ranker_class("xgboost")(**{"n_estimators": 1, **given}).fit(DATA.X, DATA.y, qid=DATA.qid).booster_
-    warned = pytest.warns(UserWarning, match=r"(?s)max_deph.*not used")  # XGBoost's own word
+    warned = pytest.warns(UserWarning, match=r"(?s)max_deph.*not used")  # XGBoost's own message
     with xgboost.config_context(verbosity=1), warned:
         ranker("xgboost", max_deph=3, validate_parameters=False).fit(DATA.X, DATA.y, qid=DATA.qid)
 
@@ -230,7 +230,7 @@ def test_the_weights_of_eval_sets_have_two_names(library):
 
 @pytest.mark.filterwarnings("ignore:40 of 40 queries give no gradient")
 def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
-    y = DATA.qid % 2  # within a query there is nothing to order: CatBoost's default bootstrap fails
+    y = DATA.qid % 2  # equal labels in a query: CatBoost's default bootstrap fails
     fitted = ranker("catboost").fit(DATA.X, y, qid=DATA.qid)
     assert np.array_equal(fitted.predict(DATA.X), np.zeros(ROWS))
 

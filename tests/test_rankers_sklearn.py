@@ -24,7 +24,7 @@ DATA = fold().train
 
 
 class OneQuery:
-    """scikit-learn's checks know no queries: let all rows be one."""
+    """scikit-learn's checks do not pass queries, so all rows are one."""
 
     def fit(self, X, y, sample_weight=None):
         return super().fit(X, y, group=None if y is None else [len(np.asarray(y))], sample_weight=sample_weight)
@@ -79,7 +79,7 @@ else:
     checks = parametrize_with_checks(CHECKED)
 names, cases = checks.args  # before version 1.8 a generator, which pytest no longer likes
 if VERSION < (1, 6):
-    of_weight_0 = {"kind": "zeros"}  # as if the row were not there: expected to fail, as REPEATED is
+    of_weight_0 = {"kind": "zeros"}  # as if the row did not exist: expected to fail, as REPEATED is
     cases = [case for case in cases if getattr(case[1], "keywords", None) != of_weight_0]
 of_scikit_learn = pytest.mark.parametrize(names, list(cases), **checks.kwargs)
 
@@ -130,7 +130,7 @@ def test_random_states_as_in_scikit_learn(library):
 
 
 def by_hand(library, **params):
-    """What cross-validation has to give."""
+    """The expected result of cross-validation."""
     values = []
     for train, test in GroupKFold(3).split(DATA.X, DATA.y, DATA.qid):
         fitted = ranker(library, **params).fit(DATA.X[train], DATA.y[train], qid=DATA.qid[train])

@@ -9,7 +9,7 @@ STENCIL = ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))  # central differences of orde
 
 
 def losses(objective, rng):
-    """Lists with scores far enough apart that no step makes two trade places, at gaps from 1e-3 to 1e4."""
+    """Lists whose scores are too far apart for a step to swap two documents, at gaps from 1e-3 to 1e4."""
     objective = objective.without_noise()
     if objective is None or objective.reference_loss(np.array([0.0, 1.0]), np.array([1.0, 0.0])) is None:
         pytest.skip("has no loss")
@@ -38,7 +38,7 @@ def test_the_gradient_is_the_derivative_of_the_reference_loss(any_objective, rng
 
         size = max(1.0, abs(loss(scores)), np.abs(scores).max())
         for i in range(len(scores)):
-            # steep losses need short steps, of which rounding leaves fewer digits
+            # steep losses need short steps, where rounding costs more digits
             errors = [
                 abs(grad[i] - difference(loss, scores, i, step)) - 1e-14 * size / step
                 for step in (longest, longest / 10, longest / 100)
@@ -70,7 +70,7 @@ def test_steps_and_sums_of_hessians_stay_below_their_limits(any_objective, rng):
     if longest_step(any_objective) is None and hessian_limit(any_objective, n) is None:
         pytest.skip("promises nothing")
     some = labels_for(any_objective.label_limit, rng, n * lists)
-    first = np.tile(np.arange(n) == 0, lists) * some.max()  # what is relevant stands first
+    first = np.tile(np.arange(n) == 0, lists) * some.max()  # relevant documents are first
     for labels in (some, first):
         for spread in (0.0, 0.01, 1.0, 30.0):
             scores = spread * rng.normal(size=n * lists)

@@ -1,4 +1,4 @@
-"""Every row of docs/refused.md: the call raises LTRError, with these words."""
+"""Every row of docs/refused.md: the call raises LTRError with these words."""
 
 import re
 from pathlib import Path

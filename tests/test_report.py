@@ -1,4 +1,4 @@
-"""Reports of what can be learned, against counts by hand and by definition; and the warnings of a training."""
+"""Reports of zero gradients, against counts by hand and by definition, and the warnings of a training."""
 
 import json
 import warnings

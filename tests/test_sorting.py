@@ -1,4 +1,4 @@
-"""The order of a list is NumPy's stable order of descending scores, by whichever way the length selects."""
+"""The order of a list is NumPy's stable order of descending scores, whichever algorithm its length selects."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ LISTS = {
 @pytest.mark.parametrize("n", LENGTHS)
 def test_order(kind, n, rng):
     s = LISTS[kind](rng, n)
-    key, order, key2, order2 = scratch(n + 3)  # buffers serve shorter lists too
+    key, order, key2, order2 = scratch(n + 3)  # buffers may be longer than the list
     descending_order(s, key, order, key2, order2)
     expected = np.argsort(-s, kind="stable")
     assert np.array_equal(order[:n], expected)

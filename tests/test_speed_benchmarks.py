@@ -1,4 +1,4 @@
-"""The benchmarks of speed run on small data and write down what they measured."""
+"""The benchmarks of speed run on small data and write what they measured."""
 
 import json
 

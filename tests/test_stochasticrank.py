@@ -64,7 +64,7 @@ def exact_curvature(metric, z, labels, sigma):
 def integrated_estimates(metric, z, labels, sigma):
     """The kernel's estimates for three documents, averaged over all noise by quadrature.
 
-    Those of document i depend on the difference of the other two's noise alone, with a kink where these two tie.
+    Those of document i depend only on the noise of the other two, by its difference, with a kink where these two tie.
     """
     x, w = np.polynomial.legendre.leggauss(50)
     slope, bend = np.zeros(3), np.zeros(3)
@@ -127,7 +127,7 @@ def normal():
 
 @pytest.mark.parametrize(("sigma", "mu"), SETTINGS)
 def test_expected_gradient_equals_reinforce(normal, sigma, mu):
-    """E M eps / sigma, with NumPy's noise and the textbook value, shares nothing with the formula but the loss."""
+    """E M eps / sigma, with NumPy's noise and the textbook value, shares only the loss with the formula."""
     scores, grades = np.array([0.4, 0.0, -0.3, 0.6]), [2, 0, 4, 1]
     pairs = list(itertools.combinations(range(4), 2))
     labels = np.zeros(4)
@@ -182,13 +182,13 @@ def test_the_scale_free_step(rng):
     assert abs(whole @ c) < 1e-10
     assert abs(whole.sum()) < 1e-12
     np.testing.assert_allclose(half, (plain - plain.mean() + whole) / 2, rtol=1e-9, atol=1e-12)
-    # scores near zero carry no scale yet
+    # scores near zero do not have a scale yet
     early = StochasticRank("map", sfa=1.0, nu=1e3).gradient_hessian(scores, labels, [40])[0]
     np.testing.assert_allclose(early, plain - plain.mean(), rtol=0.1, atol=1e-4)
 
 
 def test_mu_takes_the_reward_from_ties():
-    """Smoothing without it leaves tied scores half a reward; with it they count as the wrong order."""
+    """Without ``mu`` tied scores keep half the reward; with it they count as the wrong order."""
     scores, labels, sigma = np.zeros(2), np.array([0.0, 1.0]), 0.01
     up = [
         -StochasticRank("mrr", sigma=sigma, mu=mu).gradient_hessian(scores, labels, [2])[0][1] * sigma

@@ -1,4 +1,4 @@
-"""CatBoost's StochasticRank and ours: equal at sigma 1, and where CatBoost's expectation is another one."""
+"""CatBoost's StochasticRank and ours: equal at sigma 1, and where CatBoost's expectation differs."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ catboost = pytest.importorskip("catboost")
 
 
 def native_gradient(loss, X, labels, group, scores, estimations=5000):
-    """The mean of many estimates, as leaf values of one tree that has a leaf for each row."""
+    """The mean of many estimates, from the leaf values of a tree with a leaf for each row."""
     pool = catboost.Pool(X, labels, group_id=np.repeat(np.arange(len(group)), group), baseline=scores)
     model = catboost.CatBoost({
         "loss_function": f"StochasticRank:{loss};lambda=0;num_estimations={estimations}",
@@ -37,7 +37,7 @@ NATIVE = [
 
 @pytest.mark.parametrize(("native", "metric"), NATIVE, ids=[n for n, _ in NATIVE])
 def test_catboost_has_the_same_gradient_at_sigma_1(native, metric):
-    """Of ERR only with labels 0 and 1: with grades, and with other sigma, CatBoost's expectation is another."""
+    """For ERR only with labels 0 and 1: with grades, and with other sigma, CatBoost's expectation differs."""
     rng = np.random.default_rng(2)
     group = np.array([5, 8, 6, 4, 7, 3, 2, 6, 5, 4, 4, 10])
     n = 64

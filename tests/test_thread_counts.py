@@ -68,7 +68,7 @@ TRAINERS = (train_xgboost, train_lightgbm, train_catboost)
 def test_the_objective_uses_the_training_s_threads(train):
     for asked, used in ((1, 1), (3, 3), (64, 5)):
         assert threads_of(lambda asked=asked: train(asked)) == used
-    assert threads_of(lambda: train(1, 4)) == 4  # what our argument says, comes first
+    assert threads_of(lambda: train(1, 4)) == 4  # our argument comes first
     assert threads_of(lambda: train(3, 1)) == 1
 
 

@@ -43,7 +43,7 @@ def test_several_callers_at_once():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # Python 3.12 warns of any fork beside threads
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # Python 3.12 warns of any fork while there are threads
 def test_after_a_fork():
     expected = work()  # the parent's threads exist when the child begins
     with multiprocessing.get_context("fork").Pool(2) as pool:
@@ -78,7 +78,7 @@ def test_where_no_thread_is_to_be_had_the_caller_does_all(monkeypatch):
     done = []
     run(lambda first, last: done.extend(range(first, last)), np.arange(0, 402, 2), (), 3)
     assert done == list(range(200))
-    for begin in queued:  # a thread that comes too late finds nothing to do
+    for begin in queued:  # a late thread has nothing to do
         begin()
     assert len(done) == 200
     assert len(queued) == 2

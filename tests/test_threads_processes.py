@@ -1,4 +1,4 @@
-"""Trainings in other processes and threads: joblib, multiprocessing, forks in bad moments, late threads."""
+"""Trainings in other processes and threads: joblib, multiprocessing, forks at bad moments, late threads."""
 
 import multiprocessing
 import os
@@ -15,7 +15,7 @@ FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this plat
 
 
 def script(code: str) -> list[str]:
-    """Run ``code`` in a process of its own, in which no library has used OpenMP yet; its lines of output."""
+    """The lines that ``code`` prints in a new process, in which no library has used OpenMP yet."""
     path = os.pathsep.join([HERE, str(Path(HERE).parent)])
     done = subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", code], text=True, timeout=120,
                           capture_output=True, env={**os.environ, "PYTHONPATH": path})  # fmt: skip

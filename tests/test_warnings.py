@@ -1,4 +1,4 @@
-"""Every warning of ours names the user's line, whatever library stands between."""
+"""Every warning of ours names the user's line, whatever library is in between."""
 
 import inspect
 import warnings
@@ -18,7 +18,7 @@ pytest.importorskip("sklearn")
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
 RNG = np.random.default_rng(0)
 X, QID = RNG.normal(size=(4000, 3)), np.repeat(np.arange(200), 20)
-LEARNABLE, USELESS = RNG.integers(0, 3, 4000), QID % 2  # within a query there is nothing to order
+LEARNABLE, USELESS = RNG.integers(0, 3, 4000), QID % 2  # equal labels in each query
 THREADS = {"xgboost": "n_jobs", "lightgbm": "n_jobs", "catboost": "thread_count"}
 
 

@@ -21,7 +21,7 @@ LIBRARIES = ("xgboost", "lightgbm", "catboost")
 
 
 def repeated(weight, group, *columns):
-    """Each query as often as its weight says, and the first row of each of its copies."""
+    """Each query repeated by its weight, and the first row of each copy."""
     ends = np.cumsum(group)
     rows = [np.arange(e - n, e) for e, n, w in zip(ends, group, weight, strict=True) for _ in range(w)]
     return [c[np.concatenate(rows)] for c in columns], np.repeat(group, weight)
@@ -38,7 +38,7 @@ def test_a_weight_of_w_is_w_copies_in_the_gradient(objective, rng):
     scores, labels, group, weight = lists(objective.label_limit, rng)
     queries = Queries(labels, group, weight=weight)
     ours = objective.compute(queries, scores)
-    # a preset may follow a library that divides the weights of all queries by one number
+    # a preset may divide the weights of all queries by one number, as its library does
     scale = objective.row_weight(queries) / queries.weight_by_row
     np.testing.assert_allclose(scale, scale[0])
     (s, y, row), copies = repeated(weight, group, scores, labels, np.arange(len(labels)))
@@ -63,7 +63,7 @@ def test_rows_weigh_gradient_and_hessian_and_their_mean_weighs_the_query(any_obj
     factor = any_objective.row_weight(queries)
     np.testing.assert_allclose(queries.weight_by_query, np.bincount(query, weight) / group)
     np.testing.assert_allclose(ours[1], factor * plain[1], rtol=1e-9, atol=1e-12)
-    # a loss with a free constant for each query fits that to the weights: then its gradients add up to zero
+    # a loss with a free constant for each query fits it to the weights, so its gradients add up to zero
     constant = ours[0] / factor - plain[0]
     np.testing.assert_allclose(constant, constant[queries.ptr[:-1]][query], rtol=1e-7, atol=1e-10)
     moved = np.abs(constant[queries.ptr[:-1]]) > 1e-9

@@ -1,4 +1,4 @@
-"""The processes of a study end with the one that started them, however that ends."""
+"""The processes of a study end with their parent, however it ends."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def alive(process):
 
 
 def until(condition):
-    """Wait for it, far longer than it takes."""
+    """Wait until it is true, with a generous limit."""
     end = time.monotonic() + 200
     while not condition():
         assert time.monotonic() < end

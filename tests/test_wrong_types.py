@@ -1,4 +1,4 @@
-"""Whatever is given for an argument of a public function: if it is refused, then by an LTRError."""
+"""A public function refuses a bad argument, of any type, by an LTRError."""
 
 import contextlib
 import dataclasses

@@ -15,7 +15,7 @@ from ltr_objectives._files import replacing
 
 
 def draw(frame: pd.DataFrame, values: Values, summary: pd.DataFrame, out: Path, alpha: float) -> list[Path]:
-    """Draw everything there is to draw; ``frame`` of the trainings, ``summary`` of all their test queries."""
+    """Draw all pictures; ``frame`` has the trainings, ``summary`` their results over all test queries."""
     sets = distinct(frame["data"])
     table = gap_values(frame)
     written: list[Path | None] = []

@@ -1,4 +1,4 @@
-"""Bars by objective with those of the libraries side by side, a panel for each data set."""
+"""Bars by objective, the libraries side by side, with a panel for each data set."""
 
 from pathlib import Path
 from typing import Any

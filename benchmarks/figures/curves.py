@@ -1,6 +1,6 @@
-"""Learning curves on vali, means over folds and seeds: ours in colour, six to a panel, the natives grey in each.
+"""Learning curves on vali, means over folds and seeds: ours in colour, six to a panel, natives in grey in each panel.
 
-The natives, which differ by library, are named in its first panel, ours at the end of their row.
+The natives of a library are named in its first panel, ours at the end of their row.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ LEGEND = {"fontsize": 8, "facecolor": "white", "edgecolor": "none", "handlelengt
 
 
 def mean_curve(curves: Sequence[Sequence[float]], stops: Sequence[int]) -> np.ndarray:
-    """Mean by number of trees; a training that has ended counts with the value of its early stop.
+    """Mean by number of trees; a training that has ended counts with the value at its early stop.
 
     >>> mean_curve([[0.25, 0.5, 0.25], [0.5]], [2, 1])
     array([0.375, 0.5  , 0.375])
@@ -44,14 +44,14 @@ def mean_curve(curves: Sequence[Sequence[float]], stops: Sequence[int]) -> np.nd
 
 
 def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only: Effect | None = None) -> Path | None:
-    """Draw one data set and metric to a file; of our objectives only those of the effect, if any."""
+    """Draw one data set and metric to a file; with an effect, only its objectives of ours."""
     figure = drawn(frame, data, metric, only)
     names = (only.name, only.option) if only is not None else ()
     return save(figure, out, "curves", data, metric, *names) if figure is not None else None
 
 
 def drawn(frame: pd.DataFrame, data: str, metric: str, only: Effect | None = None) -> Figure | None:
-    """One data set and metric, a column for each library, pale where the early stop leaves trees out."""
+    """One data set and metric, a column for each library; curves are pale beyond the early stop."""
     part = frame[(frame["data"] == data) & (frame["metric"] == metric) & (frame["library"] != "")]
     order = [label for label in ours_of(frame) if only is None or label in only.labels.values()]
     colours = {label: OURS[k % len(OURS)] for k, label in enumerate(order)}  # the same for every data set

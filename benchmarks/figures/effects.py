@@ -1,4 +1,4 @@
-"""What one option does: objectives of the study that differ in nothing else, and the metric against that option."""
+"""The effect of one option: the metric of objectives of the study that differ in that option only."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,7 +56,7 @@ def _plain(value: Any) -> Any:
 
 
 def _order(value: Any) -> tuple[bool, Any]:
-    """Numbers by size, then words as they come."""
+    """Sort numbers by size; words follow in their order."""
     return isinstance(value, str), 0 if isinstance(value, str) else value
 
 

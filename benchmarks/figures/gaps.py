@@ -1,4 +1,4 @@
-"""How much better a model is on what it was trained on: train value less test value."""
+"""Generalisation gaps: train value less test value of each model."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from benchmarks.pooled import named
 from benchmarks.texts import pipe_table
 
 NOTE = (
-    "Value on train of the model of the early stop on vali, and in brackets how much less it is on test; means over "
-    "folds and seeds."
+    "Train value of the model at its early stop on vali, and in brackets train value less test value; means over folds "
+    "and seeds."
 )
 
 
@@ -26,7 +26,7 @@ def gap_values(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def gap_table(table: pd.DataFrame) -> str:
-    """The same as markdown, a table for each data set."""
+    """The gaps as Markdown, a table for each data set."""
     metrics = distinct(table["metric"])
     texts = []
     for data, block in table.groupby("data", sort=False):

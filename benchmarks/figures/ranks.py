@@ -1,4 +1,4 @@
-"""Critical-difference diagrams: mean ranks over queries, with bars across what cannot be told apart."""
+"""Critical-difference diagrams: mean ranks over queries; bars join objectives that cannot be told apart."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from benchmarks.pooled import Values, block_of, is_native, whole_of
 
 
 class Ranks(NamedTuple):
-    """Mean ranks, best first, and what they are worth."""
+    """Mean ranks, best first, and their significance."""
 
     labels: list[str]
     means: np.ndarray
@@ -22,10 +22,10 @@ class Ranks(NamedTuple):
 
 
 def compare_ranks(values: dict[str, np.ndarray], alpha: float = 0.05) -> Ranks:
-    """Friedman's test and Nemenyi's critical difference, over the queries that all have a value for.
+    """Friedman's test and Nemenyi's critical difference, over the queries for which all have a value.
 
-    The critical difference is q sqrt(k (k + 1) / (6 n)) of k objectives and n queries, with the studentised range's
-    quantile over the root of two as q; ties have the mean of their ranks. Demsar, "Statistical comparisons of
+    For k objectives and n queries the critical difference is q sqrt(k (k + 1) / (6 n)), where q is the quantile of the
+    studentised range divided by sqrt(2). Ties have the mean of their ranks. Demsar, "Statistical comparisons of
     classifiers over multiple data sets", JMLR 2006, section 3.2.2.
 
     >>> found = compare_ranks({"a": np.array([0.5, 0.5]), "b": np.array([0.75, 0.5]), "c": np.array([0.25, 0.5])})
@@ -44,7 +44,7 @@ def compare_ranks(values: dict[str, np.ndarray], alpha: float = 0.05) -> Ranks:
 
 
 def cliques(means: np.ndarray, critical: float) -> list[tuple[int, int]]:
-    """First and last of each longest run of sorted ``means`` no further apart than ``critical``; runs of one left out.
+    """First and last of each longest run of sorted ``means`` within ``critical``, without runs of one.
 
     >>> cliques(np.array([1.0, 1.5, 2.0, 4.0]), 0.75)
     [(0, 1), (1, 2)]
@@ -54,7 +54,7 @@ def cliques(means: np.ndarray, critical: float) -> list[tuple[int, int]]:
 
 
 def rank_diagrams(values: Values, metric: str, out: Path, alpha: float) -> Path | None:
-    """Draw one diagram for each library, over all data sets together; None where no library has three objectives."""
+    """Draw a diagram for each library, over all data sets together; None if no library has three objectives."""
     whole = whole_of(values)
     found = {}
     for library in dict.fromkeys(key[1] for key in values if key[1]):

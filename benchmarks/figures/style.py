@@ -1,4 +1,4 @@
-"""What the pictures of a study have in common."""
+"""The common style of the pictures of a study."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from benchmarks.pooled import is_native
 from ltr_objectives._files import replacing
 
-OURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: told apart by everyone
+OURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito, for colour-blind readers
 NATIVE = (("#222222", "-"), ("#888888", "-"), ("#222222", ":"), ("#888888", ":"), ("#222222", "--"))
 TITLES = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 INK, PALE = "#333333", "#DDDDDD"
@@ -29,19 +29,19 @@ def blank(width: float, height: float, title: str) -> Figure:
 
 
 def save(figure: Figure, out: Path, *names: str) -> Path:
-    """Write the PNG; names of data sets and metrics make a file name that every system takes."""
+    """Write the PNG; its file name is made of the names, with characters that every system allows."""
     return write(figure, out / ("-".join(re.sub(r"\W+", "_", name).strip("_") for name in names) + ".png"))
 
 
 def write(figure: Figure, path: Path) -> Path:
-    """Write the PNG; a file appears only when it is whole."""
+    """Write the PNG; the file appears only when it is complete."""
     with replacing(path) as new:
         figure.savefig(new)
     return path
 
 
 def quiet(ax: Any) -> None:
-    """No frame, no ticks, pale lines."""
+    """Remove frame and ticks, and draw pale lines."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(PALE)
     ax.grid(axis="y", color=PALE, lw=0.6)
@@ -50,12 +50,12 @@ def quiet(ax: Any) -> None:
 
 
 def library_title(library: str) -> str:
-    """As it spells itself."""
+    """The library's own spelling."""
     return TITLES.get(library, library)
 
 
 def distinct(items: Iterable[Any]) -> list[Any]:
-    """In the order in which they first come."""
+    """Distinct items in order of first appearance."""
     return list(dict.fromkeys(items))
 
 
@@ -74,11 +74,11 @@ def _pairs(frame: pd.DataFrame) -> Iterable[tuple[str, str]]:
 
 
 def shown(label: str, metric: str, most: int = 44) -> str:
-    """A label as a picture has it: with the metric in its place, and not too long."""
+    """A label for a picture: with the metric filled in, and shortened if needed."""
     text = label.replace("{metric}", metric)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def libraries_of(frame: pd.DataFrame) -> Sequence[str]:
-    """Libraries in the order of the study, without the constant model's."""
+    """Libraries in the order of the study, without that of the constant model."""
     return [library for library in distinct(frame["library"]) if library]
