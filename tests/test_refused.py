@@ -44,7 +44,23 @@ def cat_train(fit_on=pool, **params):
 
 
 NAMES = {
-    **globals(),
+    "np": np,
+    "xgb": xgb,
+    "lgb": lgb,
+    "Pool": Pool,
+    "CatBoost": CatBoost,
+    "X": X,
+    "y": y,
+    "scores": scores,
+    "group": group,
+    "qid": qid,
+    "dtrain": dtrain,
+    "heavy": heavy,
+    "pool": pool,
+    "xgb_train": xgb_train,
+    "lgb_train": lgb_train,
+    "cat_train": cat_train,
+    "adapters": adapters,
     **{name: getattr(ltr_objectives, name) for name in ltr_objectives.__all__},
     **{name: getattr(adapters, name) for name in adapters.__all__ if "_" in name},
 }
