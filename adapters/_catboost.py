@@ -86,9 +86,7 @@ class CatBoostObjective(ObjectiveCallable):
     def _follow(self, fit: Fit) -> Passes:
         found = rows_of(fit.pool, "fit's first argument")
         self._rows.check_same(found, "the pool given to catboost_objective", "fit's pool")
-        fit.require_cpu()
-        fit.require_pool_order()
-        fit.require_plain_leaves()
+        fit.require_known_rows()
         fit.require_no_class_weights()
         self.prepare(fit.pool)
         weight = self._queries.weight_by_row
@@ -183,9 +181,7 @@ class CatBoostMetric:
             name = f"fit's eval set {i - 1}" if i else "fit's training pool"
             known.check_same(rows_of(pool, name), f"pool {i} of catboost_metric", name)
             self.metric.terms(Queries(known.labels, known.group))  # labels that the metric refuses, before training
-        fit.require_cpu()
-        fit.require_pool_order()
-        fit.require_plain_leaves()
+        fit.require_known_rows()
 
     def is_max_optimal(self) -> bool:
         """All metrics are maximised."""

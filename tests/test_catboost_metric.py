@@ -171,8 +171,7 @@ def test_other_pools_than_those_given():
 @pytest.fixture
 def unguarded(monkeypatch):
     """Without the checks of `fit`: what is left are those of the values shown."""
-    for check in ("require_cpu", "require_pool_order", "require_plain_leaves"):
-        monkeypatch.setattr(_catboost_fit.Fit, check, lambda self: None)
+    monkeypatch.setattr(_catboost_fit.Fit, "require_known_rows", lambda self: None)
     monkeypatch.setattr(_catboost_fit.Rows, "check_same", lambda *arguments: None)
 
 
