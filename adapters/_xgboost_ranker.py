@@ -13,7 +13,7 @@ import numpy as np
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
-from ltr_objectives.adapters._ranker_plan import Plan
+from ltr_objectives.adapters._ranker_plan import Plan, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
@@ -67,44 +67,17 @@ class XGBRanker(Ranker):
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         xgb = XGBOOST.load()
         self.categories_ = categories(plan.train.X)
-        params = dict(plan.params)
-        rounds = params.pop("n_estimators", 100)
-        refuse_misspelt(params)
         before = {} if plan.init_model is None else learner_of(plan.init_model)
-        booster = params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
-        linear = booster == "gblinear"
+        booster = plan.params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
         own = isinstance(plan.objective, Objective)
-        if own:
-            start = {} if plan.init_model is not None else {"base_score": 0.0}  # a model has its own
-            params = {**start, **({} if linear else {"min_child_weight": 1e-3}), **params}
-        else:
-            require(str(plan.objective).startswith("rank:"), f"objective={plan.objective!r} is not one for ranking")
-            params["objective"] = plan.objective
-        if plan.own_metrics:
-            params["disable_default_eval_metric"] = 1
-        if plan.native_metrics:
-            params["eval_metric"] = plan.native_metrics
+        params = _params(plan, booster)
+        rounds = params.pop("n_estimators", 100)
         train = self._data(plan.train, plan.train.weight_by_query if own else _by_query(plan.train))
-        natives = [*plan.native_metrics, *metrics_of(before)]
-        evals = [self._data(part, _by_query(part) if _weighs(plan, natives) else None) for part in plan.evals]
+        weighs = plan.native_metrics or not plan.metrics  # whether XGBoost itself evaluates, by row or by query
+        if weighs and any(part.weight is not None for part in plan.evals):
+            refuse_by_row([*plan.native_metrics, *metrics_of(before)])
+        evals = [self._data(part, _by_query(part) if weighs else None) for part in plan.evals]
         result: dict[str, Any] = {}
-        callbacks = list(plan.callbacks)
-        stops = plan.early_stopping_rounds or any(isinstance(c, xgb.callback.EarlyStopping) for c in callbacks)
-        require(
-            booster != "dart" or not stops,
-            "booster='dart' changes earlier rounds later on, so that none is the best; leave early stopping out",
-        )
-        if plan.early_stopping_rounds:
-            require(not linear, "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
-            first = plan.metrics[0] if plan.metrics else None
-            callbacks.append(
-                xgb.callback.EarlyStopping(
-                    rounds=plan.early_stopping_rounds,
-                    metric_name=None if first is None else str(first),
-                    maximize=True if isinstance(first, Metric) else None,
-                    save_best=True,
-                )
-            )
         model = xgb.train(
             params,
             train,
@@ -112,9 +85,9 @@ class XGBRanker(Ranker):
             evals=[(data, f"validation_{i}") for i, data in enumerate(evals)],
             obj=plan.made(XGBoostObjective, params) if own else None,
             custom_metric=_metric(plan, evals) if plan.own_metrics else None,
+            callbacks=[*plan.callbacks, *_early_stopping(plan, booster)],
             evals_result=result,
             verbose_eval=plan.verbose if evals else False,
-            callbacks=callbacks,
             xgb_model=plan.init_model,
         )
         if "best_iteration" in model.attributes():  # by a callback of the user's
@@ -176,6 +149,44 @@ class XGBRanker(Ranker):
         return self.booster_.num_features(), self.booster_.feature_names
 
 
+def _params(plan: Plan, booster: str) -> dict[str, Any]:
+    """The parameters for XGBoost, with our defaults where the objective is ours."""
+    refuse_misspelt(plan.params)
+    params = dict(plan.params)
+    if isinstance(plan.objective, Objective):
+        if plan.init_model is None:  # a model has its own
+            params.setdefault("base_score", 0.0)
+        if booster != "gblinear":
+            params.setdefault("min_child_weight", 1e-3)
+    else:
+        require(plan.objective.startswith("rank:"), f"objective={plan.objective!r} is not one for ranking")
+        params["objective"] = plan.objective
+    if plan.own_metrics:
+        params["disable_default_eval_metric"] = 1
+    if plan.native_metrics:
+        params["eval_metric"] = plan.native_metrics
+    return params
+
+
+def _early_stopping(plan: Plan, booster: str) -> list[Any]:
+    """XGBoost's callback if the plan stops early; raises where XGBoost cannot keep the best rounds."""
+    callback = XGBOOST.load().callback.EarlyStopping
+    rounds = plan.early_stopping_rounds
+    refuse_dart("booster", booster, rounds or any(isinstance(given, callback) for given in plan.callbacks))
+    if not rounds:
+        return []
+    require(booster != "gblinear", "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
+    first = plan.metrics[0] if plan.metrics else None
+    return [
+        callback(
+            rounds=rounds,
+            metric_name=None if first is None else str(first),
+            maximize=True if isinstance(first, Metric) else None,
+            save_best=True,
+        )
+    ]
+
+
 @functools.cache
 def _known() -> frozenset[str]:
     """The parameters of XGBoost's estimator, and those that XGBoost itself names."""
@@ -218,16 +229,12 @@ def _by_query(part: Part) -> np.ndarray | None:
     return weight
 
 
-def _weighs(plan: Plan, natives: list[str]) -> bool:
-    """Whether XGBoost itself evaluates; if so with weights, which for some metrics would abort the process."""
-    weighs = bool(plan.native_metrics) or not plan.metrics
-    if weighs and any(part.weight is not None for part in plan.evals):
-        refuse_by_row(natives)
-    return weighs
-
-
 def _metric(plan: Plan, evals: list[Any]) -> Any:
-    known = [(data, _queries(part)) for data, part in zip(evals, plan.evals, strict=True)]
+    """Our metrics under their own names, as XGBoost calls them; weights may be by row, which a DMatrix has not."""
+    known = [
+        (data, Queries(part.labels, part.group, weight=part.weight))
+        for data, part in zip(evals, plan.evals, strict=True)
+    ]
 
     def values(predictions: Any, data: Any) -> list[tuple[str, float]]:
         queries = next(queries for each, queries in known if each is data)
@@ -235,7 +242,3 @@ def _metric(plan: Plan, evals: list[Any]) -> Any:
         return [(str(m), m.mean(queries, scores, n_threads=plan.n_threads)) for m in plan.own_metrics]
 
     return values
-
-
-def _queries(part: Part) -> Queries:
-    return Queries(part.labels, part.group, weight=part.weight)
