@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable
 from typing import Any
@@ -70,8 +71,7 @@ class CatBoostObjective(ObjectiveCallable):
         return {**vars(self), "_passes": None}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CatBoostObjective:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin = copy.copy(self)
         fit = fit_under_way()
         twin._passes = None if fit is None else self._follow(fit)
         return twin
