@@ -91,7 +91,7 @@ class Fit(NamedTuple):
         """Raise for parameters that leave it unknown which rows CatBoost shows."""
         self._refuse(UNKNOWN_ROWS)
         require(
-            len(self.pool.get_cat_feature_indices()) == 0 or str(self.params.get("has_time")) in ("True", "true"),
+            len(self.pool.get_cat_feature_indices()) == 0 or str(self.params.get("has_time")) in ("True", "true", "1"),
             "with categorical features CatBoost shuffles the rows; add has_time=True to CatBoost's parameters, which "
             "keeps the order of the pool",
         )

@@ -309,9 +309,9 @@ _calls = itertools.count()
 
 
 def _key(content: Any) -> str:
-    """A key for Dask: never used before, or data released a moment ago would take the new ones along.
+    """A key for Dask that was never used before: data released a moment ago would take new data of its key along.
 
-    It is the same again when the program is run again, since LightGBM's order of workers hangs on it.
+    It is the same in the next run of a program, since LightGBM's order of workers follows from it.
     """
     from dask.base import tokenize
 

@@ -94,7 +94,7 @@ class Ranker(BaseEstimator, abc.ABC):
         return {name: value for name, value in vars(self).items() if _is_parameter(name)}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; every name is taken, since the library knows which it has."""
+        """Set parameters. Every name is taken here; :meth:`fit` refuses those that the library does not know."""
         for name, value in params.items():
             require(_is_parameter(name) and not hasattr(type(self), name), f"{name} is no parameter")
             better = dict(self.library.renamed).get(name)

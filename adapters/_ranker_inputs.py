@@ -99,7 +99,7 @@ def read_part(
     of: str = "",
     **clicks: ArrayLike | None,
 ) -> Part:
-    """Everything that can be checked before training, checked; the names of the arguments begin with ``of``."""
+    """One data set, checked before training; errors name the arguments with ``of`` before them."""
     require(y is not None, "a ranker requires y to be passed, but the target y is None; y holds the labels")
     table, column = read_table(X)
     given = (group is not None) + (qid is not None)

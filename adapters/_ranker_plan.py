@@ -63,7 +63,7 @@ class Plan(NamedTuple):
 
 
 def own_or_native(objective: Any, library: Library) -> Objective | str:
-    """Ours, or the name of the library's; raises for what is nearly a name of ours, or can only be CatBoost's."""
+    """Our objective, or the name of the library's; raises for what is nearly ours, or can only be CatBoost's."""
     name = objective.partition(":")[0].strip() if isinstance(objective, str) else None
     if name is None or name in OBJECTIVES:
         return get_objective(objective)
@@ -84,7 +84,7 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
 def read_metrics(
     eval_metric: EvalMetric, objective: Objective | str, knows: Callable[[str], bool], convention: str | None = None
 ) -> tuple[Metric | str, ...]:
-    """By default :func:`optimised`. ``knows(name)``: whether the library has a metric of that name."""
+    """The metrics to evaluate, by default :func:`optimised`; ``knows`` tells whether the library has one of a name."""
     if eval_metric is None:
         return tuple(get_metric(m, convention) for m in optimised(objective))
     given = (
@@ -104,7 +104,7 @@ def optimised(objective: Objective | str) -> tuple[Metric, ...]:
 
 
 def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
-    """Whether it is the library's; raises where it is neither that nor ours."""
+    """Whether the metric is the library's; raises where it is neither that nor ours."""
     own = re.fullmatch(r"([a-z]+)(@\d+)?", metric)
     if own and own[1] in METRICS:
         return False
