@@ -21,7 +21,7 @@ class DaskQueries(NamedTuple):
     y: Any
     qid: Any  # 0, 1, 2, ... in order of the rows; XGBoost takes it
     group: Any  # sizes of the queries of each partition; LightGBM takes it
-    weight: Any  # by row, or None
+    weight: Any = None  # by row
 
 
 class Table(NamedTuple):
@@ -41,6 +41,13 @@ class Part(NamedTuple):
     qid: np.ndarray
     group: np.ndarray
     weight: np.ndarray | None
+
+
+class Sample(NamedTuple):
+    """The shape of a column of a partition, and the column without its rows."""
+
+    shape: tuple[int, ...]
+    empty: Any
 
 
 def dask_by_query(
@@ -110,7 +117,7 @@ def dask_by_query(
     if objective is not None:
         chosen = get_objective(objective)
         client.gather([client.submit(_try_out, chosen, part, pure=False) for part in parts])
-    return DaskQueries(*_collections(client, parts * count if everywhere else parts, places))
+    return _collections(client, parts * count if everywhere else parts, places)
 
 
 def dask_group(qid: Any) -> Any:
@@ -275,7 +282,7 @@ def _spread_dask(client: Any, table: Table, places: list[str]) -> list[Any]:
     return futures
 
 
-def _collections(client: Any, parts: list[Any], places: list[str]) -> list[Any]:
+def _collections(client: Any, parts: list[Any], places: list[str]) -> DaskQueries:
     """Dask collections of the columns of ``parts``; partition ``i`` is computed, and stays, at ``places[i]``."""
     import dask.array as da
 
@@ -289,20 +296,18 @@ def _collections(client: Any, parts: list[Any], places: list[str]) -> list[Any]:
 
     def array(column: str) -> Any:
         blocks = [
-            da.from_delayed(future, shape, meta=getattr(sample, column), name=f"{future.key}-array")
-            for future, (shapes, sample) in zip(futures(column), samples, strict=True)
-            for shape in [getattr(shapes, column)]
+            da.from_delayed(future, sample[column].shape, meta=sample[column].empty, name=f"{future.key}-array")
+            for future, sample in zip(futures(column), samples, strict=True)
         ]
         return da.concatenate(blocks, allow_unknown_chunksizes=True)
 
-    if hasattr(samples[0][1].X, "iloc"):
+    found = {column: array(column) for column in samples[0] if column != "X"}
+    table = samples[0]["X"].empty
+    if hasattr(table, "iloc"):
         import dask.dataframe as dd
 
-        X = dd.from_delayed(futures("X"), meta=samples[0][1].X)
-    else:
-        X = array("X")
-    rest = [None if getattr(samples[0][1], c) is None else array(c) for c in Part._fields[1:]]
-    return [X, *rest]
+        return DaskQueries(X=dd.from_delayed(futures("X"), meta=table), **found)
+    return DaskQueries(X=array("X"), **found)
 
 
 _calls = itertools.count()
@@ -379,7 +384,6 @@ def _try_out(objective: Objective, part: Part) -> None:
     objective.compute(Queries(part.y, part.group, weight=part.weight), np.zeros(len(part.y)))
 
 
-def _sample(part: Part) -> tuple[Part, Part]:
-    """Shapes and empty arrays like those of a partition."""
-    shapes = Part(*(None if c is None else c.shape for c in part))  # type: ignore[arg-type]  # shapes in place of arrays
-    return shapes, Part(*(None if c is None else c[:0] for c in part))  # type: ignore[arg-type]  # a generator
+def _sample(part: Part) -> dict[str, Sample]:
+    """By column that the partition has, what Dask is told of it."""
+    return {name: Sample(c.shape, c[:0]) for name, c in part._asdict().items() if c is not None}

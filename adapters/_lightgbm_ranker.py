@@ -84,7 +84,7 @@ class LGBMRanker(Ranker):
         )
         for data in evals:
             data.set_reference(train)
-        result: dict[str, Any] = {}
+        result: Records = {}
         callbacks = [*plan.callbacks, lgb.record_evaluation(result)]
         if plan.verbose and evals:
             callbacks.append(lgb.log_evaluation(int(plan.verbose)))

@@ -266,7 +266,7 @@ class Ranker(BaseEstimator, abc.ABC):
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
         self.booster_ = self._load(os.fspath(path))
-        for name in ("evals_result_", "best_score_"):  # of another training
+        for name in ("evals_result_", "best_score_", "categories_"):  # of another training
             vars(self).pop(name, None)
         self.n_features_in_, names = self._features()
         if hasattr(self, "feature_names_in_"):

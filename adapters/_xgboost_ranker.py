@@ -3,7 +3,6 @@
 import functools
 import inspect
 import json
-import os
 import re
 import warnings
 from typing import Any
@@ -77,7 +76,7 @@ class XGBRanker(Ranker):
         if weighs and any(part.weight is not None for part in plan.evals):
             refuse_by_row([*plan.native_metrics, *metrics_of(before)])
         evals = [self._data(part, _by_query(part) if weighs else None) for part in plan.evals]
-        result: dict[str, Any] = {}
+        result: Records = {}
         model = xgb.train(
             params,
             train,
@@ -135,12 +134,6 @@ class XGBRanker(Ranker):
         names = self.booster_.feature_names or [f"f{i}" for i in range(self.booster_.num_features())]
         values = np.array([found.get(name, 0.0) for name in names], np.float32)
         return values / values.sum() if values.any() else values
-
-    def load_model(self, path: str | os.PathLike[str]) -> "XGBRanker":
-        """Read what ``save_model`` or the library wrote; parameters are not part of it. Returns ``self``."""
-        super().load_model(path)
-        self.categories_ = {}  # files have none
-        return self
 
     def _load(self, path: str) -> Any:
         return XGBOOST.load().Booster(model_file=path)
