@@ -240,8 +240,8 @@ def catboost_objective(
         What the pool was made with as ``group_weight``: CatBoost does not give it back. Weights by row are read from
         the pool.
     propensity, position : array of shape (rows,), optional
-        Where labels are clicks: how likely each document of the training set was looked at, or where it was shown, for
-        pairwise objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+        For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
+        Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
     init_model : CatBoost model or file name, optional
         The model whose predictions training starts from, where CatBoost does not say so: when it resumes a snapshot.
         That model is what ``fit`` gives with ``iterations=1`` and the same ``snapshot_file``. For ``fit(init_model=)``

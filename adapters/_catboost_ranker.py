@@ -32,8 +32,8 @@ class CatBoostRanker(Ranker):
         Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
         CatBoost's in capitals.
     eval_metric : str, Metric or list, optional
-        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. For early stopping on
-        CatBoost's no other may be ours.
+        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. Early stopping on one of CatBoost's is
+        refused where another is ours.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. For our objectives five defaults

@@ -101,9 +101,9 @@ def lightgbm_objective(
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
     propensity, position : array of shape (rows,), optional
-        Where labels are clicks: how likely each document of the training set was looked at, or where it was shown, for
-        pairwise objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`. With neither, the position of the
-        ``Dataset`` is taken where it has one (LightGBM 4.1 or newer).
+        For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
+        Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`. Where both are left
+        out, the position of the ``Dataset`` is used if it has one (LightGBM 4.1 or newer).
     n_threads : int, optional
         Threads of the gradient computation; by default ``num_threads`` of the training, at most all processors. The
         model does not depend on it.

@@ -140,8 +140,8 @@ class Ranker(BaseEstimator, abc.ABC):
             Not negative. The weight of a query multiplies gradient and Hessian of its rows, that of a row those of the
             row. Metrics weigh a query by the mean of its rows' weights.
         propensity, position : array of shape (rows,), optional
-            Where labels are clicks: how likely each document was looked at, or where it was shown, for our pairwise
-            objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+            For labels that are clicks: how likely each document was examined, or where it was shown. Only our pairwise
+            objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
         init_model : file name, model of the library or fitted ranker, optional
             Go on from what this model predicts: its rounds come first in the new one, and it stays as it is.
             Categorical features must have the same categories.
@@ -257,20 +257,17 @@ class Ranker(BaseEstimator, abc.ABC):
                 try:  # on a full disk XGBoost and CatBoost lose the end of the file without a word
                     self._load(os.fspath(new))
                 except Exception as error:
-                    said = (
+                    raise OSError(
                         f"{os.fspath(path)} could not be written whole, perhaps the disk is full; nothing has changed"
-                    )
-                    raise OSError(said) from error
+                    ) from error
 
     def load_model(self, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
         self.booster_ = self._load(os.fspath(path))
-        for name in ("evals_result_", "best_score_", "categories_"):  # of another training
+        for name in ("evals_result_", "best_score_", "categories_", "feature_names_in_"):  # of another training
             vars(self).pop(name, None)
         self.n_features_in_, names = self._features()
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         self.nameless_ = names is None  # any are right
         if names is not None:
             self.feature_names_in_ = np.array(names, object)

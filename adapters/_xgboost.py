@@ -221,8 +221,8 @@ def xgboost_objective(
     weight : array of shape (queries,) or (rows,), optional
         Instead of those of the training DMatrix, which carries weights by query only.
     propensity, position : array of shape (rows,), optional
-        Where labels are clicks: how likely each document of the training set was looked at, or where it was shown, for
-        pairwise objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+        For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
+        Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
     n_threads : int, optional
         Threads of the gradient computation; by default ``nthread`` of the training, at most all processors. The model
         does not depend on it.

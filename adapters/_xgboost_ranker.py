@@ -104,10 +104,7 @@ class XGBRanker(Ranker):
         return super()._n_threads() or at_most(XGBOOST.load().get_config().get("nthread"))
 
     def _data(self, part: Part, weight: np.ndarray | None) -> Any:
-        data = self._matrix(part.X, label=part.labels, group=part.group)
-        if weight is not None:
-            data.set_weight(weight)
-        return data
+        return self._matrix(part.X, label=part.labels, group=part.group, weight=weight)
 
     def _matrix(self, X: Any, **of_training: Any) -> Any:
         options = {k: v for k, v in self.get_params().items() if k in XGBOOST.of_the_data and v is not None}
