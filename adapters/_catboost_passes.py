@@ -37,8 +37,6 @@ UNEXPECTED = (
     "CatBoost {}, so which rows these are is not certain: some training parameter is not supported by this adapter. "
     "Use fit(pool) on the CPU, boosting_type='Plain', and has_time=True wherever there are categorical features"
 )
-
-
 NO_WEIGHTS = "CatBoost keeps no weights for this pool, which its splits by Hessians need; pass newton_splits=False"
 
 

@@ -97,9 +97,8 @@ class CatBoostRanker(Ranker):
         return _trees_alone(model), found
 
     def _pool(self, part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
-        weight: dict[str, Any] = {"weight": part.weight}
-        if not own and part.weight_by_query is not None:
-            weight = {"group_weight": part.weight_by_query[part.qid]}
+        by_query = None if own else part.weight_by_query
+        weight = {"weight": part.weight} if by_query is None else {"group_weight": by_query[part.qid]}
         options = dict(of_the_data)
         found = list(categories(part.X))
         if found:

@@ -98,9 +98,11 @@ def read_metrics(
 
 
 def optimised(objective: Objective | str) -> tuple[Metric, ...]:
-    """The metric that the objective is for, or NDCG; none for the library's own, which knows its own."""
+    """The metric that our objective optimises, or NDCG; none where the objective is the library's own."""
+    if isinstance(objective, str):
+        return ()
     metric = getattr(objective, "metric", None)
-    return () if isinstance(objective, str) else (metric if isinstance(metric, Metric) else get_metric("ndcg"),)
+    return (metric if isinstance(metric, Metric) else get_metric("ndcg"),)
 
 
 def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
