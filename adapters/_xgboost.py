@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 MAXIMISED = ("auc", "pre", "map", "ndcg")  # XGBoost's early stopping maximises what starts so, and minimises the rest
 
-BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what it evaluates by query, such as "ndcg@10-"
+BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what it can weigh by query; any other aborts the process
 
 
 def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
