@@ -1,4 +1,4 @@
-"""What the libraries call each round, as far as all are alike: gradients, metrics, one `Queries` for each data set."""
+"""What the callables of all libraries share: gradients, metrics, and one `Queries` for each data set."""
 
 import weakref
 from collections.abc import Mapping
@@ -36,21 +36,22 @@ class QueriesMemo:
 
     def find(self, labels: Any, group: Any, weight: Any, propensity: Any = None, position: Any = None) -> Queries:
         """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before."""
-        of_click = {"propensity": propensity, "position": position}
-        clicks = {name: None if values is None else to_numpy(values, name) for name, values in of_click.items()}
-        weight = None if weight is None else to_numpy(weight, "weight")
-        weight = None if weight is None or weight.size == 0 else weight
-        key = to_numpy(labels, "labels"), to_numpy(group, "group"), weight, *clicks.values()
+        given = {"weight": weight, "propensity": propensity, "position": position}
+        arrays = {name: None if values is None else to_numpy(values, name) for name, values in given.items()}
+        if arrays["weight"] is not None and arrays["weight"].size == 0:  # as a DMatrix says that it has none
+            arrays["weight"] = None
+        labels, group = to_numpy(labels, "labels"), to_numpy(group, "group")
+        key = labels, group, *arrays.values()
         for known, queries in self._entries:
             if all(map(_equal, known, key)):
                 return queries
-        queries = Queries(key[0], key[1], weight=weight, **clicks)
+        queries = Queries(labels, group, **arrays)
         copies = tuple(None if a is None else a.copy() for a in key)
         self._entries = ((copies, queries), *self._entries)[:KEPT]
         return queries
 
     def is_new(self, queries: Queries) -> bool:
-        """Whether this was never asked before of these queries: what is warned of, is so once for a data set."""
+        """Whether this is asked of these queries for the first time: we warn once for a data set."""
         new = queries not in self._asked
         self._asked.add(queries)
         return new
@@ -78,8 +79,8 @@ def gradients(
 class ObjectiveCallable:
     """The base of what a library calls for gradients.
 
-    What is given here comes before what the data sets of the library hold. ``params`` are those of the training where
-    the maker of this object knows them; else they are looked for.
+    Weights, propensities and positions given here replace those of the library's data sets. ``params`` are those of
+    the training; None where the maker of this object does not know them.
     """
 
     library: ClassVar[Library]
@@ -106,15 +107,15 @@ class ObjectiveCallable:
         return f"{self.library.name}_objective({self.objective!r})"
 
     def queries(self, labels: Any, group: Any, weight: Any, position: Any = None) -> Queries:
-        """Those of a data set of the library."""
+        """The queries of one of the library's data sets."""
         weight = weight if self.weight is None else self.weight
         position = position if self.propensity is None and self.position is None else self.position
         return self._memo.find(labels, group, weight, self.propensity, position)
 
     def gradients(self, queries: Queries, scores: Any, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """What the library stores, on the threads of a training with ``params`` unless the user chose another number.
+        """Gradient and Hessian in the library's type, in a training with ``params``.
 
-        Warns, once for a data set, where most of it, or all, teaches the library nothing.
+        Warns once for a data set: of lists that take long, of zero gradients, and of Hessians too small for any split.
         """
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
         new = self._memo.is_new(queries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable
 from typing import Any
@@ -70,8 +71,7 @@ class CatBoostObjective(ObjectiveCallable):
         return {**vars(self), "_passes": None}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CatBoostObjective:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin = copy.copy(self)
         fit = fit_under_way()
         twin._passes = None if fit is None else self._follow(fit)
         return twin
@@ -86,9 +86,7 @@ class CatBoostObjective(ObjectiveCallable):
     def _follow(self, fit: Fit) -> Passes:
         found = rows_of(fit.pool, "fit's first argument")
         self._rows.check_same(found, "the pool given to catboost_objective", "fit's pool")
-        fit.require_cpu()
-        fit.require_pool_order()
-        fit.require_plain_leaves()
+        fit.require_known_rows()
         fit.require_no_class_weights()
         self.prepare(fit.pool)
         weight = self._queries.weight_by_row
@@ -183,9 +181,7 @@ class CatBoostMetric:
             name = f"fit's eval set {i - 1}" if i else "fit's training pool"
             known.check_same(rows_of(pool, name), f"pool {i} of catboost_metric", name)
             self.metric.terms(Queries(known.labels, known.group))  # labels that the metric refuses, before training
-        fit.require_cpu()
-        fit.require_pool_order()
-        fit.require_plain_leaves()
+        fit.require_known_rows()
 
     def is_max_optimal(self) -> bool:
         """All metrics are maximised."""
@@ -244,8 +240,8 @@ def catboost_objective(
         What the pool was made with as ``group_weight``: CatBoost does not give it back. Weights by row are read from
         the pool.
     propensity, position : array of shape (rows,), optional
-        Where labels are clicks: how likely each document of the training set was looked at, or where it was shown, for
-        pairwise objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+        For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
+        Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
     init_model : CatBoost model or file name, optional
         The model whose predictions training starts from, where CatBoost does not say so: when it resumes a snapshot.
         That model is what ``fit`` gives with ``iterations=1`` and the same ``snapshot_file``. For ``fit(init_model=)``

@@ -14,6 +14,19 @@ from ltr_objectives.queries import sizes_of
 MARK = np.float32(1 + 2**-23)  # the weight of a first row by which a pool has weights at all
 MARKING = threading.Lock()
 
+# Parameters of a training: the values that we support, and what to say of any other.
+UNKNOWN_ROWS = {
+    "task_type": (("CPU",), "is not supported by this adapter; leave it out, or set 'CPU'"),
+    "eval_fraction": (("0", "0.0"), "splits the pool; make two pools, and pass one as eval_set="),
+    "boosting_type": (("Plain",), "shuffles the rows; leave it out, or set 'Plain'"),
+    # leaves estimated by steps of their own, whose blocks are not those of the training
+    "leaf_estimation_backtracking": (("No",), "is not supported by this adapter; leave it out, or set 'No'"),
+    "dev_leafwise_approxes": (("False", "false", "0"), "is not supported; leave it out"),
+}
+WEIGHTS_BY_CLASS = dict.fromkeys(
+    ("class_weights", "auto_class_weights"), (("None",), "is not supported; give the pool weights by row or by query")
+)
+
 
 class Rows(NamedTuple):
     """The rows of a pool, as CatBoost hands them out: in float32."""
@@ -48,12 +61,8 @@ def rows_of(pool: Any, name: str = "pool") -> Rows:
     weight = np.asarray(pool.get_weight(), np.float32)
     baseline = np.asarray(pool.get_baseline(), np.float32)
     require(baseline.size in (0, len(labels)), f"{name} must have one baseline a row, got shape {baseline.shape}")
-    return Rows(
-        labels,
-        sizes_of(np.asarray(ids)),
-        given_weight(weight),
-        baseline.reshape(-1) if baseline.size else None,
-    )
+    group = sizes_of(np.asarray(ids))
+    return Rows(labels, group, given_weight(weight), baseline.reshape(-1) if baseline.size else None)
 
 
 def given_weight(weight: np.ndarray | None) -> np.ndarray | None:
@@ -78,39 +87,23 @@ class Fit(NamedTuple):
     eval_sets: tuple[Any, ...]
     init_model: Any
 
-    def require_cpu(self) -> None:
-        """Raise for ``task_type="GPU"``, which evaluates user-defined objects in other ways."""
-        task = self.params.get("task_type") or "CPU"
-        require(task == "CPU", f"task_type={task!r} is not supported by this adapter; leave it out, or set 'CPU'")
-
-    def require_pool_order(self) -> None:
-        """Raise for what makes CatBoost split or shuffle the rows: nothing tells where they went."""
-        fraction = self.params.get("eval_fraction") or 0
-        require(fraction == 0, f"eval_fraction={fraction!r} splits the pool; make two pools, and pass one as eval_set=")
+    def require_known_rows(self) -> None:
+        """Raise for parameters that leave it unknown which rows CatBoost shows."""
+        self._refuse(UNKNOWN_ROWS)
         require(
-            len(self.pool.get_cat_feature_indices()) == 0 or self.params.get("has_time") in (True, "true", "True"),
+            len(self.pool.get_cat_feature_indices()) == 0 or str(self.params.get("has_time")) in ("True", "true", "1"),
             "with categorical features CatBoost shuffles the rows; add has_time=True to CatBoost's parameters, which "
             "keeps the order of the pool",
         )
-        boosting = self.params.get("boosting_type") or "Plain"
-        require(boosting == "Plain", f"boosting_type={boosting!r} shuffles the rows; leave it out, or set 'Plain'")
-
-    def require_plain_leaves(self) -> None:
-        """Raise for leaf estimation with steps of its own, whose data are not those of the training."""
-        backtracking = self.params.get("leaf_estimation_backtracking") or "No"
-        require(
-            backtracking == "No",
-            f"leaf_estimation_backtracking={backtracking!r} is not supported by this adapter; leave it out or set 'No'",
-        )
-        leafwise = self.params.get("dev_leafwise_approxes") or False
-        require(leafwise in (False, "false", "False"), "dev_leafwise_approxes is not supported; leave it out")
 
     def require_no_class_weights(self) -> None:
         """Raise for weights by class, which CatBoost would apply to some forms of labels and ignore for others."""
-        for name in ("class_weights", "auto_class_weights"):
+        self._refuse(WEIGHTS_BY_CLASS)
+
+    def _refuse(self, table: Mapping[str, tuple[tuple[str, ...], str]]) -> None:
+        for name, (allowed, otherwise) in table.items():
             value = self.params.get(name)
-            none = value is None or str(value) == "None"
-            require(none, f"{name}={value!r} is not supported; give the pool weights by row or by query")
+            require(value is None or str(value) in allowed, f"{name}={value!r} {otherwise}")
 
 
 def fit_under_way() -> Fit | None:

@@ -13,9 +13,9 @@ an error, never in gradients that belong to other rows.
 
 With the structure's blocks comes a third vector, by which CatBoost divides: a split is scored by sums of gradients over
 sums of row weights. While a tree is grown nothing else reads it, and it may be written to. Hessians in place of the
-weights make the second-order splits of XGBoost and LightGBM, which CatBoost itself offers on the GPU only; its own
-pairwise losses have their like, since their rows weigh what their pairs weigh. Like there, the sums are not scaled. The
-weights are put back as soon as the tree stands: a training that continues a model just trained finds the vector again.
+weights make the second-order splits of XGBoost and LightGBM, which CatBoost itself offers on the GPU only. Its own
+pairwise losses do the like: a row weighs what its pairs weigh. As there, the sums are not scaled. The weights are put
+back as soon as the tree stands: a training that continues a model just trained finds the vector again.
 """
 
 import threading
@@ -37,8 +37,6 @@ UNEXPECTED = (
     "CatBoost {}, so which rows these are is not certain: some training parameter is not supported by this adapter. "
     "Use fit(pool) on the CPU, boosting_type='Plain', and has_time=True wherever there are categorical features"
 )
-
-
 NO_WEIGHTS = "CatBoost keeps no weights for this pool, which its splits by Hessians need; pass newton_splits=False"
 
 
@@ -191,21 +189,25 @@ class Passes:
         else:
             vector = self._now
         if vector.labels is None:
-            if threading.get_ident() != self._owner:
-                until = time.monotonic() + WAIT_SECONDS
-                while vector.labels is None and self._failure is None and time.monotonic() < until:
-                    self._turn.wait(0.1)  # whoever is interrupted wakes nobody
-                if self._failure is not None:
-                    raise self._failure
-                expect(vector.labels is not None, "does not begin in the thread that called fit")
-            else:
-                vector.labels = address
-                self._turn.notify_all()
+            self._locate(vector, address)
         vector.add(address, len(labels))
         first, last = vector.blocks[address]
         expect(np.array_equal(labels, self._labels[first:last]), "shows other labels, or another order, than the pool")
         self._check_weight(weight, first, last)
         return vector
+
+    def _locate(self, vector: Vector, address: int) -> None:
+        """Note that row 0 lies at ``address``, in the thread that called fit; the others wait for that."""
+        if threading.get_ident() == self._owner:
+            vector.labels = address
+            self._turn.notify_all()
+            return
+        until = time.monotonic() + WAIT_SECONDS
+        while vector.labels is None and self._failure is None and time.monotonic() < until:
+            self._turn.wait(0.1)  # whoever is interrupted wakes nobody
+        if self._failure is not None:
+            raise self._failure
+        expect(vector.labels is not None, "does not begin in the thread that called fit")
 
     def _check_weight(self, shown: np.ndarray | None, first: int, last: int) -> None:
         known = np.ones(1, np.float32) if self._weight is None else self._weight[first:last]

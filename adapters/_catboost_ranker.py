@@ -32,8 +32,8 @@ class CatBoostRanker(Ranker):
         Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
         CatBoost's in capitals.
     eval_metric : str, Metric or list, optional
-        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. For early stopping on
-        CatBoost's no other may be ours.
+        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. Early stopping on one of CatBoost's is
+        refused where another is ours.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. For our objectives five defaults
@@ -67,39 +67,17 @@ class CatBoostRanker(Ranker):
     library = CATBOOST
 
     def _knows_metric(self, name: str) -> bool:
-        return name[:1].isupper() and "@" not in name  # whether it knows this one it says itself, with a list
+        return name[:1].isupper() and "@" not in name  # CatBoost itself refuses those it does not know, with a list
 
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         catboost = CATBOOST.load()
-        params = {"allow_writing_files": False, **plan.params}
         own = isinstance(plan.objective, Objective)
         pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
-        if isinstance(plan.objective, Objective):
-            newton_splits = params.pop("newton_splits", True)
-            params = {
-                "leaf_estimation_method": "Newton",
-                "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
-                "has_time": len(pools[0].get_cat_feature_indices()) > 0,
-                "one_hot_max_size": 10,
-                "random_strength": 0,
-                **params,
-            }
-            params["loss_function"] = catboost_objective(
-                plan.objective,
-                pools[0],
-                propensity=plan.train.queries.propensity,
-                position=plan.train.queries.position,
-                n_threads=plan.n_threads,
-                newton_splits=newton_splits,
-            )
-        else:
-            params["loss_function"] = plan.objective
+        params = _params(plan, pools[0])
         stops = bool(plan.early_stopping_rounds or STOPPING & params.keys() or params.get("use_best_model"))
         if not stops:
             params.setdefault("use_best_model", False)
         records = _set_metrics(params, plan, pools, stops)
-        if not LOUDNESS & params.keys():
-            params["verbose"] = plan.verbose
         model = catboost.CatBoost(params)
         try:
             with _ctrl_c():
@@ -119,9 +97,8 @@ class CatBoostRanker(Ranker):
         return _trees_alone(model), found
 
     def _pool(self, part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
-        weight: dict[str, Any] = {"weight": part.weight}
-        if not own and part.weight_by_query is not None:
-            weight = {"group_weight": part.weight_by_query[part.qid]}
+        by_query = None if own else part.weight_by_query
+        weight = {"weight": part.weight} if by_query is None else {"group_weight": by_query[part.qid]}
         options = dict(of_the_data)
         found = list(categories(part.X))
         if found:
@@ -146,8 +123,34 @@ class CatBoostRanker(Ranker):
         return len(names), None if names == [str(i) for i in range(len(names))] else names
 
 
+def _params(plan: Plan, pool: Any) -> dict[str, Any]:
+    """The parameters for CatBoost, with our defaults where the objective is ours."""
+    params = {"allow_writing_files": False, "loss_function": plan.objective, **plan.params}
+    if not LOUDNESS & params.keys():
+        params["verbose"] = plan.verbose
+    if isinstance(plan.objective, str):
+        return params
+    newton_splits = params.pop("newton_splits", True)
+    params["loss_function"] = catboost_objective(
+        plan.objective,
+        pool,
+        propensity=plan.train.queries.propensity,
+        position=plan.train.queries.position,
+        n_threads=plan.n_threads,
+        newton_splits=newton_splits,
+    )
+    return {
+        "leaf_estimation_method": "Newton",
+        "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
+        "has_time": len(pool.get_cat_feature_indices()) > 0,
+        "one_hot_max_size": 10,
+        "random_strength": 0,
+        **params,
+    }
+
+
 def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bool) -> list[dict[str, list[float]]]:
-    """Have the metrics evaluated; the values of ours but the first come back on each eval set."""
+    """Set what CatBoost evaluates; training fills what is returned: for each eval set, our metrics but the first."""
     own, native = plan.own_metrics, plan.native_metrics
     if not own:
         if native:

@@ -1,7 +1,7 @@
-"""Which call of a library led to us: none of them hands our objects its Booster, its parameters or its eval sets.
+"""The calls of a library that led to us.
 
-They are found on the stack for those who call ``xgb.train``, ``lgb.train`` or CatBoost's ``fit`` themselves. Our
-estimators know them.
+No library hands our objects its Booster, its parameters or its eval sets, so they are read from the stack. Our rankers
+for XGBoost and LightGBM know the parameters, and do not ask here.
 """
 
 import sys
@@ -14,7 +14,7 @@ from ltr_objectives.adapters._libraries import Library
 def calls_of(library: Library) -> list[FrameType]:
     """The calls of ``library`` that led here, innermost first; none where the user called us.
 
-    Functions of the user's may lie between, since users wrap our callables.
+    Functions of the user's may lie between us and the library, since users wrap our callables.
     """
 
     def inside(frame: FrameType) -> bool:

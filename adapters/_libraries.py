@@ -1,4 +1,4 @@
-"""What the libraries call things, and what they take: one entry each."""
+"""What differs between the libraries and a table can say: one entry each."""
 
 import importlib
 from collections.abc import Mapping
@@ -15,18 +15,18 @@ class Library(NamedTuple):
     name: str
     model: str  # its class of trained models
     n_threads: tuple[str, ...]
-    least_hessian: tuple[str, ...] = ()  # what it demands of each leaf
+    least_hessian: tuple[str, ...] = ()  # the least sum of Hessians in a leaf
     least_hessian_default: float = 0.0
     of_the_data: tuple[str, ...] = ()  # parameters of its data sets, not of a training
-    of_columns: tuple[str, ...] = ()  # those of them that name columns of other kinds than numbers
-    renamed: tuple[tuple[str, str], ...] = ()  # parameters of its ranker that are called otherwise in ours
-    capitals: bool = False  # whether the names of its objectives and metrics have some
+    of_columns: tuple[str, ...] = ()  # those of them that name columns which need not be numbers
+    renamed: tuple[tuple[str, str], ...] = ()  # parameters of its ranker: its name, and ours
+    capitals: bool = False  # whether the names of its objectives and metrics begin with one
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
     negative_hessians: bool = False  # whether it learns from them
-    all_zero: str = ""  # how else than by the user labels may all have become 0
+    all_zero: str = ""  # how labels may all have become 0 without the user
 
     def load(self) -> Any:
-        """The library, or what to install."""
+        """Import the library, or say what to install."""
         try:
             return importlib.import_module(self.name)
         except ModuleNotFoundError as error:
@@ -35,7 +35,7 @@ class Library(NamedTuple):
             raise ImportError(f"{self.name} is not installed: pip install ltr-objectives[{self.name}]") from None
 
     def threads(self, params: Mapping[str, Any] | None, chosen: int | None = None) -> int | None:
-        """As chosen, or what a training with ``params`` may use, at most all processors; None where both are open."""
+        """``chosen``, or what a training with ``params`` uses, at most all processors; None where neither says."""
         if chosen is not None or params is None:
             return chosen
         asked = [n for name in self.n_threads if (n := at_most(params.get(name))) is not None]

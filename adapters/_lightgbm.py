@@ -53,10 +53,9 @@ def _position(data: Any) -> Any:
     return None if position is None else np.asarray(position)[rows]
 
 
-def _params() -> Params | None:
-    """The parameters of the training that calls us."""
-    params: Params | None = getattr(booster_of(calls_of(LIGHTGBM), LIGHTGBM), "params", None)
-    return params
+def _params(given: Params | None) -> Params | None:
+    """``given``, or the parameters of the training that calls us."""
+    return given if given is not None else getattr(booster_of(calls_of(LIGHTGBM), LIGHTGBM), "params", None)
 
 
 class LightGBMObjective(ObjectiveCallable):
@@ -66,7 +65,7 @@ class LightGBMObjective(ObjectiveCallable):
 
     # LGBMRanker counts the parameters and hands over the groups only where there are four; lgb.train passes two.
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        params = _params() if self.params is None else self.params
+        params = _params(self.params)
         by_query = {**(getattr(second, "params", None) or {}), **(params or {})}.get("bagging_by_query", False)
         require(
             str(by_query).lower() in ("false", "0"),
@@ -83,9 +82,9 @@ class LightGBMMetric(MetricCallable):
     library = LIGHTGBM
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
-        params = _params() if self.params is None else self.params
         *data, scores = _unpack(first, second, weight, group)
-        return [(str(m), mean, True) for m, mean in self.means(self._memo.find(*data), scores, params)]
+        means = self.means(self._memo.find(*data), scores, _params(self.params))
+        return [(str(m), mean, True) for m, mean in means]
 
 
 def lightgbm_objective(
@@ -102,9 +101,9 @@ def lightgbm_objective(
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
     propensity, position : array of shape (rows,), optional
-        Where labels are clicks: how likely each document of the training set was looked at, or where it was shown, for
-        pairwise objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`. With neither, the position of the
-        ``Dataset`` is taken where it has one (LightGBM 4.1 or newer).
+        For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
+        Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`. Where both are left
+        out, the position of the ``Dataset`` is used if it has one (LightGBM 4.1 or newer).
     n_threads : int, optional
         Threads of the gradient computation; by default ``num_threads`` of the training, at most all processors. The
         model does not depend on it.

@@ -13,7 +13,7 @@ from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.adapters._lightgbm import LightGBMMetric, LightGBMObjective
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
-from ltr_objectives.adapters._ranker_plan import Plan
+from ltr_objectives.adapters._ranker_plan import Plan, refuse_dart
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -84,7 +84,7 @@ class LGBMRanker(Ranker):
         )
         for data in evals:
             data.set_reference(train)
-        result: dict[str, Any] = {}
+        result: Records = {}
         callbacks = [*plan.callbacks, lgb.record_evaluation(result)]
         if plan.verbose and evals:
             callbacks.append(lgb.log_evaluation(int(plan.verbose)))
@@ -142,15 +142,12 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
 
 def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
     """Raise for early stopping of dart, which LightGBM ignores, and for random forests of ours."""
-    stop = type(LIGHTGBM.load().early_stopping(1, verbose=False))
-    by_callback = any(isinstance(callback, stop) for callback in plan.callbacks)
-    given = {name: str(params[name]).lower() for name in ("boosting", "boosting_type", "boost") if name in params}
-    for name, boosting in given.items():
-        stops = plan.early_stopping_rounds or any(params.get(early) for early in EARLY) or by_callback
-        require(
-            not (boosting == "dart" and stops),
-            f"{name}='dart' changes earlier rounds later on, so that none is the best; leave early stopping out",
-        )
+    callback = type(LIGHTGBM.load().early_stopping(1, verbose=False))
+    by_callback = any(isinstance(given, callback) for given in plan.callbacks)
+    stops = plan.early_stopping_rounds or any(params.get(name) for name in EARLY) or by_callback
+    for name in ("boosting", "boosting_type", "boost"):
+        boosting = str(params.get(name)).lower()
+        refuse_dart(f"{name}='dart'" if boosting == "dart" else "", stops)
         require(
             boosting not in ("rf", "random_forest") or not isinstance(plan.objective, Objective),
             f"{name}={boosting!r} takes none but LightGBM's own objectives; choose another {name}, or 'lambdarank'",

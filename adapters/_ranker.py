@@ -33,29 +33,17 @@ else:
 
 from ltr_objectives._files import replacing
 from ltr_objectives.adapters._libraries import Library
-from ltr_objectives.adapters._ranker_inputs import (
-    check_features,
-    read_eval_sets,
-    read_part,
-    read_table,
-    require_numbers,
-)
-from ltr_objectives.adapters._ranker_plan import (
-    EvalMetric,
-    Plan,
-    own_or_native,
-    read_metrics,
-    seed_of,
-    try_once,
-)
-from ltr_objectives.checks import check_integer, check_list
+from ltr_objectives.adapters._ranker_inputs import check_features, read_eval_sets, read_part, read_table
+from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, check_plan, own_or_native, read_metrics, read_param
+from ltr_objectives.checks import check_list
 from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_metric
 
 OF_FIT = ("init_model", "xgb_model")
-ROUNDS = {"n_estimators", "iterations", "num_boost_round", "num_iterations"}
+# parameters of our rankers that the libraries do not get under these names
+OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
 Records = dict[str, dict[str, list[float]]]
 
 
@@ -106,7 +94,7 @@ class Ranker(BaseEstimator, abc.ABC):
         return {name: value for name, value in vars(self).items() if _is_parameter(name)}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; every name is taken, since the library knows which it has."""
+        """Set parameters. Every name is taken here; :meth:`fit` refuses those that the library does not know."""
         for name, value in params.items():
             require(_is_parameter(name) and not hasattr(type(self), name), f"{name} is no parameter")
             better = dict(self.library.renamed).get(name)
@@ -152,8 +140,8 @@ class Ranker(BaseEstimator, abc.ABC):
             Not negative. The weight of a query multiplies gradient and Hessian of its rows, that of a row those of the
             row. Metrics weigh a query by the mean of its rows' weights.
         propensity, position : array of shape (rows,), optional
-            Where labels are clicks: how likely each document was looked at, or where it was shown, for our pairwise
-            objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+            For labels that are clicks: how likely each document was examined, or where it was shown. Only our pairwise
+            objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
         init_model : file name, model of the library or fitted ranker, optional
             Go on from what this model predicts: its rounds come first in the new one, and it stays as it is.
             Categorical features must have the same categories.
@@ -181,56 +169,37 @@ class Ranker(BaseEstimator, abc.ABC):
         LTRError
             Before training, for anything that cannot be right.
         """
-        params = {name: value for name, value in self.get_params().items() if value is not None and name != "objective"}
+        given = {name: value for name, value in self.get_params().items() if value is not None}
+        params = {name: read_param(name, value) for name, value in given.items() if name not in OURS}
+        of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}
         objective = own_or_native(self.objective, self.library)
-        chosen, convention = params.pop("eval_metric", None), params.pop("convention", None)
-        metrics = read_metrics(chosen, objective, self._knows_metric, convention)
-        patience = params.pop("early_stopping_rounds", None) if early_stopping_rounds is None else early_stopping_rounds
-        given = [
-            c for some in (params.pop("callbacks", None), callbacks) for c in check_list("callbacks", some, "callables")
-        ]
-        require(
-            all(map(_is_callback, given)), f"callbacks must be a list of {self.library.name}'s callbacks, got {given}"
-        )
-        for name in ROUNDS & params.keys():
-            check_integer(name, params[name], least=0)
-            params[name] = int(params[name])
+        patience = given.get("early_stopping_rounds") if early_stopping_rounds is None else early_stopping_rounds
         train = read_part(X, y, group, qid, sample_weight, propensity=propensity, position=position)
-        evals = read_eval_sets(eval_set, eval_group, eval_qid, eval_sample_weight, sample_weight_eval_set)
-        others = [
-            column for name in self.library.of_columns for column in check_list(name, params.get(name), "columns")
-        ]
-        require_numbers(train.X, others)
-        for i, part in enumerate(evals):
-            require_numbers(part.X, others, f"eval_set[{i}]: ")
-        if patience is not None:
-            check_integer("early_stopping_rounds", patience)
-            require(evals, "early_stopping_rounds needs an eval_set to look at")
-        for name, value in params.items():
-            if isinstance(value, np.random.RandomState | np.random.Generator):
-                params[name] = seed_of(value)
         plan = Plan(
             train=train,
-            evals=evals,
-            of_the_data={name: params.pop(name) for name in self.library.of_the_data if name in params},
-            params={name: value for name, value in params.items() if name != "importance_type"},
+            evals=read_eval_sets(eval_set, eval_group, eval_qid, eval_sample_weight, sample_weight_eval_set),
+            params=params,
+            of_the_data=of_the_data,
             objective=objective,
-            metrics=metrics,
+            metrics=self._metrics(objective),
             early_stopping_rounds=patience,
-            callbacks=given,
+            callbacks=[
+                *check_list("callbacks", given.get("callbacks"), "callables"),
+                *check_list("callbacks", callbacks, "callables"),
+            ],
             verbose=verbose,
             n_threads=self._n_threads(),
             init_model=None if init_model is None else self._start(init_model, train.X),
         )
-        try_once(plan)
+        check_plan(plan, self.library)
         self.nameless_ = False
         check_features(self, train.X, reset=True)
-        for part in evals:
+        for part in plan.evals:
             check_features(self, part.X)
         self.booster_, self.evals_result_ = self._train(plan)
-        kept = self._rounds(self.booster_) - (0 if plan.init_model is None else self._rounds(plan.init_model))
+        before = 0 if plan.init_model is None else self._rounds(plan.init_model)
         each = params.get("metric_period", 1) == 1  # CatBoost's, which thins the records
-        self.best_score_ = _at_round(kept, self.evals_result_) if each else {}
+        self.best_score_ = _at_round(self._rounds(self.booster_) - before, self.evals_result_) if each else {}
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -253,15 +222,13 @@ class Ranker(BaseEstimator, abc.ABC):
 
         By ``convention`` where the ranker has one. Higher is better.
         """
-        objective = own_or_native(self.objective, self.library)
-        convention = self.get_params().get("convention")
-        first = next(iter(read_metrics(self.eval_metric, objective, self._knows_metric, convention)), None)
+        first = next(iter(self._metrics(own_or_native(self.objective, self.library))), None)
         if isinstance(first, str):
             warn(
                 f"score is the mean NDCG, since eval_metric={first!r} is the library's own; to score by one of ours, "
                 "such as 'map', name it first"
             )
-        metric = first if isinstance(first, Metric) else get_metric("ndcg", convention)
+        metric = first if isinstance(first, Metric) else get_metric("ndcg", self.get_params().get("convention"))
         part = read_part(X, y, group, qid, sample_weight)
         return metric.mean(part.queries, self.predict(X), n_threads=self._n_threads())
 
@@ -290,20 +257,17 @@ class Ranker(BaseEstimator, abc.ABC):
                 try:  # on a full disk XGBoost and CatBoost lose the end of the file without a word
                     self._load(os.fspath(new))
                 except Exception as error:
-                    said = (
+                    raise OSError(
                         f"{os.fspath(path)} could not be written whole, perhaps the disk is full; nothing has changed"
-                    )
-                    raise OSError(said) from error
+                    ) from error
 
     def load_model(self, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
         self.booster_ = self._load(os.fspath(path))
-        for name in ("evals_result_", "best_score_"):  # of another training
+        for name in ("evals_result_", "best_score_", "categories_", "feature_names_in_"):  # of another training
             vars(self).pop(name, None)
         self.n_features_in_, names = self._features()
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         self.nameless_ = names is None  # any are right
         if names is not None:
             self.feature_names_in_ = np.array(names, object)
@@ -319,6 +283,10 @@ class Ranker(BaseEstimator, abc.ABC):
 
     def _n_threads(self) -> int | None:
         return self.library.threads(self.get_params())
+
+    def _metrics(self, objective: Objective | str) -> tuple[Metric | str, ...]:
+        convention = self.get_params().get("convention")
+        return read_metrics(self.eval_metric, objective, self._knows_metric, convention)
 
     def _start(self, init_model: Any, X: Any) -> Any:
         """The library's model to go on from, on the table ``X``."""
@@ -363,11 +331,6 @@ class Ranker(BaseEstimator, abc.ABC):
 
 def _at_round(n: int, records: Records) -> dict[str, dict[str, float]]:
     return {name: {m: v[n - 1] for m, v in values.items() if 0 < n <= len(v)} for name, values in records.items()}
-
-
-def _is_callback(given: Any) -> bool:
-    """LightGBM's are functions; those of XGBoost and CatBoost have a method that is called after each round."""
-    return callable(given) or hasattr(given, "after_iteration")
 
 
 def _is_parameter(name: str) -> bool:

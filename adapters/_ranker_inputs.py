@@ -99,7 +99,7 @@ def read_part(
     of: str = "",
     **clicks: ArrayLike | None,
 ) -> Part:
-    """Everything that can be checked before training, checked; the names of the arguments begin with ``of``."""
+    """One data set, checked before training; errors name the arguments with ``of`` before them."""
     require(y is not None, "a ranker requires y to be passed, but the target y is None; y holds the labels")
     table, column = read_table(X)
     given = (group is not None) + (qid is not None)
@@ -121,32 +121,32 @@ def read_eval_sets(
     eval_group: Sequence[ArrayLike] | None,
     eval_qid: Sequence[ArrayLike] | None,
     eval_sample_weight: Sequence[ArrayLike | None] | None,
-    sample_weight_eval_set: Sequence[ArrayLike | None] | None = None,
+    sample_weight_eval_set: Sequence[ArrayLike | None] | None,
 ) -> tuple[Part, ...]:
     """The parts to evaluate on."""
-    pairs: list[Any] = [
-        pair if isinstance(pair, tuple) else tuple(check_list("eval_set", pair, "pairs (X, y)"))
-        for pair in check_list("eval_set", eval_set, "pairs (X, y)")
-    ]
+    pairs = [check_list("eval_set", pair, "pairs (X, y)") for pair in check_list("eval_set", eval_set, "pairs (X, y)")]
     require(all(len(pair) == 2 for pair in pairs), "eval_set must be a list of pairs (X, y)")
     require(
         eval_sample_weight is None or sample_weight_eval_set is None,
         "eval_sample_weight and sample_weight_eval_set are two names of one argument; pass one of them",
     )
-    name, weights = "eval_sample_weight", eval_sample_weight
-    if sample_weight_eval_set is not None:
-        name, weights = "sample_weight_eval_set", sample_weight_eval_set
-    lists: dict[str, list[Any] | None] = {
-        what: None if given is None else check_list(what, given, "arrays, one for each pair of eval_set")
-        for what, given in (("eval_group", eval_group), ("eval_qid", eval_qid), (name, weights))
+    lists = {
+        "eval_group": eval_group,
+        "eval_qid": eval_qid,
+        "eval_sample_weight": eval_sample_weight,
+        "sample_weight_eval_set": sample_weight_eval_set,
     }
+    columns = []
     for name, given in lists.items():
-        n = len(pairs) if given is None else len(given)
+        arrays = "arrays, one for each pair of eval_set"
+        entries = [None] * len(pairs) if given is None else check_list(name, given, arrays)
+        n = len(entries)
         must = f"{name} must be a list with one entry for each of the {len(pairs)} pairs of eval_set"
         require(n == len(pairs), f"{must}, but has {n}" + (f": eval_set[{n}] has none" if n < len(pairs) else ""))
+        columns.append(entries)
     parts = []
-    for i, (X, y) in enumerate(pairs):
-        group, qid, weight = (None if given is None else given[i] for given in lists.values())
+    for i, ((X, y), group, qid, first, second) in enumerate(zip(pairs, *columns, strict=True)):
+        weight = first if second is None else second
         try:
             parts.append(read_part(X, y, group, qid, weight, "eval_"))
         except LTRError as error:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.adapters._libraries import Library
-from ltr_objectives.adapters._ranker_inputs import Part
-from ltr_objectives.checks import check_list
+from ltr_objectives.adapters._ranker_inputs import Part, require_numbers
+from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -18,6 +18,8 @@ from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_metrics
 
 T = TypeVar("T", bound=ObjectiveCallable)
 EvalMetric = str | Metric | Sequence[str | Metric] | None
+NATIVES = ("rank", "mse")  # objectives of the libraries that are close to names of ours
+ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
 class Plan(NamedTuple):
@@ -60,11 +62,8 @@ class Plan(NamedTuple):
         return [m for m in self.metrics if isinstance(m, str)]
 
 
-NATIVES = ("rank", "mse")  # objectives of the libraries that are close to names of ours
-
-
 def own_or_native(objective: Any, library: Library) -> Objective | str:
-    """Ours, or the name of the library's; raises for what is nearly a name of ours, or can only be CatBoost's."""
+    """Our objective, or the name of the library's; raises for what is nearly ours, or can only be CatBoost's."""
     name = objective.partition(":")[0].strip() if isinstance(objective, str) else None
     if name is None or name in OBJECTIVES:
         return get_objective(objective)
@@ -85,7 +84,7 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
 def read_metrics(
     eval_metric: EvalMetric, objective: Objective | str, knows: Callable[[str], bool], convention: str | None = None
 ) -> tuple[Metric | str, ...]:
-    """By default :func:`optimised`. ``knows(name)``: whether the library has a metric of that name."""
+    """The metrics to evaluate, by default :func:`optimised`; ``knows`` tells whether the library has one of a name."""
     if eval_metric is None:
         return tuple(get_metric(m, convention) for m in optimised(objective))
     given = (
@@ -99,13 +98,15 @@ def read_metrics(
 
 
 def optimised(objective: Objective | str) -> tuple[Metric, ...]:
-    """The metric that the objective is for, or NDCG; none for the library's own, which knows its own."""
+    """The metric that our objective optimises, or NDCG; none where the objective is the library's own."""
+    if isinstance(objective, str):
+        return ()
     metric = getattr(objective, "metric", None)
-    return () if isinstance(objective, str) else (metric if isinstance(metric, Metric) else get_metric("ndcg"),)
+    return (metric if isinstance(metric, Metric) else get_metric("ndcg"),)
 
 
 def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
-    """Whether it is the library's; raises where it is neither that nor ours."""
+    """Whether the metric is the library's; raises where it is neither that nor ours."""
     own = re.fullmatch(r"([a-z]+)(@\d+)?", metric)
     if own and own[1] in METRICS:
         return False
@@ -116,14 +117,38 @@ def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
     return True
 
 
-def seed_of(random: Any) -> int:
-    """A whole number for libraries that take no generator."""
-    draw = random.integers if isinstance(random, np.random.Generator) else random.randint
-    return int(draw(2**31 - 1))
+def refuse_dart(setting: str, stops: object) -> None:
+    """Raise for early stopping with a ``setting`` such as "booster='dart'"; "" is none."""
+    require(
+        not (setting and stops),
+        f"{setting} changes earlier rounds later on, so that none is the best; leave early stopping out",
+    )
 
 
-def try_once(plan: Plan) -> None:
-    """What objective and metrics have to say about the data, such as labels beyond a limit, before training."""
+def read_param(name: str, value: Any) -> Any:
+    """A parameter as the libraries read it: rounds as a whole number, and a generator as a seed."""
+    if name in ROUNDS:
+        check_integer(name, value, least=0)
+        return int(value)
+    if isinstance(value, np.random.Generator):
+        return int(value.integers(2**31 - 1))
+    if isinstance(value, np.random.RandomState):
+        return int(value.randint(2**31 - 1))
+    return value
+
+
+def check_plan(plan: Plan, library: Library) -> None:
+    """Raise before training for what cannot be right, such as labels that the objective or a metric does not take."""
+    if plan.early_stopping_rounds is not None:
+        check_integer("early_stopping_rounds", plan.early_stopping_rounds)
+        require(plan.evals, "early_stopping_rounds needs an eval_set to look at")
+    # LightGBM's are functions; those of XGBoost and CatBoost have a method that is called after each round
+    good = all(callable(callback) or hasattr(callback, "after_iteration") for callback in plan.callbacks)
+    require(good, f"callbacks must be a list of {library.name}'s callbacks, got {plan.callbacks}")
+    others = [c for name in library.of_columns for c in check_list(name, plan.of_the_data.get(name), "columns")]
+    require_numbers(plan.train.X, others)
+    for i, part in enumerate(plan.evals):
+        require_numbers(part.X, others, f"eval_set[{i}]: ")
     queries = plan.train.queries
     if isinstance(plan.objective, Objective):
         plan.objective.compute(queries, np.zeros(queries.rows), n_threads=plan.n_threads)

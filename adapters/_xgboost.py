@@ -27,11 +27,6 @@ MAXIMISED = ("auc", "pre", "map", "ndcg")  # XGBoost's early stopping maximises 
 BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what it can weigh by query; any other aborts the process
 
 
-def by_query(metric: str) -> bool:
-    """Whether XGBoost evaluates its ``metric``, such as "ndcg@10-", query by query."""
-    return metric.partition("@")[0].rstrip("-") in BY_QUERY
-
-
 def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels, sizes of queries and weights of a DMatrix."""
     require(
@@ -81,7 +76,7 @@ class XGBoostMetric(MetricCallable):
         def sums() -> np.ndarray:
             return self.sums(self._memo.find(*_unpack(data)), predictions, params)
 
-        if _workers() == 1:
+        if _workers() == 1:  # by `mean`, which a metric may define in its own way
             means = self.means(self._memo.find(*_unpack(data)), predictions, params)
         else:
             total = _added(_agreed(sums, len(predictions), np.zeros((len(self.metrics), 2))))
@@ -96,14 +91,14 @@ def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
     return (f"-{name}", -value) if metric.maximum is None else (f"1-{name}", 1.0 - value)
 
 
-# Of boosters in training, read once a round by the objective; the metrics after it need not read them again.
+# By booster in training. The objective reads the parameters once a round, and the metrics after it find them here.
 _this_round: weakref.WeakKeyDictionary[Any, Params] = weakref.WeakKeyDictionary()
 
 
 def _params(calls: list[FrameType], data: Any, anew: bool) -> Params | None:
     """The parameters of the training that makes these calls, read ``anew`` or as of its first round.
 
-    In its first round it is looked at for what would abort it.
+    In the first round, raises for what would abort the process.
     """
     booster = booster_of(calls, XGBOOST)
     if booster is None:
@@ -140,10 +135,10 @@ def metrics_of(learner: dict[str, Any]) -> list[str]:
 def _refuse_abort(calls: list[FrameType], data: Any, learner: dict[str, Any]) -> None:
     """Raise where XGBoost would abort the process, or drop the weights.
 
-    With weights by query, metrics by row, such as its default for custom objectives (rmse), stop the process. Neither
-    the predictions nor the DMatrix tell which metrics are on and what is evaluated, but the callers do.
+    With weights by query it aborts on metrics by row, such as rmse, its default for custom objectives. Neither the
+    predictions nor the DMatrix tell which metrics are on and what is evaluated, but the callers do.
     """
-    evaluated = [data]  # what a loop of the user's own evaluates is not to be seen
+    evaluated = [data]  # in a loop of the user's own nothing tells what else is evaluated
     for frame in calls:
         if frame.f_code.co_name == "cv" and "dtrain" in frame.f_locals:
             kept = len(data.get_weight()) > 0 or len(frame.f_locals["dtrain"].get_weight()) == 0
@@ -164,7 +159,7 @@ def _refuse_abort(calls: list[FrameType], data: Any, learner: dict[str, Any]) ->
 
 def refuse_by_row(metrics: list[str]) -> None:
     """Raise for metrics of XGBoost's that abort the process where weights are by query."""
-    by_row = [name for name in metrics if not by_query(name)]
+    by_row = [name for name in metrics if name.partition("@")[0].rstrip("-") not in BY_QUERY]
     require(
         not by_row,
         f"XGBoost cannot evaluate eval_metric={', '.join(by_row)} with weights by query, and would abort the process: "
@@ -180,10 +175,9 @@ def _workers() -> int:
 
 
 def _agreed(compute: Callable[[], T], rows: int, empty: T) -> T:
-    """``compute()``, or ``empty`` on one of several workers that has no rows; an error on one is raised on all.
+    """``compute()``, or ``empty`` on a worker without rows; an error of one worker is raised on all.
 
-    Dask, Spark and the like train one model by several workers, each on rows of its own. The others would wait for the
-    one that failed.
+    Dask, Spark and the like train one model on several workers. Without this they would wait for one that failed.
     """
     from xgboost import collective
 
@@ -227,8 +221,8 @@ def xgboost_objective(
     weight : array of shape (queries,) or (rows,), optional
         Instead of those of the training DMatrix, which carries weights by query only.
     propensity, position : array of shape (rows,), optional
-        Where labels are clicks: how likely each document of the training set was looked at, or where it was shown, for
-        pairwise objectives. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+        For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
+        Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
     n_threads : int, optional
         Threads of the gradient computation; by default ``nthread`` of the training, at most all processors. The model
         does not depend on it.

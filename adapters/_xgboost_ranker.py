@@ -3,7 +3,6 @@
 import functools
 import inspect
 import json
-import os
 import re
 import warnings
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
-from ltr_objectives.adapters._ranker_plan import Plan
+from ltr_objectives.adapters._ranker_plan import Plan, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
@@ -67,45 +66,17 @@ class XGBRanker(Ranker):
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         xgb = XGBOOST.load()
         self.categories_ = categories(plan.train.X)
-        params = dict(plan.params)
-        rounds = params.pop("n_estimators", 100)
-        refuse_misspelt(params)
         before = {} if plan.init_model is None else learner_of(plan.init_model)
-        booster = params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
-        linear = booster == "gblinear"
+        booster = plan.params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
         own = isinstance(plan.objective, Objective)
-        if own:
-            start = {} if plan.init_model is not None else {"base_score": 0.0}  # a model has its own
-            params = {**start, **({} if linear else {"min_child_weight": 1e-3}), **params}
-        else:
-            require(str(plan.objective).startswith("rank:"), f"objective={plan.objective!r} is not one for ranking")
-            params["objective"] = plan.objective
-        if plan.own_metrics:
-            params["disable_default_eval_metric"] = 1
-        if plan.native_metrics:
-            params["eval_metric"] = plan.native_metrics
+        params = _params(plan, booster)
+        rounds = params.pop("n_estimators", 100)
         train = self._data(plan.train, plan.train.weight_by_query if own else _by_query(plan.train))
-        natives = [*plan.native_metrics, *metrics_of(before)]
-        evals = [self._data(part, _by_query(part) if _weighs(plan, natives) else None) for part in plan.evals]
-        result: dict[str, Any] = {}
-        callbacks = list(plan.callbacks)
-        stops = plan.early_stopping_rounds or any(isinstance(c, xgb.callback.EarlyStopping) for c in callbacks)
-        require(
-            not (stops and _drops_trees(booster, params, before)),
-            "dropout (booster='dart', rate_drop, one_drop) changes earlier rounds later on, so that none is the best; "
-            "leave early stopping out",
-        )
-        if plan.early_stopping_rounds:
-            require(not linear, "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
-            first = plan.metrics[0] if plan.metrics else None
-            callbacks.append(
-                xgb.callback.EarlyStopping(
-                    rounds=plan.early_stopping_rounds,
-                    metric_name=None if first is None else str(first),
-                    maximize=True if isinstance(first, Metric) else None,
-                    save_best=True,
-                )
-            )
+        weighs = plan.native_metrics or not plan.metrics  # whether XGBoost itself evaluates, by row or by query
+        if weighs and any(part.weight is not None for part in plan.evals):
+            refuse_by_row([*plan.native_metrics, *metrics_of(before)])
+        evals = [self._data(part, _by_query(part) if weighs else None) for part in plan.evals]
+        result: Records = {}
         model = xgb.train(
             params,
             train,
@@ -113,9 +84,9 @@ class XGBRanker(Ranker):
             evals=[(data, f"validation_{i}") for i, data in enumerate(evals)],
             obj=plan.made(XGBoostObjective, params) if own else None,
             custom_metric=_metric(plan, evals) if plan.own_metrics else None,
+            callbacks=[*plan.callbacks, *_early_stopping(plan, booster, before)],
             evals_result=result,
             verbose_eval=plan.verbose if evals else False,
-            callbacks=callbacks,
             xgb_model=plan.init_model,
         )
         if "best_iteration" in model.attributes():  # by a callback of the user's
@@ -133,10 +104,7 @@ class XGBRanker(Ranker):
         return super()._n_threads() or at_most(XGBOOST.load().get_config().get("nthread"))
 
     def _data(self, part: Part, weight: np.ndarray | None) -> Any:
-        data = self._matrix(part.X, label=part.labels, group=part.group)
-        if weight is not None:
-            data.set_weight(weight)
-        return data
+        return self._matrix(part.X, label=part.labels, group=part.group, weight=weight)
 
     def _matrix(self, X: Any, **of_training: Any) -> Any:
         options = {k: v for k, v in self.get_params().items() if k in XGBOOST.of_the_data and v is not None}
@@ -164,12 +132,6 @@ class XGBRanker(Ranker):
         values = np.array([found.get(name, 0.0) for name in names], np.float32)
         return values / values.sum() if values.any() else values
 
-    def load_model(self, path: str | os.PathLike[str]) -> "XGBRanker":
-        """Read what ``save_model`` or the library wrote; parameters are not part of it. Returns ``self``."""
-        super().load_model(path)
-        self.categories_ = {}  # files have none
-        return self
-
     def _load(self, path: str) -> Any:
         return XGBOOST.load().Booster(model_file=path)
 
@@ -177,11 +139,52 @@ class XGBRanker(Ranker):
         return self.booster_.num_features(), self.booster_.feature_names
 
 
-def _drops_trees(booster: str, params: dict[str, Any], before: dict[str, Any]) -> bool:
-    """Whether rounds rescale the earlier ones; from version 3.4 on XGBoost has dropout without ``booster="dart"``."""
-    known = {**before.get("gradient_booster", {}).get("dart_train_param", {}), **params}
-    rates = [float(known.get(name) or 0) for name in ("rate_drop", "one_drop")]
-    return booster == "dart" or (booster == "gbtree" and any(rates))
+def _dropout(plan: Plan, booster: str, before: dict[str, Any]) -> str:
+    """The setting by which rounds rescale the earlier ones; from version 3.4 on, dropout needs no ``booster="dart"``."""
+    if booster == "dart":
+        return "booster='dart'"
+    known = {**before.get("gradient_booster", {}).get("dart_train_param", {}), **plan.params}
+    rates = {name: float(known.get(name) or 0) for name in ("rate_drop", "one_drop")}
+    return next((f"{name}={rate:g}" for name, rate in rates.items() if rate and booster == "gbtree"), "")
+
+
+def _params(plan: Plan, booster: str) -> dict[str, Any]:
+    """The parameters for XGBoost, with our defaults where the objective is ours."""
+    refuse_misspelt(plan.params)
+    params = dict(plan.params)
+    if isinstance(plan.objective, Objective):
+        if plan.init_model is None:  # a model has its own
+            params.setdefault("base_score", 0.0)
+        if booster != "gblinear":
+            params.setdefault("min_child_weight", 1e-3)
+    else:
+        require(plan.objective.startswith("rank:"), f"objective={plan.objective!r} is not one for ranking")
+        params["objective"] = plan.objective
+    if plan.own_metrics:
+        params["disable_default_eval_metric"] = 1
+    if plan.native_metrics:
+        params["eval_metric"] = plan.native_metrics
+    return params
+
+
+def _early_stopping(plan: Plan, booster: str, before: dict[str, Any]) -> list[Any]:
+    """XGBoost's callback if the plan stops early; raises where XGBoost cannot keep the best rounds."""
+    callback = XGBOOST.load().callback.EarlyStopping
+    rounds = plan.early_stopping_rounds
+    stops = rounds or any(isinstance(given, callback) for given in plan.callbacks)
+    refuse_dart(_dropout(plan, booster, before), stops)
+    if not rounds:
+        return []
+    require(booster != "gblinear", "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
+    first = plan.metrics[0] if plan.metrics else None
+    return [
+        callback(
+            rounds=rounds,
+            metric_name=None if first is None else str(first),
+            maximize=True if isinstance(first, Metric) else None,
+            save_best=True,
+        )
+    ]
 
 
 @functools.cache
@@ -227,16 +230,12 @@ def _by_query(part: Part) -> np.ndarray | None:
     return weight
 
 
-def _weighs(plan: Plan, natives: list[str]) -> bool:
-    """Whether XGBoost itself evaluates; if so with weights, which for some metrics would abort the process."""
-    weighs = bool(plan.native_metrics) or not plan.metrics
-    if weighs and any(part.weight is not None for part in plan.evals):
-        refuse_by_row(natives)
-    return weighs
-
-
 def _metric(plan: Plan, evals: list[Any]) -> Any:
-    known = [(data, _queries(part)) for data, part in zip(evals, plan.evals, strict=True)]
+    """Our metrics under their own names, as XGBoost calls them; weights may be by row, which a DMatrix has not."""
+    known = [
+        (data, Queries(part.labels, part.group, weight=part.weight))
+        for data, part in zip(evals, plan.evals, strict=True)
+    ]
 
     def values(predictions: Any, data: Any) -> list[tuple[str, float]]:
         queries = next(queries for each, queries in known if each is data)
@@ -244,7 +243,3 @@ def _metric(plan: Plan, evals: list[Any]) -> Any:
         return [(str(m), m.mean(queries, scores, n_threads=plan.n_threads)) for m in plan.own_metrics]
 
     return values
-
-
-def _queries(part: Part) -> Queries:
-    return Queries(part.labels, part.group, weight=part.weight)

@@ -171,8 +171,7 @@ def test_other_pools_than_those_given():
 @pytest.fixture
 def unguarded(monkeypatch):
     """Training without the checks of `fit`; those of the values that CatBoost passes remain."""
-    for check in ("require_cpu", "require_pool_order", "require_plain_leaves"):
-        monkeypatch.setattr(_catboost_fit.Fit, check, lambda self: None)
+    monkeypatch.setattr(_catboost_fit.Fit, "require_known_rows", lambda self: None)
     monkeypatch.setattr(_catboost_fit.Rows, "check_same", lambda *arguments: None)
 
 

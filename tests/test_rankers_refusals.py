@@ -194,7 +194,7 @@ def test_dart_has_no_best_round(library, dart, objective):
         stop = pytest.importorskip("xgboost").callback.EarlyStopping(rounds=3)
         going_on = ranker(library, objective, booster="dart", rate_drop=0.5).fit(DATA.X, DATA.y, **data)
         for given in ({"callbacks": [stop]}, {"early_stopping_rounds": 3, "init_model": going_on}):
-            with pytest.raises(LTRError, match=r"dropout .* changes earlier rounds"):
+            with pytest.raises(LTRError, match="changes earlier rounds"):
                 ranker(library, objective, **(dart if "callbacks" in given else {})).fit(
                     DATA.X, DATA.y, **data, **given
                 )
