@@ -140,7 +140,7 @@ class XGBRanker(Ranker):
 
 
 def _dropout(plan: Plan, booster: str, before: dict[str, Any]) -> str:
-    """The setting by which rounds rescale the earlier ones; from version 3.4 on, dropout needs no ``booster="dart"``."""
+    """The setting by which rounds rescale earlier ones; from version 3.4 on it need not be ``booster="dart"``."""
     if booster == "dart":
         return "booster='dart'"
     known = {**before.get("gradient_booster", {}).get("dart_train_param", {}), **plan.params}
