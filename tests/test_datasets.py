@@ -236,7 +236,7 @@ def test_a_cache_that_others_can_write_is_not_read(tmp_path, monkeypatch):
         monkeypatch.setattr(_files, "_said", set())
         np.savez(kept, X=np.zeros((1, 1)), y=np.zeros(1), qid=np.zeros(1))  # planted
         place.chmod(0o777)
-        with pytest.warns(LTRWarning, match=f"{place} may be written by other users"):
+        with pytest.warns(LTRWarning, match=f"{place} can be written by other users"):
             assert len(load_letor(path, cache=cache).y) == 3
         if place == kept:  # mended
             assert kept.stat().st_mode & 0o777 == 0o600
