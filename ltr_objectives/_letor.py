@@ -128,12 +128,12 @@ def _mistake(label: str, qid: str = "", *features: str) -> str:
     if not qid.startswith("qid"):
         return "there is no qid after the label"
     if not _reads(int, qid.partition(":")[2], 2**63):
-        return f"{qid!r} has no whole number"
+        return f"{qid!r} must be qid: and a whole number"
     last = 0
     for word in features:
         index, _, value = word.partition(":")
         if not _reads(int, index, 2**31) or not _reads(float, value):
-            return f"{word!r} is not a feature's whole number, a colon and its value"
+            return f"{word!r} must be a whole number, a colon and a value"
         if int(index) <= last:
             return f"{word!r} must be above feature {last}: indices start at 1 and rise"
         last = int(index)
