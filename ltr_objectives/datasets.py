@@ -47,7 +47,10 @@ class RankingData:
         """The queries at these positions, in this order."""
         positions, count = vector("queries", queries), len(self.group)
         proper = (positions == np.floor(positions)) & (-count <= positions) & (positions < count)
-        require(len(positions) > 0 and proper.all(), f"queries must hold whole numbers from {-count} to {count - 1}")
+        require(
+            len(positions) > 0 and proper.all(),
+            f"queries must hold whole numbers from {-count} to {count - 1}, at least one",
+        )
         chosen = positions.astype(np.int64)
         starts = np.cumsum(self.group) - self.group
         rows = np.concatenate([np.arange(starts[q], starts[q] + self.group[q]) for q in chosen])

@@ -105,7 +105,7 @@ def metric_class(name: str) -> type[Metric]:
 
 
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
-    """The metric of a name, with ``@k`` for a cutoff; a metric object is returned as it is.
+    """The metric of a name, with ``@k`` for a cutoff.
 
     ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": compute the metric as that library
     does. Options of a metric object that differ from their default are kept.

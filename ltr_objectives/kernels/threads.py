@@ -112,12 +112,12 @@ def run(
     stop: np.ndarray | None = None,
     draws: int = 1,
 ) -> None:
-    """Call ``kernel(first, last, *arguments)`` on chunks that cover each query once, on all processors by default.
+    """Call ``kernel(first, last, *arguments)`` on chunks that cover each query once; None or -1 is all processors.
 
     Python raises KeyboardInterrupt only in the main thread, and only between two chunks. A kernel that may take long
     for one query has ``stop`` among its arguments, an array of one bool. Once that is true, the kernel returns with its
-    work half done. Above ``FEW_ROWS`` rows other threads run such a kernel. The main thread waits, sets ``stop`` after
-    Ctrl-C, and returns as soon as they have stopped.
+    work half done. Above ``FEW_ROWS`` rows the main thread leaves such a kernel to other threads. It waits, sets
+    ``stop`` after Ctrl-C, and returns as soon as they have stopped.
     """
     if n_threads is None or (is_number(n_threads) and n_threads == -1):
         n_threads = available_threads()

@@ -50,8 +50,8 @@ class PairwiseObjective(Objective):
 
     The formula stands in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides the settings below by its own
     fields. It overrides ``terms`` and ``pair_weights`` where the weights are not the change of ``metric``, and ``loss``
-    where it is not logistic. This class is not a dataclass, since a subclass's parameters would begin with these
-    settings.
+    where it is not logistic. This class is not a dataclass: these settings would come first among the parameters of a
+    subclass.
     """
 
     metric: Any = None
@@ -120,7 +120,7 @@ class PairwiseObjective(Objective):
         ranks = min(terms.ranks, self.truncation or MANY)
         neighbors = MANY if self.neighbors == "all" else int(self.neighbors)
         beyond = 0 if self.neighbors == "all" else neighbors
-        alike = ranks == terms.ranks and terms.kind in (LINEAR, HEAD)  # the order beyond changes no weight
+        alike = ranks == terms.ranks and terms.kind in (LINEAR, HEAD)  # the order beyond does not change a weight
         head = min(ranks + beyond, MANY) if alike else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
         return Pairs(self.loss.code, float(self.sigma), ranks, head, neighbors, bool(self.score_norm),
@@ -130,7 +130,7 @@ class PairwiseObjective(Objective):
         queries = call.queries
         if queries.position is not None:
             seen = np.log(examination(queries, call.scores, self.sigma))[queries.position] / self.sigma
-            require(np.isfinite(seen).all(), "labels are too large to estimate propensities; scale the labels down")
+            require(np.isfinite(seen).all(), "labels are too large to estimate propensities; scale them down")
             call = call._replace(scores=call.scores + seen)
         terms, pairs = self.terms(queries), self.pairs(queries)
         draw = call.draw(self.seed, self.permutations if self.noise else 1, NOISES[self.noise], self.noise_scale)
