@@ -126,7 +126,7 @@ def _mistake(label: str, qid: str = "", *features: str) -> str:
     if not _reads(float, label):
         return f"the label {label!r} is not a number"
     if not qid.startswith("qid"):
-        return "there is no qid after the label"
+        return "the qid after the label is missing"
     if not _reads(int, qid.partition(":")[2], 2**63):
         return f"{qid!r} must be qid: and a whole number"
     last = 0

@@ -202,8 +202,8 @@ def load_letor(
     Raises
     ------
     LTRError
-        Where the path is missing, where rows cannot be read or have no qid, or where dense rows would take hundreds of
-        times the space of the text.
+        Where the path is missing, rows cannot be read or have no qid, or dense rows would take hundreds of times the
+        space of the text.
     ImportError
         Without scikit-learn: ``pip install ltr-objectives[letor]``.
     """

@@ -32,7 +32,7 @@ def position_propensity(
         Z_q = \sum_{j \in q} e^{\sigma s_j} \theta_{k(j)}
 
     with :math:`C_q` the clicks of the query. The objectives add :math:`\log \theta_k` to the scores, as LightGBM does.
-    They solve for it exactly; LightGBM takes one Newton step an iteration. The likelihood stands in
+    They solve for it exactly; LightGBM takes one Newton step an iteration. The likelihood is in
     :mod:`ltr_objectives.kernels.examination`; it has a weak prior for positions with few clicks.
 
     Parameters

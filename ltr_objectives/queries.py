@@ -167,7 +167,7 @@ class Queries:
     Raises
     ------
     LTRError
-        For sizes that do not add up, an unsorted ``qid``, values that are not finite, and for weights, propensities or
+        For sizes that do not add up, an unsorted ``qid``, or values that are not finite. For weights, propensities or
         positions of a wrong length or sign.
 
     Examples

@@ -120,7 +120,7 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
 
 
 def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) -> tuple[Metric, ...]:
-    """The metrics as by :func:`get_metric`. Their names must differ, since they are the keys of the results."""
+    """:func:`get_metric` of each. Their names must differ, since they are the keys of the results."""
     found = tuple(get_metric(metric, convention) for metric in metrics)
     require(found, "give at least one metric, such as 'ndcg@10'")
     names = [str(metric) for metric in found]
@@ -166,7 +166,7 @@ def get_objective(objective: str | Objective) -> Objective:
         key, equals, value = (text.strip() for text in part.partition("="))
         if not equals and i == 0:
             if "metric" not in found.parameters():
-                raise LTRError(f"{name} takes no metric; write {name!r}")
+                raise LTRError(f"{name} does not take a metric; write {name!r}")
             settings["metric"] = part
         elif not equals or not value:
             raise LTRError(f"{part!r} in {objective!r} is not of the form parameter=value, such as 'sigma=2'")
@@ -181,7 +181,7 @@ def get_objective(objective: str | Objective) -> Objective:
 
 
 def _literal(text: str) -> Any:
-    """The number, None, bool or tuple that ``text`` stands for, else ``text``."""
+    """``text`` as a number, None, a bool or a tuple where it is one, else as it is."""
     try:
         return ast.literal_eval({"none": "None", "true": "True", "false": "False"}.get(text, text))
     except (ValueError, SyntaxError):

@@ -304,8 +304,8 @@ def test_parts_that_one_line_of_another_makes_far_too_wide_are_refused(tmp_path)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 1:1\n0 1:2\n", ", line 1: there is no qid after the label"),
-        ("1 qid:1 1:1\n0 1:2\n", ", line 2: there is no qid after the label"),
+        ("1 1:1\n0 1:2\n", ", line 1: the qid after the label is missing"),
+        ("1 qid:1 1:1\n0 1:2\n", ", line 2: the qid after the label is missing"),
         ("", " has no rows"),
         ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n", ": qid is not sorted: query 1 occurs in several places"),
     ],
@@ -321,8 +321,8 @@ def test_bad_text_is_refused_with_the_name_of_the_file(tmp_path, text, message):
     [
         ("good qid:3 1:1", "the label 'good' is not a number"),
         ("1,qid:3,1:1", "the label '1,qid:3,1:1' is not a number"),
-        ("1", "there is no qid"),
-        ("1 1:1 qid:3", "there is no qid"),
+        ("1", "the qid after the label is missing"),
+        ("1 1:1 qid:3", "the qid after the label is missing"),
         ("1 qid", "'qid' must be qid: and a whole number"),
         ("1 qid:3.5 1:1", "'qid:3.5' must be qid: and a whole number"),
         ("1 qid:9999999999999999999 1:1", "'qid:9999999999999999999' must be qid: and a whole number"),

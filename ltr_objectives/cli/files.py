@@ -126,7 +126,7 @@ def existing(option: str, path: Path) -> Path:
 def writable(out: Path, endings: tuple[str, ...], what: str) -> None:
     """Raise where ``out`` cannot be written; called before the work, not after it."""
     require(out.suffix in endings, f"--out {out} must end with {' or '.join(endings)} for {what}")
-    require(out.parent.is_dir(), f"--out {out}: there is no folder {out.parent}")
+    require(out.parent.is_dir(), f"--out {out}: the folder {out.parent} does not exist")
     require(not out.is_dir() and (not out.exists() or os.access(out, os.W_OK)), f"--out {out} cannot be written")
     folder = out.resolve().parent
     beside = out.is_file() or not out.exists()  # a pipe or a device is written itself, not replaced

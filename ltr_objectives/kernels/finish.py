@@ -12,7 +12,7 @@ BLOCK = 1024  # rows that stay in the processor's cache between two loops
 def _repair(policy, g, h):
     """Apply a policy; each has a loop of its own, which LLVM vectorises.
 
-    The formulas stand in :mod:`ltr_objectives.objectives.hessians`.
+    The formulas are in :mod:`ltr_objectives.objectives.hessians`.
     """
     if policy == DOUBLE:
         for i in range(len(h)):

@@ -15,7 +15,7 @@ MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX2 = np.uint64(0x94D049BB133111EB)
 S12, S27, S30, S31 = np.uint64(12), np.uint64(27), np.uint64(30), np.uint64(31)
 
-ROUND = 1.5 * 2.0**52  # a number plus this is rounded, and stands in the last bits as a whole number
+ROUND = 1.5 * 2.0**52  # adding this rounds a number; the last bits of the sum hold the whole number
 
 NO_NOISE, LOGISTIC, GAUSSIAN, GUMBEL = range(4)
 NOISES = {None: NO_NOISE, "logistic": LOGISTIC, "gaussian": GAUSSIAN, "gumbel": GUMBEL}
@@ -66,7 +66,7 @@ def add_noise(s, noise, scale, key, start, out):
 def times_logistic(E, key, start, out):
     """Write numbers that sort like ``s`` plus logistic noise, for ``E = exp(s / scale)``: 2 ns each instead of 8.
 
-    E u / (1 - u) stands for its logarithm, s / scale + log(u / (1 - u)). The random numbers are those of
+    E u / (1 - u) sorts like its logarithm, s / scale + log(u / (1 - u)). The random numbers are those of
     :func:`add_noise`.
     """
     for i in range(len(E)):

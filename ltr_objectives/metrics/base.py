@@ -181,8 +181,8 @@ class Metric(abc.ABC):
         Returns
         -------
         array of shape (n, n)
-            ``out[d, e]`` when the document at rank ``d`` moves to rank ``e``, both 0-based, and the others keep their
-            order; zero on the diagonal.
+            ``out[d, e]`` when the document at rank ``d`` moves to rank ``e`` and the others keep their order. Ranks are
+            0-based; the diagonal is zero.
         """
         queries = Queries(labels, group=[to_numpy(labels).size])
         terms = self.terms(queries)

@@ -91,8 +91,8 @@ class ApproxNDCG(_Approx):
         \pi_i = 1 + \sum_{j \ne i} \frac{1}{1 + e^{\alpha (s_i - s_j)}}
 
     with :math:`N` the ideal. The gradient is exact. The Hessian is
-    :math:`\alpha^2 \sum_j (c_i + c_j) p_{ij} (1 - p_{ij})` over ``step``, with :math:`c` the derivative by the soft
-    rank and :math:`p` the logistic function above. Queries whose labels are all equal have zero gradient.
+    :math:`\alpha^2 \sum_j (c_i + c_j) p_{ij} (1 - p_{ij})` divided by ``step``. Here :math:`c` is the derivative by the
+    soft rank and :math:`p` the logistic function above. Queries whose labels are all equal have zero gradient.
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Objective(abc.ABC):
     """A ranking loss for gradient-boosted trees.
 
-    An objective holds parameters only. It can be pickled, hashed, compared and used for many trainings at once, and it
-    gives the same bytes for the same seed, data and scores, whatever the number of threads.
+    An objective holds parameters only. It can be pickled, hashed, compared and used for many trainings at once. The
+    same seed, data and scores give the same bytes, whatever the number of threads.
     """
 
     name: ClassVar[str]

@@ -48,7 +48,7 @@ class LambdaLoss(NDCGObjective):
 
     .. math:: \sum_{i, j} w_{ij} \log_2 \left(1 + e^{-\sigma (s_i - s_j)}\right)
 
-    over pairs at the ranks d and e of the present ranking, with gains :math:`G` over the ideal, :math:`D(d) =
+    over pairs at the ranks d and e of the current ranking, with gains :math:`G` over the ideal, :math:`D(d) =
     \log_2(1 + d)`, and weights
 
     * NDCG-Loss1: :math:`w_{ij} = G_i / D(d)`, for all pairs in both directions;
@@ -56,11 +56,11 @@ class LambdaLoss(NDCGObjective):
     * NDCG-Loss2++: the same times ``mu``, plus LambdaRank's :math:`|G_i - G_j| \left|1 / D(d) - 1 / D(e)\right|`.
 
     Ranks count as constants; the Hessian is then exact. The Hessians of a query grow with its length n. Without a
-    cutoff they add up to at most :math:`0.73\, n \sigma^2` for NDCG-Loss1, :math:`1.45 \log_2(1 + n)\, \sigma^2` for
-    NDCG-Loss2 and ``mu`` times that plus :math:`1.45\, n \sigma^2` for NDCG-Loss2++. The largest sums found with 100
-    documents and ``mu=10`` are 71, 3 and 63 times :math:`\sigma^2`; for the first and the last loss, one relevant
-    document that is first among ties gives them. Newton steps are at most :math:`2 / \sigma` for tied scores, longer
-    for pairs far apart in the wrong order.
+    cutoff they add up to at most :math:`0.73\, n \sigma^2` for NDCG-Loss1 and :math:`1.45 \log_2(1 + n)\, \sigma^2` for
+    NDCG-Loss2. For NDCG-Loss2++ the limit is ``mu`` times the latter plus :math:`1.45\, n \sigma^2`. With 100 documents
+    and ``mu=10`` the largest sums found are 71, 3 and 63 times :math:`\sigma^2`; a single relevant document, first
+    among ties, gives the first and the last. Newton steps are at most :math:`2 / \sigma` for tied scores, longer for
+    pairs far apart in the wrong order.
 
     Parameters
     ----------

@@ -38,11 +38,11 @@ class Langevin(Objective):
     objective : str or Objective
         The objective to wrap.
     temperature : float
-        :math:`T`; 0 is no noise. :math:`\sqrt{2 T / \eta}` should be well below the size of the gradients.
+        :math:`T`; 0 turns the noise off. :math:`\sqrt{2 T / \eta}` should be well below the size of the gradients.
     learning_rate : float
         :math:`\eta`, as given to the library.
     shrink : float
-        :math:`\gamma`; 0 is no shrinkage.
+        :math:`\gamma`; 0 turns the shrinkage off.
     seed : int
         Seed of this noise.
 

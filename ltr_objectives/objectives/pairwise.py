@@ -48,7 +48,7 @@ LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x), _chance, lambda x: _c
 class PairwiseObjective(Objective):
     r"""Base of the losses over pairs, each weighted by the change of a metric, with or without noise.
 
-    The formula stands in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides the settings below by its own
+    The formula is in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides the settings below by its own
     fields. It overrides ``terms`` and ``pair_weights`` where the weights are not the change of ``metric``, and ``loss``
     where it is not logistic. This class is not a dataclass: these settings would come first among the parameters of a
     subclass.

@@ -204,9 +204,9 @@ class PLRank(Objective):
         return out
 
     def rankings(self, ranks: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rankings of shape (rankings, ranks), and their probabilities; they are drawn where the first entry is -1.
+        """Rankings of shape (rankings, ranks), and their probabilities. They are drawn where the first entry is -1.
 
-        Documents are named by their rank in the stable order of descending scores.
+        A ranking names documents by their rank in the stable order of descending scores.
         """
         return np.full((1, ranks), -1), np.full(int(self.samples), 1.0 / self.samples)
 

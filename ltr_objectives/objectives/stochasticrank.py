@@ -2,8 +2,8 @@ r"""StochasticRank: the gradient of a metric's expected value under Gaussian noi
 
 Let x = z + sigma eps with independent standard normal eps, M the metric of the ranking by x, and l(z) = E M. A ranking
 does not change when all scores shift. So for each document i, condition only on the *differences* of the other
-documents' noise. The mean noise of the others, e = (sum_{j != i} eps_j) / (n - 1), is then still random, independent of
-those differences and of eps_i. Relative to the others at x_j, document i is therefore normal with
+documents' noise. Their mean noise, e = (sum_{j != i} eps_j) / (n - 1), stays random, independent of the differences and
+of eps_i. Relative to the noisy scores x_j of the others, the score of i is therefore normal with
 
     mean m_i = z_i + sigma e,  deviation tau = sigma sqrt(1 + 1 / (n - 1)) = sigma sqrt(n / (n - 1)).
 
@@ -72,7 +72,7 @@ class StochasticRank(Objective):
     .. math:: -\sum_j \Delta_{ij}\, \varphi_\tau(x_j - m_i), \quad \tau = \sigma \sqrt{n / (n - 1)}
 
     with noisy scores :math:`x`, the mean :math:`m_i` of :math:`x_i` given the others, and the exact change
-    :math:`\Delta_{ij}` of the metric when :math:`i` passes :math:`j`. The derivation stands in
+    :math:`\Delta_{ij}` of the metric when :math:`i` passes :math:`j`. The derivation is in
     :mod:`ltr_objectives.objectives.stochasticrank`. The estimate is unbiased for every :math:`\sigma`, before the
     scale-free step.
 
