@@ -9,10 +9,10 @@ c falls off on both sides of the diagonal, quadratically in the distance where g
 entries above 4e-18 times that on the diagonal are kept. The diagonal is at least 1/n, so that no sum is near 0.
 
 Sinkhorn scaling multiplies rows by u and columns by v until P = u K v has sums 1. A round is one sweep over K. For each
-row it takes ``u_i = 1 / (K v)_i`` and, while the row is in cache, adds ``u_i K_i`` to the next column sums. The
-factors of all rounds are kept, O(n) each. The exact gradient goes back through them, one sweep a round. Then the
-derivative of K is a sum of outer products of known vectors. With rho_i = n - 1 - 2i, c_ij is
-rho_i s_j - sum_k |s_j - s_k|, so that only ``C1_j = sum_i rho_i dc_ij`` and ``C0_j = sum_i dc_ij`` are needed.
+row it takes ``u_i = 1 / (K v)_i`` and, while the row is in cache, adds ``u_i K_i`` to the next column sums. The factors
+of all rounds are kept, O(n) each. The exact gradient goes back through them, one sweep a round. Then the derivative of
+K is a sum of outer products of known vectors. With rho_i = n - 1 - 2i, c_ij is rho_i s_j - sum_k |s_j - s_k|, so that
+only ``C1_j = sum_i rho_i dc_ij`` and ``C0_j = sum_i dc_ij`` are needed.
 """
 
 import math

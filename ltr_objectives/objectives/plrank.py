@@ -16,10 +16,10 @@ only through RI, DR, RS, DS, DN DR and DN RI at K. So these are added up over th
 each ranking visits only the K documents that it places. A list takes O(N K^2 + n log n), or O(N K log n + n log n)
 where little mass is open, instead of O(N (n + K)).
 
-A document gets these sums also from rankings that placed it, which subtract their part again. With all rankings that
-would cancel badly: where a ranking placed the document early, e may be far above S_K. But a document is open at K only
-if e <= S_K, in floating point too. So rankings are sorted by S_K, and a document gets only the sums of those with
-S_K >= e. Then each term is at most of order 1, and exactly what was added is subtracted.
+Every document gets these sums, and a ranking that placed it subtracts its part again. That would cancel badly where
+the ranking placed it early, since e may be far above S_K. But a document is open at K only if e <= S_K, in floating
+point too. So rankings are sorted by S_K, and a document gets only the sums of those with S_K >= e. Then each term is at
+most of order 1, and exactly what was added is subtracted.
 """
 
 import itertools
