@@ -74,7 +74,8 @@ def _sizes(group: ArrayLike) -> np.ndarray:
     if wrong.any():
         at = int(np.argmax(wrong))
         raise LTRError(f"group must hold sizes of at least one document, but query {at} has {sizes[at]:g}")
-    require(sizes.max(initial=0.0) < 2**40, f"group must hold sizes of queries, but has {sizes.max():g}")
+    most = sizes.max(initial=0.0)
+    require(most < 2**40, f"group must hold sizes of queries, but has {most:g}")
     return sizes.astype(np.int64)
 
 
