@@ -133,7 +133,7 @@ def _mistake(label: str, qid: str = "", *features: str) -> str:
     for word in features:
         index, _, value = word.partition(":")
         if not _reads(int, index, 2**31) or not _reads(float, value):
-            return f"{word!r} must be a whole number, a colon and a value"
+            return f"{word!r} is not a whole number, a colon and a value"
         if int(index) <= last:
             return f"{word!r} must be above feature {last}: indices start at 1 and rise"
         last = int(index)

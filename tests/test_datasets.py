@@ -221,7 +221,7 @@ def test_a_damaged_cache_is_parsed_anew_and_mended(tmp_path, unsaid, monkeypatch
     for content in (*damaged, flipped, b"no archive", pickle.dumps(Bomb())):
         monkeypatch.setattr(_files, "_said", set())
         kept.write_bytes(content)
-        with pytest.warns(LTRWarning, match=f"not read: {kept}: .*LTR_OBJECTIVES_CACHE"):
+        with pytest.warns(LTRWarning, match=f"{kept} is not read: .*LTR_OBJECTIVES_CACHE"):
             found = load_letor(path, cache=cache)
         assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
         assert kept.read_bytes() == whole
@@ -326,7 +326,7 @@ def test_bad_text_is_refused_with_the_name_of_the_file(tmp_path, text, message):
         ("1 qid", "'qid' must be qid: and a whole number"),
         ("1 qid:3.5 1:1", "'qid:3.5' must be qid: and a whole number"),
         ("1 qid:9999999999999999999 1:1", "'qid:9999999999999999999' must be qid: and a whole number"),
-        ("1 qid:3 1:1 2:", "'2:' must be a whole number, a colon and a value"),
+        ("1 qid:3 1:1 2:", "'2:' is not a whole number, a colon and a value"),
         ("1 qid:3 1:1 2", "'2' is not"),
         ("1 qid:3 a:1", "'a:1' is not"),
         ("1 qid:3 9999999999:1", "'9999999999:1' is not"),

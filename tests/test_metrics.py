@@ -110,7 +110,7 @@ def test_empty_queries_have_the_value_asked_for(any_metric):
     kept = skipping.per_query(scores, labels, [3, 2])
     assert math.isnan(kept[0])
     assert evaluate(skipping, scores, labels, [3, 2]) == kept[1]
-    with pytest.raises(LTRError, match="every query is empty"):
+    with pytest.raises(LTRError, match="every query is skipped"):
         evaluate(skipping, [1.0, 2.0], [0, 0], [2])
 
 

@@ -85,8 +85,8 @@ def as_table(argument: str, value: object) -> object:
         return value
     try:
         return numbers_of(argument, value)
-    except LTRError as error:
-        raise LTRError(f"{error}, or a name") from None
+    except LTRError:
+        raise LTRError(f"{argument} must be a name or a table of numbers, got {value!r}") from None
 
 
 def numbers_of(argument: str, value: Any) -> tuple[float, ...]:
