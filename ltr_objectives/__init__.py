@@ -1,6 +1,6 @@
 """Ranking objectives and metrics for XGBoost, LightGBM and CatBoost.
 
-Importing this package loads neither numba nor any of the libraries; each name is loaded when it is first used.
+Importing this package loads neither numba nor a boosting library. Each name is loaded when it is first used.
 """
 
 import importlib
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 if Path(__file__).with_name("adapters").is_file():
     raise ImportError(
-        "ltr_objectives/adapters is a text file here, where git holds a symbolic link to adapters/; allow links (on "
-        "Windows by its developer mode), then run: git config core.symlinks true && git checkout -- ltr_objectives"
+        "ltr_objectives/adapters is a text file, but must be a symbolic link to adapters/; allow links (on Windows: "
+        "turn on developer mode), then run: git config core.symlinks true && git checkout -- ltr_objectives"
     )
 
 import ltr_objectives.metrics
-import ltr_objectives.objectives  # noqa: F401 - both first, so that the functions of these names below stay bound
+import ltr_objectives.objectives  # noqa: F401 - before the functions of the same names, which replace these modules
 from ltr_objectives import registry
 from ltr_objectives.errors import LTRError as LTRError
 from ltr_objectives.errors import LTRWarning as LTRWarning
@@ -35,7 +35,7 @@ _ELSEWHERE = {
     "Report": "ltr_objectives.diagnostics",
 }
 
-if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says which line is missing
+if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names a missing line
     from ltr_objectives.diagnostics import Report as Report
     from ltr_objectives.metrics.average_precision import GAP as GAP
     from ltr_objectives.metrics.average_precision import MAP as MAP

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and caches that read only what their user wrote."""
+"""Write files whole or not at all, and read from a cache only what its user wrote."""
 
 import hashlib
 import os
@@ -18,10 +18,10 @@ _lock = threading.Lock()
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], mode: int | None = None) -> Iterator[Path]:
-    """Lend a path to write a file to, which then replaces ``path``; after an error nothing has changed.
+    """Yield a path to write to, then replace ``path`` by that file; after an error ``path`` is unchanged.
 
-    The lent path has the same name, in a folder of its own beside the target. Links are followed. A pipe or a device
-    is lent itself. Without ``mode`` the new file has the mode of the old one.
+    The yielded path has the same name, in a temporary folder beside the target. Links are followed. A pipe or a device
+    is yielded itself. Without ``mode`` the new file keeps the mode of the old one.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -31,7 +31,7 @@ def replacing(path: str | os.PathLike[str], mode: int | None = None) -> Iterator
         new = Path(folder, target.name)
         yield new
         with new.open("r+b") as written:
-            os.fsync(written.fileno())  # a full disk may show only now
+            os.fsync(written.fileno())  # a full disk may raise only now
         if mode is not None:
             new.chmod(mode)
         elif target.exists():
@@ -40,20 +40,20 @@ def replacing(path: str | os.PathLike[str], mode: int | None = None) -> Iterator
 
 
 def user_cache() -> Path:
-    """The folder of the user's caches; RuntimeError where the user has no home folder."""
+    """The folder of the user's caches; raises RuntimeError where the user does not have a home folder."""
     home = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(home):  # its specification says to ignore a relative one
+    if not os.path.isabs(home):  # the XDG specification says to ignore a relative path
         home = os.environ.get("LOCALAPPDATA") or "~/.cache"
     return Path(home).expanduser() / "ltr_objectives"
 
 
 def private_folder(folder: Path) -> Path:
-    """``folder``, made where it is missing; OSError where it cannot be written.
+    """Make ``folder`` where it is missing, and return it.
 
     Raises
     ------
-    PermissionError
-        The system's own, and :class:`Foreign` where somebody else may write there.
+    OSError
+        Where the folder cannot be made or written; :class:`Foreign` where another user may write there.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
@@ -63,29 +63,29 @@ def private_folder(folder: Path) -> Path:
 
 
 class Foreign(PermissionError):
-    """A file or folder that somebody else may have written: reading it could run their code."""
+    """A file or folder that another user may have written; reading it could run their code."""
 
 
 def _require_own(found: os.stat_result, path: Path) -> None:
     if not hasattr(os, "geteuid"):
         return
-    trusted = {os.geteuid(), 0, os.stat(__file__).st_uid}  # who wrote this module runs code in this process anyway
+    trusted = {os.geteuid(), 0, os.stat(__file__).st_uid}  # the owner of this module runs code here anyway
     if found.st_uid not in trusted:
         raise Foreign(f"{path} belongs to another user")
     if found.st_mode & 0o022:
-        raise Foreign(f"{path} may be written by other users")
+        raise Foreign(f"{path} can be written by other users")
 
 
 @contextmanager
 def open_own(path: Path) -> Iterator[BinaryIO]:
-    """Open a file of a cache; :class:`Foreign` where somebody else may have written it."""
+    """Open a cache file; raise :class:`Foreign` where another user may have written it."""
     with path.open("rb") as file:
         _require_own(os.fstat(file.fileno()), path)
         yield file
 
 
 def read_sealed(path: Path) -> bytes:
-    """What :func:`write_sealed` wrote; OSError where the file is damaged."""
+    """Read what :func:`write_sealed` wrote; raise OSError where the file is damaged."""
     with open_own(path) as file:
         digest, content = file.read(32), file.read()
     if hashlib.sha256(content).digest() != digest:
@@ -94,13 +94,13 @@ def read_sealed(path: Path) -> bytes:
 
 
 def write_sealed(path: Path, content: bytes) -> None:
-    """Write a file of a cache, with the hash of its content at the front."""
+    """Write a cache file: the hash of ``content``, then ``content``."""
     with replacing(path, 0o600) as new:
         new.write_bytes(hashlib.sha256(content).digest() + content)
 
 
 def say_once(folder: Path, message: str) -> None:
-    """Warn, once in a process for each folder."""
+    """Warn once per process and folder."""
     with _lock:
         new = str(folder) not in _said
         _said.add(str(folder))

@@ -1,4 +1,4 @@
-"""LETOR text on disk: which file is which part of a fold, and parsing it once."""
+"""LETOR files: find the parts of a fold, parse them, and keep the parsed arrays on disk."""
 
 import bz2
 import gzip
@@ -20,22 +20,22 @@ from ltr_objectives.errors import LTRError, require
 
 Parsed = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, labels, query ids
 UNREADABLE = (OSError, EOFError, zlib.error)
-ROOM, CELLS_A_VALUE = 2**24, 250  # 64 MiB, and some hundred times the text
+ROOM, CELLS_A_VALUE = 2**24, 250  # cells that dense rows may always take (64 MiB), or for each row and value
 DENSE = "rows are kept dense; number the features from 1 without gaps"
-FORMAT = 1  # of the cache: another number where the same text gives other arrays, or they are kept otherwise
-HELP = "it is parsed each time; repair the folder, or name another by cache= or LTR_OBJECTIVES_CACHE"
+FORMAT = 1  # of the cache; change it when the arrays, or how they are stored, change
+HELP = "the text is parsed each time; repair the folder, or name another by cache= or LTR_OBJECTIVES_CACHE"
 
 _PARTS = {"train": "train", "vali": "vali", "valid": "vali", "test": "test"}
 _NAME = re.compile(rf"(?:(?P<stem>.+)\.)?(?P<part>{'|'.join(_PARTS)})(?:\.(?:txt|dat|letor|svm))?(?:\.(?:gz|bz2))?")
 
 
 def find_parts(path: Path) -> dict[str, Path]:
-    """The files of a fold by part: of a folder, or of the files in a folder whose names start with ``path.name``."""
+    """The files of a fold by part. ``path`` is a folder, or a folder and the start of the file names in it."""
     folder, stem = (path, None) if path.is_dir() else (path.parent, path.name)
     found: dict[str, dict[str, Path]] = {}
     for file in sorted(folder.iterdir() if folder.is_dir() else ()):
         match = _NAME.fullmatch(file.name)
-        if match and file.is_file():  # of the same text plain and compressed, sorting puts the plain one first
+        if match and file.is_file():  # a plain file sorts before its compressed copy
             found.setdefault(match["stem"] or "", {}).setdefault(_PARTS[match["part"]], file)
     if stem is None:
         several = ", ".join(str(path / name) for name in found)
@@ -54,7 +54,7 @@ def find_parts(path: Path) -> dict[str, Path]:
 
 
 def parse(path: Path) -> Parsed:
-    """Dense float32 features, labels and query ids."""
+    """Parse a file or a pipe into dense float32 features, labels and query ids."""
     if path.is_file():
         return _parse(path, path)
     with tempfile.TemporaryDirectory() as folder:  # a pipe can be read only once
@@ -93,7 +93,7 @@ def too_wide(rows: int, width: int, values: int) -> bool:
 
 
 def widest(path: Path, feature: int) -> str:
-    """The feature and the line that has it, for a message; without the line where the file is a pipe."""
+    """For a message: the first line with ``feature``; without the line where the file is a pipe."""
     for number, words in _lines(path) if path.is_file() else ():
         if any(word.partition(":")[0].lstrip("+0") == str(feature) for word in words[2:]):
             return f", line {number}: feature {feature} makes"
@@ -101,7 +101,7 @@ def widest(path: Path, feature: int) -> str:
 
 
 def _first_mistake(path: Path) -> str:
-    """The first line that is not LETOR text, and why; empty where all are."""
+    """For a message: the first line that is not LETOR text, and why; empty where every line is."""
     for number, words in _lines(path):
         if mistake := _mistake(*words):
             return f", line {number}: {mistake}"
@@ -109,7 +109,7 @@ def _first_mistake(path: Path) -> str:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The words of each line that has any, as far as the file can be read."""
+    """Number and words of each line that is not blank, as far as the file can be read."""
     opened: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix, open)
     with suppress(*UNREADABLE), opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as lines:
         for number, line in enumerate(lines, 1):
@@ -126,14 +126,14 @@ def _mistake(label: str, qid: str = "", *features: str) -> str:
     if not _reads(float, label):
         return f"the label {label!r} is not a number"
     if not qid.startswith("qid"):
-        return "there is no qid after the label"
+        return "the qid after the label is missing"
     if not _reads(int, qid.partition(":")[2], 2**63):
-        return f"{qid!r} has no whole number"
+        return f"{qid!r} must be qid: and a whole number"
     last = 0
     for word in features:
         index, _, value = word.partition(":")
         if not _reads(int, index, 2**31) or not _reads(float, value):
-            return f"{word!r} is not a feature's whole number, a colon and its value"
+            return f"{word!r} is not a whole number, a colon and a value"
         if int(index) <= last:
             return f"{word!r} must be above feature {last}: indices start at 1 and rise"
         last = int(index)
@@ -148,9 +148,9 @@ def _reads(kind: Callable[[str], float], text: str, limit: float = float("inf"))
 
 
 def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:
-    """:func:`parse`, remembered on disk by the content of the file where that is possible."""
+    """Parse a file, or read from the cache what was parsed from the same content."""
     try:
-        import sklearn.datasets  # noqa: F401 - only to say early what to install
+        import sklearn.datasets  # noqa: F401 - says early what to install
     except ImportError as error:
         raise ImportError(f"pip install ltr-objectives[letor], for scikit-learn: {error}") from None
     if cache is None or not file.is_file():
@@ -171,9 +171,9 @@ def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:
     except FileNotFoundError:
         pass
     except Exception as error:  # a damaged archive may raise anything
-        say_once(base, f"a parsed file is not read: {kept}: {error}; {HELP}")
+        say_once(base, f"the parsed file {kept} is not read: {error}; {HELP}")
     X, y, qid = parse(file)
-    if _digest(file) != key:  # it changed meanwhile
+    if _digest(file) != key:  # the file changed while it was parsed
         return X, y, qid
     try:
         with replacing(kept, 0o600) as new:
@@ -184,7 +184,7 @@ def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:
 
 
 def _digest(path: Path) -> str:
-    """Hash of the content, since another file in its place may have the same size and time."""
+    """Hash of the content. Another file in its place may have the same size and time."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -41,19 +41,19 @@ def check_integer(name: str, value: object, least: int = 1, most: int = 2**63 - 
 
 
 def check_list(name: str, value: object, of: str) -> list[Any]:
-    """The entries of a list, tuple or array, none for None; raise for anything else. ``of`` says what it must hold."""
+    """The entries of a list, tuple or array; empty for None. The error says ``of`` what entries the list must be."""
     if value is None:
         return []
     good = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
-    good = good and getattr(value, "shape", None) != ()  # such an array has no entries, though it looks iterable
-    if not good:  # only then, since the repr of data takes long
+    good = good and getattr(value, "shape", None) != ()  # an array without dimensions is Iterable, but has no entries
+    if not good:  # the message is made only here, since the repr of data takes long
         raise LTRError(f"{name} must be a list of {of}, got {value!r}")
     entries: Any = value
     return list(entries)
 
 
 def check_draws(name: str, value: object) -> None:
-    """Raise unless ``value`` is a number of draws a query that one call can finish."""
+    """Raise unless ``value`` is a whole number from 1 to 1,000,000: draws per query that one call can finish."""
     check_integer(name, value, most=1_000_000)
 
 
@@ -63,5 +63,5 @@ def check_seed(value: object) -> None:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether ``value`` is a finite real number; truth values and spans of time are not."""
+    """Whether ``value`` is a finite real number; a bool and a timedelta64 are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64) and math.isfinite(value)

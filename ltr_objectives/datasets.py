@@ -18,7 +18,7 @@ MSLR_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
 
 @dataclass(frozen=True, eq=False)
 class RankingData:
-    """Rows of documents, those of one query together; unpacks as ``X, y, group, qid``.
+    """Features and labels of documents; the rows of a query are consecutive. Unpacks as ``X, y, group, qid``.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class RankingData:
     y : float32 array of shape (rows,)
         Labels; higher is more relevant.
     group : int64 array of shape (queries,)
-        Rows of each query.
+        Number of rows of each query.
     qid : int64 array of shape (rows,)
         Query id of each row.
     """
@@ -47,7 +47,10 @@ class RankingData:
         """The queries at these positions, in this order."""
         positions, count = vector("queries", queries), len(self.group)
         proper = (positions == np.floor(positions)) & (-count <= positions) & (positions < count)
-        require(len(positions) > 0 and proper.all(), f"queries must be positions of some of the {count} queries")
+        require(
+            len(positions) > 0 and proper.all(),
+            f"queries must hold whole numbers from {-count} to {count - 1}, at least one",
+        )
         chosen = positions.astype(np.int64)
         starts = np.cumsum(self.group) - self.group
         rows = np.concatenate([np.arange(starts[q], starts[q] + self.group[q]) for q in chosen])
@@ -74,21 +77,21 @@ def make_ranking(
     mean_length: float = 120.0,
     shares: Sequence[float] = MSLR_SHARES,
 ) -> RankingData:
-    """Generated data in the shape of MSLR-WEB: features in correlated fields, few very relevant documents.
+    """Generate data in the shape of MSLR-WEB: features in correlated fields, few very relevant documents.
 
-    Relevance depends on two fifths of the features by lines, thresholds and products, on the kind of query, and on
-    noise that no feature explains. The same arguments give the same bytes.
+    Relevance is a sum of linear functions, thresholds and products of two fifths of the features, and of noise that no
+    feature explains. It also depends on the kind of query. The same arguments give the same bytes.
 
     Parameters
     ----------
     queries : int
-        How many; their lengths are lognormal, at least 1.
+        Number of queries. Their lengths are lognormal, at least 1.
     seed : int
-        Of the relevance function and the rows.
+        Seed of the relevance function and the rows.
     features : int
-        At least 10. Every tenth describes the query and is constant within it.
+        Number of features, at least 10. Every tenth describes the query and is constant within it.
     mean_length : float
-        Mean rows of a query.
+        Mean number of rows of a query, at least 1.
     shares : sequence of float
         Share of the rows with label 0, 1, ...; adds up to 1.
 
@@ -123,7 +126,7 @@ def make_ranking(
 
 
 def _correlated_features(rng: np.random.Generator, group: np.ndarray, features: int) -> np.ndarray:
-    """Standard normal columns; each run of five shares a part, as MSLR's five fields of one statistic do."""
+    """Standard normal columns. Each run of five is correlated, as one statistic of MSLR's five fields is."""
     rows = int(group.sum())
     X = rng.standard_normal((rows, features), np.float32)
     common = rng.standard_normal((rows, -(-features // 5)), np.float32)
@@ -153,13 +156,13 @@ def _relevance(rng: np.random.Generator, X: np.ndarray, group: np.ndarray) -> np
 
 
 def _as_counts_and_ratios(X: np.ndarray) -> None:
-    """Give a fifth of the columns the marginals of counts and a fifth those of ratios, in place."""
+    """Turn a fifth of the columns into counts and another fifth into ratios, in place."""
     X[:, 1::5] = np.floor(np.exp(X[:, 1::5] + 2.0))
     X[:, 2::5] = np.clip(0.5 + 0.25 * X[:, 2::5], 0.0, 1.0)
 
 
 def make_ranking_fold(queries: tuple[int, int, int] = (600, 200, 200), seed: int = 0, **options: Any) -> RankingFold:
-    """Train, vali and test with one relevance function; ``options`` as in :func:`make_ranking`.
+    """Generate train, vali and test with one relevance function; ``options`` as in :func:`make_ranking`.
 
     Examples
     --------
@@ -167,7 +170,7 @@ def make_ranking_fold(queries: tuple[int, int, int] = (600, 200, 200), seed: int
     >>> len(fold.train.group), len(fold.vali.group), len(fold.test.group)
     (3, 1, 1)
     """
-    require(isinstance(queries, tuple | list) and len(queries) == 3, f"queries={queries!r} must be three numbers")
+    require(isinstance(queries, tuple | list) and len(queries) == 3, f"queries={queries!r} must be three whole numbers")
     for count in queries:
         check_integer("queries", count)
     data = make_ranking(sum(queries), seed, **options)
@@ -183,24 +186,24 @@ def load_letor(
     Parameters
     ----------
     path : path
-        A file or a pipe. Or the folder of one fold with ``train.txt``, ``vali.txt`` (or ``valid``; may be missing) and
-        ``test.txt``, as in MSLR-WEB10K/30K and Istella. For a folder with several data sets, add the start of the file
-        names, such as ``yahoo/set1`` for ``set1.train.txt``.
+        A file, a pipe, or the folder of one fold. The folder has ``train.txt``, ``test.txt`` and perhaps ``vali.txt``
+        (or ``valid.txt``), as in MSLR-WEB10K/30K and Istella. Where it has several data sets, add the start of the
+        file names, such as ``yahoo/set1`` for ``set1.train.txt``.
     cache : path, optional
-        Folder for parsed files, since parsing is slow; by default ``$LTR_OBJECTIVES_CACHE``, or ``ltr_objectives`` in
-        ``$XDG_CACHE_HOME`` or ``~/.cache``. None keeps nothing. A file whose content changes is parsed again. A folder
-        that cannot be used is skipped with a warning.
+        Folder that keeps parsed files, since parsing is slow. The default is ``$LTR_OBJECTIVES_CACHE``, else
+        ``ltr_objectives`` in ``$XDG_CACHE_HOME`` or ``~/.cache``. With None nothing is kept. A file whose content
+        changed is parsed again. A folder that cannot be used causes a warning.
 
     Returns
     -------
     RankingData or RankingFold
-        For a file or for a fold. The parts of a fold have the same number of features.
+        RankingData for a file or a pipe, RankingFold for a fold. All its parts have the same number of features.
 
     Raises
     ------
     LTRError
-        For a missing path, for rows that cannot be read or have no qid, and where dense rows would take hundreds of
-        times the space of the text.
+        Where the path is missing, rows cannot be read or have no qid, or dense rows would take hundreds of times the
+        space of the text.
     ImportError
         Without scikit-learn: ``pip install ltr-objectives[letor]``.
     """
@@ -215,7 +218,7 @@ def load_letor(
 
 
 def load_parts(files: dict[str, Path], *, cache: str | os.PathLike[str] | None = "default") -> dict[str, RankingData]:
-    """LETOR files by name, read as by :func:`load_letor`, with the same number of features in all."""
+    """Read LETOR files by name as :func:`load_letor` does, with the same number of features in all."""
     from ltr_objectives._letor import DENSE, parse_cached, too_wide, widest
 
     parsed = {part: parse_cached(file, cache) for part, file in files.items()}

@@ -1,4 +1,4 @@
-"""Why a ranking does not improve: which queries have zero gradient, and how large the gradients of the others are."""
+"""Why a ranking does not improve: which queries have zero gradient, and how large the other gradients are."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,8 +12,8 @@ from ltr_objectives.queries import Queries
 
 SETTLED = 1e-6  # a gradient below this share of that at tied scores counts as zero
 
-SECONDS_A_PAIR = 1e-9  # on one thread; in lists of 30,000 documents .3 (LambdaMART) to 3.3 (StochasticRank) measured
-WORTH_SAYING = 10.0  # seconds of a gradient
+SECONDS_A_PAIR = 1e-9  # on one thread; measured: .3e-9 (LambdaMART) to 3.3e-9 (StochasticRank), lists of 30,000
+WORTH_SAYING = 10.0  # seconds; a shorter gradient does not warn
 
 ONE_DOCUMENT = "one document"
 NO_WEIGHT = "weight zero"
@@ -28,35 +28,37 @@ REASONS = {
     EQUAL_LABELS: "no order is better than another",
     NOTHING_RELEVANT: "labels differ, but none has a gain above 0: see threshold and gains of the metric",
     EQUAL_WORTH: "labels differ, but all have the same gain: see threshold and gains of the metric",
-    SATURATED: f"the gradient is below {SETTLED:g} of that at tied scores: in the right order, or too far apart",
+    SATURATED: f"the gradient is below {SETTLED:g} of that at tied scores: in the right order, or scores too far apart",
     OTHER: "at these scores, for example beyond the cutoff",
 }
 
 
 @dataclass(frozen=True)
 class Report:
-    """Which queries have a gradient at given scores, and why not the others; made by ``objective.report(...)``.
+    """Which queries have a gradient at given scores, and why the others do not; made by ``objective.report(...)``.
 
     Parameters
     ----------
     objective : str
-        With its parameters.
+        The objective with its parameters.
     queries, rows : int
         Size of the data set.
     useful : int
-        Queries whose gradient is not zero.
+        Number of queries whose gradient is not zero.
     useless : dict of str to int
-        The other queries by reason.
+        Number of the other queries, by reason.
     pairs : int or None
-        Pairs with a weight above 0, in the ranking by these scores; None where the loss has no pairs.
+        Number of pairs with a weight above 0, in the ranking by these scores; None where the loss is not over pairs.
     hessian_zero : int
-        Rows of useful queries whose Hessian is exactly zero.
+        Number of rows of useful queries whose Hessian is exactly zero.
     hessian_repaired : int or None
-        Rows with a negative second derivative whose Hessian is not negative; None where the derivative is not known.
+        Number of rows whose second derivative is negative but whose Hessian is not; None where the second derivative
+        is not known.
     hessian_negative : int
-        Rows whose Hessian is negative.
+        Number of rows whose Hessian is negative.
     hessian_sum : float
-        Over all rows. The sum in a leaf is compared with ``min_child_weight`` or ``min_sum_hessian_in_leaf``.
+        Sum over all rows. The libraries compare the sum in a leaf with ``min_child_weight`` or
+        ``min_sum_hessian_in_leaf``.
     gradient_norm : float
         Euclidean norm over all rows.
     query_norms : tuple of three floats
@@ -117,7 +119,7 @@ def _by_query(ufunc: np.ufunc, values: np.ndarray, queries: Queries) -> np.ndarr
 
 
 def _spread(values: np.ndarray, queries: Queries) -> np.ndarray:
-    """Whether each query has different values, by comparison, since a difference may overflow."""
+    """Whether the values of each query differ. They are compared, since a difference may overflow."""
     return _by_query(np.maximum, values, queries) > _by_query(np.minimum, values, queries)
 
 
@@ -149,7 +151,7 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
 
 
 def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
-    """As ``objective.report(...)``, on a data set already validated; costs three computations of the gradient."""
+    """As ``objective.report(...)``, for validated queries; computes the gradient up to three times."""
     s = queries.check_scores(scores)
     learner = objective.inner
     grad, hess = learner.compute(queries, s, n_threads=n_threads)
@@ -161,7 +163,7 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
     negative = None if exact is None else exact.compute(queries, s, n_threads=n_threads)[1] < 0
     pairs = learner.pair_counts(queries, s)
     largest = now.max()
-    scaled = grad / largest if largest > 0 else grad  # squares of the largest gradients overflow
+    scaled = grad / largest if largest > 0 else grad  # squares of large gradients overflow
     norms = largest * np.sqrt(_by_query(np.add, scaled * scaled, queries))
     of_useful = norms[useful] if useful.any() else np.zeros(1)
     low, middle, high = of_useful.min(), np.median(of_useful), of_useful.max()
@@ -191,9 +193,8 @@ def warn_if_useless(
 ) -> None:
     """Warn where more than half of the queries have zero gradient; ``grad`` is that of ``objective``.
 
-    ``all_zero`` says how else than by the user labels may all have become 0.
-
-    Clicks do not warn, since queries without a click are usual.
+    ``all_zero`` says what else than the user's data may have set every label to 0. Labels that are clicks do not warn,
+    since queries without a click are usual.
     """
     if queries.propensity is not None or queries.position is not None:
         return
@@ -206,13 +207,13 @@ def warn_if_useless(
     reasons = "; ".join(f"{n} {reason}" for reason, n in useless.items())
     zeros = f"; every label is 0, {all_zero}" if all_zero and not queries.labels.any() else ""
     warn(
-        f"{without} of {len(queries)} queries give no gradient ({reasons}){zeros}; "
+        f"{without} of {len(queries)} queries have zero gradient ({reasons}){zeros}; "
         "see objective.report(scores, labels, group)"
     )
 
 
 def warn_if_long(objective: Objective, queries: Queries) -> None:
-    """Warn where a gradient takes long for the pairs of its longest query, which one thread computes."""
+    """Warn where a gradient takes long because of the pairs of one query, which one thread computes."""
     pairs = objective.inner.pairs_visited(queries)
     if pairs is None:
         return
@@ -221,6 +222,6 @@ def warn_if_long(objective: Objective, queries: Queries) -> None:
     if seconds >= WORTH_SAYING:
         time = f"{seconds:.0f} seconds" if seconds < 300 else f"{seconds / 60:,.0f} minutes"
         warn(
-            f"{objective.inner.name} looks at {most:.1e} pairs of documents of one query, which takes some {time} for "
-            f"each gradient: {objective.inner.fewer_pairs}, or split the query"
+            f"{objective.inner.name} visits {most:.1e} pairs of documents of one query, which takes about {time} for "
+            f"each gradient; {objective.inner.fewer_pairs}, or split the query"
         )

@@ -1,4 +1,4 @@
-"""The one exception type that bad input and bad parameters raise, and the one warning."""
+"""The one exception that invalid input and parameters raise, and the one warning."""
 
 import sys
 import threading
@@ -12,7 +12,7 @@ class LTRError(ValueError):
 
 
 class LTRWarning(UserWarning):
-    """Input that is allowed but may not be meant; the message says why and what to do."""
+    """Input that is allowed but may be a mistake; the message says why and what to do."""
 
 
 def require(condition: object, message: str) -> None:
@@ -34,14 +34,14 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
 
 
 LIBRARIES = {"ltr_objectives", "xgboost", "lightgbm", "catboost", "sklearn", "joblib", "numba"}
-BETWEEN = {"contextlib", "copy", "functools", "importlib", "threading"}  # through these the libraries call themselves
+BETWEEN = {"contextlib", "copy", "functools", "importlib", "threading"}  # a library may call itself through these
 
 
 def warn(message: str) -> None:
     """Warn with :class:`LTRWarning` at the line of the user's code that led here."""
     here = sys._getframe(1)
     frame = _of_the_user(here)
-    if frame is None:  # a thread of the library's: the main thread waits for it
+    if frame is None:  # a library's own thread, for which the main thread waits
         frame = _of_the_user(sys._current_frames().get(threading.main_thread().ident or 0)) or here
     where = frame.f_globals
     registry = where.setdefault("__warningregistry__", {})
@@ -50,7 +50,7 @@ def warn(message: str) -> None:
 
 
 def _of_the_user(frame: FrameType | None) -> FrameType | None:
-    """The nearest frame that is neither ours nor a library's."""
+    """The nearest frame of the user's code, or None."""
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES | BETWEEN:
         frame = frame.f_back
     return frame

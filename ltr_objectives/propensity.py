@@ -1,4 +1,4 @@
-r"""How likely each position is examined, estimated from clicks: the additive method."""
+r"""Estimate from clicks how likely each position is examined: the additive method."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ def position_propensity(
     weight: ArrayLike | None = None,
     sigma: float = 1.0,
 ) -> np.ndarray:
-    r"""Propensity of each position at given scores, from clicks.
+    r"""Estimate the propensity of each position from clicks, at given scores.
 
     Let users examine position :math:`k` with probability :math:`\theta_k`, and click an examined document with
     probability :math:`\gamma_i`. Then :math:`P(c_i = 1) = \theta_{k(i)} \gamma_i`. With
@@ -31,21 +31,21 @@ def position_propensity(
         \theta_k = \frac{\sum_{i: k(i) = k} c_i}{\sum_{i: k(i) = k} C_{q(i)} \, e^{\sigma s_i} / Z_{q(i)}}, \qquad
         Z_q = \sum_{j \in q} e^{\sigma s_j} \theta_{k(j)}
 
-    with :math:`C_q` the clicks of the query. The logarithms :math:`\log \theta_k` are added to the scores, as in
-    LightGBM's treatment of position bias. Here they are found exactly; LightGBM takes one Newton step an iteration.
-    :mod:`ltr_objectives.kernels.examination` states the likelihood, with a weak prior for positions of few clicks.
+    with :math:`C_q` the clicks of the query. The objectives add :math:`\log \theta_k` to the scores, as LightGBM does.
+    They solve for it exactly; LightGBM takes one Newton step an iteration. The likelihood is in
+    :mod:`ltr_objectives.kernels.examination`; it has a weak prior for positions with few clicks.
 
     Parameters
     ----------
     scores : array of shape (rows,)
-        Of the ranker. It should not have been trained on these clicks, since it would explain too many of them.
+        Scores of a ranker that was not trained on these clicks; otherwise it would explain too many of them.
     clicks : array of shape (rows,)
         At least 0; usually 0 or 1.
     position : array of shape (rows,)
-        Where each document was shown: whole numbers from 0 or 1 on. Give rare positions one common number, as by
+        Where each document was shown: whole numbers of at least 0. Merge rare positions, for example with
         ``np.minimum(position, 50)``.
     group : array of shape (queries,), optional
-        Group sizes; or instead ``qid``, one id per row.
+        Group sizes; or pass ``qid``, one id per row.
     weight : array of shape (queries,) or (rows,), optional
         The weight of a query is the mean of its rows' weights.
     sigma : float
@@ -82,7 +82,7 @@ def position_propensity(
 
 
 def examination(queries: Queries, scores: np.ndarray, sigma: float) -> np.ndarray:
-    """Propensity of each position, of mean 1 over the positions that occur."""
+    """Propensity of each position; the mean over the positions that occur is 1."""
     assert queries.position is not None
     position: np.ndarray = queries.position
     found, dense = queries.once("positions that occur", lambda: tuple(np.unique(position, return_inverse=True)))

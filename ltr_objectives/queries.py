@@ -1,4 +1,4 @@
-"""One validated view of a data set's queries: labels, groups, weights, propensities, and what is computed from them."""
+"""The validated queries of a data set: labels, groups, weights, propensities, and what is computed from them."""
 
 import numbers
 from collections import Counter
@@ -15,11 +15,11 @@ T = TypeVar("T")
 MOST_POSITIONS = 100_000
 
 
-TO_HOST = ("to_numpy", "get", "copy_to_host", "cpu")  # of cuDF, CuPy, numba and PyTorch
+TO_HOST = ("to_numpy", "get", "copy_to_host", "cpu")  # methods of cuDF, CuPy, numba and PyTorch
 
 
 def to_numpy(values: Any, name: str = "an array") -> np.ndarray:
-    """A NumPy array: values on a GPU are copied to the host, masked values are refused."""
+    """Convert to a NumPy array. Values on a GPU are copied to the host; masked values raise."""
     if hasattr(values, "__cuda_array_interface__"):
         copy = next((name for name in TO_HOST if hasattr(values, name)), None)
         require(copy is not None, f"a {type(values).__name__} lies on a GPU; copy it to a NumPy array first")
@@ -32,14 +32,14 @@ def to_numpy(values: Any, name: str = "an array") -> np.ndarray:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise for a masked array that hides a value, which NumPy and the libraries would uncover."""
+    """Raise for an array with a masked value, since NumPy and the libraries would read it."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
-        raise LTRError(f"{name} has a masked value in row {row}; remove such rows, or replace it by .filled(value)")
+        raise LTRError(f"{name} has a masked value in row {row}; remove such rows, or fill them with .filled(value)")
 
 
 def vector(name: str, values: ArrayLike) -> np.ndarray:
-    """A one-dimensional float64 array; dates and text are refused, although NumPy would turn them into numbers."""
+    """Convert to a one-dimensional float64 array. Dates and text raise, although NumPy would convert them."""
     given = to_numpy(values, name)
     got = f"shape {given.shape}" if given.shape else type(values).__name__
     require(given.ndim == 1, f"{name} must be one-dimensional, got {got}")
@@ -74,16 +74,17 @@ def _sizes(group: ArrayLike) -> np.ndarray:
     if wrong.any():
         at = int(np.argmax(wrong))
         raise LTRError(f"group must hold sizes of at least one document, but query {at} has {sizes[at]:g}")
-    require(sizes.max(initial=0.0) < 2**40, "group must hold sizes, but one has more rows than any data set")
+    most = sizes.max(initial=0.0)
+    require(most < 2**40, f"group must hold sizes of queries, but has {most:g}")
     return sizes.astype(np.int64)
 
 
 def ids_of(qid: Any) -> np.ndarray:
-    """Query ids that can be compared: numbers or strings, none missing, and none changed by NumPy."""
+    """Convert query ids to an array of numbers or strings; raise where one is missing or NumPy would change it."""
     ids = to_numpy(qid, "qid")
     require(ids.ndim == 1, f"qid must be one-dimensional, got shape {ids.shape}")
     if isinstance(qid, list | tuple) and ids.dtype.kind in "fUS" and set(map(type, qid)) not in ({float}, {str}):
-        ids = np.array(qid, object)  # 2^63 and 1 have become floats, 1 and "1" text
+        ids = np.array(qid, object)  # NumPy makes floats of 2^63 and 1, and text of 1 and "1"
     if ids.dtype.kind == "f":
         _finite("qid", ids)
         limit = 2.0 ** (np.finfo(ids.dtype).nmant + 1)
@@ -106,7 +107,7 @@ def _missing(ids: np.ndarray) -> np.ndarray:
     def absent(value: Any) -> bool:
         try:
             return value is None or bool(value != value)  # NaN
-        except (TypeError, ValueError):  # pandas.NA, and what is not an id
+        except (TypeError, ValueError):  # pandas.NA, or an object that is not an id
             return True
 
     return np.array([absent(value) for value in ids.tolist()], bool)
@@ -144,23 +145,22 @@ def sizes_of(qid: ArrayLike) -> np.ndarray:
 
 
 class Queries:
-    """Labels, groups and weights of one data set, checked once, and what is computed from them once.
+    """Labels, groups and weights of one data set, checked once; results computed from them are kept here.
 
     Parameters
     ----------
     labels : array of shape (rows,)
         Relevance, finite.
     group : array of shape (queries,), optional
-        Group sizes, in the order of the rows. Either this or ``qid``.
+        Group sizes, in the order of the rows. Pass either this or ``qid``.
     qid : array of shape (rows,), optional
         Query id of each row; rows of one query are consecutive.
     weight : array of shape (queries,) or (rows,), optional
-        Non-negative. A query's weight multiplies the gradients and Hessians of all its rows, a row's those of the row.
-        Where both lengths are equal, every query has one row and both mean the same. A metric weighs each query by the
-        mean of its rows' weights.
+        At least 0. The weight of a query multiplies the gradients and Hessians of all its rows; the weight of a row
+        multiplies its own. A metric weighs each query by the mean of its rows' weights.
     propensity : array of shape (rows,), optional
-        For labels that are clicks: how likely each document was examined where it was shown, up to a common factor;
-        above 0. The weight of a pair is divided by the propensity of the clicked document.
+        For labels that are clicks: the probability that each document was examined where it was shown, up to a common
+        factor; above 0. The weight of a pair is divided by the propensity of the clicked document.
     position : array of shape (rows,), optional
         For labels that are clicks, instead of ``propensity``: where each document was shown, in whole numbers of at
         least 0. Propensities are then estimated (:func:`ltr_objectives.propensity.position_propensity`).
@@ -168,8 +168,8 @@ class Queries:
     Raises
     ------
     LTRError
-        For sizes that do not add up, unsorted ``qid``, values that are not finite, weights, propensities and positions
-        of a wrong length or sign.
+        For sizes that do not add up, an unsorted ``qid``, or values that are not finite. For weights, propensities or
+        positions of a wrong length or sign.
 
     Examples
     --------
@@ -224,7 +224,7 @@ class Queries:
         return len(self.ptr) - 1
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_computed": {}, "_zeros": []}  # copies and pickles compute anew
+        return {**vars(self), "_computed": {}, "_zeros": []}  # a copy or pickle computes them anew
 
     def __repr__(self) -> str:
         return f"Queries({len(self)} queries, {self.rows} rows, longest {self.longest})"
@@ -250,7 +250,7 @@ class Queries:
         _finite("propensity", given)
         require(len(given) == self.rows, f"propensity has {len(given)} entries; pass one per row ({self.rows})")
         least = given.min()
-        require(least > 0, f"propensity must be above 0, got {least:g}; leave out documents that nobody can see")
+        require(least > 0, f"propensity must be above 0, got {least:g}; remove documents that nobody can see")
         return np.array(given, np.float64, order="C")
 
     def _positions(self, position: ArrayLike) -> np.ndarray:
@@ -288,31 +288,31 @@ class Queries:
         return out
 
     def borrow_zeros(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lend two arrays of zeros by row, since new ones would cost as much as half a gradient."""
+        """Lend two zeroed arrays of shape (rows,); new ones would take half the time of a gradient."""
         try:
             return self._zeros.pop()
         except IndexError:  # the first call, or another thread has them
             return np.zeros(self.rows), np.zeros(self.rows)
 
     def give_back_zeros(self, first: np.ndarray, second: np.ndarray) -> None:
-        """Keep the arrays, which must hold zeros again, for the next call; after an error they are not given back."""
+        """Keep two arrays for the next call. They must hold zeros again; after an error, do not give them back."""
         if not self._zeros:
             self._zeros.append((first, second))
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """``compute()``, kept under ``key`` for as long as this object lives."""
+        """The result of ``compute()``, which is called once for each ``key``."""
         if key not in self._computed:
             self._computed[key] = compute()
         value: T = self._computed[key]
         return value
 
     def check_scores(self, scores: ArrayLike) -> np.ndarray:
-        """Scores as a contiguous float64 array; raise unless there is one finite number a row."""
+        """Scores as a contiguous float64 array; raise unless there is one finite number per row."""
         s = vector("scores", scores)
         require(len(s) == self.rows, f"scores has {len(s)} entries, but labels has {self.rows}")
         from ltr_objectives.kernels.sorting import all_finite
 
-        s = np.require(s, np.float64, ["C", "A", "W"])  # one type for kernels; XGBoost's float32 is copied
+        s = np.require(s, np.float64, ["C", "A", "W"])  # kernels take one type; XGBoost's float32 is copied
         if not all_finite(s):
             _finite("scores", s)
         return s

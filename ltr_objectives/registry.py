@@ -1,4 +1,4 @@
-"""Everything there is, by name. CONTRIBUTING.md says how to add to it."""
+"""Every objective and metric by name. CONTRIBUTING.md says how to add one."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ def metric_class(name: str) -> type[Metric]:
 
 
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
-    """A metric from the field's notation: a name, then ``@k`` for a cutoff.
+    """The metric of a name, with ``@k`` for a cutoff.
 
-    ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines the metric.
-    Options of a metric object that differ from their default stay.
+    ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": compute the metric as that library
+    does. Options of a metric object that differ from their default are kept.
 
     >>> get_metric("ndcg@10").k
     10
@@ -121,12 +121,12 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
 
 
 def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) -> tuple[Metric, ...]:
-    """Each metric as by :func:`get_metric`; their names must differ, since they name the results."""
+    """:func:`get_metric` of each. Their names must differ, since they are the keys of the results."""
     found = tuple(get_metric(metric, convention) for metric in metrics)
     require(found, "give at least one metric, such as 'ndcg@10'")
     names = [str(metric) for metric in found]
     twice = next((name for name in names if names.count(name) > 1), None)
-    require(twice is None, f"two metrics are both called {twice}; leave one out, since results are named by them")
+    require(twice is None, f"two metrics are both called {twice}; leave one out, since results are keyed by name")
     return found
 
 
@@ -189,7 +189,7 @@ def _one(objective: str) -> Objective:
         key, equals, value = (text.strip() for text in part.partition("="))
         if not equals and i == 0:
             if "metric" not in found.parameters():
-                raise LTRError(f"{name} takes no metric; write {name!r}")
+                raise LTRError(f"{name} does not take a metric; write {name!r}")
             settings["metric"] = part
         elif not equals or not value:
             raise LTRError(f"{part!r} in {objective!r} is not of the form parameter=value, such as 'sigma=2'")
@@ -204,7 +204,7 @@ def _one(objective: str) -> Objective:
 
 
 def _literal(text: str) -> Any:
-    """A number, None, a bool or a tuple where it reads as one, else the text."""
+    """``text`` as a number, None, a bool or a tuple where it is one, else as it is."""
     try:
         return ast.literal_eval({"none": "None", "true": "True", "false": "False"}.get(text, text))
     except (ValueError, SyntaxError):

@@ -245,7 +245,7 @@ def test_lgbmranker_stops_early_on_our_metric(data):
 
 def test_mistaken_uses_are_named(data):
     X, labels, group = data
-    with pytest.raises(LTRError, match="wrap it by xgboost_objective"):
+    with pytest.raises(LTRError, match="wrap it with xgboost_objective"):
         xgb.train(XGB, dmatrix(*data), 1, obj=registry.get_objective("lambdamart"))
     with pytest.raises(LTRError, match="estimators hand over no queries"):
         xgboost_metric("map")(labels, X[:, 0])
@@ -259,7 +259,7 @@ def test_mistaken_uses_are_named(data):
 def test_gradients_beyond_float32_are_refused(data):
     X, _, group = data
     labels = np.random.default_rng(0).integers(0, 2, len(X)) * 200.0
-    with pytest.raises(LTRError, match="beyond the range of float32: scale the labels"):
+    with pytest.raises(LTRError, match="beyond the range of float32; scale the labels"):
         lightgbm_objective("lambdamart:dcg")(labels, np.zeros(len(X)), None, group)
     lightgbm_objective("lambdamart:ndcg")(labels, np.zeros(len(X)), None, group)
 

@@ -19,7 +19,7 @@ def unguarded(monkeypatch):
     monkeypatch.setattr(_catboost_passes, "WAIT_SECONDS", 10.0)
 
 
-@pytest.mark.filterwarnings("ignore:.*queries give no gradient")  # sparse labels
+@pytest.mark.filterwarnings("ignore:.*queries have zero gradient")  # sparse labels
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("labels", [rich, sparse], ids=["rich", "sparse"])
 @pytest.mark.parametrize("what", ["ordered", "categorical", "leafwise", "eval_fraction", "longer", "shorter", "labels"])

@@ -169,7 +169,7 @@ def test_without_catboost(monkeypatch):
         catboost_metric("ndcg", None)
 
 
-@pytest.mark.filterwarnings("ignore:1500 of 1500 queries give no gradient")
+@pytest.mark.filterwarnings("ignore:1500 of 1500 queries have zero gradient")
 @pytest.mark.parametrize("bootstrap", [{"bootstrap_type": "MVS"}, {"bootstrap_type": None}], ids=str)
 def test_nothing_to_learn_says_what_to_set(bootstrap):
     """With one row a query all gradients are zero."""

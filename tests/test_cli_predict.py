@@ -78,7 +78,7 @@ def test_a_model_under_another_name(folder):
     model, _ = train("lightgbm")
     (folder / model).rename("ranker.v1")
     given = ["predict", "--model", "ranker.v1", "--data", "test.txt", "--out", "scores.txt"]
-    assert "--model ranker.v1: say by --library what wrote it" in fails(*given)
+    assert "--model ranker.v1: its ending does not tell the library; pass --library" in fails(*given)
     assert run_json(*given, "--library", "lightgbm")["library"] == "lightgbm"
 
 
@@ -91,13 +91,13 @@ def test_a_model_under_another_name(folder):
         ({"model": "test.txt", "library": "catboost"}, "catboost: "),
         ({"data": "none.txt"}, "--data none.txt does not exist"),
         ({"data": "."}, "is a folder; pass one LETOR file"),
-        ({"data": "broken.txt"}, "broken.txt, line 1: there is no qid after the label"),
+        ({"data": "broken.txt"}, "broken.txt, line 1: the qid after the label is missing"),
         ({"out": "scores.csv"}, "--out scores.csv must end with .npy or .txt for scores"),
-        ({"out": "nowhere/scores.npy"}, "there is no folder nowhere"),
-        ({"out": "../{here}/test.txt"}, "is a file to be read; name another"),
-        ({"out": "model.txt"}, "--out model.txt is a file to be read; name another"),
-        ({"out": "linked.txt"}, "--out linked.txt is a file to be read, model.txt; name another"),
-        ({"out": "soft.txt"}, "--out soft.txt is a file to be read; name another"),
+        ({"out": "nowhere/scores.npy"}, "the folder nowhere does not exist"),
+        ({"out": "../{here}/test.txt"}, "is also an input; name another"),
+        ({"out": "model.txt"}, "--out model.txt is also an input; name another"),
+        ({"out": "linked.txt"}, "--out linked.txt is also an input, model.txt; name another"),
+        ({"out": "soft.txt"}, "--out soft.txt is also an input; name another"),
         ({"model": "cut.txt"}, "cut.txt is no whole LightGBM model: its end is missing; save or copy it again"),
     ],
 )

@@ -119,10 +119,10 @@ def test_people_get_a_table(folder):
     ("arguments", "message"),
     [
         (["--out", "model.json"], "--out model.json must end with .txt for lightgbm"),
-        (["--out", "nowhere/model.txt"], "there is no folder nowhere"),
+        (["--out", "nowhere/model.txt"], "the folder nowhere does not exist"),
         (["--out", "folder.txt"], "--out folder.txt cannot be written"),
-        (["--out", "train.txt", "--train", "train.txt"], "--out train.txt is a file to be read; name another"),
-        (["--out", "linked.txt", "--data", "."], "--out linked.txt is a file to be read, test.txt; name another"),
+        (["--out", "train.txt", "--train", "train.txt"], "--out train.txt is also an input; name another"),
+        (["--out", "linked.txt", "--data", "."], "--out linked.txt is also an input, test.txt; name another"),
         (["--data", "train.txt"], "is a file; pass it as --train"),
         (["--data", "."], None),
         (["--train", "train.txt", "--data", "."], "not both"),

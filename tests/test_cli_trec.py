@@ -104,7 +104,7 @@ def test_what_is_left_out_is_said(tmp_path):
         ("1 Q0 a 1 2 t\n", "2 0 a 1\n", [], "no query of --run is in --qrels; their ids are such as '1' and '2'"),
         ("", "2 0 a 1\n", [], "No columns to parse from file"),
         ("1 Q0 a 1 2 t\n", "1 0 a 1\n", ["--metric", "auc"], "auc needs the rank of every document"),
-        ("1 Q0 a 1 2 t\n", "1 0 a 1\n", ["--scores", "x"], "both and nothing else"),
+        ("1 Q0 a 1 2 t\n", "1 0 a 1\n", ["--scores", "x"], "without other files"),
     ],
 )
 def test_errors_name_file_and_place(tmp_path, run_text, qrels_text, arguments, message):

@@ -11,7 +11,7 @@ from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.propensity import position_propensity
 
 lgb = pytest.importorskip("lightgbm")
-pytestmark = pytest.mark.filterwarnings("ignore:.*queries give no gradient")  # most have no click
+pytestmark = pytest.mark.filterwarnings("ignore:.*queries have zero gradient")  # most have no click
 TOP = 10
 PARAMS = {
     "num_leaves": 7, "max_bin": 63, "verbose": -1, "num_threads": 1, "deterministic": True, "force_col_wise": True,

@@ -221,7 +221,7 @@ def test_a_damaged_cache_is_parsed_anew_and_mended(tmp_path, unsaid, monkeypatch
     for content in (*damaged, flipped, b"no archive", pickle.dumps(Bomb())):
         monkeypatch.setattr(_files, "_said", set())
         kept.write_bytes(content)
-        with pytest.warns(LTRWarning, match=f"not read: {kept}: .*LTR_OBJECTIVES_CACHE"):
+        with pytest.warns(LTRWarning, match=f"{kept} is not read: .*LTR_OBJECTIVES_CACHE"):
             found = load_letor(path, cache=cache)
         assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
         assert kept.read_bytes() == whole
@@ -236,7 +236,7 @@ def test_a_cache_that_others_can_write_is_not_read(tmp_path, monkeypatch):
         monkeypatch.setattr(_files, "_said", set())
         np.savez(kept, X=np.zeros((1, 1)), y=np.zeros(1), qid=np.zeros(1))  # planted
         place.chmod(0o777)
-        with pytest.warns(LTRWarning, match=f"{place} may be written by other users"):
+        with pytest.warns(LTRWarning, match=f"{place} can be written by other users"):
             assert len(load_letor(path, cache=cache).y) == 3
         if place == kept:  # mended
             assert kept.stat().st_mode & 0o777 == 0o600
@@ -304,8 +304,8 @@ def test_parts_that_one_line_of_another_makes_far_too_wide_are_refused(tmp_path)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 1:1\n0 1:2\n", ", line 1: there is no qid after the label"),
-        ("1 qid:1 1:1\n0 1:2\n", ", line 2: there is no qid after the label"),
+        ("1 1:1\n0 1:2\n", ", line 1: the qid after the label is missing"),
+        ("1 qid:1 1:1\n0 1:2\n", ", line 2: the qid after the label is missing"),
         ("", " has no rows"),
         ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n", ": qid is not sorted: query 1 occurs in several places"),
     ],
@@ -321,12 +321,12 @@ def test_bad_text_is_refused_with_the_name_of_the_file(tmp_path, text, message):
     [
         ("good qid:3 1:1", "the label 'good' is not a number"),
         ("1,qid:3,1:1", "the label '1,qid:3,1:1' is not a number"),
-        ("1", "there is no qid"),
-        ("1 1:1 qid:3", "there is no qid"),
-        ("1 qid", "'qid' has no whole number"),
-        ("1 qid:3.5 1:1", "'qid:3.5' has no whole number"),
-        ("1 qid:9999999999999999999 1:1", "'qid:9999999999999999999' has no whole number"),
-        ("1 qid:3 1:1 2:", "'2:' is not a feature's whole number, a colon and its value"),
+        ("1", "the qid after the label is missing"),
+        ("1 1:1 qid:3", "the qid after the label is missing"),
+        ("1 qid", "'qid' must be qid: and a whole number"),
+        ("1 qid:3.5 1:1", "'qid:3.5' must be qid: and a whole number"),
+        ("1 qid:9999999999999999999 1:1", "'qid:9999999999999999999' must be qid: and a whole number"),
+        ("1 qid:3 1:1 2:", "'2:' is not a whole number, a colon and a value"),
         ("1 qid:3 1:1 2", "'2' is not"),
         ("1 qid:3 a:1", "'a:1' is not"),
         ("1 qid:3 9999999999:1", "'9999999999:1' is not"),

@@ -258,7 +258,7 @@ def test_strings_name_objectives():
         if "metric" in cls.parameters():
             assert get_objective(f"{name}:map@5") == cls(metric="map@5")
         else:
-            with pytest.raises(LTRError, match=f"{name} takes no metric"):
+            with pytest.raises(LTRError, match=f"{name} does not take a metric"):
                 get_objective(f"{name}:map")
     with pytest.raises(LTRError, match="unknown objective 'lambdamrt'; there are"):
         get_objective("lambdamrt")

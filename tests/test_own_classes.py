@@ -80,6 +80,6 @@ def test_catboost_without_adapter_says_what_the_other_libraries_say(name):
     objective = registry.get_objective(name)
     parameters = {"eval_metric": "NDCG", "iterations": 1, "verbose": 0, "allow_writing_files": False}
     pool = catboost.Pool(SCORES[:, None], LABELS, group_id=np.repeat([0, 1], GROUP))
-    said = f"{type(objective).__name__} cannot be given to a library itself; wrap it by xgboost"
+    said = f"{type(objective).__name__} cannot be given to a library itself; wrap it with xgboost"
     with pytest.raises(catboost.CatBoostError, match=said):
         catboost.CatBoost({"loss_function": objective, **parameters}).fit(pool)

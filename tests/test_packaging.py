@@ -65,7 +65,7 @@ def test_a_checkout_without_links_says_what_to_do(tmp_path):
     (tmp_path / "ltr_objectives" / "adapters").unlink()
     (tmp_path / "ltr_objectives" / "adapters").write_text("../adapters")  # what git writes on Windows
     done = subprocess.run([sys.executable, "-c", "import ltr_objectives"], cwd=tmp_path, capture_output=True, text=True)
-    assert "ImportError: ltr_objectives/adapters is a text file here" in done.stderr
+    assert "ImportError: ltr_objectives/adapters is a text file, but must be" in done.stderr
     assert "git config core.symlinks true" in done.stderr
 
 

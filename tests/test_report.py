@@ -125,7 +125,7 @@ def test_noise_of_a_wrapper_does_not_hide_useless_queries():
     report = Langevin("lambdamart", temperature=1.0).report([0.0, 0.0], [1, 1], [2])
     assert report.useless == {"all labels equal": 1}
     data = xgb.DMatrix(np.ones((4, 1)), [1, 1, 1, 1], qid=[0, 0, 1, 1])
-    with pytest.warns(LTRWarning, match="2 of 2 queries give no gradient"):
+    with pytest.warns(LTRWarning, match="2 of 2 queries have zero gradient"):
         adapters.xgboost_objective(Langevin("lambdamart", temperature=1.0))(np.zeros(4), data)
 
 
@@ -146,7 +146,7 @@ def mostly_useless(useless):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_training_warns_once_where_most_queries_are_useless(library):
-    message = r"6 of 10 queries give no gradient.*\(6 all labels equal\).*objective.report"
+    message = r"6 of 10 queries have zero gradient.*\(6 all labels equal\).*objective.report"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         train(library, "lambdamart", data=mostly_useless(6))

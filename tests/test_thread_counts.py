@@ -97,7 +97,7 @@ def test_the_rankers_use_the_training_s_threads_also_where_they_try_the_objectiv
 def test_warnings_take_no_more_threads_than_the_training(objective):
     data = lgb.Dataset(X, np.zeros(400), group=GROUP).construct()
     ours = adapters.lightgbm_objective(objective, n_threads=1)
-    with pytest.warns(LTRWarning, match="40 of 40 queries give no gradient"):
+    with pytest.warns(LTRWarning, match="40 of 40 queries have zero gradient"):
         assert threads_of(lambda: ours(np.zeros(400), data)) == 1
 
 

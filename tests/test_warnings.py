@@ -49,7 +49,7 @@ def through_the_adapter(library, y, threads, **params):
 @everywhere
 @pytest.mark.parametrize("threads", [1, 3])
 def test_useless_queries(library, threads):
-    useless = "200 of 200 queries give no gradient"
+    useless = "200 of 200 queries have zero gradient"
     assert "# here" in place(lambda: through_the_adapter(library, USELESS, threads), useless)
     fitted = ranker(library, **{THREADS[library]: threads})
     assert "fitted.fit" in place(lambda: fitted.fit(X, USELESS, qid=QID), useless)

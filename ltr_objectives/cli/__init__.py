@@ -6,7 +6,7 @@ import sys
 
 def main() -> None:
     """Run the command that the arguments name, or say what to install for it."""
-    # OpenMP threads that spin while they wait take the processors from whoever works. Read when a library is loaded.
+    # OpenMP threads that spin while they wait slow those that work. A library reads this when it is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         from ltr_objectives.cli.app import app

@@ -1,4 +1,4 @@
-"""The commands, and what they do with errors. To add a command, write its file and its line below."""
+"""The commands, and how they report errors. To add a command, write its file and register it below."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's own cop
 
 
 class OneLineErrors(TyperGroup):
-    """An error that the user can repair is one red line and exit code 2; a mistake of ours has a traceback."""
+    """Print an error that the user can repair as one red line, with exit code 2; a bug keeps its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

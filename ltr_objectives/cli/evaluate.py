@@ -35,17 +35,17 @@ def evaluate(
     run: Annotated[Path | None, Option(metavar="FILE", help="TREC run: query Q0 document rank score tag.")] = None,
     qrels: Annotated[Path | None, Option(metavar="FILE", help="TREC judgements: query 0 document label.")] = None,
     complete: Annotated[
-        bool, Option("--complete", help="With --qrels: queries that the run does not have count as nothing found.")
+        bool, Option("--complete", help="With --qrels: count queries missing from the run, as having found nothing.")
     ] = False,
     convention: Convention = None,
-    per_query: Annotated[bool, Option("--per-query", help="The value of each query as well.")] = False,
+    per_query: Annotated[bool, Option("--per-query", help="Also print the value of each query.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the mean of ranking metrics over queries.
 
-    Pass labels, scores and query ids in files of their own, a LETOR file and scores, or a run and judgements of TREC.
-    Rows of one query are consecutive. Judged documents that the run does not have count for the ideal DCG and for
-    recall. Documents without judgement are not relevant.
+    Pass labels, scores and query ids as separate files, a LETOR file and scores, or a TREC run and its judgements.
+    Rows of one query must be consecutive. Judged documents missing from the run count for the ideal DCG and for
+    recall. Documents without a judgement are not relevant.
     """
     chosen = read_metrics(metric, convention)
     lists = _read(data, labels, scores, qid, run, qrels, complete, convention)
@@ -82,10 +82,10 @@ def _read(
 
     others = [value for value in (data, labels, scores, qid) if value is not None]
     if run is not None or qrels is not None:
-        require(run is not None and qrels is not None and not others, "pass --run and --qrels, both and nothing else")
+        require(run is not None and qrels is not None and not others, "pass --run and --qrels, without other files")
         assert run is not None
         assert qrels is not None
         return read_trec(run, qrels, complete=complete, convention=convention)
     require(scores is not None, "pass --labels, --scores and --qid, or --data and --scores, or --run and --qrels")
-    require(not complete, "--complete goes with --run and --qrels")
+    require(not complete, "--complete needs --run and --qrels")
     return read_lists(data, labels, scores, qid)

@@ -1,4 +1,4 @@
-"""What commands read: scores, labels and query ids, from files of several kinds."""
+"""Read scores, labels and query ids for the commands, from files of several kinds."""
 
 import importlib
 import os
@@ -23,7 +23,7 @@ class Lists(NamedTuple):
     queries : Queries
     scores : float64 array of shape (rows,)
     ids : list
-        Of the queries, in their order.
+        Query ids, in the order of the queries.
     retrieved : bool array of shape (rows,), optional
         False for judged documents that the run does not have; these have the lowest scores.
     notes : tuple of str
@@ -42,7 +42,7 @@ class Lists(NamedTuple):
         return np.diff(self.queries.ptr)
 
     def values(self, metric: Metric) -> np.ndarray:
-        """The value of each query; documents not retrieved count for the ideal, and have no gain in this ranking.
+        """The value of each query; a document that was not retrieved counts for the ideal, but its gain here is 0.
 
         >>> from ltr_objectives import get_metric
         >>> lists = Lists(Queries([1, 0, 1], [3]), np.array([2.0, 1.0, 0.0]), ["a"], np.array([True, True, False]))
@@ -52,7 +52,7 @@ class Lists(NamedTuple):
         retrieved = self.retrieved
         if retrieved is None:
             return metric.values(self.queries, self.scores)
-        require(metric.cutoff != "none", f"{metric} needs the rank of every document; a run does not have them all")
+        require(metric.cutoff != "none", f"{metric} needs the rank of every document, which a run does not have")
         layers = metric.layers(self.queries)
         ranked = Queries(self.queries.labels, self.group)
         ranked.once(metric, lambda: tuple(t._replace(gain=np.where(retrieved, t.gain, 0.0)) for t in layers))
@@ -60,10 +60,10 @@ class Lists(NamedTuple):
 
 
 def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: str | None) -> Lists:
-    """Labels and query ids of a LETOR file or of files of their own; without ``scores`` all scores are 0."""
+    """Read labels and query ids from a LETOR file or from separate files; without ``scores`` all scores are 0."""
     require(
         (data is None) != (labels is None) and (labels is None) == (qid is None),
-        "pass --labels and --qid, or --data, and --scores",
+        "pass either --data, or --labels and --qid",
     )
     if data is not None:
         letor = read_letor("data", data)
@@ -76,7 +76,7 @@ def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: s
 
 
 def read_letor(option: str, path: Path) -> RankingData:
-    """One LETOR file."""
+    """Read one LETOR file."""
     existing(option, path)
     found = load_letor(path)
     require(isinstance(found, RankingData), f"--{option} {path} is a folder; pass one LETOR file")
@@ -85,7 +85,7 @@ def read_letor(option: str, path: Path) -> RankingData:
 
 
 def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.ndarray:
-    """One-dimensional: numbers, or ids as they are written."""
+    """Read one column: numbers, or ids as they are written."""
     named = None if Path(text).exists() else re.fullmatch(r"(.+\.csv(?:\.\w+)?):(.+)", text)
     path = existing(option, Path(named[1] if named else text))
     kind = float if float_numbers else str
@@ -96,7 +96,7 @@ def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.nda
             array = _csv_column(path, named and named[2], kind)
         else:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of an empty file
+                warnings.simplefilter("ignore", UserWarning)  # NumPy warns of an empty file
                 table = np.loadtxt(path, kind, comments=None, ndmin=2)
             require(table.shape[1] == 1 or table.size == 0, f"it has {table.shape[1]} columns; write one value a line")
             array = table.reshape(-1)
@@ -118,15 +118,15 @@ def _csv_column(path: Path, name: str | None, kind: type) -> np.ndarray:
 
 
 def existing(option: str, path: Path) -> Path:
-    """``path``; raise where it does not exist."""
+    """Return ``path``; raise where it does not exist."""
     require(path.exists(), f"--{option} {path} does not exist")
     return path
 
 
 def writable(out: Path, endings: tuple[str, ...], what: str) -> None:
-    """Raise where ``out`` cannot be written, before the work and not after it."""
+    """Raise where ``out`` cannot be written; called before the work, not after it."""
     require(out.suffix in endings, f"--out {out} must end with {' or '.join(endings)} for {what}")
-    require(out.parent.is_dir(), f"--out {out}: there is no folder {out.parent}")
+    require(out.parent.is_dir(), f"--out {out}: the folder {out.parent} does not exist")
     require(not out.is_dir() and (not out.exists() or os.access(out, os.W_OK)), f"--out {out} cannot be written")
     folder = out.resolve().parent
     beside = out.is_file() or not out.exists()  # a pipe or a device is written itself, not replaced
@@ -138,11 +138,11 @@ def require_apart(out: Path, *read: Path) -> None:
     for path in read:
         same = path.exists() and out.exists() and path.samefile(out)
         also = "" if path.resolve() == out.resolve() else f", {path}"
-        require(not same, f"--out {out} is a file to be read{also}; name another")
+        require(not same, f"--out {out} is also an input{also}; name another file")
 
 
 def import_pandas() -> Any:
-    """pandas, or what to install."""
+    """Import pandas; the error says what to install."""
     try:
         return importlib.import_module("pandas")
     except ModuleNotFoundError as error:

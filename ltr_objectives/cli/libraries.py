@@ -34,7 +34,7 @@ FACTS = {
 
 @contextmanager
 def ranker_of(library: str) -> Iterator[Any]:
-    """The class of our ranker; what the library prints goes to stderr, and its errors become ours."""
+    """Yield the class of our ranker. What the library prints goes to stderr; its errors become LTRError."""
     from ltr_objectives import adapters
     from ltr_objectives.adapters._libraries import LIBRARIES
 

@@ -15,8 +15,8 @@ from ltr_objectives.registry import get_metric
 if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
 
-ONE_A_LINE = "one a line (.gz, .bz2 and .xz too), a .npy file, or a column of a CSV file as FILE.csv:COLUMN."
-METRICS = "Such as ndcg@10, map or mrr, several with commas between"
+ONE_A_LINE = "text with one a line (also .gz, .bz2 or .xz), a .npy file, or a CSV column as FILE.csv:COLUMN."
+METRICS = "Such as ndcg@10, map or mrr; separate several by commas"
 Metrics = Annotated[str, Option("--metric", help=f"{METRICS}.")]
 ObjectiveName = Annotated[str, Option("--objective", help="Such as lambdamart:map or yetiloss:map;seed=1.")]
 Convention = Annotated[
@@ -24,8 +24,8 @@ Convention = Annotated[
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON, for other programs.")]
 Labels = Annotated[str | None, Option(metavar="FILE", help=f"Relevance labels: {ONE_A_LINE}", show_default=False)]
-Scores = Annotated[str | None, Option(metavar="FILE", help="Scores, in the same forms.", show_default=False)]
-Qid = Annotated[str | None, Option(metavar="FILE", help="Query ids, in the same forms.", show_default=False)]
+Scores = Annotated[str | None, Option(metavar="FILE", help="Scores, in the same formats.", show_default=False)]
+Qid = Annotated[str | None, Option(metavar="FILE", help="Query ids, in the same formats.", show_default=False)]
 Letor = Annotated[
     Path | None, Option(metavar="FILE", help="Labels and query ids from a LETOR file.", show_default=False)
 ]
@@ -39,7 +39,7 @@ def read_metrics(text: str, convention: str | None) -> "list[Metric]":
 
 
 def python_value(text: str) -> Any:
-    """A parameter's value as Python reads it, true and false included, else the text.
+    """``text`` as a Python value, also for true and false, where it is one, else as it is.
 
     >>> python_value("0.5"), python_value("true"), python_value("gbtree")
     (0.5, True, 'gbtree')
@@ -51,7 +51,7 @@ def python_value(text: str) -> Any:
 
 
 def console() -> Console:
-    """A console for standard output, of a fixed width where that is a file."""
+    """A console for standard output; its width is fixed where that is not a terminal."""
     return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
 
 

@@ -13,25 +13,26 @@ from ltr_objectives.errors import require
 
 
 def predict(
-    model: Annotated[Path, Option(metavar="FILE", help="What train wrote, or the library in the same format.")],
-    data: Annotated[Path, Option(metavar="FILE", help="LETOR text; its labels do not matter.")],
+    model: Annotated[Path, Option(metavar="FILE", help="The model, in the format that train writes.")],
+    data: Annotated[Path, Option(metavar="FILE", help="LETOR text; its labels are not used.")],
     out: Annotated[Path, Option(metavar="FILE", help="The scores: .npy, or .txt with one a line.")],
     library: Annotated[
-        Library | None, Option(metavar="NAME", help="Where the ending of the model does not tell.", show_default=False)
+        Library | None,
+        Option(metavar="NAME", help="Needed where the ending of the model does not tell.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score the rows of a LETOR file with a trained model.
 
-    There is one score for each row, in the order of the rows. Features that the file does not have are 0, since LETOR
-    text leaves zeros out. Features that the model does not have were 0 in its training, and are left out.
+    There is one score for each row, in the order of the rows. A feature that the file does not have is 0, since LETOR
+    text leaves zeros out. A feature that the model does not have was 0 in its training, and is not used.
     """
     from ltr_objectives._files import replacing
     from ltr_objectives.cli.files import existing, read_letor, require_apart, writable
 
     by_ending = (name for name, facts in FACTS.items() if model.suffix in facts.endings)
     name = library.value if library else next(by_ending, "")
-    require(name, f"--model {model}: say by --library what wrote it")
+    require(name, f"--model {model}: its ending does not tell the library; pass --library")
     existing("model", model)
     require_apart(out, model, data)
     writable(out, (".npy", ".txt"), "scores")
@@ -44,7 +45,7 @@ def predict(
     require(scores.ndim == 1, f"--model {model} has several outputs a row; a ranker has one")
     with replacing(out) as new:
         if out.suffix == ".npy":
-            content = BytesIO()  # np.save to a file loses the end on a full disk, without an error
+            content = BytesIO()  # on a full disk np.save to a file loses the end without an error
             np.save(content, scores)
             new.write_bytes(content.getvalue())
         else:

@@ -1,4 +1,4 @@
-"""``ltr-objectives report``: from which queries of a data set an objective can learn."""
+"""``ltr-objectives report``: which queries of a data set have a gradient."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ def report(
     data: Letor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which queries an objective can learn from.
+    """Print which queries have a gradient under an objective.
 
-    For the others it gives the reason. Pass labels and query ids in files of their own or a LETOR file. Without scores
-    all are 0, as before the first tree.
+    The others are counted by reason. Pass labels and query ids as separate files, or a LETOR file. Without --scores
+    all scores are 0, as before the first tree.
     """
     from ltr_objectives.cli.files import read_lists
     from ltr_objectives.registry import get_objective

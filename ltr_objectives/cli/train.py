@@ -24,19 +24,19 @@ PART = {"metavar": "FILE", "show_default": False}
 def train(
     out: Annotated[Path, Option(metavar="FILE", help="The model: .json or .ubj (XGBoost), .txt (LightGBM), .cbm.")],
     library: Annotated[Library, Option(metavar="NAME", help="xgboost, lightgbm or catboost.")],
-    data: Annotated[Path | None, Option(metavar="FOLDER", help="train, vali and test of one fold.")] = None,
+    data: Annotated[Path | None, Option(metavar="FOLDER", help="With train, vali and test of one fold.")] = None,
     train: Annotated[Path | None, Option(help="Or each part by itself, in LETOR format.", **PART)] = None,
     vali: Annotated[Path | None, Option(help="For early stopping.", **PART)] = None,
     test: Annotated[Path | None, Option(help="For the table.", **PART)] = None,
     objective: Annotated[str, Option(help=OWN_OR_NATIVE)] = "yetiloss:ndcg@10",
-    metric: Annotated[str | None, Option(help=f"{METRICS}; by default what the objective optimises, and some.")] = None,
+    metric: Annotated[str | None, Option(help=f"{METRICS}. Default: what the objective optimises, and more.")] = None,
     convention: Convention = None,
-    trees: Annotated[int, Option(min=1, help="At most so many.")] = 500,
+    trees: Annotated[int, Option(min=1, help="At most this many.")] = 500,
     learning_rate: Annotated[float, Option(min=1e-6)] = 0.1,
-    patience: Annotated[int, Option(min=1, help="Stop when vali has not improved for so many trees.")] = 50,
+    patience: Annotated[int, Option(min=1, help="Stop when vali has not improved for this many trees.")] = 50,
     threads: Annotated[int, Option(min=0, help="0: all processors.")] = 0,
     param: Annotated[
-        list[str] | None, Option(metavar="NAME=VALUE", help="Any parameter of the library; several times.")
+        list[str] | None, Option(metavar="NAME=VALUE", help="Any parameter of the library; can be repeated.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -91,7 +91,7 @@ def _default(objective: str, library: str) -> str:
 
 
 def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
-    """``name=value`` as Python values where they read as such, else text."""
+    """The parameters of ``NAME=VALUE`` texts, as :func:`python_value` reads them."""
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -103,15 +103,13 @@ def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _files(folder: Path | None, files: dict[str, Path | None]) -> dict[str, Path]:
-    """The file of each part that there is."""
+    """The file of each part that was given or found."""
     from ltr_objectives._letor import find_parts
     from ltr_objectives.cli.files import existing
 
     named = {part: existing(part, file) for part, file in files.items() if file is not None}
     if folder is None:
-        require(
-            "train" in named, "pass --data with the folder of a fold, or --train, and --vali and --test if you have"
-        )
+        require("train" in named, "pass --data with the folder of a fold, or --train and perhaps --vali and --test")
         return named
     require(not named, "pass --data, or --train, --vali and --test, not both")
     require(folder.is_dir() or not folder.exists(), f"--data {folder} is a file; pass it as --train")

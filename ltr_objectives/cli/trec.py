@@ -15,18 +15,18 @@ QRELS = ("query", "0", "document", "label")
 
 
 def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None) -> Lists:
-    """The documents retrieved or judged, query by query.
+    """Read the documents retrieved or judged, query by query.
 
-    Documents without judgement have label 0, and so have those with a negative one, as in trec_eval. Rows are in
-    trec_eval's order of equal scores, by document id from the last to the first. Under its convention scores are
-    rounded to float32 first, as trec_eval does. The ranks in the run are not read.
+    A document without a judgement, or with a negative one, has label 0, as in trec_eval. Rows are in trec_eval's order
+    of equal scores: descending document id. With convention "trec_eval" scores are first rounded to float32, as
+    trec_eval does. The ranks in the run are not read.
 
     Parameters
     ----------
     complete : bool
-        Whether queries with judgements but without a ranking count, as having found nothing, or are left out.
+        Whether a query with judgements but without a ranking counts, as having found nothing. Otherwise it is left out.
     convention : str, optional
-        Of the metrics.
+        Convention of the metrics.
     """
     ranked, judged = _read("run", run, RUN, "score"), _read("qrels", qrels, QRELS, "label")
     asked, answered = list(dict.fromkeys(judged["query"])), set(ranked["query"])
@@ -42,7 +42,7 @@ def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None)
         with np.errstate(over="ignore"):
             found = found.astype(np.float32)
     scores = np.full(len(table), -1.0)
-    scores[retrieved] = np.unique(found, return_inverse=True)[1]  # from 0: below them there is room at any size
+    scores[retrieved] = np.unique(found, return_inverse=True)[1]  # at least 0, so that -1 is below all
     left_out = (
         (len(answered - set(asked)), "of the run without judgements: left out"),
         (0 if complete else len(asked) - len(kept), "with judgements but not in the run: left out without --complete"),

@@ -4,7 +4,7 @@ from ltr_objectives.cli.options import AsJson, console, print_json
 
 
 def warmup(as_json: AsJson = False) -> None:
-    """Compile every kernel once, for images and batch jobs.
+    """Compile every kernel once, for container images and batch jobs.
 
     The machine code stays in the cache.
     """

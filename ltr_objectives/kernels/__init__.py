@@ -1,8 +1,8 @@
 """Numba kernels, and the names that they share.
 
 ``q``: a query. ``n``: documents of its list. ``i, j``: documents, counted from the first row of the query. ``d, e``:
-ranks, counted from 0 at the top. ``a, b``: first row of the query, and the row behind its last. ``s``: score, ``y``:
-label, ``g``: gain in a metric or gradient of a row, ``h``: Hessian. ``w``: discount by rank. ``p``: a probability.
+ranks, counted from 0 at the top. ``a, b``: the query has the rows ``a <= row < b``. ``s``: score, ``y``: label, ``g``:
+gain in a metric or gradient of a row, ``h``: Hessian. ``w``: discount by rank. ``p``: a probability.
 ``E``: ``exp(scale (s - max s))``. ``U, A, V, W``: terms of a swap, see :mod:`ltr_objectives.kernels.swaps`.
 ``lam, hes``: gradient and Hessian of one list in the order of the loop.
 

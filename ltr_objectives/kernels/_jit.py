@@ -32,7 +32,7 @@ HELP = "kernels are compiled in each process; to cache them, repair the folder o
 
 
 def source_hash(package: Path = PACKAGE) -> str:
-    """A hash of every source file that compiled code can come from, and of what compiles it."""
+    """A hash of the versions of numba and Python, and of every source file that compiled code can come from."""
     digest = hashlib.sha256(f"{numba.__version__} {sys.implementation.cache_tag}".encode())
     for folder in ("kernels", "metrics", "objectives"):
         for path in sorted((package / folder).glob("*.py")):
@@ -56,7 +56,7 @@ def cache_folder() -> Path | None:
             try:
                 return private_folder(folder)
             except Foreign as error:
-                say_once(folder, f"machine code is not read: {error}; delete it, or name another by NUMBA_CACHE_DIR")
+                say_once(folder, f"machine code is not read: {error}; delete it, or set NUMBA_CACHE_DIR to another")
             except OSError:
                 continue
     except RuntimeError:  # the user has no home folder
@@ -69,7 +69,7 @@ tell_before_compiling(lambda: CACHE)
 
 
 class MachineCode:
-    """The cache of one kernel instead of numba's: one file with machine code by signature and processor."""
+    """The cache of one kernel, in place of numba's: one file with machine code by signature and processor."""
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
         self.cache_path = str(folder)
@@ -81,7 +81,7 @@ class MachineCode:
         self._stamp = hashlib.sha256(source + code.co_code + dumps(cells)).digest()
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """What was compiled before, or None."""
+        """Return what was compiled before, or None."""
         target.refresh()
         try:
             found = self._read().get(self._key(signature, target.codegen()))
@@ -105,7 +105,7 @@ class MachineCode:
             self._say("written", error)
 
     def flush(self) -> None:
-        """Forget it."""
+        """Delete the file."""
         self._file.unlink(missing_ok=True)
 
     def _read(self) -> dict[Any, bytes]:

@@ -1,4 +1,4 @@
-"""One line on stderr before the first kernel of a process is compiled, since that takes seconds."""
+"""Print one line on stderr before a process compiles its first kernel, since that takes seconds."""
 
 import contextlib
 import os
@@ -18,16 +18,18 @@ class _Notice(event.Listener):
         self.told = False
 
     def on_start(self, event: Any) -> None:
-        module = getattr(event.data["dispatcher"].py_func, "__module__", None) or ""  # what exec made has None
+        module = getattr(event.data["dispatcher"].py_func, "__module__", None) or ""  # None for code from exec
         if self.told or not module.startswith("ltr_objectives."):
             return
         self.told = True
         folder = self.cache()
-        kept = "is kept nowhere, since no folder is writable" if folder is None else f"is kept in {folder}"
+        kept = "is not kept, since no folder is writable" if folder is None else f"is kept in {folder}"
         if sys.stderr is not None and not os.environ.get(QUIET):
             with contextlib.suppress(OSError, ValueError):  # a closed stderr must not stop a training
                 print(
-                    f"ltr_objectives: compiling machine code, for some seconds; it {kept}", file=sys.stderr, flush=True
+                    f"ltr_objectives: compiling machine code, which takes seconds; it {kept}",
+                    file=sys.stderr,
+                    flush=True,
                 )
 
     def on_end(self, event: Any) -> None:
@@ -35,5 +37,5 @@ class _Notice(event.Listener):
 
 
 def tell_before_compiling(cache: Callable[[], Path | None]) -> None:
-    """Print the line before the first compilation of a kernel of this package; one from ``cache()`` needs none."""
+    """Print the line before the first compilation of a kernel here; a kernel loaded from ``cache()`` prints nothing."""
     event.register("numba:compile", _Notice(cache))

@@ -10,8 +10,8 @@ is concave in log theta. Its last sum is a gamma prior: each position has ``a`` 
     theta_k = (sum_{i at k} w c_i + a) / (sum_{i at k} w C exp(sigma s_i) / Z + a)
 
 never lowers it (Hunter, "MM algorithms for generalized Bradley-Terry models", 2004). The mean theta is 1 at the
-maximum, as the sum over k shows. So each step also divides theta by its mean. About 20 steps suffice; without that
-division the scale alone took thousands.
+maximum, as the sum over k shows. So each step also divides theta by its mean. About 20 steps suffice; without the
+division the scale took thousands.
 """
 
 import math
@@ -23,7 +23,7 @@ from ltr_objectives.kernels._jit import kernel
 PRIOR = 0.5
 TOLERANCE = 1e-6
 STEPS = 200
-WIDEST = 30.0  # keeps theta finite where a click is next to impossible by the scores
+WIDEST = 30.0  # keeps theta finite where a click is almost impossible at these scores
 
 
 @kernel

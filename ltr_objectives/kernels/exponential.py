@@ -3,7 +3,7 @@
 Let k be the nearest whole number to x / ln 2, and r = x - k ln 2. Then exp(x) = 2^k exp(r). ln 2 is in two parts (Cody
 and Waite, "Software Manual for the Elementary Functions", 1980). The Taylor polynomial of degree 13 is exact to 4e-18
 for |r| <= ln(2) / 2. The result is within 1.9e-16 of the true value, the C library's within 1.2e-16. Adding 1.5 * 2^52
-rounds to k and leaves it in the last bits, which are shifted into the exponent: AVX2 cannot convert to such integers.
+rounds to k and leaves k in the last bits, which are shifted into the exponent. AVX2 cannot convert a double to int64.
 """
 
 import math
@@ -16,7 +16,7 @@ from ltr_objectives.kernels.rng import ROUND
 LOG2_E = 1.0 / math.log(2.0)
 LN2_HIGH = 6.93147180369123816490e-01  # 33 bits, so that k times it is exact
 LN2_LOW = 1.90821492927058770002e-10
-WIDEST = 600.0  # exp(-600) is far from underflow, and so is the sum of two such
+WIDEST = 600.0  # exp(-600) is far from underflow
 FARTHEST = 700.0  # up to here exp(x) neither overflows nor is subnormal
 BIAS, MANTISSA = np.int64(1023 << 52), np.int64(52)
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1.0 / math.factorial(i) for i in range(2, 14))
@@ -44,7 +44,7 @@ def exponentials(x, out):
 
 @kernel
 def relative_to_top(x, scale, out):
-    """Write exp(scale (x - max x)) and return True; where x spans too much for that, write nothing, return False."""
+    """Write exp(scale (x - max x)) and return True; where x spans too much, write nothing and return False."""
     top, bottom = x[0], x[0]
     for v in x:
         top, bottom = max(top, v), min(bottom, v)

@@ -12,7 +12,7 @@ BLOCK = 1024  # rows that stay in the processor's cache between two loops
 def _repair(policy, g, h):
     """Apply a policy; each has a loop of its own, which LLVM vectorises.
 
-    The formulas stand in :mod:`ltr_objectives.objectives.hessians`.
+    The formulas are in :mod:`ltr_objectives.objectives.hessians`.
     """
     if policy == DOUBLE:
         for i in range(len(h)):
@@ -35,9 +35,9 @@ def _repair(policy, g, h):
 
 @kernel
 def finish(first, last, ptr, out, policy, weight, result, finite):
-    """Write into ``result`` the gradient and the Hessian that ``policy`` makes, both times ``weight``; zero ``out``.
+    """Apply ``policy``, multiply gradient and Hessian by ``weight``, write them into ``result``, and zero ``out``.
 
-    An empty ``weight`` is 1. ``finite[first]`` tells whether all numbers written are finite.
+    An empty ``weight`` counts as 1. ``finite[first]`` says whether all numbers written are finite.
     """
     if not EXACT <= policy <= BOUNDED:
         raise ValueError("unknown policy")

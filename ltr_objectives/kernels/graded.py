@@ -2,11 +2,11 @@ r"""The logistic pairs of :mod:`ltr_objectives.kernels.pairs` for linear metrics
 
 The change of a linear metric under a swap is scale (g_i - g_j) |w_i - w_j|, whichever document ranks first. So the loop
 takes the documents of a query in descending order of gain, and pairs each with those of lower gain. It skips the pairs
-of equal gains, two fifths of the pairs of web search data. In all others the first document is the better one, which
-saves comparisons. Over all pairs it is 1.6 times as fast as the loop by rank; with a truncation of 30 it is as fast.
+of equal gains, two fifths of the pairs in web search data. In all others the first document is the better one, which
+saves comparisons. Over all pairs this loop is 1.6 times as fast as that by rank; with a truncation of 30 it is as fast.
 
-With a truncation, one document of a pair must be among the first ranks. Such a document is also paired with the better
-documents beyond those ranks, which ``beyond`` marks by 1.
+With a truncation, the loop takes only the documents among the first ranks. It pairs each of them with all documents of
+lower gain, and with those of higher gain beyond the truncation, which ``beyond`` marks by 1.
 """
 
 from typing import NamedTuple
@@ -114,7 +114,7 @@ def _graded_list(ranks, narrow, sigma, r, stop):
 
 @kernel
 def _gain_order(by_label, gain, space, by_gain):
-    """Copy the order by label where gains descend in it; else sort, as a gain table need not grow with the label."""
+    """Copy the order by label where gains descend in it; else sort, since a gain need not grow with the label."""
     ascents = 0
     for at in range(len(gain)):
         by_gain[at] = by_label[at]

@@ -1,4 +1,4 @@
-"""The documents of a long list that losses of quadratic cost and memory use."""
+"""Choose the documents of a long list for losses of quadratic time and memory."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from ltr_objectives.kernels.sorting import descending_order
 def head(scores, labels, most, key, order, key2, order2, chosen):
     """Write at most ``most`` documents into ``chosen`` by descending score; return how many.
 
-    Of a longer list, one half of ``most`` (rounded up) are the documents of the largest scores. The other half are
-    those of the largest labels among the rest; of equal labels, those of the largest scores. ``key``, ``order``,
-    ``key2`` and ``order2`` are scratch.
+    Of a longer list, half of ``most`` (rounded up) are the documents of the largest scores. The others are those of the
+    largest labels among the rest, by score where labels are equal. ``key``, ``order``, ``key2`` and ``order2`` are
+    scratch.
     """
     n = len(scores)
     descending_order(scores, key, order, key2, order2)

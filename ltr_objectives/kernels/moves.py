@@ -11,8 +11,8 @@ with, over the documents c above both,
 * cascade:  H = prod_c (1 - g_c)
 * average:  H = a + b + sum_c g_c
 
-Let the list be in rank order and i the document that moves. It is swapped with a document j above it at ranks j and
-j + 1, with one below it at ranks j - 1 and j. Sums and products over the documents above leave i out:
+Let the list be in rank order and i the document that moves. Its swap with a document j above it is at ranks j and
+j + 1, with a document j below it at ranks j - 1 and j. Sums and products over the documents above leave i out:
 
     j above i:  (g_i - g_j) (P_j + g_i Q_j)        j below i:  (g_i - g_j) R_j f_i
 
@@ -22,8 +22,8 @@ One pass over the list fills the arrays. With D_j = w_j - w_{j+1}, T_j = prod_{c
 * cascade:  P_j = D_j T_j,  Q_j = 0,    R_j = D_{j-1} T_j,  f_i = 1 / (1 - g_i)
 * average:  P_j = D_j N_j,  Q_j = D_j,  R_j = D_{j-1} N_j,  f_i = 1
 
-``restart`` replaces R f_i, in O(n), for a document with 1 - g_i too small to divide by. Few documents need it, since
-one that certainly satisfies hides all that follow.
+Where 1 - g_i is too small to divide by, ``restart`` computes R f_i in O(n). Few documents need it, since one that
+certainly satisfies the user hides all that follow.
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, S
 def move_terms(kind, g, w, scale, n, P, Q, R):
     """Fill ``P, Q, R`` for one list in rank order; return how many ranks matter.
 
-    ``P`` and ``Q`` are negligible from the returned rank on, ``R`` below it.
+    ``P`` and ``Q`` are negligible from the returned rank on, ``R`` from the next rank on.
     """
     if kind not in (LINEAR, CASCADE, AVERAGE):
         raise ValueError("unknown kind")

@@ -7,16 +7,16 @@ gain. Then, for the logistic loss at the scores without noise,
     rho = 1 / (1 + exp(sigma (s_hi - s_lo)))
     grad_hi -= sigma delta rho;  grad_lo += sigma delta rho;  hess_both += sigma^2 delta rho (1 - rho)
 
-averaged over the draws. The weight of a pair is the sum over ``layers``, each a metric of one family, of its weights in
-each. With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|. Where there are propensities, it is divided by that
-of the document hi. Memory is O(n) a thread: the gradient is linear in the weights, so that no matrix of pairs is kept.
+averaged over the draws. The weight of a pair is the sum of its weights in the ``layers``, each a metric of one family.
+With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|. With propensities delta is divided by that of hi. The
+gradient is linear in the weights, so pairs need not be kept: a thread takes O(n) memory.
 
 :mod:`ltr_objectives.kernels.graded` does the same for linear metrics over all pairs, by gain.
 
 The inner loops run over slices from index 0, so that LLVM vectorises them: 0.8 ns a pair. Indexing the whole arrays
 from d + 1, or clamping by min and max, takes 2.4 ns. One exponential a document serves all its pairs: with
-E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e). Scores that span more than the exponential
-can hold need one exponential a pair, and so do other losses than the logistic: ``slope_and_curve``.
+E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e). Where scores span more than the exponential
+can hold, and for other losses, ``slope_and_curve`` takes one exponential a pair.
 """
 
 import math
@@ -32,8 +32,8 @@ from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_
 from ltr_objectives.kernels.swaps import is_empty, restart, swap_terms
 
 LOGISTIC, HINGE = range(2)
-PLAIN, BY_DISTANCE, DIVIDED = range(3)  # what the weight of a pair is divided by: nothing, score distance, anything
-NEAR = 8  # the inner loop runs over d for at most so many neighbours, else over e
+PLAIN, BY_DISTANCE, DIVIDED = range(3)  # the weight of a pair is divided by: nothing, the score distance, ``divisor``
+NEAR = 8  # with at most this many neighbours the inner loop runs over d, else over e
 
 
 class Ranked(NamedTuple):
@@ -64,7 +64,7 @@ class Sums(NamedTuple):
 def pair(m, loses, wins):
     """Slope and curvature of a pair of weight |m|, whose first document is the better one where m > 0.
 
-    ``loses`` and ``wins`` are the probabilities of the first document.
+    ``loses`` and ``wins`` are the probabilities that the first document loses and wins.
     """
     return m * (loses if m > 0.0 else wins), abs(m) * loses * wins
 
@@ -90,7 +90,7 @@ def slope_and_curve(loss, margin):
         return p, p / (1.0 + math.exp(min(-margin, 700.0)))
     if loss == HINGE:
         active = 1.0 if margin < 1.0 else 0.0
-        return active, active  # the second derivative is 0
+        return active, active  # a bound; the second derivative is 0
     raise ValueError("unknown loss")
 
 
@@ -98,7 +98,7 @@ def slope_and_curve(loss, margin):
 def _rank(d, end, cap, kind, a, V, r, sums):
     """The logistic pairs of rank d with the ranks up to ``end``; return the sum of |slope|.
 
-    ``kind`` is a constant in each call, so that LLVM makes a loop of its own for each.
+    ``kind`` is a constant in each call, so that LLVM makes a separate loop for each.
     """
     gd, Ed, Ud, sd = r.g[d], r.E[d], r.U[d], r.s[d]
     down, curve, total = 0.0, 0.0, 0.0
@@ -155,7 +155,7 @@ def _neighbours(apart, ranks, cap, r, sums):
 
 @inlined
 def _divisors(d, end, score_norm, r):
-    """Write the divisors of the pairs of rank d, by distance of the scores, propensity of the larger gain, or both."""
+    """Write the divisors of the pairs of rank d: the score distance, the propensity of the larger gain, or both."""
     gd, sd = r.g[d], r.s[d]
     gb, sb, out = r.g[d + 1 : end], r.s[d + 1 : end], r.divisor[d + 1 : end]
     if score_norm:

@@ -5,16 +5,16 @@ of the open documents, those not yet placed. Documents come sorted by descending
 
 ``narrow`` lists keep the running sums of their masses :math:`e^{s_d - s_1}` and a guide into them. A uniform number is
 a share of the open mass. Adding the placed masses that lie before it turns it into a position in the running sums. The
-guide finds the document there in O(1): 3 times as fast as a tree. Subtraction would cancel where less than
-``LEAST_OPEN`` of the mass is open. Then the ranking is drawn from a binary tree of sums: one descent draws a document,
-one ascent removes it, each in O(log n). The root is :math:`S_k`, always a sum of positive numbers. Neither way rejects
-a draw, and both find the same document for the same share.
+guide finds the document there in O(1): 3 times as fast as a tree. The open mass is a difference, which would cancel
+where it is less than ``LEAST_OPEN`` of the total. There the ranking is drawn from a binary tree of sums: one descent
+draws a document, one ascent removes it, each in O(log n). The root is :math:`S_k`, a sum of positive numbers. Neither
+way rejects a draw, and both find the same document for the same share.
 
 ``wide`` lists have scores that span more than exponentials can hold. At each rank the scores are shifted by the largest
 open one, and only the documents within ``REACH`` of it are read.
 
-All write a ``Placed`` record with ``e[k]`` and ``m[k]`` in one unit. With ``given[0] >= 0`` the tree and ``wide`` lists
-place the documents of ``given`` instead of drawing.
+All write a ``Placed`` record, with ``e[k]`` and ``m[k]`` in the same unit. With ``given[0] >= 0`` the tree and ``wide``
+lists place the documents of ``given`` instead of drawing.
 """
 
 import math
@@ -45,7 +45,7 @@ class Placed(NamedTuple):
 
 
 class Strata(NamedTuple):
-    """By rank, the present stratum of a lattice and the step to that of the next ranking."""
+    """By rank: the step of a lattice from one ranking to the next, and the current stratum."""
 
     step: np.ndarray
     at: np.ndarray
@@ -160,7 +160,7 @@ def place_guided(sums, guide, mass, p):
     total, taken, top = sums[n], 0.0, 0
     buckets = size / total
     for k in range(len(u)):
-        m[k] = max(total - taken, mass[top])  # rounding must not leave less than an open document
+        m[k] = max(total - taken, mass[top])  # at least the mass of an open document, after rounding
         if m[k] < LEAST_OPEN * total:
             return False
         x = u[k] * m[k]
@@ -204,7 +204,7 @@ def place_narrow(tree, mass, given, p):
 
 @kernel
 def place_wide(s, open_, given, p):
-    """As ``place_narrow`` for any scores; return the last unit. ``open_`` is True everywhere, before and after."""
+    """As ``place_narrow`` for any scores; return the last unit. ``open_`` is all True before and after."""
     u, y, e, m, shrink = p.u, p.y, p.e, p.m, p.shrink
     n = len(s)
     ranks = len(u)

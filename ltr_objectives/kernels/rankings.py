@@ -11,7 +11,7 @@ from ltr_objectives.kernels.sorting import head_order
 
 
 class Rankings(NamedTuple):
-    """Space for the rankings of one list: ``order`` holds the present one."""
+    """Space for the rankings of one list; ``order`` holds the current one."""
 
     noisy: np.ndarray
     odds: np.ndarray
@@ -29,7 +29,7 @@ def rankings(n):
 
 @kernel
 def odds_of(x, draw, space):
-    """Write the odds that logistic noise multiplies; return False for other noise and for scores too far apart."""
+    """Write the odds that logistic noise multiplies; return False for other noise or scores too far apart."""
     return draw.noise == LOGISTIC and relative_to_top(x, 1.0 / draw.scale, space.odds)
 
 

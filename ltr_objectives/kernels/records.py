@@ -1,7 +1,7 @@
 """The records that kernels take whole, from the objective to the innermost loop.
 
-A kernel over queries has the signature ``kernel(first, last, ptr, s, <records>, out)``. The type of a field is the same
-for all objectives, so that each kernel is compiled once.
+A kernel over queries has the signature ``kernel(first, last, ptr, s, <records>, out)``. A field has the same type for
+all objectives, so that each kernel is compiled once.
 """
 
 from typing import NamedTuple
@@ -30,9 +30,9 @@ class Pairs(NamedTuple):
 
     loss: int  # a code of ltr_objectives.kernels.pairs
     sigma: float
-    ranks: int  # truncation: one document of a pair is among so many first ranks
-    head: int  # so many first ranks must be sorted
-    neighbors: int  # documents of a pair are at most so many ranks apart
+    ranks: int  # truncation: at least one document of a pair is among this many first ranks
+    head: int  # how many first ranks must be sorted
+    neighbors: int  # documents of a pair are at most this many ranks apart
     score_norm: bool
     lambda_norm: bool
     propensity: np.ndarray  # by row; empty where labels are not clicks
@@ -52,8 +52,8 @@ class Draw(NamedTuple):
 class Out(NamedTuple):
     """What a kernel writes: zeroed arrays by row.
 
-    A kernel that may take long reads ``stop[0]`` once for the pairs of each document. It is true after Ctrl-C; the
-    kernel then returns with its work half done.
+    ``stop[0]`` is true after Ctrl-C. A kernel that may take long reads it before the pairs of each document, and then
+    returns with its work half done.
     """
 
     grad: np.ndarray

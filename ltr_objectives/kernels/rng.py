@@ -15,7 +15,7 @@ MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX2 = np.uint64(0x94D049BB133111EB)
 S12, S27, S30, S31 = np.uint64(12), np.uint64(27), np.uint64(30), np.uint64(31)
 
-ROUND = 1.5 * 2.0**52  # adding a number rounds it to a whole number, in the last bits of the sum
+ROUND = 1.5 * 2.0**52  # adding this rounds a number; the last bits of the sum hold the whole number
 
 NO_NOISE, LOGISTIC, GAUSSIAN, GUMBEL = range(4)
 NOISES = {None: NO_NOISE, "logistic": LOGISTIC, "gaussian": GAUSSIAN, "gumbel": GUMBEL}
@@ -64,9 +64,9 @@ def add_noise(s, noise, scale, key, start, out):
 
 @vector_kernel
 def times_logistic(E, key, start, out):
-    """Write numbers in the order of ``s`` plus logistic noise, for ``E = exp(s / scale)``: 2 ns each instead of 8.
+    """Write numbers that sort like ``s`` plus logistic noise, for ``E = exp(s / scale)``: 2 ns each instead of 8.
 
-    They need no logarithm: log(E u / (1 - u)) = s / scale + log(u / (1 - u)), with the random numbers of
+    E u / (1 - u) sorts like its logarithm, s / scale + log(u / (1 - u)). The random numbers are those of
     :func:`add_noise`.
     """
     for i in range(len(E)):
@@ -77,10 +77,10 @@ def times_logistic(E, key, start, out):
 def content_stream(scores: np.ndarray) -> int:
     """A 64-bit number that is equal for equal scores and otherwise as good as random.
 
-    The adapters use it to select the random stream of an iteration. It needs no counter of iterations, so an objective
-    that was used before, copied, pickled or continued from a saved model draws the same noise for the same scores.
-    Scores are rounded to steps of 2^-16 to 2^-15 of the largest; every tree changes some score by more. Libraries that
-    add up histograms in varying order change the last digits of scores, which must not change the noise.
+    The adapters select the random stream of an iteration by it, not by a counter. So an objective that was used before,
+    copied, pickled or continued from a saved model draws the same noise for the same scores. Scores are rounded to
+    steps of 2^-16 to 2^-15 of the largest; every tree changes some score by more. Without rounding, a library that adds
+    up histograms in varying order would change the noise with the last digits of scores.
     """
     s = np.ascontiguousarray(scores, np.float64)
     return int(_content(s, float(max(s.max(initial=0.0), -s.min(initial=0.0)))))

@@ -18,7 +18,7 @@ def total(x):
 
 @kernel
 def total_without(x, best):
-    """The sum of all but ``x[best]``, which may be far larger: it is left out, since subtraction would cancel."""
+    """The sum of all but ``x[best]``. Subtracting ``x[best]`` from the total would cancel where it is far larger."""
     kept, x[best] = x[best], 0.0
     rest = total(x)
     x[best] = kept
@@ -27,7 +27,7 @@ def total_without(x, best):
 
 @kernel
 def _place_of_largest(x):
-    """The first place of the largest, by four chains of comparisons that do not wait for each other."""
+    """The first place of the largest, found by four independent chains of comparisons."""
     m0, m1, m2, m3 = x[0], x[0], x[0], x[0]
     whole = len(x) // 4 * 4
     for i in range(0, whole, 4):
@@ -46,7 +46,7 @@ def _place_of_largest(x):
 
 @kernel
 def softmax(s, out):
-    """Write ``exp(s) / sum(exp(s))``; return the place of the largest, the sum of the others. ``out`` may be ``s``."""
+    """Write ``exp(s) / sum(exp(s))``; return the place of the largest and the sum of the rest. ``out`` may be ``s``."""
     best = _place_of_largest(s)
     top = s[best]
     for i in range(len(s)):

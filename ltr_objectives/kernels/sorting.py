@@ -1,17 +1,17 @@
 """Stable descending order of short lists, the first step of every ranking kernel.
 
 Lists of the usual length are sorted by counting: the rank of a document is the number of scores above its own. LLVM
-vectorises that loop: 9 ns a document for 120 documents, where merging takes 19. Counting compares the upper half of
-each score, an int32 in the same order. An insertion pass over the whole scores sorts those with equal upper halves.
-Short lists compare each pair of whole scores once: 5 ns a document for 24 documents. Insertion takes 12, since it
-mispredicts every second branch. A score must not be NaN: ``order`` would not be a permutation.
+vectorises that loop: 9 ns a document for 120 documents, where merging takes 19. Counting compares only the upper half
+of each score, an int32 with the same order. An insertion pass over the whole scores then sorts those with equal upper
+halves. Short lists compare each pair of whole scores once: 5 ns a document for 24 documents. Insertion takes 12, since
+it mispredicts every second branch. A score must not be NaN: ``order`` would not be a permutation.
 """
 
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 
-RUN = 24  # insertion sort below, merging above; 16 to 32 measured alike, 8 and 64 slower
+RUN = 24  # runs are sorted by insertion, then merged; 16 to 32 are equally fast, 8 and 64 slower
 SHORT = 64  # the longest list to sort by comparing each pair once; from 80 on counting is faster
 COUNTED = 500  # the longest list to sort by counting; from 600 on merging is faster
 SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
@@ -93,7 +93,7 @@ def _count(key, order, copy, space, n):
 
 @kernel
 def _ranks(x, rank):
-    """Write the rank of each of the few ``x`` in stable descending order."""
+    """Write the rank of each ``x`` in stable descending order, for short lists."""
     rank[: len(x)] = 0
     for i in range(1, len(x)):
         v, before = x[i], np.int64(0)
@@ -128,7 +128,7 @@ def descending_order(s, key, order, key2, order2):
 
 @kernel
 def _bound(s, top, key, order, key2, order2):
-    """A number that at least ``top`` of ``s`` reach, and few more: the ``top``-th of the maxima of 2 ``top`` groups."""
+    """A bound that ``top`` scores reach, and few more: the ``top``-th largest of the maxima of 2 ``top`` groups."""
     groups = 2 * top
     best = key2[:groups]
     for i in range(groups):
@@ -151,8 +151,8 @@ def _bound(s, top, key, order, key2, order2):
 def head_order(s, top, others, key, order, key2, order2):
     """Sort at least the documents that score as high as the ``top``-th; return how many are sorted.
 
-    They fill the front of ``key`` and ``order`` as by :func:`descending_order`. With ``others``, the other documents
-    follow in ``order`` as they stand in the list. A tenth of the list takes a quarter of the time of the whole.
+    The sorted documents fill the front of ``key`` and ``order``. With ``others``, the rest follow in ``order``, in the
+    order of the list. Sorting a tenth of a list takes a quarter of the time of sorting all.
     """
     n = len(s)
     if 4 * top > n or top < 1:
@@ -190,7 +190,7 @@ def head_order(s, top, others, key, order, key2, order2):
 
 @kernel
 def scratch(n):
-    """Key, order and their doubles for lists of up to ``n`` documents."""
+    """Space to sort lists of up to ``n`` documents: key, order, and each of them once more."""
     return np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64)
 
 
@@ -208,7 +208,7 @@ def order_by_label(first, last, ptr, labels, out):
     """Write the documents of each query, counted from its first row, in stable descending order of label."""
     longest = longest_list(ptr, first, last)
     key, order, key2, order2 = scratch(longest)
-    y = np.empty(longest)  # a copy: labels are read-only, and numba would compile the sort for them once more
+    y = np.empty(longest)  # a copy: numba would compile the sort once more for labels, which are read-only
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         for i in range(a, b):
@@ -228,7 +228,7 @@ def all_finite(x):
 
 @kernel
 def all_equal(x):
-    """Whether there is at most one value."""
+    """Whether all values are equal."""
     others = 0
     for v in x:
         others += v != x[0]

@@ -20,8 +20,8 @@ and for average precision, with N_d = sum_{c<=d} g_c and P_d = sum_{c<=d} w_c g_
 
     U_d = (N_d + 1 - g_d) w_d - P_d,  A_d = 1,  V_e = P_{e-1} - N_e w_e.
 
-Where 1 - g_d is zero or too small to divide by, A_d is -1 and ``restart`` fills W instead of V for that d, in O(n). Few
-ranks need it, since a document that certainly satisfies hides all that follow.
+Where 1 - g_d is too small to divide by, A_d is -1, and ``restart`` fills W instead of V for that d, in O(n). Few ranks
+need it, since a document that certainly satisfies the user hides all that follow.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ from ltr_objectives.kernels._jit import kernel
 LINEAR, CASCADE, AVERAGE, HEAD, CATBOOST_MRR, CATBOOST_MAP = range(6)
 
 SMALL = 2.0**-10  # the least 1 - g to divide by
-NEGLIGIBLE = 1e-30  # a document that is reached with this probability changes nothing
+NEGLIGIBLE = 1e-30  # a document that is reached with a smaller probability is left out
 
 
 @kernel

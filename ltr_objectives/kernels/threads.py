@@ -1,8 +1,8 @@
 """Run a kernel over all queries on several threads.
 
 A kernel is a serial function ``kernel(first, last, *arrays)`` over the queries ``first <= q < last`` that writes only
-what belongs to those queries. So the result is the same to the last bit, whichever thread takes a chunk. The threads
-here replace numba's: they survive ``fork``, serve several Python threads at once, and let kernels compile faster.
+what belongs to those queries. So the result is the same to the last bit, whichever thread takes a chunk. Unlike numba's
+threads, these work after ``fork``, serve several Python threads at once, and let kernels compile faster.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ from ltr_objectives.checks import check_integer, is_number
 
 CHUNKS_PER_THREAD = 8
 
-FEW_ROWS = 1024  # the gradient of so many rows, times draws, is too short to interrupt
+FEW_ROWS = 1024  # rows times draws; up to here a gradient is too short to interrupt
 MOST_THREADS = 256
-POLL_SECONDS = 0.1  # on Windows a signal does not end a wait, so that each wait must be short
+POLL_SECONDS = 0.1  # on Windows a signal does not end a wait, so each wait is short
 
 _pools: "dict[tuple[str, int], _Pool]" = {}
 _lock = threading.Lock()
@@ -31,7 +31,7 @@ _lock = threading.Lock()
 def _after_fork() -> None:
     global _lock
     _lock = threading.Lock()
-    _pools.clear()  # a forked process has none of its parent's threads
+    _pools.clear()  # a forked process does not have the threads of its parent
 
 
 if hasattr(os, "register_at_fork"):
@@ -50,7 +50,7 @@ def available_threads() -> int:
 
 
 def at_most(asked: object) -> int | None:
-    """The threads that a training asked for, bounded by :func:`available_threads`; None where it named no number.
+    """The threads that a training asked for, at most :func:`available_threads`; None where it did not name a number.
 
     >>> at_most(1), at_most("1"), at_most(0), at_most(-1), at_most(None)
     (1, 1, None, None, None)
@@ -65,7 +65,7 @@ def at_most(asked: object) -> int | None:
 class _Pool:
     """Threads that take tasks from a queue, and end with the process.
 
-    They are not those of ``concurrent.futures``, whose locks are Python code: Ctrl-C inside one can leave it broken.
+    ``concurrent.futures`` is not used: its locks are Python code, and Ctrl-C inside one can break it.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class _Pool:
         self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     def submit(self, task: Callable[[], None], times: int) -> bool:
-        """Have so many threads do the task; False where the process may have no thread."""
+        """Give the task to ``times`` threads; return False where the process cannot start a thread."""
         with _lock:
             try:
                 while self._threads < times:
@@ -93,7 +93,7 @@ def _serve(tasks: "SimpleQueue[Callable[[], None]]") -> None:
 
 
 def _pool(callers: str, threads: int) -> _Pool:
-    """Threads for the main thread, or for all other callers: while it waits, its work must not queue behind theirs."""
+    """The pool of ``callers``. The main thread has its own, so that its work does not queue behind that of others."""
     with _lock:
         return _pools.setdefault((callers, threads), _Pool())
 
@@ -112,12 +112,12 @@ def run(
     stop: np.ndarray | None = None,
     draws: int = 1,
 ) -> None:
-    """Call ``kernel(first, last, *arguments)`` on chunks that cover each query once; -1 threads are all processors.
+    """Call ``kernel(first, last, *arguments)`` on chunks that cover each query once; None or -1 is all processors.
 
     Python raises KeyboardInterrupt only in the main thread, and only between two chunks. A kernel that may take long
-    for one query has ``stop``, an array of one truth value, among its arguments. Once that is true, the kernel returns
-    with its work half done. Above ``FEW_ROWS`` rows the main thread waits while other threads run such a kernel, and
-    returns as soon as they have stopped.
+    for one query has ``stop`` among its arguments, an array of one bool. Once that is true, the kernel returns with its
+    work half done. Above ``FEW_ROWS`` rows the main thread leaves such a kernel to other threads. It waits, sets
+    ``stop`` after Ctrl-C, and returns as soon as they have stopped.
     """
     if n_threads is None or (is_number(n_threads) and n_threads == -1):
         n_threads = available_threads()
@@ -138,7 +138,7 @@ def run(
 class _Work:
     """The chunks of one call, done by the caller and by helpers, or by helpers alone where the caller waits.
 
-    What they tell each other is in lists that only grow, so that Ctrl-C can come anywhere.
+    They signal each other by lists that only grow, so that Ctrl-C can come anywhere.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class _Work:
         self._wake: SimpleQueue[None] = SimpleQueue()
 
     def run(self, threads: int, waits: bool) -> None:
-        """Do all chunks, and raise the first error once nobody writes into the arrays any more."""
+        """Do all chunks; raise the first error only when all threads have stopped writing into the arrays."""
         failure: BaseException | None = None
         started = False
         while not (self._closed and self._is_quiet()):

@@ -45,7 +45,7 @@ def _linear(key, g, w, n, average):
 
 @kernel
 def _cascade(key, g, w, n, average, p):
-    """``p[j]`` becomes the mean over all j-subsets of a tie of the chance that none of them satisfies."""
+    """In a tie ``p[j]`` is the chance that j of its documents all fail to satisfy, averaged over all such choices."""
     total, open_ = 0.0, 1.0
     a = 0
     while a < n and w[a] > 0.0:

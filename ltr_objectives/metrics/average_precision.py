@@ -18,8 +18,8 @@ from ltr_objectives.queries import Queries
 class MAP(Metric):
     r"""Average precision: the mean, over the relevant documents, of the precision at their ranks.
 
-    scikit-learn's value differs for tied scores, since it takes the precision at the end of a tie for all documents of
-    the tie. So it has no convention here.
+    scikit-learn takes the precision at the end of a tie for all its documents, so its value differs for tied scores.
+    There is not an "sklearn" convention.
 
     :math:`\frac{1}{\min(R, k)} \sum_{d \le k} [y_d > t] \, \mathrm{precision}(d)` with :math:`R` relevant documents.
 
@@ -30,7 +30,8 @@ class MAP(Metric):
     threshold : float
         A document is relevant if its label is above this.
     normalizer : "reachable" or "relevant"
-        Divide by :math:`\min(R, k)`, so that a perfect ranking has 1, or by :math:`R` (trec_eval).
+        "reachable" divides by :math:`\min(R, k)`, so that a perfect ranking has the value 1. "relevant" divides by
+        :math:`R`, as trec_eval does.
 
     Examples
     --------

@@ -22,19 +22,19 @@ TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best
 
 @dataclass(frozen=True)
 class Metric(abc.ABC):
-    """A ranking metric with all its conventions.
+    """A ranking metric, with the options in which libraries differ.
 
     Parameters
     ----------
     k : int, optional
-        Cutoff: ranks beyond it do not count. None is no cutoff.
+        Cutoff: ranks beyond it do not count. None is the whole list.
     ties : "average", "input", "worst" or "best"
-        How equal scores are ordered. "average" is the expected value over a random order, "input" the order of the
-        rows. "worst" has the less relevant document first, "best" the more relevant one.
+        How documents with equal scores are ordered. "average" takes the expected value over a random order, "input" the
+        order of the rows. "worst" ranks the less relevant document first, "best" the more relevant one.
     empty : float or "skip"
         The value of a query without a relevant document. With "skip" it is NaN per query and left out of the mean.
     query_weights : "mean" or "ignore"
-        Whether a query counts in the mean by the mean weight of its rows, or all queries count the same.
+        "mean" weighs a query by the mean weight of its rows; "ignore" weighs all queries the same.
     """
 
     k: int | None = None
@@ -69,7 +69,7 @@ class Metric(abc.ABC):
         )
 
     def __str__(self) -> str:
-        """The field's notation, such as ``ndcg@10``."""
+        """The name with the cutoff, such as ``ndcg@10``."""
         return self.name if self.k is None else f"{self.name}@{self.k}"
 
     @property
@@ -94,15 +94,13 @@ class Metric(abc.ABC):
         return (np.add.reduceat(gain, queries.ptr[:-1]) > 0).astype(np.float64)
 
     def offset(self, queries: Queries, gain: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """What is added to the value of each query that is not empty."""
+        """The number that is added to the value of each query that is not empty."""
         return np.zeros(len(queries))
 
     def check_labels(self, labels: np.ndarray) -> None:
         """Raise for labels without a gain in this metric."""
         low, high = labels.min(), labels.max()
-        require(
-            low >= 0, f"{self} needs labels of at least 0, got {low:g}; shift them, or map them to gains of your own"
-        )
+        require(low >= 0, f"{self} needs labels of at least 0, got {low:g}; shift them, or map them to your own gains")
         limit = self.label_limit
         if limit is not None:
             require(high <= limit, f"{self} takes labels up to {limit:g}, got {high:g}; {self.beyond_limit}")
@@ -150,7 +148,7 @@ class Metric(abc.ABC):
         return self.values(Queries(labels, group, qid=qid), scores, n_threads=n_threads)
 
     def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> np.ndarray:
-        """As :meth:`per_query`, on a data set already validated."""
+        """As :meth:`per_query`, for validated queries."""
         s = queries.check_scores(scores)
         total = np.zeros(len(queries))
         for terms in self.layers(queries):
@@ -160,20 +158,20 @@ class Metric(abc.ABC):
         return total
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
-        """The mean over queries, weighted by query weight where there is one."""
+        """The mean over queries, weighted as ``query_weights`` says."""
         values = self.values(queries, scores, n_threads=n_threads)
         return self.average(*self.sums(values, queries.weight_by_query))
 
     def sums(self, values: np.ndarray, weight: np.ndarray | None = None) -> tuple[float, float]:
-        """The weighted sum of the values of queries, and the sum of the weights of those that are not skipped."""
+        """Over the queries that are not skipped: the weighted sum of their values, and the sum of their weights."""
         if weight is None or self.query_weights == "ignore":
             weight = np.ones(len(values))
         counted = ~np.isnan(values)
         return float((values[counted] * weight[counted]).sum()), float(weight[counted].sum())
 
     def average(self, total: float, weight: float) -> float:
-        """The mean over queries, from :meth:`sums`; the sums of the parts of a data set may be added first."""
-        require(weight > 0, f"{self}: every query is empty and skipped, or has weight 0; there is no mean")
+        """The mean over queries from :meth:`sums`. For a data set in parts, add up the sums of the parts first."""
+        require(weight > 0, f"{self}: every query is skipped as empty or has weight 0, so the mean is not defined")
         return total / weight
 
     def swap_changes(self, labels: ArrayLike) -> np.ndarray:
@@ -182,7 +180,7 @@ class Metric(abc.ABC):
         Returns
         -------
         array of shape (n, n)
-            ``out[d, e]`` for 0-based ranks ``d < e``; zero elsewhere. An empty query has zeros only.
+            ``out[d, e]`` for 0-based ranks ``d < e``; zero elsewhere. All changes of an empty query are zero.
         """
         return self._changes(swap_matrix, labels)
 
@@ -192,8 +190,8 @@ class Metric(abc.ABC):
         Returns
         -------
         array of shape (n, n)
-            ``out[d, e]`` when the document at rank ``d`` moves to rank ``e``, both 0-based, and the others keep their
-            order; zero on the diagonal.
+            ``out[d, e]`` when the document at rank ``d`` moves to rank ``e`` and the others keep their order. Ranks are
+            0-based; the diagonal is zero.
         """
         return self._changes(move_matrix, labels)
 
@@ -207,7 +205,7 @@ class Metric(abc.ABC):
         return total
 
     def with_convention(self, library: str) -> "Metric":
-        """This metric with the conventions of a library, such as "lightgbm"; options not at their default stay."""
+        """This metric with the conventions of a library; options that differ from their default are kept."""
         known = {name for c in all_metric_classes() for name in c.conventions}
         check_choice("convention", library, tuple(sorted(known)))
         if library not in self.conventions:

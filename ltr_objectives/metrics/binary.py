@@ -24,7 +24,7 @@ class Precision(Metric):
     threshold : float
         A document is relevant if its label is above this.
     short_lists : "pad" or "shrink"
-        "pad" divides by :math:`k` also where the list is shorter (trec_eval), "shrink" by :math:`\min(k, n)`.
+        "pad" divides by :math:`k`, also where the list is shorter, as trec_eval does; "shrink" by :math:`\min(k, n)`.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Recall(Metric):
 class AUC(Metric):
     r"""Share of (relevant, irrelevant) pairs of a query in the right order; a tied pair counts half by default.
 
-    XGBoost's ``auc`` of ranking objectives also counts the pairs of equal labels, so that it has no convention here.
+    XGBoost's ``auc`` for ranking also counts pairs of equal labels, so there is not an "xgboost" convention.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class RBP(Metric):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_fraction("patience", self.patience)
-        require(self.patience < 1, "patience=1 never stops reading; give a number below 1, such as 0.8")
+        require(self.patience < 1, "patience=1 must be below 1: the user would never stop; pass 0.8, for example")
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return gains.relevant(labels, self.threshold)

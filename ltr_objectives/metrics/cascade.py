@@ -62,10 +62,10 @@ class ERR(Metric):
     k, ties, empty
         As in every metric.
     grades : "exp", "linear" or "identity"
-        The chance :math:`R` that a document of label :math:`y` satisfies: :math:`(2^y - 1) / 2^{y_{max}}`,
+        The chance :math:`R` that a document of label :math:`y` satisfies the user: :math:`(2^y - 1) / 2^{y_{max}}`,
         :math:`y / y_{max}`, or the label itself.
     max_label : float
-        :math:`y_{max}`, the largest possible label; give all data sets that are compared the same.
+        :math:`y_{max}`, the largest possible label; use the same for all data sets that are compared.
 
     Examples
     --------
@@ -92,8 +92,8 @@ class ERR(Metric):
     @property
     def beyond_limit(self) -> str:  # type: ignore[override]  # a class variable elsewhere
         if self.grades == "identity":
-            return f"they are taken as probabilities; for grades pass {type(self).__name__}(grades='exp', max_label=4)"
-        return f"set max_label, as in {type(self).__name__}(max_label=...), to the largest label there is"
+            return f"labels are probabilities here; for grades pass {type(self).__name__}(grades='exp', max_label=4)"
+        return f"set max_label to the largest possible label, as in {type(self).__name__}(max_label=...)"
 
     @property
     def label_limit(self) -> float | None:
@@ -123,7 +123,7 @@ class ERR(Metric):
 class PFound(ERR):
     r"""Chance that the user finds an answer, :math:`\sum_{d \le k} p^{d-1} R_d \prod_{c<d} (1 - R_c)`.
 
-    As in CatBoost's documentation of PFound; :math:`p` is the chance to read on.
+    As in CatBoost's documentation of PFound. :math:`p` is the chance that the user reads on.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``evaluate``: one call for any metric, or several."""
+"""``evaluate``: one call for one metric or several."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def evaluate(
     scores, labels : arrays of shape (rows,)
         Finite numbers; higher scores rank first.
     group : array of shape (queries,), optional
-        Group sizes; or instead ``qid``, one id per row.
+        Group sizes; or pass ``qid``, one id per row.
     weight : array of shape (queries,) or (rows,), optional
-        Queries count by their weight, or by the mean weight of their rows.
+        A query counts by its weight, or by the mean weight of its rows.
     convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines the metric. Options of a
-        metric object that differ from their default stay.
+        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": compute the metric as that library does. Options
+        of a metric object that differ from their default are kept.
     per_query : bool
         Return the value of each query instead of the mean; float64, shape (queries,).
     n_threads : int, optional
@@ -72,12 +72,12 @@ def evaluate(
     Returns
     -------
     float, or array of shape (queries,) with ``per_query``
-        For a list of metrics a dict of these by the metrics' names.
+        For a list of metrics, a dict of these by metric name.
 
     Raises
     ------
     LTRError
-        For bad input, an unknown metric, an unknown convention, or two metrics of one name.
+        For invalid input, an unknown metric or convention, or two metrics with the same name.
 
     Examples
     --------

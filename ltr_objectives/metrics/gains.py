@@ -8,12 +8,12 @@ from ltr_objectives.checks import check_choice, is_number
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries, vector
 
-SMALLEST = 1e-290  # the reciprocal of a smaller ideal may overflow, so that its query counts as empty
+SMALLEST = 1e-290  # a query with a smaller ideal counts as empty, since the reciprocal may overflow
 LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
 
 
 def check_gain(gain: object, argument: str = "gain_type") -> None:
-    """Raise unless ``gain`` is a name, or a table of non-decreasing gains by label; ``argument`` is its name."""
+    """Raise unless ``gain`` is a name, or a table of non-decreasing gains by label; the error names ``argument``."""
     if isinstance(gain, str):
         check_choice(argument, gain, ("exp", "linear"))
         return
@@ -27,7 +27,7 @@ def check_gain(gain: object, argument: str = "gain_type") -> None:
 
 
 def parse_gain(gain: object, argument: str) -> str | tuple[float, ...]:
-    """The gain, checked; a list or an array becomes a tuple."""
+    """Check ``gain`` and return it; a list or an array becomes a tuple."""
     table: Any = as_table(argument, gain)
     check_gain(table, argument)
     return table
@@ -80,14 +80,14 @@ def relevant(labels: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def as_table(argument: str, value: object) -> object:
-    """Lists and arrays as tuples, so that a metric stays hashable."""
+    """Convert a list or an array to a tuple, so that a metric is hashable."""
     if isinstance(value, str):
         return value
     return numbers_of(argument, value, "a name or a table of numbers")
 
 
 def numbers_of(argument: str, value: Any, wanted: str = "a table of numbers") -> tuple[float, ...]:
-    """A table of numbers, or one number, as a tuple; masked values, dates and text are refused."""
+    """Convert one number or a table of numbers to a tuple; masked values, dates and text raise."""
     try:
         table: list[float] = vector(argument, [value] if is_number(value) else value).tolist()
     except LTRError as error:

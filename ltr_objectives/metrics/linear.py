@@ -43,7 +43,7 @@ class DCG(Metric):
         "catboost": {"gain_type": "linear", "ties": "worst"},
         "sklearn": {"gain_type": "linear", "ties": "average"},
     }
-    beyond_limit: ClassVar[str] = "the gain of a larger one is not defined; pass gain_type='linear' or a longer table"
+    beyond_limit: ClassVar[str] = "larger labels do not have a gain; pass gain_type='linear' or a longer table"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,16 +70,16 @@ class DCG(Metric):
 class NDCG(DCG):
     r"""DCG over the largest possible DCG of the query.
 
-    In LightGBM and XGBoost a query without a relevant document has the value 1, and counts without its weight. Their
-    conventions here weigh it like any other query.
+    In LightGBM and XGBoost a query without a relevant document has the value 1 and counts without its weight. With
+    their conventions here it counts with its weight.
 
     Parameters
     ----------
     k, ties, empty, gain_type, discount_type
         As in :class:`DCG`.
     ideal_k : int, optional
-        Cutoff of the ideal, where it differs from ``k``. Values may then exceed 1. LightGBM and XGBoost train with the
-        ideal at their truncation, but with discounts at all ranks.
+        Cutoff of the ideal; by default ``k``. Values may exceed 1 where it differs from ``k``. LightGBM and XGBoost
+        train with the ideal at their truncation, but with discounts at all ranks.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class NDCG(DCG):
 
 @dataclass(frozen=True)
 class ExpDCG(Metric):
-    r"""DCG with exponential discount, :math:`\sum_d b^{d-1} y_d`: what classic YetiRank optimises.
+    r"""DCG with exponential discount, :math:`\sum_d b^{d-1} y_d`, which classic YetiRank optimises.
 
     Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", ICML 2023, eq. 13.
 
@@ -132,7 +132,7 @@ class ExpDCG(Metric):
     k, ties, empty
         As in every metric.
     decay : float
-        :math:`b`, between 0 and 1.
+        :math:`b`, above 0 and at most 1.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-r"""ApproxNDCG, ApproxMRR and ApproxMAP: metrics of ranks that are sums of logistic functions.
+r"""ApproxNDCG, ApproxMRR and ApproxMAP: metrics of soft ranks, which are sums of logistic functions.
 
-Soft ranks are ``pi_i = 1 + sum_j p_ij``, with ``p_ij`` the chance that j beats i.
+The soft rank of i is ``pi_i = 1 + sum_j p_ij``, with ``p_ij`` the chance that j beats i.
 
-Only the ranks of relevant documents count, so that a list costs two passes over (relevant x all) pairs and O(n) memory.
-Let c_i be the derivative of the loss by ``pi_i``. Each pair adds ``alpha c_i p (1 - p)`` to the gradient of j and
-subtracts it from that of i. The Hessian of both is alpha times its absolute value, since
+Only the ranks of relevant documents count, so a list takes two passes over (relevant x all) pairs and O(n) memory. Let
+c_i be the derivative of the loss by ``pi_i``. Each pair adds ``alpha c_i p (1 - p)`` to the gradient of j and subtracts
+it from that of i. It adds alpha times the absolute value of that to both Hessians, since
 ``|d^2 p / ds^2| <= alpha^2 p (1 - p)``. The curvature of -1/log and -1/x is left out, since it is negative.
 """
 
@@ -31,7 +31,7 @@ NDCG, MRR, MAP = range(3)
 
 
 class Soft(NamedTuple):
-    """A metric of soft ranks on one data set; ``gain`` is 0/1 relevance but for NDCG."""
+    """A metric of soft ranks on one data set; ``gain`` is 0/1 relevance, except for NDCG."""
 
     gain: np.ndarray
     scale: np.ndarray
@@ -91,17 +91,17 @@ class ApproxNDCG(_Approx):
         \pi_i = 1 + \sum_{j \ne i} \frac{1}{1 + e^{\alpha (s_i - s_j)}}
 
     with :math:`N` the ideal. The gradient is exact. The Hessian is
-    :math:`\alpha^2 \sum_j (c_i + c_j) p_{ij} (1 - p_{ij})` over ``step``, with :math:`c` the derivative by the soft
-    rank and :math:`p` the logistic function above. Queries whose labels are all equal have zero gradient.
+    :math:`\alpha^2 \sum_j (c_i + c_j) p_{ij} (1 - p_{ij})` divided by ``step``. Here :math:`c` is the derivative by the
+    soft rank and :math:`p` the logistic function above. Queries whose labels are all equal have zero gradient.
 
     Parameters
     ----------
     alpha : float
-        Steepness, one over rax's temperature. As it grows, the loss approaches the metric, and the gradient of all but
-        close documents vanishes.
+        Steepness: one over rax's temperature. As it grows, the loss approaches the metric, and only documents of close
+        scores keep a gradient.
     step : float
         Newton steps are at most this over :math:`\alpha`. At 1 the Hessian bounds the second derivative. That is far
-        too careful, since logistic functions vanish on both sides: 10 trained much better in LightGBM.
+        too cautious: 10 trained much better in LightGBM.
     gain : "exp", "linear" or table
         :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
 
@@ -144,24 +144,24 @@ class ApproxNDCG(_Approx):
 
 @dataclass(frozen=True)
 class ApproxMRR(_Approx):
-    r"""The reciprocal of the soft rank of the first relevant document, among those that are not relevant.
+    r"""The reciprocal of the soft rank of the first relevant document among the documents that are not relevant.
 
     .. math:: -\frac{1}{|T|} \sum_{i \in T} \frac{1}{\pi_i}, \quad
         \pi_i = 1 + \sum_{j: y_j \le 0} \frac{1}{1 + e^{\alpha (s_i - s_j)}}
 
-    with :math:`T` the relevant documents of the largest score. No relevant document ranks above these, so that the loss
-    approaches the reciprocal rank as :math:`\alpha` grows. rax's loss does too, but it counts the other relevant
-    documents in :math:`\pi` and takes only one of :math:`T`. With one relevant document both losses are the same. With
-    more, rax's pushes all but one of them down, and at equal scores the order of the rows chooses that one. MRR and
-    NDCG came out far better with this loss in LightGBM.
+    with :math:`T` the relevant documents of the largest score. As :math:`\alpha` grows, the loss approaches the
+    reciprocal rank. So does rax's loss, but that counts the other relevant documents in :math:`\pi` and takes only one
+    of :math:`T`. With one relevant document both losses are the same. With several, rax's loss pushes all but one of
+    them down; at equal scores the order of the rows chooses that one. In LightGBM this loss gave far better MRR and
+    NDCG.
 
     The gradient is exact where scores differ; the Hessian is that of ApproxNDCG. Relevant documents below the first
-    have zero gradient, and so have queries of which all or none are relevant.
+    have zero gradient. So have queries where all documents or none are relevant.
 
     Parameters
     ----------
     alpha : float
-        Steepness; one over rax's temperature.
+        Steepness: one over rax's temperature.
     step : float
         As in :class:`ApproxNDCG`.
 
@@ -204,10 +204,10 @@ class ApproxMAP(_Approx):
     .. math:: -\frac{1}{R} \sum_{i: y_i > 0} \frac{1}{\pi_i} \Big(1 + \sum_{j \ne i,\, y_j > 0} p_{ij}\Big), \quad
         p_{ij} = \frac{1}{1 + e^{\alpha (s_i - s_j)}}
 
-    with :math:`R` relevant documents. The paper takes the second factor from differences of soft ranks; here it is the
-    same logistic function of the scores as in the soft ranks. The gradient is exact. The Hessian is an estimate:
-    :math:`\alpha` times the absolute gradients of a document's pairs, over ``step``. Queries of which all or none are
-    relevant have zero gradient.
+    with :math:`R` relevant documents. The paper on ApproxNDCG computes the second factor from differences of soft
+    ranks; here it uses the :math:`p_{ij}` of the soft ranks. The gradient is exact. The Hessian is an estimate:
+    :math:`\alpha` times the absolute gradients of a document's pairs, over ``step``. Queries where all documents or
+    none are relevant have zero gradient.
 
     Parameters
     ----------

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 class Objective(abc.ABC):
     """A ranking loss for gradient-boosted trees.
 
-    An objective holds parameters only. It can be pickled, hashed, compared and used for many trainings at once, and it
-    gives the same bytes for the same seed, data and scores, whatever the number of threads.
+    An objective holds parameters only. It can be pickled, hashed, compared and used for many trainings at once. The
+    same seed, data and scores give the same bytes, whatever the number of threads.
     """
 
     name: ClassVar[str]
     native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
     random: ClassVar[bool] = False  # whether the gradient depends on the seed and the iteration
     # How the Hessian relates to the second derivative of ``reference_loss`` by each score. "exact": equal to it;
-    # "bound": at least that, and at least 0; "estimate": neither, or there is no loss.
+    # "bound": at least that, and at least 0; "estimate": neither, or ``reference_loss`` is None.
     hessian_kind: ClassVar[str] = "estimate"
     shift_invariant: ClassVar[bool] = True  # whether a constant added to all scores of a query changes nothing
-    takes_clicks: ClassVar[bool] = False  # whether it can correct labels that are clicks for the position
+    takes_clicks: ClassVar[bool] = False  # whether it corrects labels that are clicks for their position
     fewer_pairs: ClassVar[str] = (
-        "choose another objective, such as LambdaMART(truncation=30)"  # where long lists take long
+        "choose another objective, such as LambdaMART(truncation=30)"  # advice for lists that take long
     )
-    no_jit: ClassVar[bool] = True  # without it CatBoost sets an attribute here, which a frozen object refuses
+    no_jit: ClassVar[bool] = True  # else CatBoost would set this attribute, which a frozen object refuses
 
     def __new__(cls, *_: object, **__: object) -> "Objective":
         """Refuse a class without a name."""
@@ -45,7 +45,7 @@ class Objective(abc.ABC):
 
     @abc.abstractmethod
     def fill(self, call: Call) -> None:
-        """Write ``call.grad`` and ``call.hess``, which hold zeros and are lent for the call.
+        """Write ``call.grad`` and ``call.hess``, which hold zeros; do not keep them after the call.
 
         The base class applies :attr:`policy` to the Hessian afterwards.
         """
@@ -54,23 +54,23 @@ class Objective(abc.ABC):
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and Hessian of one query in plain NumPy, without noise; slow, and the oracle of the tests.
 
-        Where :meth:`without_noise` is None, they are expected values, for lists of up to 5 documents.
+        Where :meth:`without_noise` is None, they are the expected values, for lists of at most 5 documents.
         """
 
     def without_noise(self) -> "Objective | None":
-        """This objective without its randomness; None where it cannot do without."""
+        """This objective without its randomness; None where it is always random."""
         return None if self.random else self
 
     @property
     def policy(self) -> str:
-        """What is done with the kernel's Hessian: a name in :data:`ltr_objectives.objectives.hessians.POLICIES`."""
+        """How the kernel's Hessian is changed: a name in :data:`ltr_objectives.objectives.hessians.POLICIES`."""
         return str(getattr(self, "hessian", "exact"))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        """The loss of one query in plain NumPy, without noise; None where no loss has this gradient.
+        """The loss of one query in plain NumPy, without noise; None where the gradient is not that of a loss.
 
-        Weights that depend on the present ranking count as constants: the derivative is the gradient while that ranking
-        stays. Scores may be complex, see :mod:`ltr_objectives.objectives.reference`.
+        Weights that depend on the ranking count as constants, so its derivative is the gradient as long as the ranking
+        stays the same. Scores may be complex, see :mod:`ltr_objectives.objectives.reference`.
         """
         return None
 
@@ -80,7 +80,7 @@ class Objective(abc.ABC):
         return self
 
     def with_exact_hessian(self) -> "Objective | None":
-        """This objective with the second derivative itself as Hessian; None where it does not offer that."""
+        """This objective with the second derivative as Hessian; None where it does not offer that."""
         if "hessian" not in self.parameters():
             return self
         try:
@@ -89,15 +89,15 @@ class Objective(abc.ABC):
             return None
 
     def worth(self, queries: Queries) -> np.ndarray:
-        """What each row is worth to this objective: a query whose rows are all worth the same has zero gradient."""
+        """What each row is worth to this objective; a query whose rows are worth the same has zero gradient."""
         return queries.labels
 
     def pairs_visited(self, queries: Queries) -> np.ndarray | None:
-        """About how many pairs of documents a gradient looks at, by query; None where its time grows with the lists."""
+        """About how many pairs of documents a gradient visits, by query; None where its time is linear in the rows."""
         return None
 
     def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
-        """The number of pairs of each query with a weight above 0, int64; None where the loss has no pairs."""
+        """The number of pairs of each query with a weight above 0, int64; None where the loss is not over pairs."""
         return None
 
     @classmethod
@@ -123,7 +123,7 @@ class Objective(abc.ABC):
         n_threads: int | None = None,
         dtype: type[np.floating[Any]] = np.float64,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As :meth:`gradient_hessian`, on a data set already validated; ``dtype`` is that of the result."""
+        """As :meth:`gradient_hessian`, for validated queries; the result has type ``dtype``."""
         require(
             (queries.propensity is None and queries.position is None) or self.takes_clicks,
             f"{self.name} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
@@ -140,14 +140,14 @@ class Objective(abc.ABC):
     def __call__(self, *_: object, **__: object) -> None:
         """Refuse the call: libraries take the adapters, not the objective itself."""
         raise LTRError(
-            f"{type(self).__name__} cannot be given to a library itself; wrap it by xgboost_objective(...), "
+            f"{type(self).__name__} cannot be given to a library itself; wrap it with xgboost_objective(...), "
             "lightgbm_objective(...) or catboost_objective(..., pool) of ltr_objectives.adapters"
         )
 
     calc_ders_range = __call__  # what CatBoost calls
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
-        """What each row's gradient and Hessian are multiplied by."""
+        """The factor of each row's gradient and Hessian; None is 1 for all."""
         return queries.weight_by_row
 
     def gradient_hessian(
@@ -170,25 +170,25 @@ class Objective(abc.ABC):
         scores, labels : arrays of shape (rows,)
             Finite numbers; higher scores rank first.
         group : array of shape (queries,), optional
-            Group sizes; or instead ``qid``, one id per row.
+            Group sizes; or pass ``qid``, one id per row.
         weight : array of shape (queries,) or (rows,), optional
             Multiplies gradient and Hessian of all rows of a query, or of one row.
         propensity : array of shape (rows,), optional
-            For labels that are clicks: how likely each document was examined, up to a common factor; above 0. Pairwise
-            objectives divide the weight of a pair by the propensity of the larger label. Others refuse it.
+            For labels that are clicks: the probability that each document was examined, up to a common factor; above
+            0. Pairwise objectives divide the weight of a pair by the propensity of the larger label. Others raise.
         position : array of shape (rows,), optional
             For labels that are clicks of unknown propensity: where each document was shown. Pairwise objectives
             estimate the propensity of each position, add its logarithm to the scores, and take the gradient there.
-            Others refuse it.
+            Others raise.
         iteration : int
-            Selects the random stream: same seed and iteration, same noise.
+            Selects the random stream: the same seed and iteration give the same noise.
         n_threads : int, optional
             All processors by default; the result does not depend on it.
 
         Returns
         -------
         grad, hess : float64 arrays of shape (rows,)
-            Of the loss: trees fit ``-grad / hess``.
+            Derivatives of the loss; trees fit ``-grad / hess``.
 
         Raises
         ------
@@ -206,7 +206,7 @@ class Objective(abc.ABC):
         qid: ArrayLike | None = None, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> "Report":  # fmt: skip
-        """Which queries have a gradient at these scores, and why not the others.
+        """Which queries have a gradient at these scores, and why the others do not.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class Objective(abc.ABC):
 
 
 def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> None:
-    """Fill in each parameter that is None, from the preset where that names it, else from the defaults."""
+    """Set each parameter that is None from the preset, or from the defaults where the preset does not name it."""
     preset = vars(objective)["preset"]
     if preset is not None:
         check_choice("preset", preset, tuple(presets))

@@ -14,8 +14,8 @@ from ltr_objectives.queries import Queries
 
 Arrays = tuple[np.ndarray, np.ndarray]
 BEYOND = {
-    np.float64: "gradients are beyond the range of float64: scale scores, labels or gains down",
-    np.float32: "gradients are beyond the range of float32: scale the labels or gains down, or normalise the metric",
+    np.float64: "gradients are beyond the range of float64; scale scores, labels or gains down",
+    np.float32: "gradients are beyond the range of float32; scale the labels or gains down, or normalise the metric",
 }
 
 
@@ -44,7 +44,7 @@ class Call(NamedTuple):
     def run(self, kernel: Callable[..., Any], *arguments: Any, linear: bool = False) -> None:
         """Run ``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads.
 
-        The time of a ``linear`` kernel is proportional to the rows, so that it need not read ``out.stop``.
+        The time of a ``linear`` kernel is proportional to the rows, so it need not read ``out.stop``.
         """
         ptr, stop = self.queries.ptr, np.zeros(1, np.bool_)
         out = Out(self.grad, self.hess, stop)
@@ -56,7 +56,7 @@ class Call(NamedTuple):
         return Draw(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
 
     def finished(self, policy: str, weight: np.ndarray | None, dtype: type[np.floating[Any]]) -> Arrays:
-        """Return new arrays of ``dtype``: the gradient and the Hessian that ``policy`` makes, both times ``weight``.
+        """Apply ``policy``, multiply by ``weight``, and return gradient and Hessian as new arrays of ``dtype``.
 
         ``grad`` and ``hess`` hold zeros afterwards.
         """
@@ -66,7 +66,7 @@ class Call(NamedTuple):
         result = Out(np.empty(rows, dtype), np.empty(rows, dtype), never)  # not reused: the caller may keep them
         finite = np.ones(len(self.queries), np.bool_)
         weight = np.empty(0) if weight is None else np.require(weight, np.float64, ["C", "A", "W"])
-        require(len(weight) in (0, rows), f"row_weight gave {len(weight)} weights for {rows} rows; return one a row")
+        require(len(weight) in (0, rows), f"row_weight gave {len(weight)} weights for {rows} rows; return one per row")
         given = Out(self.grad, self.hess, never)
         run(finish, ptr, (ptr, given, POLICIES[policy].code, weight, result, finite), self.n_threads)
         with np.errstate(over="ignore"):

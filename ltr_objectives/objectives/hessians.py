@@ -1,4 +1,4 @@
-"""What is done with the Hessian that a kernel wrote: one vocabulary for all objectives."""
+"""How the Hessian that a kernel wrote is changed: one vocabulary for all objectives."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,5 +24,5 @@ POLICIES = {
     "absolute": Policy(finish.ABSOLUTE, lambda grad, hess: np.abs(hess)),
     "clipped": Policy(finish.CLIPPED, lambda grad, hess: np.maximum(hess, 0.0)),
     "gradient": Policy(finish.GRADIENT, lambda grad, hess: np.abs(grad)),  # no Newton step exceeds 1
-    "bounded": Policy(finish.BOUNDED, lambda grad, hess: np.maximum(hess, np.abs(grad))),  # the same here
+    "bounded": Policy(finish.BOUNDED, lambda grad, hess: np.maximum(hess, np.abs(grad))),  # as above
 }

@@ -17,8 +17,8 @@ class Hinge(PairwiseObjective):
     .. math:: \sum_{y_{hi} > y_{lo}} \delta \max(0,\; 1 - \sigma (s_{hi} - s_{lo}))
 
     with :math:`\delta` the exact absolute change of the metric when the two are swapped. Ranks count as constants. The
-    second derivative is zero. The Hessian adds :math:`\sigma^2 \delta` for each pair within the margin, so that no
-    Newton step exceeds :math:`1 / \sigma`.
+    second derivative is zero; instead each pair within the margin adds :math:`\sigma^2 \delta` to the Hessian of both
+    documents, so that no Newton step exceeds :math:`1 / \sigma`.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class LambdaMART(PairwiseObjective):
     Parameters
     ----------
     metric : str or Metric
-        What to optimise; "ndcg" by default. With a cutoff most pairs have zero weight: in LightGBM on generated and
+        What to optimise; "ndcg" by default. With a cutoff most pairs have zero weight. In LightGBM, on generated and
         real data, training for "ndcg" gave the better NDCG@10 too.
     sigma : float
         Steepness of the logistic function, above 0.
@@ -44,13 +44,13 @@ class LambdaMART(PairwiseObjective):
     lambda_norm : bool
         Multiply gradients and Hessians of a query by ``log2(1 + S) / S`` with S the sum of its absolute gradients.
     hessian : "exact", "double" or "ones"
-        The formula's, twice that (XGBoost's choice: half the step), or 1 for each row.
+        "exact" is :math:`h` above. "double" is twice that, as in XGBoost: half the step. "ones" is 1 for each row.
     preset : "lightgbm" or "xgboost", optional
-        Set everything that is not given as in LightGBM's lambdarank or XGBoost's rank:ndcg (``metric="map"``:
-        rank:map). For NDCG both take discounts at all ranks over the ideal at the truncation, which is not the change
-        of a metric. XGBoost also divides query weights by their mean.
+        Set every parameter that is not given as in LightGBM's lambdarank or XGBoost's rank:ndcg (``metric="map"``:
+        rank:map). For NDCG both take discounts at all ranks but the ideal at the truncation, so the weight is not the
+        change of NDCG. XGBoost also divides query weights by their mean.
     seed : int
-        Unused, since nothing is random.
+        Not used, since this objective is not random.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class LambdaMART(PairwiseObjective):
 
     @property
     def weighing_metric(self) -> Metric:
-        """The metric whose change weighs the pairs: with a preset, NDCG over the ideal at the truncation."""
+        """The metric whose change weighs the pairs; with a preset, NDCG has its ideal at the truncation."""
         metric = super().weighing_metric
         if self.preset and isinstance(metric, NDCG) and metric.k is None and metric.ideal_k is None:
             return replace(metric, ideal_k=self.truncation)

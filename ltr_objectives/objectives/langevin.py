@@ -26,25 +26,25 @@ class Langevin(Objective):
     :math:`h = 1`, and let trees fit every row. Then boosting with learning rate :math:`\eta` is the Langevin step
     :math:`s \leftarrow (1 - \eta \gamma) s - \eta g + \sqrt{2 T \eta}\, \xi`, which escapes from local minima.
 
-    CatBoost has its own, which works with every objective of this package and should be preferred there:
-    ``langevin=True`` with ``diffusion_temperature`` = 1 / T, ``model_shrink_rate`` = :math:`\gamma` and
-    ``leaf_estimation_method="Gradient"``, since Newton's leaf values get no noise. CatBoost draws separate noise for
-    leaf values and for the structure of the tree, and shrinks the whole model. This wrapper does neither: the next tree
-    subtracts only what it can express of :math:`\gamma s`, and scores include the base score or baseline. Weights do
-    not multiply the two terms.
+    In CatBoost, prefer its own, which works with every objective of this package: ``langevin=True`` with
+    ``diffusion_temperature`` = 1 / T, ``model_shrink_rate`` = :math:`\gamma` and ``leaf_estimation_method="Gradient"``,
+    since it does not add noise to Newton's leaf values. CatBoost draws separate noise for leaf values and for the
+    structure of the tree, and shrinks the whole model. This wrapper does neither: the next tree subtracts only what it
+    can express of :math:`\gamma s`, and :math:`s` includes the base score or baseline. Weights do not multiply the two
+    terms.
 
     Parameters
     ----------
     objective : str or Objective
         The objective to wrap.
     temperature : float
-        :math:`T`; 0 is no noise. :math:`\sqrt{2 T / \eta}` should be well below the size of the gradients.
+        :math:`T`; 0 turns the noise off. :math:`\sqrt{2 T / \eta}` should be well below the size of the gradients.
     learning_rate : float
         :math:`\eta`, as given to the library.
     shrink : float
-        :math:`\gamma`; 0 is none.
+        :math:`\gamma`; 0 turns the shrinkage off.
     seed : int
-        Of this noise.
+        Seed of this noise.
 
     Examples
     --------

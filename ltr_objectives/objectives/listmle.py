@@ -1,8 +1,8 @@
 r"""ListMLE: the likelihood that a Plackett-Luce model ranks by label.
 
-Rank d by label has an open mass S_d, which is kept as a number and its unit, the logarithm of the largest open
-``exp(s)``. It is summed from the last rank to the first, so that nothing is subtracted and nothing overflows. Sums over
-the ranks above are taken from the first rank to the last, in the unit of the present S: each step multiplies them by at
+The open mass S_d of rank d by label is kept as a multiple of the largest open ``exp(s)``, whose logarithm is the unit.
+It is summed from the last rank to the first, so that nothing is subtracted and nothing overflows. Sums over the ranks
+above are taken from the first rank to the last, in the unit of the current S, so that each step multiplies them by at
 most 1. A list takes O(n).
 """
 
@@ -46,17 +46,17 @@ class ListMLE(Objective):
     Parameters
     ----------
     ties : "average" or "random"
-        "random" takes documents of equal label in a random order, a new one for each iteration. "average" counts each
-        by the average share of it that is still open: rank l = 0, 1, ... of a tie of m documents has :math:`S` = lower
-        labels' mass + (1 - l/m) of the tie's. That is Efron's treatment of ties in Cox's model ("The Efficiency of
-        Cox's Likelihood Function for Censored Data", JASA 1977). It approximates the mean over all orders, which has no
-        short form.
+        "random" draws a new order of documents of equal label for each iteration. "average" counts each document by the
+        average share of it that is still open: at rank l = 0, 1, ... of a tie of m documents, :math:`S` is the mass of
+        the lower labels plus 1 - l/m times that of the tie. That is Efron's treatment of ties in Cox's model ("The
+        Efficiency of Cox's Likelihood Function for Censored Data", JASA 1977). It approximates the mean over all
+        orders, which does not have a short form.
     hessian : "bounded" or "exact"
         "exact" is the second derivative. "bounded" is at least the absolute gradient, so that no Newton step exceeds
-        1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n where a relevant
-        document has little of the mass.
+        1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n where the mass of a
+        relevant document is small.
     seed : int
-        Of the random order.
+        Seed of the random order.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def _shuffle(order, key, start):
 
 @kernel
 def _masses(s, end, unit, S):
-    """Fill unit and open mass of each rank; ``end`` is where the tie of each rank ends."""
+    """Fill unit and open mass of each rank; ``end[d]`` is where the tie of rank d ends."""
     n = len(s)
     b = n
     top, below = -np.inf, 0.0

@@ -27,20 +27,20 @@ class ListNet(Objective):
     .. math:: -\sum_i P_i \log \rho_i, \quad \rho = \operatorname{softmax}(s)
 
     with gradient :math:`\rho - P` and second derivative :math:`\rho (1 - \rho)`. The absolute gradients of a query add
-    up to at most 2, and so do its Hessians. These are about 1/n a document, so keep ``min_child_weight`` small.
+    up to at most 2, and so do its Hessians. Hessians are about 1/n a document, so keep ``min_child_weight`` small.
 
     Parameters
     ----------
     target : "softmax" or "labels"
         "softmax": :math:`P` is the softmax of the labels, as in the paper and in allRank. "labels": :math:`P` is the
-        labels, which must not be negative, over their sum, as in rax's softmax loss. That takes labels for
-        probabilities (Sapronov, "Solving the Ranking Problem Using Continuous Optimization Methods", slides, which
-        leave the division to the reader). Queries without a relevant document then have zero gradient; rax takes a
-        uniform distribution for them, which pulls their scores together.
+        labels over their sum, as in rax's softmax loss; they must not be negative. That takes labels as probabilities
+        (Sapronov, "Solving the Ranking Problem Using Continuous Optimization Methods", slides, which omit the
+        division). Queries without a relevant document then have zero gradient; rax takes a uniform distribution for
+        them, which pulls their scores together.
     hessian : "bounded" or "exact"
         "exact" is the second derivative. "bounded" is at least the absolute gradient, so that no Newton step exceeds
-        1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n where a relevant
-        document has little of the softmax.
+        1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n where the softmax
+        of a relevant document is small.
 
     Examples
     --------

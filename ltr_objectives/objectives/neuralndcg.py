@@ -6,13 +6,13 @@ for a document,
     K_ij = softmax_j(c_ij / tau),  c_i,j+1 - c_ij = (s_j - s_j+1) (2 (i - j) - 1).
 
 c falls off on both sides of the diagonal, quadratically in the distance where gaps are even. So K is a band: only
-entries above 4e-18 times the diagonal's are kept. The diagonal is at least 1/n, so that no sum is near 0.
+entries above 4e-18 times that on the diagonal are kept. The diagonal is at least 1/n, so that no sum is near 0.
 
-Sinkhorn scaling multiplies rows by u and columns by v until P = u K v has sums 1. A round is one sweep over K: row by
-row it takes ``u_i = 1 / (K v)_i`` and, while the row is in cache, adds to the next column sums ``K^T u``. The factors
-of all rounds are kept, O(n) each. The exact gradient goes back through them by one sweep a round. The derivative of K
-is a sum of outer products of vectors that are known by then. With rho_i = n - 1 - 2i, c_ij is
-rho_i s_j - sum_k |s_j - s_k|, so that only ``C1_j = sum_i rho_i dc_ij`` and ``C0_j = sum_i dc_ij`` are needed.
+Sinkhorn scaling multiplies rows by u and columns by v until P = u K v has sums 1. A round is one sweep over K. For each
+row it takes ``u_i = 1 / (K v)_i`` and, while the row is in cache, adds ``u_i K_i`` to the next column sums. The factors
+of all rounds are kept, O(n) each. The exact gradient goes back through them, one sweep a round. Then the derivative of
+K is a sum of outer products of known vectors. With rho_i = n - 1 - 2i, c_ij is rho_i s_j - sum_k |s_j - s_k|, so that
+only ``C1_j = sum_i rho_i dc_ij`` and ``C0_j = sum_i dc_ij`` are needed.
 """
 
 import math
@@ -33,7 +33,7 @@ NEGLIGIBLE = -40.0  # exp(-40) = 4e-18
 
 
 class Scaling(NamedTuple):
-    """How the documents are sorted, and how many of a list."""
+    """How the documents of a list are sorted, and how many of them."""
 
     tau: float
     rounds: int
@@ -51,27 +51,28 @@ class NeuralNDCG(NDCGObjective):
         \hat P_{d \cdot} = \operatorname{softmax} \frac{(n + 1 - 2d)\, s - \sum_j |s - s_j|}{\tau}
 
     with gains G, ideal N, and Sinkhorn's scaling, which divides columns and rows by their sums in turn. The gradient is
-    exact, through every round. The Hessian is its absolute value, an estimate, so that no leaf exceeds the learning
-    rate. A spread of about :math:`\tau / n` separates the scores, so that gradients grow with the length n of the list:
-    for tied scores a query's absolute gradients add up to the order of :math:`n / (\tau \log n)`. A query takes at most
-    O(n^2) a round, and far less where scores differ: each rank mixes only documents close to it.
+    exact, through every round. The Hessian is an estimate: the absolute value of the gradient, so that no leaf exceeds
+    the learning rate. Gaps of about :math:`\tau / n` separate the scores, so gradients grow with the length n of the
+    list: for tied scores the absolute gradients of a query add up to the order of :math:`n / (\tau \log n)`. A query
+    takes at most O(n^2) a round. It takes far less where scores differ, since each rank mixes only documents close to
+    it.
 
     Parameters
     ----------
     k : int, optional
         Cutoff; None is the whole list.
     temperature : float
-        :math:`\tau`; the loss approaches NDCG as it goes to 0. The paper has 1, for scores between -1 and 1. Each tree
-        changes scores by up to the learning rate, and 10 trained far better than 1 and 100 in XGBoost and LightGBM.
+        :math:`\tau`; the loss approaches NDCG as it goes to 0. The paper has 1, for scores between -1 and 1. Here 10
+        trained far better than 1 and 100 in XGBoost and LightGBM: each tree changes scores by up to the learning rate.
     rounds : int
         Largest number of rounds of Sinkhorn's scaling, each of columns and rows; 0 leaves :math:`\hat P` as it is. The
-        paper has 30, allRank 50. At most 1,000, since every round is kept, and scaling converges or stalls long before.
+        paper has 30, allRank 50. At most 1,000: every round is kept, and scaling converges or stalls long before.
     tolerance : float
         Scaling stops when all sums are this close to 1.
     transposed : bool
-        Scale :math:`\hat P^T` and sum over documents, not ranks: the paper's NeuralNDCG Transposed. Then the columns of
-        :math:`\hat P`, each the weights of one document, add up to exactly 1 after any number of rounds, and the rows
-        do not. Once scaling has converged both losses are the same, with any cutoff.
+        Scale :math:`\hat P^T` and sum over documents, not ranks: the paper's NeuralNDCG Transposed. The weights of one
+        document, a column of :math:`\hat P`, then add up to 1 after any number of rounds; the rows do not. Once scaling
+        has converged both losses are the same, with any cutoff.
     max_documents : int
         Longer lists are cut to this many documents: half of them the first ranks, half the most relevant of the others.
         The rest has zero gradient.
@@ -158,8 +159,8 @@ def _scale(x, factor):
 class Sorting(NamedTuple):
     """The relaxed permutation matrix and its scaling.
 
-    Row i starts at ``K[i * n]`` and is 0 but for ``lo[i] <= j < hi[i]``. ``U[t]`` and ``V[t]`` are the factors of round
-    t, ``X[t]`` the sums of ``rho U[t] K``.
+    Row i starts at ``K[i * n]`` and is 0 except at ``lo[i] <= j < hi[i]``. ``U[t]`` and ``V[t]`` are the factors of
+    round t, ``X[t]`` the sums of ``rho U[t] K``.
     """
 
     tau: float

@@ -22,8 +22,8 @@ class Ordinal(Objective):
         \quad - \text{ where } y_i \ge c, \; + \text{ elsewhere}
 
     These are McCullagh's proportional odds in their all-thresholds form. allRank's ordinal loss is the same sum with
-    one output for each step; here one score is compared with C thresholds. Gradient and Hessian are exact, the gradient
-    between -C and C, the Hessian at most C/4. The loss is pointwise: differences between queries count too.
+    one output for each step; here one score is compared with C thresholds. Gradient and Hessian are exact. The gradient
+    is between -C and C, the Hessian at most C/4. The loss is pointwise: differences between queries count too.
 
     Parameters
     ----------

@@ -48,10 +48,10 @@ LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x), _chance, lambda x: _c
 class PairwiseObjective(Objective):
     r"""Base of the losses over pairs, each weighted by the change of a metric, with or without noise.
 
-    The formula stands in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides the settings below by its own
+    The formula is in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides the settings below by its own
     fields. It overrides ``layers`` and ``pair_weights`` where the weights are not the change of ``metric``, and
-    ``loss`` where it is not logistic. This class is not a dataclass, since a subclass's parameters would begin with
-    these settings.
+    ``loss`` where it is not logistic. This class is not a dataclass: these settings would come first among the
+    parameters of a subclass.
     """
 
     metric: Any = None
@@ -131,7 +131,7 @@ class PairwiseObjective(Objective):
         queries = call.queries
         if queries.position is not None:
             seen = np.log(examination(queries, call.scores, self.sigma))[queries.position] / self.sigma
-            require(np.isfinite(seen).all(), "labels are too large to estimate propensities; scale the labels down")
+            require(np.isfinite(seen).all(), "labels are too large to estimate propensities; scale them down")
             call = call._replace(scores=call.scores + seen)
         layers, pairs = self.layers(queries), self.pairs(queries)
         draw = call.draw(self.seed, self.permutations if self.noise else 1, NOISES[self.noise], self.noise_scale)

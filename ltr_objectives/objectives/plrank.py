@@ -16,10 +16,10 @@ only through RI, DR, RS, DS, DN DR and DN RI at K. So these are added up over th
 each ranking visits only the K documents that it places. A list takes O(N K^2 + n log n), or O(N K log n + n log n)
 where little mass is open, instead of O(N (n + K)).
 
-A document gets these sums from all rankings, and those that placed it subtract their part again. That would cancel
-badly, since its mass may be far above the mass S_K of a ranking that placed it early. But a document is open at K only
-if e <= S_K, in floating point too. So rankings are sorted by S_K, and a document gets only the sums of those with
-S_K >= e. Then each term is at most of order 1, and exactly what was added is subtracted.
+Every document gets these sums, and a ranking that placed it subtracts its part again. That would cancel badly where
+the ranking placed it early, since e may be far above S_K. But a document is open at K only if e <= S_K, in floating
+point too. So rankings are sorted by S_K, and a document gets only the sums of those with S_K >= e. Then each term is at
+most of order 1, and exactly what was added is subtracted.
 """
 
 import itertools
@@ -86,7 +86,7 @@ class PLRank(Objective):
 
     .. math:: -\mathbb{E}_y \sum_{i \le k} \theta_i \rho_{y_i}
 
-    with rank weights :math:`\theta` and gains :math:`\rho`, over the ideal with ``normalize``. The gradient is
+    with rank weights :math:`\theta` and gains :math:`\rho`; ``normalize`` divides by the ideal. The gradient is
     PL-Rank-3's (Oosterhuis, "Learning-to-Rank at the Speed of Sampling", SIGIR 2022). The diagonal Hessian is that of
     Kang, de Rijke and Oosterhuis, "Estimating the Hessian Matrix of Ranking Objectives for Stochastic Learning to Rank
     with Gradient Boosted Trees", SIGIR 2024, eqs. 5 to 10. Both are unbiased means over sampled rankings, in
@@ -110,19 +110,19 @@ class PLRank(Objective):
         "exact" is the second derivative of the loss. About a third of its entries are negative, and neither XGBoost nor
         LightGBM learns from it. "absolute" is its absolute value, "clipped" its positive part. "gradient" is the
         absolute value of the gradient, so that no leaf exceeds the learning rate. "likelihood" is
-        :math:`\mathbb{E}_y \sum_{i \le rank(d)} \pi_i (1 - \pi_i) \sum_{j \ge i} \theta_j \rho_{y_j}`, the second
-        derivative of :math:`-\sum_i \log \pi(y_i \mid y_{1:i-1}) \sum_{j \ge i} \theta_j \rho_{y_j}`. The first
-        derivative of that has the same expected value as the gradient. "likelihood" is never negative, the counterpart
-        of Gauss-Newton, and about four times too cautious. "ones" is 1 and needs learning rates of 10 and more.
-        "gradient" and "absolute" trained best, at learning rates around 0.3. "absolute" vanishes at points of
-        inflection, such as two tied documents.
+        :math:`\mathbb{E}_y \sum_{i \le rank(d)} \pi_i (1 - \pi_i) \sum_{j \ge i} \theta_j \rho_{y_j}`. This is the mean
+        second derivative of :math:`-\sum_i \log \pi(y_i \mid y_{1:i-1}) \sum_{j \ge i} \theta_j \rho_{y_j}`, whose mean
+        first derivative is the gradient. "likelihood" is the counterpart of Gauss-Newton: it is never negative, but
+        about four times too cautious. "ones" is 1 and needs learning rates of 10 and more. "gradient" and "absolute"
+        trained best, at learning rates around 0.3. "absolute" vanishes at points of inflection, such as two tied
+        documents.
     variates : "independent", "antithetic" or "lattice"
-        How the uniform numbers of a query's rankings are related. They come in antithetic pairs, or from a random
-        lattice, in which each rank meets every stratum once. Both keep the distribution of each ranking, and so every
-        mean. The variance of the gradient was .9 to 1.0 times that of independent numbers with antithetic pairs, and
-        .5 to .8 times with a lattice.
+        How the uniform numbers of a query's rankings are related. "antithetic" draws pairs of u and 1 - u. "lattice"
+        draws from a random lattice, in which each rank meets every stratum once. Both keep the distribution of each
+        ranking, and so every mean. The variance of the gradient was .9 to 1.0 times that of independent numbers with
+        antithetic pairs, and .5 to .8 times with a lattice.
     seed : int
-        Of the rankings.
+        Seed of the rankings.
 
     Examples
     --------
@@ -173,10 +173,10 @@ class PLRank(Objective):
         return weights[: np.flatnonzero(weights)[-1] + 1] if weights.any() else weights[:0]
 
     def rewards(self, call: Call) -> tuple[np.ndarray, np.ndarray]:
-        """Reward of each row and factor of each query; override for a reward of your own.
+        """Reward of each row and factor of each query; override it for your own reward.
 
-        Rewards may be negative. A reward that is not linear in the exposure of the documents, such as the fairness of
-        exposure, has the gradient of its linear part: return its derivative with respect to :meth:`exposure`.
+        Rewards may be negative. Where the reward is not linear in the exposure of the documents, such as fairness of
+        exposure, return its derivative by :meth:`exposure`: its linear part has the same gradient.
         """
         key = ("plrank", self.k, self.gain, self.discount, self.normalize)
         return call.queries.once(key, lambda: self._gains(call.queries))
@@ -204,9 +204,9 @@ class PLRank(Objective):
         return out
 
     def rankings(self, ranks: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rankings of shape (rankings, ranks), and their probabilities; they are drawn where the first entry is -1.
+        """Rankings of shape (rankings, ranks), and their probabilities. They are drawn where the first entry is -1.
 
-        Documents are named by their rank in the stable order of descending scores.
+        A ranking names documents by their rank in the stable order of descending scores.
         """
         return np.full((1, ranks), -1), np.full(int(self.samples), 1.0 / self.samples)
 
@@ -360,7 +360,7 @@ def _wide(s, how, rho, key, strata, placed, space, out):
 
 @kernel
 def _plrank(first, last, ptr, scores, how, draw, out):
-    """Write the gradient of minus ``scale`` times the expected reward, and a curvature of it or the exposure."""
+    """Write the gradient of minus ``scale`` times the expected reward, and its curvature or the exposure."""
     longest = longest_list(ptr, first, last)
     key, order, key2, order2 = scratch(longest)
     one, rho = Out(np.empty(longest), np.empty(longest), out.stop), np.empty(longest)
@@ -378,7 +378,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
             continue
         descending_order(scores[a:b], key, order, key2, order2)
         for d in range(n):
-            # the least reward adds the same to every ranking, that is, only variance
+            # the least reward adds the same to every ranking: it adds only variance
             rho[d] = (how.reward[a + order[d]] - low) / (high - low)
             one.grad[d], one.hess[d] = 0.0, 0.0
         ranks = min(n, len(how.theta))

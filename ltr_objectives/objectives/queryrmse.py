@@ -17,7 +17,7 @@ class QueryRMSE(Objective):
     .. math:: \tfrac12 \sum_i w_i (y_i - s_i - c)^2, \quad c = \frac{\sum_j w_j (y_j - s_j)}{\sum_j w_j}
 
     over the rows of a query, with row weights :math:`w`. The gradient is :math:`w_i (s_i + c - y_i)`, the Hessian
-    :math:`w_i`, as in CatBoost's QueryRMSE. A baseline that many ranking losses fail to beat.
+    :math:`w_i`, as in CatBoost's QueryRMSE. This is a baseline that many ranking losses do not beat.
 
     Examples
     --------

@@ -40,13 +40,13 @@ class RankNet(PairwiseObjective):
     score_norm : bool
         Divide each weight by ``0.01 + |s_hi - s_lo|``, unless all scores of the query are equal.
     lambda_norm : bool
-        Multiply the gradients of a query by ``log2(1 + S) / S`` with S the sum of its absolute gradients.
+        Multiply gradients and Hessians of a query by ``log2(1 + S) / S`` with S the sum of its absolute gradients.
     hessian : "exact", "double" or "ones"
-        The formula's, twice that, or 1 for each row.
+        "exact" is LambdaMART's. "double" is twice that, "ones" is 1 for each row.
     preset : "xgboost", optional
-        Set everything that is not given as in XGBoost's rank:pairwise.
+        Set every parameter that is not given as in XGBoost's rank:pairwise.
     seed : int
-        Unused, since nothing is random.
+        Not used, since this objective is not random.
 
     Examples
     --------

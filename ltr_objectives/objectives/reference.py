@@ -1,7 +1,7 @@
 """Functions for reference losses, and their exact derivatives.
 
-The derivative of an analytic function f that takes complex numbers is the imaginary part of f(x + ih) over h. Nothing
-is subtracted, so h may be 1e-100 and no digit is lost. The kernels share nothing with this module.
+The derivative of an analytic function f of complex numbers is the imaginary part of f(x + ih) over h. Nothing is
+subtracted, so with h = 1e-100 all digits are exact. The kernels do not use this module.
 """
 
 from collections.abc import Callable

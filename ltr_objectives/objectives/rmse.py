@@ -11,12 +11,12 @@ from ltr_objectives.objectives.call import Call
 
 @dataclass(frozen=True)
 class RMSE(Objective):
-    r"""Squared error, as the libraries' own regression.
+    r"""Squared error, as in the libraries' own regression.
 
     .. math:: \tfrac12 \sum_i (y_i - s_i)^2
 
-    The gradient is :math:`s - y` and the Hessian 1, exactly. This is a baseline: it also fits differences between
-    queries, which a ranking metric does not see. :class:`QueryRMSE` does not fit them.
+    The gradient :math:`s - y` and the Hessian 1 are exact. This is a baseline: it also fits differences between
+    queries, which do not change a ranking metric. :class:`QueryRMSE` does not fit them.
 
     Examples
     --------

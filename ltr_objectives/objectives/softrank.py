@@ -1,14 +1,14 @@
 r"""SoftRank: expected NDCG of documents with normally distributed scores, in O(n^2) a list.
 
-The rank of document i less 1 is a sum of independent 0/1 variables, one for each j, with chance ``p_ij`` that j beats
-i. Its distribution takes O(n^2) a document by recursion. But let the discount be a sum of a few exponentials,
+The rank of document i, counted from 0, is a sum of independent 0/1 variables: for each j the chance is ``p_ij`` that j
+beats i. Its distribution takes O(n^2) a document by recursion. But let the discount be a sum of a few exponentials,
 ``w_r = sum_m c_m z_m^r`` for r = 0, 1, .... Then the expected discount is a sum of products,
 
     E w = sum_m c_m prod_j (1 - (1 - z_m) p_ij).
 
-Its derivative by ``p_ij`` is the same with the factor of j replaced by ``-(1 - z_m)``: one division, by at least
-z_m > 0. The derivative of a distribution would need j removed from it, and no recursion for that is stable for all
-chances.
+Its derivative by ``p_ij`` has ``-(1 - z_m)`` in place of the factor of j. That takes one division by the factor, which
+is at least z_m > 0. The derivative of a distribution would need the distribution without j, for which no recursion is
+stable for all chances.
 """
 
 import functools
@@ -62,16 +62,16 @@ class SoftRank(Objective):
 
     with the ideal N and independent :math:`B`, as in the paper: each score has a normal distribution, and the
     dependence between pairs with a document in common is left out. A query takes O(n^2), where the paper takes O(n^3):
-    the discount is written as a sum of exponentials, 41 for 1,000 ranks, exact to 1e-12. A cutoff cannot be written so;
+    the discount is written as a sum of exponentials, 41 for 1,000 ranks, exact to 1e-12. A cutoff is not such a sum, so
     the whole list counts.
 
-    The gradient is exact. The Hessian, an estimate, is the sum of the absolute gradients of a document's pairs over
-    ``step`` times :math:`\sigma`. Queries whose labels are all equal have zero gradient.
+    The gradient is exact. The Hessian is an estimate: the sum of the absolute gradients of a document's pairs, divided
+    by ``step`` times :math:`\sigma`. Queries whose labels are all equal have zero gradient.
 
     Parameters
     ----------
     sigma : float
-        Deviation of each score.
+        Standard deviation of each score.
     step : float
         Newton steps are at most this times :math:`\sigma`; 10 trained much better than 1 in LightGBM.
     gain : "exp", "linear" or table

@@ -2,8 +2,8 @@ r"""StochasticRank: the gradient of a metric's expected value under Gaussian noi
 
 Let x = z + sigma eps with independent standard normal eps, M the metric of the ranking by x, and l(z) = E M. A ranking
 does not change when all scores shift. So for each document i, condition only on the *differences* of the other
-documents' noise. The mean noise of the others, e = (sum_{j != i} eps_j) / (n - 1), is then still random, independent of
-those differences and of eps_i. Relative to the others at x_j, document i is therefore normal with
+documents' noise. Their mean noise, e = (sum_{j != i} eps_j) / (n - 1), stays random, independent of the differences and
+of eps_i. Relative to the noisy scores x_j of the others, the score of i is therefore normal with
 
     mean m_i = z_i + sigma e,  deviation tau = sigma sqrt(1 + 1 / (n - 1)) = sigma sqrt(n / (n - 1)).
 
@@ -44,7 +44,7 @@ from ltr_objectives.registry import get_metric
 
 WIDTH = 8.0  # in deviations; the density beyond is 1e-14 of its peak
 DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
-# exp(-v) on [0, 1/4] to the last digit; squared seven times it is exp(-128 v), in operations that vectorise
+# coefficients of exp(-v), to the last digit on [0, 1/4]; squared seven times it is exp(-128 v), and it vectorises
 C = tuple((-1.0) ** k / math.factorial(k) for k in range(12))
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11 = C[2:]
 HESSIANS = ("ones", "bounded", "absolute", "clipped", "exact")
@@ -72,7 +72,7 @@ class StochasticRank(Objective):
     .. math:: -\sum_j \Delta_{ij}\, \varphi_\tau(x_j - m_i), \quad \tau = \sigma \sqrt{n / (n - 1)}
 
     with noisy scores :math:`x`, the mean :math:`m_i` of :math:`x_i` given the others, and the exact change
-    :math:`\Delta_{ij}` of the metric when :math:`i` passes :math:`j`. The derivation stands in
+    :math:`\Delta_{ij}` of the metric when :math:`i` passes :math:`j`. The derivation is in
     :mod:`ltr_objectives.objectives.stochasticrank`. The estimate is unbiased for every :math:`\sigma`, before the
     scale-free step.
 
@@ -81,29 +81,29 @@ class StochasticRank(Objective):
     metric : str or Metric
         What to optimise.
     sigma : float
-        Deviation of the noise, in units of the scores.
+        Standard deviation of the noise, in units of the scores.
     mu : float
-        Lowers relevant documents by :math:`\mu \sigma y`, so that tied scores count as badly ordered, not at random.
+        Lowers each score by :math:`\mu \sigma y`, so that tied scores count as ordered badly, not at random.
     samples : int
         Noise vectors per iteration, from 1 to 1,000,000. CatBoost calls it num_estimations.
     sfa : float
-        Scale-free step. Each query's gradient loses its mean, and this times its part along the centred scores
-        :math:`c`: :math:`g - sfa\, c \langle c, g \rangle / (\|c\| + \nu)^2`. So trees do not fit the scale of the
-        scores, on which a ranking does not depend. 0 leaves the gradient as it is. Lists of two documents lose only the
-        mean. CatBoost calls it lambda; its default is 1 too.
+        Scale-free step: subtract from each query's gradient :math:`g` its mean, then this times its part along the
+        centred scores :math:`c`: :math:`g - sfa\, c \langle c, g \rangle / (\|c\| + \nu)^2`. So trees do not fit the
+        scale of the scores, on which a ranking does not depend. 0 leaves the gradient as it is. In lists of two
+        documents only the mean is subtracted. CatBoost calls it lambda, with the same default of 1.
     nu : float
         :math:`\nu` above, which keeps the step small while scores are small.
     hessian : "ones", "bounded", "absolute", "clipped" or "exact"
         "ones" is 1 for each row, as in CatBoost. "bounded" is
-        :math:`\sum_j |\Delta_{ij}| \varphi_\tau(x_j - m_i) / \tau`: the Newton step of a row is at most :math:`\tau`
-        with ``sfa=0``, while the scale-free step also changes rows where that sum is nearly 0. "exact" is the curvature
-        of the loss, :math:`-\sum_j \Delta_{ij} \varphi_\tau(x_j - m_i) (x_j - m_i) / \tau^2`. It is negative for many
+        :math:`\sum_j |\Delta_{ij}| \varphi_\tau(x_j - m_i) / \tau`. With ``sfa=0`` it bounds the Newton step of a row
+        by :math:`\tau`; the scale-free step also changes rows where that sum is nearly 0. "exact" is the curvature of
+        the loss, :math:`-\sum_j \Delta_{ij} \varphi_\tau(x_j - m_i) (x_j - m_i) / \tau^2`. It is negative for many
         rows, which boosting libraries do not expect. "absolute" is its absolute value, "clipped" its positive part.
     noise : "gaussian" or None
         With None the other documents keep their scores, and only a document's own noise counts. That is not random, but
         biased except for lists of two.
     seed : int
-        Of the noise.
+        Seed of the noise.
 
     Examples
     --------
@@ -287,10 +287,9 @@ def work_space(n):
 
 @kernel
 def add_conditional(gain, scale, terms, sigma, z, eps, r, stop):
-    """Add for one query and one noise vector the estimates of ``dl/dz``, ``d2l/dz2`` and the sum of absolute terms.
+    """Add the estimates of one query and one noise vector to ``r.slope``, ``r.bend`` and ``r.size``.
 
-    They go to ``r.slope``, ``r.bend`` and ``r.size``. The third, ``sum_j |Delta_ij| phi(x_j) / tau``, is at least
-    ``|dl/dz_i| / tau``.
+    They are ``dl/dz``, ``d2l/dz2`` and ``sum_j |Delta_ij| phi(x_j) / tau``, which is at least ``|dl/dz_i| / tau``.
     """
     n, w = len(z), terms.discount
     total = 0.0

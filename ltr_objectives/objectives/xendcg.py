@@ -52,15 +52,15 @@ class XENDCG(Objective):
     Parameters
     ----------
     terms : 1, 2 or 3
-        Terms of the gradient; LightGBM has 3.
+        Number of terms of the gradient; LightGBM has 3.
     hessian : "bounded" or "exact"
         "exact" is the second derivative, as in LightGBM. "bounded" is at least the absolute gradient, so that no
         Newton step exceeds 1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n
-        where a relevant document has little of the softmax.
+        where the softmax of a relevant document is small.
     noise : "uniform" or None
         With None every :math:`u` is 1/2.
     seed : int
-        Of the noise. LightGBM draws other numbers.
+        Seed of the noise. LightGBM draws other numbers.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class XENDCG(Objective):
         return gains.gain_limit("exp")
 
     def uniforms(self, queries: Queries) -> np.ndarray:
-        """The ``u`` of each row; empty by default, and the kernel draws them."""
+        """The ``u`` of each row; empty, as by default, where the kernel draws them."""
         return NOTHING
 
     def fill(self, call: Call) -> None:

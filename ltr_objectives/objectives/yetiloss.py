@@ -19,7 +19,7 @@ CHANGES = ("exact", "catboost")
 PRESETS: dict[str, dict[str, Any]] = {
     "catboost": {"metric": "ndcg", "neighbors": 1, "permutations": 10, "change": "catboost"}
 }
-# How CatBoost's modes read labels; in MRR and MAP everything above 0 is relevant, unlike in its metrics of that name.
+# How CatBoost's modes read labels. In modes MRR and MAP labels above 0 are relevant, unlike in its metrics MRR and MAP.
 CATBOOST_READS: dict[str, dict[str, str]] = {
     "ndcg": {"gain_type": "linear"},
     "dcg": {"gain_type": "linear"},
@@ -48,19 +48,19 @@ class YetiLoss(PairwiseObjective):
     noise_scale : float
         The noise is multiplied by this.
     neighbors : int or "all"
-        Pairs count up to this many ranks apart. The paper and CatBoost take 1. With "all" the gradient varies less from
-        one iteration to the next, and it trained better on all data tried.
+        Only pairs at most this many ranks apart count. The paper and CatBoost take 1. With "all" the gradient varies
+        less from one iteration to the next, and it trained better on all data tried.
     change : "exact" or "catboost"
         "exact" is the change of the metric. "catboost" is the weight in CatBoost's modes MRR and MAP, which differs
-        from it: :math:`1/d - 1/e` for ranks down to the first relevant, and :math:`1/d + \sum 1/c` over the relevant
-        ranks :math:`c` between. The other metrics have only the exact change.
+        from it. In MRR it is :math:`1/d - 1/e` for ranks :math:`d` down to the first relevant one. In MAP it is
+        :math:`1/d + \sum 1/c` over the relevant ranks :math:`c` between. Other metrics always have the exact change.
     hessian : "exact", "double" or "ones"
-        The formula's, twice that, or 1 for each row.
+        "exact" is the second derivative, "double" twice that, "ones" 1 for each row.
     preset : "catboost", optional
-        Set everything that is not given as in CatBoost's YetiRank with a mode. A metric given by name then reads labels
-        as that mode does: linear gains in NDCG and DCG, labels as probabilities in ERR.
+        Set every parameter that is not given as in CatBoost's YetiRank with a mode. A metric given by name then reads
+        labels as that mode does: linear gains in NDCG and DCG, labels as probabilities in ERR.
     seed : int
-        Of the noise.
+        Seed of the noise.
 
     Examples
     --------

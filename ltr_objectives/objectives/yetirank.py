@@ -36,11 +36,11 @@ class YetiRank(PairwiseObjective):
     noise_scale : float
         The noise is multiplied by this.
     hessian : "exact", "double" or "ones"
-        The formula's, twice that, or 1 for each row.
+        "exact" is the second derivative, "double" twice that, "ones" 1 for each row.
     preset : "catboost", optional
         Multiply every weight by 0.15, as CatBoost's YetiRank does.
     seed : int
-        Of the noise.
+        Seed of the noise.
 
     Examples
     --------
