@@ -191,8 +191,8 @@ def load_letor(
         file names, such as ``yahoo/set1`` for ``set1.train.txt``.
     cache : path, optional
         Folder that keeps parsed files, since parsing is slow. The default is ``$LTR_OBJECTIVES_CACHE``, else
-        ``ltr_objectives`` in ``$XDG_CACHE_HOME`` or ``~/.cache``. With None nothing is kept. A file whose content
-        changed is parsed again. A folder that cannot be used causes a warning.
+        ``ltr_objectives`` in ``$XDG_CACHE_HOME``, ``$LOCALAPPDATA`` or ``~/.cache``. With None nothing is kept. A file
+        whose content changed is parsed again. A folder that cannot be used causes a warning.
 
     Returns
     -------
