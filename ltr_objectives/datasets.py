@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import check_integer, is_number
+from ltr_objectives.checks import check_integer, check_not_negative, is_number
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import sizes_of, vector
 
@@ -76,6 +76,8 @@ def make_ranking(
     features: int = 136,
     mean_length: float = 120.0,
     shares: Sequence[float] = MSLR_SHARES,
+    noise: float = 1.1,
+    agreement: float = 1.0,
 ) -> RankingData:
     """Generate data in the shape of MSLR-WEB: features in correlated fields, few very relevant documents.
 
@@ -94,6 +96,12 @@ def make_ranking(
         Mean number of rows of a query, at least 1.
     shares : sequence of float
         Share of the rows with label 0, 1, ...; adds up to 1.
+    noise : float
+        Standard deviation of the relevance that no feature explains, not negative; what features explain has 1.
+    agreement : float
+        Between 0 and 1. What makes a document relevant at all also makes it more relevant, with this weight; another
+        function of the features has the rest. With 1 all grades are thresholds of one relevance, so that a metric
+        that reads grades is learned best, whichever metric counts.
 
     Raises
     ------
@@ -111,6 +119,8 @@ def make_ranking(
     check_integer("features", features, 10)
     require(is_number(mean_length) and mean_length >= 1, f"mean_length={mean_length!r} must be a number of at least 1")
     of_labels = vector("shares", shares)
+    check_not_negative("noise", noise)
+    require(is_number(agreement) and 0 <= agreement <= 1, f"agreement={agreement!r} must be a number from 0 to 1")
     proper = len(of_labels) > 0 and of_labels.min() >= 0 and abs(of_labels.sum() - 1) < 1e-6
     require(proper, f"shares={shares!r} must not be negative and must add up to 1")
     rng = np.random.default_rng(seed)
@@ -118,9 +128,14 @@ def make_ranking(
     lengths = rng.lognormal(np.log(mean_length) - spread**2 / 2, spread, queries)
     group = np.maximum(np.rint(lengths), 1).astype(np.int64)
     X = _correlated_features(rng, group, features)
-    relevance = _relevance(rng, X, group)
+    relevance = _relevance(rng, X, group, noise)
     thresholds = np.quantile(relevance, np.minimum(np.cumsum(of_labels)[:-1], 1.0))
     y = np.searchsorted(thresholds, relevance, side="left").astype(np.float32)
+    if agreement < 1:
+        other = _relevance(rng, X, group, noise)
+        relevant = y > 0
+        grade = agreement * relevance / relevance.std() + np.sqrt(1 - agreement**2) * other / other.std()
+        y[relevant] = np.sort(y[relevant])[np.argsort(np.argsort(grade[relevant]))]
     _as_counts_and_ratios(X)
     return RankingData(X, y, group, np.repeat(np.arange(1, queries + 1), group))
 
@@ -136,7 +151,7 @@ def _correlated_features(rng: np.random.Generator, group: np.ndarray, features: 
     return X
 
 
-def _relevance(rng: np.random.Generator, X: np.ndarray, group: np.ndarray) -> np.ndarray:
+def _relevance(rng: np.random.Generator, X: np.ndarray, group: np.ndarray, noise: float) -> np.ndarray:
     """A function of two fifths of the columns, plus noise; most of it differs between the rows of a query."""
     features = X.shape[1]
     of_query = rng.permutation(np.arange(9, features, 10))
@@ -152,7 +167,7 @@ def _relevance(rng: np.random.Generator, X: np.ndarray, group: np.ndarray) -> np
         relevance += weight * shapes[i % len(shapes)]
     relevance /= relevance.std()
     of_all_rows = 0.6 * X[:, of_query[-1]] + np.repeat(0.6 * rng.standard_normal(len(group)), group)
-    return relevance + of_all_rows + 1.1 * rng.standard_normal(len(X))
+    return relevance + of_all_rows + noise * rng.standard_normal(len(X))
 
 
 def _as_counts_and_ratios(X: np.ndarray) -> None:

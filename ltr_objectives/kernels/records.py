@@ -1,5 +1,7 @@
 """The records that kernels take whole, from the objective to the innermost loop.
 
+Numba before 0.61 confuses the types of records whose fingerprint is longer than 40 bytes.
+
 A kernel over queries has the signature ``kernel(first, last, ptr, s, <records>, out)``. A field has the same type for
 all objectives, so that each kernel is compiled once.
 """
