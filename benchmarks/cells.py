@@ -15,16 +15,22 @@ from benchmarks.provenance import versions
 from benchmarks.watch import Report, silent
 from ltr_objectives._files import replacing
 from ltr_objectives.checks import check_choice
-from ltr_objectives.datasets import MSLR_SHARES, RankingData, RankingFold, load_letor, make_ranking_fold
+from ltr_objectives.datasets import RankingData, RankingFold, load_letor, make_ranking_fold
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.mixture import Mixture
+from ltr_objectives.objectives.unit import UnitHessian
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric, get_objective
 
 CONSTANT = "constant"  # the model that cannot tell documents apart
 GENERATED = "generated"
-SHARES = {GENERATED: MSLR_SHARES, "generated-binary": (0.985, 0.015)}  # share of each label, by kind of generated data
+KINDS: dict[str, dict[str, Any]] = {  # arguments of make_ranking_fold, by kind of generated data
+    GENERATED: {},
+    "generated-binary": {"shares": (0.985, 0.015)},
+    "generated-calibrated": {"noise": 2.0, "agreement": 0.8},
+}
 
 
 class Fold(NamedTuple):
@@ -38,9 +44,8 @@ class Fold(NamedTuple):
     def load(self) -> RankingFold:
         """Read or generate it; without a vali part, a fifth of the train queries become vali."""
         if not Path(self.source).is_absolute():
-            sizes = tuple(int(q) for q in self.source.split(","))
-            shares = SHARES[self.data.partition(" ")[0]]
-            return make_ranking_fold(sizes, self.seed, shares=shares)  # type: ignore[arg-type]  # three, as checked
+            train, vali, test = map(int, self.source.split(","))
+            return make_ranking_fold((train, vali, test), self.seed, **KINDS[self.data.partition(" ")[0]])
         loaded = load_letor(self.source)
         require(isinstance(loaded, RankingFold), f"{self.source} is a file; pass a folder with train and test")
         assert isinstance(loaded, RankingFold)
@@ -62,11 +67,12 @@ def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
     """The folds of ``--data``: a folder of folds or of one, a prefix of file names, or ``generated:TRAIN,VALI,TEST``.
 
     Data are generated anew for each seed, or once for that in ``generated:TRAIN,VALI,TEST:SEED``. Other folds are used
-    with each seed. ``generated-binary`` has few relevant documents and no grades.
+    with each seed. ``generated-binary`` has few relevant documents and no grades. ``generated-calibrated`` has little
+    signal, and grades that depend on other features than relevance does.
     """
     if data.startswith(GENERATED):
         kind, _, rest = data.partition(":")
-        check_choice("data", kind, tuple(SHARES))
+        check_choice("data", kind, tuple(KINDS))
         sizes, _, own = (rest or "600,200,400").partition(":")
         require(not own or own.isdigit(), f"--data {data!r}: the seed at the end must be a number")
         seeds = [int(own)] if own else seeds
@@ -110,8 +116,9 @@ class Cell:
     def key(self) -> str:
         """A name for its file, equal for equal settings, whatever the number of threads."""
         settings = asdict(replace(self, budget=replace(self.budget, threads=1)))
-        if not self.budget.params:
-            del settings["budget"]["params"]
+        for name in ("params", "documents"):  # added since studies were published
+            if not settings["budget"][name]:
+                del settings["budget"][name]
         if not self.stop:
             del settings["stop"]
         if self.library and not self.native and LIBRARIES[self.library].with_ours:
@@ -164,9 +171,11 @@ def _prepare(fold: Fold, name: str, metrics: tuple[str, ...], budget: Budget, tu
 
 def library_of(cell: Cell, tuned: bool = False) -> Library:
     """The library with its data sets prepared, which the next training reuses."""
-    plain = replace(cell.budget, learning_rate=0.1, trees=1, params=())
+    plain = replace(cell.budget, learning_rate=0.1, trees=1, params=(), documents=0.0)
     library = _prepare(cell.fold, cell.library, tuple(cell.stops), plain, tuned)
-    library.budget, library.params = cell.budget, {}
+    in_documents = cell.budget.documents > 0 and not cell.native
+    library.budget = replace(cell.budget, l2=cell.budget.documents) if in_documents else cell.budget
+    library.params = {}
     return library
 
 
@@ -174,9 +183,15 @@ def objective_of(cell: Cell) -> str | Objective:
     """Ours with the seed of the cell, or the name of a native one."""
     if cell.native:
         return cell.objective
-    objective = get_objective(cell.objective)
+    objective = _seeded(get_objective(cell.objective), cell.budget.seed)
+    return UnitHessian(objective) if cell.budget.documents > 0 else objective
+
+
+def _seeded(objective: Objective, seed: int) -> Objective:
+    if isinstance(objective, Mixture):
+        return replace(objective, parts=[_seeded(part, seed) for part, _ in objective.weighted])
     takes = "seed" in objective.parameters()
-    return replace(objective, seed=cell.budget.seed) if takes else objective  # type: ignore[call-arg]  # of subclasses
+    return replace(objective, seed=seed) if takes else objective  # type: ignore[call-arg]  # of subclasses
 
 
 def run(cell: Cell, out: Path | None, report: Report = silent) -> dict[str, Any]:

@@ -30,6 +30,7 @@ Libraries = Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")]
 Leaves = Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")]
 MinChildWeight = Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")]
 L2 = Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")]
+DOCUMENTS = "L2 of ours in documents, by UnitHessian; 0 is --l2 in the units of each objective."
 Alpha = Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")]
 PRESET = "web10k, web30k, yahoo or istella, found in --data: its folds, and settings as published."
 TUNE = "Trials of hyper-parameters for each training and metric, chosen on vali; 0 takes those below."
@@ -70,6 +71,7 @@ def quality(
     patience: Annotated[int, Option(min=1, help="Stop after so many trees without a better vali value.")] = 30,
     min_child_weight: MinChildWeight = 1e-3,
     l2: L2 = 0.0,
+    documents: Annotated[float, Option(min=0, help=DOCUMENTS)] = 0.0,
     jobs: Annotated[int, Option(min=1, help="Trainings at a time.")] = 1,
     threads: Annotated[int, Option(min=0, help="Of each training; 0 shares all processors among the jobs.")] = 0,
     alpha: Alpha = 0.05,
@@ -89,7 +91,7 @@ def quality(
 
     console = terminal(140)
     each = threads or max(1, available_threads() // jobs)
-    budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0)
+    budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0, documents=documents)
     folds = _folds(data, preset, [_number(s, int, "seeds") for s in names_in(seeds)])
     rates = [_number(r, float, "learning-rates") for r in names_in(learning_rates)]
     require(len(rates) <= 1 or not tune, "--tune searches the learning rate; leave --learning-rates out")

@@ -146,6 +146,8 @@ def test_generated_binary_data_have_few_relevant_documents():
     [graded] = cells.folds_of("generated:30,5,5", [3])
     assert graded.data != fold.data
     assert graded.load().train.y.max() == 4
+    [calibrated] = cells.folds_of("generated-calibrated:30,5,5", [3])
+    assert not np.array_equal(calibrated.load().train.y, graded.load().train.y)
     with pytest.raises(LTRError, match="generated-binary"):
         cells.folds_of("generated-binry:30,5,5", [3])
 

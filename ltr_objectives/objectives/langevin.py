@@ -1,23 +1,21 @@
 r"""Langevin noise and shrinkage around any objective, for libraries that have neither."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_not_negative, check_positive, check_seed
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_objective
+from ltr_objectives.objectives.wrapper import Wrapper
 
 OWN_STREAM = np.uint64(2**63)  # not a query's number, so that the noise differs from the objective's
 
 
 @dataclass(frozen=True)
-class Langevin(Objective):
+class Langevin(Wrapper):
     r"""Stochastic gradient Langevin boosting (Ustimenko and Prokhorenkova, ICML 2021) with XGBoost and LightGBM.
 
     .. math:: g_i' = g_i + \gamma h_i s_i + \sqrt{2 T / \eta}\; \xi_i, \quad h_i' = h_i
@@ -68,66 +66,32 @@ class Langevin(Objective):
         check_positive("learning_rate", self.learning_rate)
         check_not_negative("shrink", self.shrink)
         check_seed(self.seed)
-        object.__setattr__(self, "objective", get_objective(self.objective))
-
-    @property
-    def takes_clicks(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
-        return self.inner.takes_clicks
-
-    @property
-    def inner(self) -> Objective:
-        """The objective that is wrapped."""
-        return get_objective(self.objective)
-
-    @property
-    def policy(self) -> str:
-        return self.inner.policy
+        super().__post_init__()
 
     @property
     def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
-        return self.temperature > 0 or self.inner.random
-
-    def without_noise(self) -> Objective | None:
-        inner = self.inner.without_noise()
-        return None if inner is None else replace(self, objective=inner, temperature=0.0)
-
-    def with_exact_hessian(self) -> Objective | None:
-        inner = self.inner.with_exact_hessian()
-        return None if inner is None else replace(self, objective=inner)
+        return self.temperature > 0 or self.wrapped.random
 
     @property
     def shift_invariant(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
-        return self.inner.shift_invariant and self.shrink == 0
+        return self.wrapped.shift_invariant and self.shrink == 0
 
     @property
-    def label_limit(self) -> float | None:
-        return self.inner.label_limit
+    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+        return self.wrapped.hessian_kind if self.shrink == 0 else "estimate"
 
-    def row_weight(self, queries: Queries) -> np.ndarray | None:
-        return self.inner.row_weight(queries)
+    def without_noise(self) -> Objective | None:
+        quiet = super().without_noise()
+        return None if quiet is None else replace(quiet, temperature=0.0)  # type: ignore[call-arg]  # a Langevin
 
-    def fill(self, call: Call) -> None:
-        self.inner.fill(call)
-
-    def compute(
-        self,
-        queries: Queries,
-        scores: ArrayLike,
-        *,
-        iteration: int = 0,
-        n_threads: int | None = None,
-        dtype: type[np.floating[Any]] = np.float64,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        s = queries.check_scores(scores)
-        grad, hess = super().compute(queries, s, iteration=iteration, n_threads=n_threads)
+    def change(self, call: Call) -> None:
         if self.shrink > 0:
-            grad += self.shrink * hess * s
+            call.grad[:] += self.shrink * call.hess * call.scores
         if self.temperature > 0:
-            key = np.uint64(stream(np.uint64(self.seed), np.uint64(iteration & 0xFFFFFFFFFFFFFFFF), OWN_STREAM))
+            key = np.uint64(stream(np.uint64(self.seed), np.uint64(call.iteration), OWN_STREAM))
             scale = float(np.sqrt(2.0 * self.temperature / self.learning_rate))
-            add_noise(grad.copy(), NOISES["gaussian"], scale, key, np.uint64(0), grad)
-        return Call(queries, s, grad, hess, n_threads=n_threads).finished("exact", None, dtype)
+            add_noise(call.grad.copy(), NOISES["gaussian"], scale, key, np.uint64(0), call.grad)
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        grad, hess = self.inner.reference(scores, labels)
+        grad, hess = self.wrapped.reference(scores, labels)
         return grad + self.shrink * hess * scores, hess

@@ -12,11 +12,10 @@ from ltr_objectives.kernels.records import Terms
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.pairwise import PairwiseObjective
-from ltr_objectives.objectives.typical import typical
+from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_objective
 
-SMALLEST = 1e-290  # the reciprocal of a smaller number may overflow
 LINEAR_POLICIES = ("exact", "double")  # a sum of Hessians is then the Hessian of the sum
 SAME_PAIRS = (
     "sigma", "truncation", "neighbors", "score_norm", "permutations", "noise", "noise_scale", "hessian", "seed"

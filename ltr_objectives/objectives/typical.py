@@ -8,6 +8,8 @@ from ltr_objectives.kernels.rng import NOISES, add_noise
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
 
+SMALLEST = 1e-290  # the reciprocal of a smaller number may overflow
+
 
 class Typical(NamedTuple):
     """Means over the rows of a data set, at independent standard normal scores."""

@@ -1,0 +1,87 @@
+"""What the objectives share that change the gradient and Hessian of another one."""
+
+import abc
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Call
+from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_objective
+
+
+class Wrapper(Objective):
+    """Base of the objectives with a field ``objective``, the one to wrap; a subclass writes :meth:`change`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "objective", self.wrapped)
+
+    @abc.abstractmethod
+    def change(self, call: Call) -> None:
+        """Change ``call.grad`` and ``call.hess``, which hold those of the wrapped objective, in place."""
+
+    @property
+    def wrapped(self) -> Objective:
+        """The objective that is wrapped."""
+        return get_objective(vars(self)["objective"])
+
+    @property
+    def inner(self) -> Objective:
+        return self.wrapped.inner
+
+    @property
+    def takes_clicks(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
+        return self.wrapped.takes_clicks
+
+    @property
+    def policy(self) -> str:
+        return self.wrapped.policy
+
+    @property
+    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
+        return self.wrapped.random
+
+    @property
+    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+        return self.wrapped.hessian_kind
+
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
+        return self.wrapped.shift_invariant
+
+    @property
+    def label_limit(self) -> float | None:
+        return self.wrapped.label_limit
+
+    def without_noise(self) -> Objective | None:
+        return self._around(self.wrapped.without_noise())
+
+    def with_exact_hessian(self) -> Objective | None:
+        return self._around(self.wrapped.with_exact_hessian())
+
+    def _around(self, wrapped: Objective | None) -> Objective | None:
+        return None if wrapped is None else replace(self, objective=wrapped)  # type: ignore[call-arg]  # of subclasses
+
+    def row_weight(self, queries: Queries) -> np.ndarray | None:
+        return self.wrapped.row_weight(queries)
+
+    def fill(self, call: Call) -> None:
+        self.wrapped.fill(call)
+
+    def compute(
+        self,
+        queries: Queries,
+        scores: ArrayLike,
+        *,
+        iteration: int = 0,
+        n_threads: int | None = None,
+        dtype: type[np.floating[Any]] = np.float64,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        s = queries.check_scores(scores)
+        grad, hess = self.wrapped.compute(queries, s, iteration=iteration, n_threads=n_threads)
+        call = Call(queries, s, grad, hess, int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads)
+        self.change(call)
+        return call.finished("exact", None, dtype)

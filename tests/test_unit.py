@@ -1,0 +1,106 @@
+"""Gradients and Hessians in units of documents."""
+
+import numpy as np
+import pytest
+from catalog import EXAMPLES
+
+from ltr_objectives import Langevin, LTRError, Mixture, Queries, QueryRMSE, UnitHessian, YetiLoss, registry
+from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
+from ltr_objectives.datasets import make_ranking_fold
+from ltr_objectives.objectives.typical import typical
+
+OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
+everywhere = pytest.mark.parametrize("name", OBJECTIVES)
+
+
+@pytest.fixture
+def data(rng):
+    sizes = [1, 2, 9, 30, 100]
+    return rng.integers(0, 3, sum(sizes)).astype(float), sizes, rng.normal(size=sum(sizes))
+
+
+@everywhere
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_mean_hessian_is_the_mean_weight(name, weighted, data, rng):
+    labels, sizes, _ = data
+    queries = Queries(labels, sizes, weight=rng.uniform(0.5, 200.0, len(sizes)) if weighted else None)
+    unit = UnitHessian(OBJECTIVES[name])
+    weight = unit.row_weight(queries)
+    assert typical(unit, queries).hessian == pytest.approx(1.0 if weight is None else weight.mean(), rel=1e-12)
+
+
+@everywhere
+def test_only_a_constant_is_between_the_two(name, data):
+    labels, sizes, scores = data
+    queries = Queries(labels, sizes)
+    plain, unit = OBJECTIVES[name], UnitHessian(OBJECTIVES[name])
+    before, after = (np.array(o.compute(queries, scores, iteration=5)) for o in (plain, unit))
+    factor = after[1].sum() / before[1].sum()
+    assert factor > 0
+    assert np.abs(after - factor * before).max() <= 1e-13 * np.abs(after).max()
+    at_zero = [np.array(o.compute(queries, np.zeros(queries.rows))) for o in (plain, unit)]
+    assert np.abs(at_zero[1] - factor * at_zero[0]).max() <= 1e-13 * np.abs(at_zero[1]).max()  # whatever the scores
+
+
+def test_the_scale_of_an_objective_disappears(data):
+    labels, sizes, scores = data
+    small = UnitHessian(Mixture(["yetiloss:dcg"], [1e-9], normalize=False))
+    expected = UnitHessian("yetiloss:dcg").gradient_hessian(scores, labels, sizes)
+    assert np.allclose(expected, small.gradient_hessian(scores, labels, sizes), rtol=1e-12)
+
+
+def test_noise_of_langevin_is_kept_inside_and_outside(data):
+    labels, sizes, scores = data
+    inside, outside = UnitHessian(Langevin("yetiloss", 1.0)), Langevin(UnitHessian("yetiloss"), 1.0)
+    for objective in (inside, outside):
+        first, same, other = (objective.gradient_hessian(scores, labels, sizes, iteration=i)[0] for i in (1, 1, 2))
+        assert np.array_equal(first, same)
+        assert (first != other).all()
+        assert objective.inner == YetiLoss()
+        assert objective.random
+        assert not objective.without_noise().random
+
+
+def test_nothing_to_learn_is_zero():
+    grad, hess = UnitHessian("lambdamart").gradient_hessian([1.0, 2.0], [1, 1], [2])
+    assert not grad.any()
+    assert not hess.any()
+
+
+def test_wrong_objectives_are_refused():
+    with pytest.raises(LTRError, match="did you mean"):
+        UnitHessian("yetilos")
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
+def test_regularisation_counts_documents(library):
+    """With an l2 of as many documents as there are rows, a leaf divides its gradients by its own and these."""
+    found = pytest.importorskip(library)
+    train = make_ranking_fold((30, 1, 1), mean_length=20, features=10).train
+    rows, start = len(train.y), np.zeros(len(train.y))
+
+    def step(objective, l2):
+        common = {"learning_rate": 1.0}
+        if library == "xgboost":
+            params = {"max_depth": 1, "reg_lambda": l2, "min_child_weight": 0, "base_score": 0, "eta": 1.0}
+            data = found.DMatrix(train.X, train.y, group=train.group)
+            return found.train(params, data, 1, obj=xgboost_objective(objective)).predict(data)
+        if library == "lightgbm":
+            params = {"num_leaves": 2, "lambda_l2": l2, "min_sum_hessian_in_leaf": 0, "verbose": -1, **common}
+            data = found.Dataset(train.X, train.y, group=train.group)
+            return found.train({**params, "objective": lightgbm_objective(objective)}, data, 1).predict(train.X)
+        pool = found.Pool(train.X, train.y, group_id=train.qid)
+        params = {"depth": 1, "iterations": 1, "l2_leaf_reg": l2, "leaf_estimation_method": "Newton", "verbose": False,
+                  "bootstrap_type": "No", "random_strength": 0, "allow_writing_files": False, **common}  # fmt: skip
+        loss = catboost_objective(objective, pool)
+        return found.CatBoost({**params, "loss_function": loss, "eval_metric": "NDCG"}).fit(pool).predict(pool)
+
+    queries = Queries(train.y, train.group)
+    for inner in (YetiLoss("ndcg@10", noise=None), QueryRMSE(), YetiLoss("map", noise=None)):
+        grad, hess = UnitHessian(inner).compute(queries, start)
+        moved = step(UnitHessian(inner), float(rows))
+        leaves = np.unique(moved)
+        assert len(leaves) == 2
+        for value in leaves:
+            leaf = moved == value
+            assert value == pytest.approx(-grad[leaf].sum() / (hess[leaf].sum() + rows), rel=1e-4)
