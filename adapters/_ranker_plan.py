@@ -65,7 +65,7 @@ class Plan(NamedTuple):
 def own_or_native(objective: Any, library: Library) -> Objective | str:
     """Our objective, or the name of the library's; raises for what is nearly ours, or can only be CatBoost's."""
     name = objective.partition(":")[0].strip() if isinstance(objective, str) else None
-    if name is None or name in OBJECTIVES:
+    if name is None or name in OBJECTIVES or "+" in objective:
         return get_objective(objective)
     require(
         library.capitals or not name[:1].isupper(),
