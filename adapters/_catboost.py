@@ -180,7 +180,7 @@ class CatBoostMetric:
         for i, (known, pool) in enumerate(zip(self._sets, pools, strict=True)):
             name = f"fit's eval set {i - 1}" if i else "fit's training pool"
             known.check_same(rows_of(pool, name), f"pool {i} of catboost_metric", name)
-            self.metric.terms(Queries(known.labels, known.group))  # labels that the metric refuses, before training
+            self.metric.layers(Queries(known.labels, known.group))  # labels that the metric refuses, before training
         fit.require_known_rows()
 
     def is_max_optimal(self) -> bool:

@@ -54,11 +54,11 @@ class Watch(Metric):
         self.report(self.curves[str(self.metrics[0])][-1])
         return float(self.bests[0])
 
-    def terms(self, queries: Queries) -> Terms:
+    def layers(self, queries: Queries) -> tuple[Terms, ...]:
         """As the first metric's; all of them check the labels."""
         for metric in self.metrics:
-            metric.terms(queries)
-        return self.metrics[0].terms(queries)
+            metric.layers(queries)
+        return self.metrics[0].layers(queries)
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         """As the first metric's."""

@@ -168,7 +168,8 @@ def get_objective(objective: str | Objective) -> Objective:
     return _mixture(parts) if len(parts) > 1 else _one(parts[0])
 
 
-PLUS = re.compile(r"(?<![0-9.]e)\+")  # not the one of 1e+3
+# between the parts of a mixture; not in 1e+3, nor in weights=ndcg2++
+PLUS = re.compile(r"(?<![0-9.]e)\+(?=\s*(?:[0-9.][0-9.e+-]*\s*\*\s*)?[a-z]+\s*(?:[:+]|$))")
 WEIGHTED = re.compile(r"(?:([0-9.][0-9.e+-]*)\s*\*\s*)?(.*)", re.DOTALL)
 
 

@@ -28,7 +28,7 @@ def test_it_is_the_sum_of_its_parts(mixture, normalize, data):
     mixture = Mixture(mixture.parts, mixture.weights, normalize)
     expected = np.zeros((2, queries.rows))
     for part, weight in mixture.weighted:
-        size = typical(part, queries).gradient if normalize else 1.0
+        size = typical(part, queries).gradient if normalize else 1.0  # for weights of mean 1
         expected += weight / size * np.array(part.compute(queries, scores, iteration=3))
     found = np.array(mixture.compute(queries, scores, iteration=3))
     assert np.abs(found - expected).max() < 1e-13 * np.abs(expected).max()
@@ -78,6 +78,8 @@ def test_text(text, weights):
 def test_a_number_with_a_plus_is_not_a_sum():
     assert get_objective("ranknet:sigma=1e+1").sigma == 10.0
     assert get_objective("ranknet:sigma=1e+1+ranknet").parts[0].sigma == 10.0
+    assert get_objective("lambdaloss:weights=ndcg2++").weights == "ndcg2++"
+    assert len(get_objective("lambdaloss:weights=ndcg2+++lambdaloss:weights=ndcg2++;mu=3+listnet").parts) == 3
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,26 @@ def test_wrong_parts_are_refused(parts, weights, message):
 def test_wrong_text_is_refused(text):
     with pytest.raises(LTRError):
         get_objective(text)
+
+
+def test_clicks_are_corrected_in_every_part(data, rng):
+    queries, scores = data
+    mixture = MIXTURES[0]
+    for clicks in ({"propensity": rng.uniform(0.1, 1.0, queries.rows)}, {"position": rng.integers(0, 9, queries.rows)}):
+        seen = Queries((queries.labels > 0).astype(float), np.diff(queries.ptr), **clicks)
+        parts = [weight * np.array(part.compute(seen, scores)) for part, weight in mixture.weighted]
+        assert np.allclose(mixture.compute(seen, scores), np.sum(parts, axis=0), rtol=1e-12, atol=1e-15)
+    with pytest.raises(LTRError, match="does not take propensity"):
+        Mixture(["yetiloss", "listnet"]).compute(seen, scores)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e6])
+def test_weights_of_rows_multiply_the_whole(factor, data):
+    queries, scores = data
+    mixture = Mixture(["yetiloss:map", "listnet"], [1, 2])
+    heavy = Queries(queries.labels, np.diff(queries.ptr), weight=factor * queries.weight_by_row)
+    found, expected = (np.array(mixture.compute(q, scores)) for q in (heavy, queries))
+    assert np.allclose(found, factor * expected, rtol=1e-12)
 
 
 def test_nothing_to_learn_is_zero():

@@ -178,8 +178,8 @@ def test_gradient_is_a_derivative_where_the_ranking_stays(rng):
 @pytest.mark.parametrize("truncation", [None, 4])
 def test_gains_may_fall_where_labels_rise(rng, truncation):
     class Upside(LambdaMART):
-        def terms(self, queries):
-            return super().terms(Queries(3 - queries.labels, np.diff(queries.ptr)))
+        def layers(self, queries):
+            return super().layers(Queries(3 - queries.labels, np.diff(queries.ptr)))
 
     labels, scores = rng.integers(0, 4, 30), rng.normal(size=30)
     found = Upside("dcg", truncation=truncation).gradient_hessian(scores, labels, [30])

@@ -12,9 +12,10 @@ from scipy import optimize
 
 from ltr_objectives import LambdaMART, LTRError, Queries, RankNet
 from ltr_objectives.metrics.linear import DCG
+from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.propensity import position_propensity
 
-CORRECTING = [o for o in OBJECTIVES if o.takes_clicks]
+CORRECTING = [o for o in OBJECTIVES if o.takes_clicks and isinstance(o, PairwiseObjective)]
 IDS = [f"{i}-{o.name}" for i, o in enumerate(CORRECTING)]
 
 

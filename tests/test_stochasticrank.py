@@ -22,12 +22,13 @@ EVERY_METRIC = [m for examples in METRICS.values() for m in examples if m.k in (
 def estimates(metric, z, labels, sigma, noise):
     """The kernel's estimates for each row of ``noise``: first and second derivative, and the bounding sum."""
     n = len(z)
-    terms = metric.terms(Queries(labels, [n]))
+    layers = metric.layers(Queries(labels, [n]))
     out = np.zeros((3, len(noise), n))
     stop = np.zeros(1, bool)
     for r, eps in enumerate(noise):
         work = work_space(n)._replace(slope=out[0, r], bend=out[1, r], size=out[2, r])
-        add_conditional(terms.gain, terms.scale[0], terms, sigma, z, eps, work, stop)
+        for terms in layers:
+            add_conditional(terms.gain, terms.scale[0], terms, sigma, z, eps, work, stop)
     return out
 
 

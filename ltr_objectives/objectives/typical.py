@@ -12,7 +12,7 @@ SMALLEST = 1e-290  # the reciprocal of a smaller number may overflow
 
 
 class Typical(NamedTuple):
-    """Means over the rows of a data set, at independent standard normal scores."""
+    """Means over the rows of a data set, at independent standard normal scores, for weights of mean 1."""
 
     gradient: float  # absolute value
     hessian: float
@@ -25,6 +25,8 @@ def typical(objective: Objective, queries: Queries, n_threads: int | None = None
         scores = np.empty(queries.rows)
         add_noise(np.zeros(queries.rows), NOISES["gaussian"], 1.0, np.uint64(0), np.uint64(0), scores)
         grad, hess = objective.compute(queries, scores, n_threads=n_threads)
-        return Typical(float(np.abs(grad).mean()), float(hess.mean()))
+        weight = objective.row_weight(queries)
+        mean = 1.0 if weight is None else float(weight.mean())
+        return Typical(float(np.abs(grad).mean()) / mean, float(hess.mean()) / mean)
 
     return queries.once(("typical", objective), measure)

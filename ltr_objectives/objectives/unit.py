@@ -44,12 +44,10 @@ class UnitHessian(Wrapper):
     name: ClassVar[str] = "unithessian"
 
     def change(self, call: Call) -> None:
-        weight = self.row_weight(call.queries)
         mean = typical(self.wrapped, call.queries, call.n_threads).hessian
         if mean > SMALLEST:
-            factor = (1.0 if weight is None else float(weight.mean())) / mean
-            call.grad[:] *= factor
-            call.hess[:] *= factor
+            call.grad[:] /= mean
+            call.hess[:] /= mean
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         call = Call(Queries(labels, [len(labels)]), scores, *self.wrapped.reference(scores, labels))
