@@ -150,7 +150,7 @@ def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
         refuse_dart(f"{name}='dart'" if boosting == "dart" else "", stops)
         require(
             boosting not in ("rf", "random_forest") or not isinstance(plan.objective, Objective),
-            f"{name}={boosting!r} takes none but LightGBM's own objectives; choose another {name}, or 'lambdarank'",
+            f"{name}={boosting!r} works only with LightGBM's own objectives; choose another {name}, or 'lambdarank'",
         )
 
 
@@ -159,23 +159,23 @@ def require_whole(path: str) -> None:
     text = Path(path).read_bytes()
     crlf = text.startswith(b"tree\r")
     why = "its lines end in CR LF instead of LF" if crlf else "it does not begin with a line 'tree'"
-    require(text.startswith(b"tree\n"), f"{path} is no whole LightGBM model: {why}; {AGAIN}")
+    require(text.startswith(b"tree\n"), f"{path} is not a whole LightGBM model: {why}; {AGAIN}")
     found = re.search(rb"^tree_sizes=([\d ]*)\n\n", text, re.MULTILINE)
     place = found.end() if found else len(text)
     for i, size in enumerate(map(int, found[1].split()) if found else ()):
         tree = text[place : place + size]
         require(
             len(tree) == size and tree.startswith(b"Tree=%d\n" % i) and all(key in tree for key in OF_A_TREE),
-            f"{path} is no whole LightGBM model: tree {i} is cut short or damaged; {AGAIN}",
+            f"{path} is not a whole LightGBM model: tree {i} is cut short or damaged; {AGAIN}",
         )
         place += size
     end = END.fullmatch(text, place)
-    require(end, f"{path} is no whole LightGBM model: its end is missing; {AGAIN}")
+    require(end, f"{path} is not a whole LightGBM model: its end is missing; {AGAIN}")
     assert end is not None
     try:
         json.loads(end[1] or "null")
     except ValueError:
-        raise LTRError(f"{path} is no whole LightGBM model: its categories are cut short; {AGAIN}") from None
+        raise LTRError(f"{path} is not a whole LightGBM model: its categories are cut short; {AGAIN}") from None
 
 
 def refuse_misspelt(params: dict[str, Any]) -> None:
