@@ -22,9 +22,9 @@ Params = Mapping[str, Any]  # of a training, by the library's names
 class QueriesMemo:
     """The validated `Queries` of data sets seen lately, found again by content.
 
-    Comparing labels, groups and weights takes far less time than preparing them anew, and cannot mistake one data set
-    for another, whatever the user changes or frees between two calls. Nothing that matters is state: copies and pickles
-    start empty.
+    Comparing labels, groups and weights takes far less time than preparing them anew. Content, unlike an address,
+    cannot mistake one data set for another when the user changes or frees arrays between two calls. Copies and pickles
+    start empty, since the memo only saves time.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class QueriesMemo:
         """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before."""
         given = {"weight": weight, "propensity": propensity, "position": position}
         arrays = {name: None if values is None else to_numpy(values, name) for name, values in given.items()}
-        if arrays["weight"] is not None and arrays["weight"].size == 0:  # as a DMatrix says that it has none
+        if arrays["weight"] is not None and arrays["weight"].size == 0:  # as of a DMatrix without weights
             arrays["weight"] = None
         labels, group = to_numpy(labels, "labels"), to_numpy(group, "group")
         key = labels, group, *arrays.values()
@@ -51,7 +51,7 @@ class QueriesMemo:
         return queries
 
     def is_new(self, queries: Queries) -> bool:
-        """Whether this is asked of these queries for the first time: we warn once for a data set."""
+        """Whether this is the first call for these queries, since we warn once for a data set."""
         new = queries not in self._asked
         self._asked.add(queries)
         return new
@@ -68,7 +68,7 @@ def gradients(
     n_threads: int | None,
     dtype: type[np.floating[Any]] = np.float64,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient and Hessian; the noise is selected by the scores themselves."""
+    """Gradient and Hessian. The scores, not a count of the calls, select the random numbers."""
     iteration = 0
     if objective.random:
         scores = queries.check_scores(scores)
@@ -115,7 +115,7 @@ class ObjectiveCallable:
     def gradients(self, queries: Queries, scores: Any, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and Hessian in the library's type, in a training with ``params``.
 
-        Warns once for a data set: of lists that take long, of zero gradients, and of Hessians too small for any split.
+        Warns once a data set: of lists that take long, of zero gradients, and of Hessians too small for any split.
         """
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
         new = self._memo.is_new(queries)
@@ -139,8 +139,8 @@ def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
     total = float(hess.sum(dtype=np.float64))
     if 0 < total < 2 * least:
         warn(
-            f"{name}={least:g} forbids every split, since the Hessian of all rows together is {total:.3g}: set it to a "
-            "small part of that, such as 1e-3, or 0"
+            f"{name}={least:g} forbids every split, since the Hessian of all rows together is {total:.3g}; "
+            "set it to a small part of that sum, or to 0"
         )
 
 
@@ -164,7 +164,7 @@ class MetricCallable:
         return [(m, m.mean(queries, s, n_threads=n_threads)) for m in self.metrics]
 
     def sums(self, queries: Queries, scores: Any, params: Params | None) -> np.ndarray:
-        """Of each metric the weighted sum over queries and the sum of the weights, to be added over the workers."""
+        """For each metric the weighted sum over queries and the sum of the weights, to be added over the workers."""
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
         values = (m.values(queries, s, n_threads=n_threads) for m in self.metrics)
         return np.array([m.sums(v, queries.weight_by_query) for m, v in zip(self.metrics, values, strict=True)])

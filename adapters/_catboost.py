@@ -25,12 +25,12 @@ from ltr_objectives.registry import get_metric, get_objective
 class CatBoostObjective(ObjectiveCallable):
     """What CatBoost takes as ``loss_function``; made by :func:`catboost_objective`.
 
-    It holds configuration only. ``fit`` copies it, and the copy follows that one training; so one object serves any
-    number of trainings, also at the same time.
+    It holds configuration only. ``fit`` copies it, and the copy follows that one training. So one object serves any
+    number of trainings, even at the same time.
     """
 
     library = CATBOOST
-    no_jit = True  # CatBoost would try to compile the method, and warn
+    no_jit = True  # else CatBoost tries to compile the method, and warns
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class CatBoostObjective(ObjectiveCallable):
         self._passes: Passes | None = None
 
     def prepare(self, pool: Any) -> CatBoostObjective:
-        """Have CatBoost keep weights for the pool if the splits need them: before ``fit``, when others may use it."""
+        """Mark the pool if the splits need weights: before ``fit``, since other trainings may use it then."""
         if self._marks:
             mark(pool)
         return self
@@ -136,7 +136,7 @@ class CatBoostMetric:
     no_jit = True
 
     def __new__(cls, metric: Metric, *arguments: Any) -> CatBoostMetric:
-        """An instance of a class named like the metric, since that is the name CatBoost records values under."""
+        """An instance of a class named like the metric: CatBoost records values under the name of the class."""
         return object.__new__(type(str(metric), (cls,), {}))
 
     def __init__(self, metric: Metric, sets: tuple[Rows, ...], n_threads: int | None) -> None:
@@ -154,7 +154,7 @@ class CatBoostMetric:
         return CatBoostMetric, (self.metric, self._sets, self.n_threads)
 
     def record(self, *others: Metric) -> list[dict[str, list[float]]]:
-        """Compute ``others`` too: CatBoost takes one metric object. Training fills in their values on each eval set."""
+        """Compute ``others`` too, since CatBoost takes one metric object; training fills in what is returned."""
         self._others = others
         self._records = [{str(metric): [] for metric in others} for _ in self._sets[1:]]
         return self._records
@@ -174,13 +174,12 @@ class CatBoostMetric:
         require(
             len(pools) == len(self._sets),
             f"fit has {len(pools) - 1} eval sets beside the training pool, but catboost_metric was given "
-            f"{len(self._sets)} pools; "
-            "pass catboost_metric the training pool, then each pool of eval_set in order",
+            f"{len(self._sets)} pools; give it the training pool, then each pool of eval_set in order",
         )
         for i, (known, pool) in enumerate(zip(self._sets, pools, strict=True)):
             name = f"fit's eval set {i - 1}" if i else "fit's training pool"
             known.check_same(rows_of(pool, name), f"pool {i} of catboost_metric", name)
-            self.metric.layers(Queries(known.labels, known.group))  # labels that the metric refuses, before training
+            self.metric.layers(Queries(known.labels, known.group))  # raises for labels that the metric refuses
         fit.require_known_rows()
 
     def is_max_optimal(self) -> bool:
@@ -201,7 +200,7 @@ class CatBoostMetric:
         if address not in self._seen:  # in the first round: the training set, then the eval sets
             i = len(self._seen)
             known = i < len(self._sets) and np.array_equal(target, self._sets[i].labels)
-            require(known, "CatBoost evaluates other rows, or another order, than the pools given to catboost_metric")
+            require(known, "CatBoost evaluates other rows, or another order, than those given to catboost_metric")
             self._seen[address] = Queries(target, self._sets[i].group, weight=weight), weight, i
         queries, before, i = self._seen[address]
         same = weight is before if weight is None or before is None else np.array_equal(weight, before)
@@ -227,8 +226,8 @@ def catboost_objective(
     r"""An objective for CatBoost's ``loss_function``.
 
     CatBoost shows user-defined objectives blocks of rows without queries. This object knows the queries from the pool,
-    and puts the blocks together again; it computes the gradients of each pass once, over all queries, and checks
-    everything that it is shown. Whatever does not fit ends in an error.
+    and recognises the rows of each block. It computes all gradients once each time CatBoost goes through the rows. It
+    checks everything that it is shown, and raises for whatever does not fit.
 
     Parameters
     ----------
@@ -237,21 +236,21 @@ def catboost_objective(
     pool : catboost.Pool
         The pool that ``fit`` will get, or one with the same labels, queries, weights and baseline; with ``group_id``.
     group_weight : array of shape (queries,) or (rows,), optional
-        What the pool was made with as ``group_weight``: CatBoost does not give it back. Weights by row are read from
-        the pool.
+        The ``group_weight`` that the pool was made with, since CatBoost does not give it back. Weights by row are read
+        from the pool.
     propensity, position : array of shape (rows,), optional
         For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
         Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
     init_model : CatBoost model or file name, optional
-        The model whose predictions training starts from, where CatBoost does not say so: when it resumes a snapshot.
-        That model is what ``fit`` gives with ``iterations=1`` and the same ``snapshot_file``. For ``fit(init_model=)``
-        it need not be given.
+        The model whose predictions training starts from. Needed only to resume a snapshot, where CatBoost does not say
+        which model that is: get it by ``fit`` with ``iterations=1`` and the same ``snapshot_file``. With
+        ``fit(init_model=)`` leave it out.
     n_threads : int, optional
         Threads of the gradient computation; by default ``thread_count`` of the training, at most all processors. The
         model does not depend on it.
     newton_splits : bool
-        Score splits by :math:`(\sum g)^2 / \sum h`, as XGBoost and LightGBM do, and not by :math:`(\sum g)^2 / n`, as
-        CatBoost does for user-defined objectives. See the notes.
+        Score splits by :math:`(\sum g)^2 / \sum h`, as XGBoost and LightGBM do. Without it they are scored by
+        :math:`(\sum g)^2 / n`, as CatBoost does for user-defined objectives. See the notes.
 
     Returns
     -------
@@ -272,18 +271,18 @@ def catboost_objective(
 
     Notes
     -----
-    CatBoost divides sums of gradients by sums of weights when it scores splits. With ``newton_splits`` these weights
-    are, while a tree is grown, the Hessians, negative ones counted as 0. Nothing else sees them: leaves, metrics and
-    the pool have the weights that were given. A pool without weights gets some here, which are 1, and 1 + 1.2e-7 in the
-    first row, since otherwise CatBoost keeps none; it then records most metrics of its own in ``custom_metric`` twice,
-    with and without weights, as ``"MRR:use_weights=true"``.
+    CatBoost divides sums of gradients by sums of weights when it scores splits. With ``newton_splits`` the Hessians,
+    negative ones as 0, replace these weights while a tree is grown. Leaves, metrics and the pool keep the weights that
+    were given. A pool without weights is given the weight 1 for each row, but 1 + 1.2e-7 for the first, since CatBoost
+    drops weights that are all 1. CatBoost then records most of its own metrics in ``custom_metric`` twice: with
+    weights, as ``"MRR:use_weights=true"``, and without.
 
-    CatBoost adds noise to the scores of splits. Its share grows with the Hessians and with the weights: set
-    ``random_strength=0``, as :class:`CatBoostRanker` does, or try both. With categorical features set
+    CatBoost adds noise to the scores of splits. The share of the noise grows with the Hessians and with the weights.
+    Set ``random_strength=0``, as :class:`CatBoostRanker` does, or try both. With categorical features set
     ``one_hot_max_size=10``, as CatBoost does for its own ranking losses.
 
-    CatBoost's default bootstrap, MVS, stops with "Too few sampling units" when (nearly) all gradients are zero, as with
-    an objective that has nothing left to order. Set ``bootstrap_type="Bernoulli"`` or ``"No"`` then.
+    CatBoost's default bootstrap, MVS, stops with "Too few sampling units" when nearly all gradients are zero, as when
+    an objective has nothing left to order. Set ``bootstrap_type="Bernoulli"`` or ``"No"`` then.
 
     Examples
     --------

@@ -1,21 +1,21 @@
-"""CatBoost: whole data sets out of derivative calls for blocks of rows.
+"""CatBoost: gradients of whole data sets, answered in calls for blocks of rows.
 
-CatBoost asks for derivatives by ``calc_ders_range``, from several threads, on blocks of rows that know nothing of
-queries, and says neither which rows a block holds nor when the scores have changed. Yet each block is a view of one of
-two contiguous vectors, which stand still in memory for a whole training:
+CatBoost asks for derivatives by ``calc_ders_range``, from several threads, for blocks of rows without queries. It
+says neither which rows a block holds nor when the scores have changed. Yet each block is a view of one of two
+contiguous vectors. They stay at one place in memory for a whole training, but for the scores of the second:
 
 * *structure*: the labels and scores that a tree is grown on;
-* *leaves*: those that its leaf values are estimated on. These scores are a copy made for each tree.
+* *leaves*: those that its leaf values are estimated on. Its scores are copied anew for each tree.
 
-A *pass* asks for every row of one of them exactly once; passes go structure, leaves, (leaves ...), structure and so on.
-A block is known by the address of its labels. Everything else that CatBoost does is checked and not trusted: it ends in
-an error, never in gradients that belong to other rows.
+A *pass* asks for every row of one vector exactly once. Passes go structure, leaves, (leaves ...), structure and so on.
+A block is known by the address of its labels. Whatever CatBoost does otherwise raises an error, so that no block gets
+the gradients of other rows.
 
-With the structure's blocks comes a third vector, by which CatBoost divides: a split is scored by sums of gradients over
-sums of row weights. While a tree is grown nothing else reads it, and it may be written to. Hessians in place of the
-weights make the second-order splits of XGBoost and LightGBM, which CatBoost itself offers on the GPU only. Its own
-pairwise losses do the like: a row weighs what its pairs weigh. As there, the sums are not scaled. The weights are put
-back as soon as the tree stands: a training that continues a model just trained finds the vector again.
+With the structure's blocks comes a third vector, the weights of the rows: CatBoost scores a split by sums of gradients
+over sums of weights. While a tree is grown nothing else reads the weights, and they may be written to. Hessians in
+their place give the second-order splits of XGBoost and LightGBM, which CatBoost itself offers on the GPU only. Its own
+pairwise losses do something similar: the weight of a row is that of its pairs. Neither they nor we scale these weights.
+The weights are put back once the tree is grown, since a training that continues this model reads the same vector.
 """
 
 import threading
@@ -34,7 +34,7 @@ TOLERANCE = 1e-9  # of the scores at the start: sums of float64 in another order
 LARGEST = 1e30  # weight of a row in splits: float32 has room for what a bootstrap multiplies it by
 
 UNEXPECTED = (
-    "CatBoost {}, so which rows these are is not certain: some training parameter is not supported by this adapter. "
+    "CatBoost {}, so which rows it shows is not certain: some training parameter is not supported by this adapter. "
     "Use fit(pool) on the CPU, boosting_type='Plain', and has_time=True wherever there are categorical features"
 )
 NO_WEIGHTS = "CatBoost keeps no weights for this pool, which its splits by Hessians need; pass newton_splits=False"
@@ -53,9 +53,9 @@ def expect(condition: object, otherwise: str) -> None:
 
 
 def split_weights(derivatives: np.ndarray) -> np.ndarray | None:
-    """What rows weigh in the splits: their Hessians, negative ones as 0; None where float32 holds none above 0.
+    """What rows weigh in the splits: their Hessians, negative ones as 0; None where all are 0 in float32.
 
-    Not divided by their mean: row weights give ``l2_leaf_reg`` and ``random_strength`` their unit.
+    They are not divided by their mean: ``l2_leaf_reg`` and ``random_strength`` are in the units of these weights.
 
     >>> split_weights(np.array([[0.0, -2.0], [0.0, 1.0], [0.0, -1e300]]))
     array([2.e+00, 0.e+00, 1.e+30], dtype=float32)
@@ -126,8 +126,8 @@ class Passes:
         self._weight = weight
         self._start = start
         self._derivatives = derivatives
-        self._owner = threading.get_ident()  # in each first pass this thread, which called fit, asks first for row 0
-        self._lock = threading.RLock()  # in C: Ctrl-C comes before or after, and never leaves it taken
+        self._owner = threading.get_ident()  # called fit; in a vector's first pass it asks first for row 0
+        self._lock = threading.RLock()  # written in C, so that Ctrl-C cannot leave it locked
         self._turn = threading.Condition(self._lock)
         self._failure: Exception | None = None
         self._structure = Vector(len(labels))
@@ -135,14 +135,14 @@ class Passes:
         self._now: Vector | None = None
         self._seen: set[int] = set()  # blocks answered in this pass
         self._left = 0  # rows not yet answered in this pass
-        self._scores: bytes | None = None  # this pass's; None: the start
+        self._scores: bytes | None = None  # of this pass; None while they are those at the start
         self._newton_splits = newton_splits
         self._lent: list[tuple[np.ndarray, np.ndarray]] = []  # weights of blocks, and what was in them
         self._answers = derivatives(start)
         self._split_weights = split_weights(self._answers) if newton_splits else None
 
     def answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Derivatives of one block; from any thread. The first failure is the answer to all later calls."""
+        """Derivatives of one block, asked for in any thread. After a failure every later call raises it again."""
         try:
             with self._lock:
                 if self._failure is None:
@@ -150,7 +150,7 @@ class Passes:
         except Exception as error:
             self._failure = self._failure or error
             raise self._failure from None
-        except BaseException:  # Ctrl-C in the thread that called fit, for which others may wait
+        except BaseException:  # Ctrl-C in the thread that called fit; others may wait for it
             self._failure = LTRError("the training was interrupted")
             raise
         raise self._failure.with_traceback(None) from None
@@ -181,7 +181,7 @@ class Passes:
         return self._answers[first:last]
 
     def _learn(self, address: int, labels: np.ndarray, weight: np.ndarray | None) -> Vector:
-        """The vector of a block never seen before, and the block's place in it."""
+        """Find the vector of a block never seen before, and note the block's place in it."""
         if self._now is None:
             vector = self._structure
         elif self._now is self._structure and self._left == 0:
@@ -204,7 +204,7 @@ class Passes:
             return
         until = time.monotonic() + WAIT_SECONDS
         while vector.labels is None and self._failure is None and time.monotonic() < until:
-            self._turn.wait(0.1)  # whoever is interrupted wakes nobody
+            self._turn.wait(0.1)  # an interrupted thread does not notify
         if self._failure is not None:
             raise self._failure
         expect(vector.labels is not None, "does not begin in the thread that called fit")
@@ -213,7 +213,7 @@ class Passes:
         known = np.ones(1, np.float32) if self._weight is None else self._weight[first:last]
         require(
             np.all(np.abs((1.0 if shown is None else shown) - known) <= 2 * (MARK - 1) * known),
-            "CatBoost uses other weights than are known; a pool does not show its group_weight: pass the same values "
+            "CatBoost uses other weights than those known; a pool does not show its group_weight: pass the same values "
             "to catboost_objective(..., group_weight=...)",
         )
 

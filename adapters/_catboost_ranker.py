@@ -30,7 +30,7 @@ class CatBoostRanker(Ranker):
     ----------
     objective : str or Objective
         Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
-        CatBoost's in capitals.
+        CatBoost's begin with a capital.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. Early stopping on one of CatBoost's is
         refused where another is ours.
@@ -40,9 +40,9 @@ class CatBoostRanker(Ranker):
         differ. ``leaf_estimation_method="Newton"``, since our objectives have Hessians. ``bootstrap_type="No"``, or
         ``"Bernoulli"`` where ``subsample`` is given, since CatBoost's MVS stops with an error when nearly all gradients
         are zero, and did not rank better. ``random_strength=0``, since the noise that CatBoost adds to the scores of
-        splits depends on the size of Hessians and weights, and did not rank better. ``one_hot_max_size=10``, as of
-        CatBoost's ranking losses; of others it is 2. ``has_time=True`` where there are categorical features: CatBoost
-        would otherwise shuffle the rows and tell us nothing of their order. ``newton_splits`` is as of
+        splits depends on the size of Hessians and weights, and did not rank better. ``one_hot_max_size=10``, CatBoost's
+        default for its own ranking losses; for others it is 2. ``has_time=True`` where there are categorical features,
+        since CatBoost would otherwise shuffle the rows without saying how. ``newton_splits`` is as of
         :func:`ltr_objectives.adapters.catboost_objective`.
 
     Notes
@@ -50,9 +50,9 @@ class CatBoostRanker(Ranker):
     With ``metric_period`` there is no ``best_score_``. Columns of dtype category are categorical features, in addition
     to ``cat_features``; a missing category is one of its own. With an ``eval_set`` but without early stopping all
     rounds are kept, as in the other libraries; ``use_best_model=True`` keeps the best, as CatBoost's own ranker does.
-    With ``init_model`` its random numbers, as of ``subsample``, begin anew, as with a file's. Names of parameters that
-    CatBoost does not know are refused. What CatBoost refuses of our objectives is listed in
-    :func:`ltr_objectives.adapters.catboost_objective`.
+    With ``init_model`` the random numbers, such as those of ``subsample``, start again from the seed. Names of
+    parameters that CatBoost does not know are refused. :func:`ltr_objectives.adapters.catboost_objective` lists what is
+    refused with our objectives.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def _params(plan: Plan, pool: Any) -> dict[str, Any]:
 
 
 def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bool) -> list[dict[str, list[float]]]:
-    """Set what CatBoost evaluates; training fills what is returned: for each eval set, our metrics but the first."""
+    """Set what CatBoost evaluates. Training fills what is returned: by eval set, our metrics after the first."""
     own, native = plan.own_metrics, plan.native_metrics
     if not own:
         if native:
@@ -170,7 +170,7 @@ def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bo
 
 
 def _refuse_misspelt(error: str) -> None:
-    """Say what ``error`` says of a parameter that CatBoost does not know, with the nearest one that it knows."""
+    """Raise if ``error`` is about a parameter that CatBoost does not know, and name the nearest that it knows."""
     unknown = re.search(r"Unknown option \{(\w+)\}", error)
     if unknown:
         catboost = CATBOOST.load()
@@ -180,13 +180,13 @@ def _refuse_misspelt(error: str) -> None:
 
 
 def _readable(X: Any) -> Any:
-    """CatBoost refuses missing categories."""
+    """``X`` with missing categories as a category of their own, since CatBoost refuses them."""
     missing = {c: X[c].cat.add_categories("nan").fillna("nan") for c in categories(X) if X[c].isna().any()}
     return X.assign(**missing) if missing else X
 
 
 def _trees_alone(model: Any) -> Any:
-    """The model without the objects that it was trained by, which hold labels of the whole training set."""
+    """The model without the objects that it was trained with, which hold the labels of the whole training set."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "model.cbm"))
         catboost = CATBOOST.load()
@@ -194,14 +194,15 @@ def _trees_alone(model: Any) -> Any:
             model.save_model(path)
             return catboost.CatBoost().load_model(path)
         except catboost.CatBoostError as error:
-            folders = f"{tempfile.gettempdir()}, where CatBoost writes it for a moment; TMPDIR names another folder"
-            raise OSError(f"the model cannot be written in {folders}: {error}") from None
+            where = f"the temporary folder {tempfile.gettempdir()}; set TMPDIR to another folder"
+            raise OSError(f"CatBoost cannot write the model to {where}: {error}") from None
 
 
 def _records(found: dict[str, Any], *, marked: bool) -> Records:
-    """CatBoost says "validation" where there is one eval set, and adds the training set.
+    """What CatBoost recorded, by our names of the eval sets and metrics, without the training set.
 
-    Of a pool that has weights only for its splits it also records most metrics with weights and without.
+    CatBoost calls a single eval set "validation". For a pool that we marked it records most metrics twice, with weights
+    and without.
     """
     return {
         "validation_0" if name == "validation" else name: {
@@ -227,7 +228,7 @@ def _as_named(metric: str) -> str:
 
 @contextmanager
 def _ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt for Ctrl-C; CatBoost may raise its own error for it, or end the training in silence."""
+    """Raise KeyboardInterrupt for Ctrl-C, for which CatBoost may raise its own error or just end the training."""
     before, came = signal.getsignal(signal.SIGINT), False
 
     def note(number: int, frame: FrameType | None) -> None:

@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """The shape of a column of a partition, and the column without its rows."""
+    """The shape of one column of a partition, and an empty slice of it, which has its type."""
 
     shape: tuple[int, ...]
     empty: Any
@@ -63,8 +63,8 @@ def dask_by_query(
 ) -> DaskQueries:
     """Spread a data set over Dask's workers by whole queries, for ``xgboost.dask`` and ``lightgbm.dask``.
 
-    Partition ``i`` lies on worker ``i``, workers taken in the order of their names, so that the same data and number
-    of partitions give the same pieces.
+    Partition ``i`` lies on worker ``i``, in the order of the workers' names. So the same data and number of partitions
+    give the same pieces.
 
     Parameters
     ----------
@@ -77,13 +77,13 @@ def dask_by_query(
     client : distributed.Client, optional
         The current one by default.
     objective : str or Objective, optional
-        What will be trained. It is tried on each partition, so that labels that do not suit it are refused here: when
-        one worker fails in a LightGBM training the others wait for it, two hours unless ``time_out`` says otherwise.
+        What will be trained. It is tried on each partition, so that labels that do not suit it are refused here. When
+        one worker fails in a LightGBM training, the others wait for it: two hours, unless ``time_out`` is given.
     partitions : int, optional
-        One for each worker by default, which is what keeps results equal from run to run.
+        One for each worker by default, which keeps results equal from run to run.
     everywhere : bool
-        Give every worker all rows. An evaluation set of LightGBM needs it: there each worker evaluates only rows of
-        its own, and the values of one worker are recorded.
+        Give every worker all rows. An evaluation set of LightGBM needs this: each worker evaluates only its own rows,
+        and LightGBM records the values of one worker.
 
     Returns
     -------
@@ -121,7 +121,9 @@ def dask_by_query(
 
 
 def dask_group(qid: Any) -> Any:
-    """Group sizes, as LightGBM takes them, of query ids that you partitioned yourself; refuses a query that was cut.
+    """Group sizes, as LightGBM takes them, of query ids that you partitioned yourself.
+
+    A query that was cut, with rows in several partitions, is refused.
 
     Parameters
     ----------
@@ -168,7 +170,7 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
     metric : str or Metric
         Such as ``"ndcg@10"``.
     scores, y, qid, weight : Dask arrays or series of shape (rows,)
-        With the same partitions; ``weight`` is optional. No query may be cut, as :func:`dask_by_query` sees to.
+        With the same partitions; ``weight`` is optional. No query may be cut; :func:`dask_by_query` cuts none.
 
     Returns
     -------
@@ -209,7 +211,7 @@ def _values(chosen: Metric, scores: Any, y: Any, qid: Any, weight: Any = None) -
 
 
 def _client(client: Any) -> Any:
-    """The client to use, or what to install."""
+    """The client to use; the error says what to install."""
     try:
         import dask.array  # noqa: F401 - only to say early what to install
         import distributed
@@ -233,7 +235,7 @@ def _partitions(collection: Any) -> list[Any]:
     """The partitions of a Dask array or dataframe."""
     require(
         hasattr(collection, "to_delayed"),
-        f"got a {type(collection).__name__} where a Dask array, series or dataframe must be",
+        f"expected a Dask array, series or dataframe, got {type(collection).__name__}",
     )
     if getattr(collection, "ndim", 1) == 2 and hasattr(collection, "rechunk"):
         collection = collection.rechunk({1: -1})
@@ -259,7 +261,7 @@ def _spread_local(client: Any, table: Table, places: list[str]) -> list[Any]:
 
 
 def _spread_dask(client: Any, table: Table, places: list[str]) -> list[Any]:
-    """As :func:`_spread_local`; a query's rows are brought together, queries stay in the order of their first rows."""
+    """As :func:`_spread_local`. Rows of a query are brought together; queries keep the order of their first rows."""
     import dask
 
     columns = [_partitions(c) for c in table if c is not None]
@@ -314,9 +316,9 @@ _calls = itertools.count()
 
 
 def _key(content: Any) -> str:
-    """A key for Dask that was never used before: data released a moment ago would take new data of its key along.
+    """A key that Dask has not seen: with the key of data just released, new data would be released too.
 
-    It is the same in the next run of a program, since LightGBM's order of workers follows from it.
+    The next run of a program makes the same keys, since the order of LightGBM's workers follows from them.
     """
     from dask.base import tokenize
 
@@ -330,7 +332,7 @@ def _bounds(sizes: np.ndarray, count: int) -> np.ndarray:
     )
     bounds = chunk_bounds(np.concatenate(([0], np.cumsum(sizes))), count)
     even = np.linspace(0, len(sizes), count + 1).astype(np.int64)
-    return bounds if len(bounds) == count + 1 else even  # a query with most rows leaves some places without
+    return bounds if len(bounds) == count + 1 else even  # one very long query leaves some partitions empty
 
 
 def _runs(table: Table) -> tuple[np.ndarray, np.ndarray]:
@@ -346,7 +348,7 @@ def _cut(table: Table, number: np.ndarray, first: int, last: int) -> Table:
 
 
 def _join(*tables: Table) -> Part:
-    """One partition out of pieces, checked while no other worker waits for this one."""
+    """One partition out of pieces. It is checked here, where no other worker waits for this one yet."""
     columns: list[Any] = [None if c[0] is None else _stack(c) for c in zip(*tables, strict=True)]
     X, y, number, weight = columns
     if (np.diff(number) < 0).any():
@@ -385,5 +387,5 @@ def _try_out(objective: Objective, part: Part) -> None:
 
 
 def _sample(part: Part) -> dict[str, Sample]:
-    """By column that the partition has, what Dask is told of it."""
+    """What Dask is told of each column that the partition has."""
     return {name: Sample(c.shape, c[:0]) for name, c in part._asdict().items() if c is not None}

@@ -53,7 +53,7 @@ XGBOOST = Library(
     n_threads=("n_jobs", "nthread"),
     least_hessian=("min_child_weight",),
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
-    all_zero="as where XGBoost is given float64 of another byte order, which it does not look at",
+    all_zero="as if XGBoost got float64 of another byte order, which it does not check",
 )
 
 LIGHTGBM = Library(

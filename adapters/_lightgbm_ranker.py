@@ -26,7 +26,7 @@ AGAIN = "save or copy it again"
 
 
 class LGBMRanker(Ranker):
-    """LightGBM's ranker with any objective and metric, queries by id or by size, and one kind of weights.
+    """LightGBM's ranker with any objective and metric; queries by id or by size.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ class LGBMRanker(Ranker):
         Nothing else is evaluated.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
-        ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. It is silent unless
-        ``verbose`` or ``verbosity`` says otherwise.
+        ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. LightGBM prints
+        nothing unless ``verbose`` or ``verbosity`` is given.
 
     Notes
     -----
@@ -58,13 +58,13 @@ class LGBMRanker(Ranker):
     library = LIGHTGBM
 
     def _knows_metric(self, name: str) -> bool:
-        """LightGBM leaves out a metric that it does not know, without a word; so evaluate it on two rows."""
+        """Evaluate the metric on two rows, since LightGBM silently leaves out a metric that it does not know."""
         lgb = LIGHTGBM.load()
         quiet = {"verbosity": -1, "num_threads": 1}
         rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
         try:
             found = lgb.Booster({"objective": "none", "metric": name, **quiet}, rows).eval_train()
-        except lgb.basic.LightGBMError:  # it knows the metric, which wants other parameters
+        except lgb.basic.LightGBMError:  # it knows the metric, which needs other parameters
             return True
         return bool(found) and name.islower()  # it reads MAP as map
 
@@ -124,11 +124,11 @@ class LGBMRanker(Ranker):
         return LIGHTGBM.load().Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:
-        return self.booster_.num_feature(), None  # it has names, but not as they were: with "_" for " "
+        return self.booster_.num_feature(), None  # it changes names: "_" replaces " "
 
 
 def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None]:
-    """LightGBM's early stopping looks at every eval set; let it see the last one, and the first metric."""
+    """LightGBM's early stopping ``stop``, shown only the last eval set and the first metric."""
     last = f"validation_{len(plan.evals) - 1}"
     first = str(plan.metrics[0]) if plan.metrics and isinstance(plan.metrics[0], Metric) else None
 
@@ -141,7 +141,7 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
 
 
 def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
-    """Raise for early stopping of dart, which LightGBM ignores, and for random forests of ours."""
+    """Raise for early stopping with dart, which LightGBM ignores, and for random forests with our objectives."""
     callback = type(LIGHTGBM.load().early_stopping(1, verbose=False))
     by_callback = any(isinstance(given, callback) for given in plan.callbacks)
     stops = plan.early_stopping_rounds or any(params.get(name) for name in EARLY) or by_callback
@@ -150,36 +150,36 @@ def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
         refuse_dart(f"{name}='dart'" if boosting == "dart" else "", stops)
         require(
             boosting not in ("rf", "random_forest") or not isinstance(plan.objective, Objective),
-            f"{name}={boosting!r} takes none but LightGBM's own objectives; choose another {name}, or 'lambdarank'",
+            f"{name}={boosting!r} works only with LightGBM's own objectives; choose another {name}, or 'lambdarank'",
         )
 
 
 def require_whole(path: str) -> None:
-    """Raise for a model that is cut short or whose trees are not where it says: LightGBM ends the process on it."""
+    """Raise for a model file that is cut short or damaged, since LightGBM ends the process on one."""
     text = Path(path).read_bytes()
     crlf = text.startswith(b"tree\r")
     why = "its lines end in CR LF instead of LF" if crlf else "it does not begin with a line 'tree'"
-    require(text.startswith(b"tree\n"), f"{path} is no whole LightGBM model: {why}; {AGAIN}")
+    require(text.startswith(b"tree\n"), f"{path} is not a whole LightGBM model: {why}; {AGAIN}")
     found = re.search(rb"^tree_sizes=([\d ]*)\n\n", text, re.MULTILINE)
     place = found.end() if found else len(text)
     for i, size in enumerate(map(int, found[1].split()) if found else ()):
         tree = text[place : place + size]
         require(
             len(tree) == size and tree.startswith(b"Tree=%d\n" % i) and all(key in tree for key in OF_A_TREE),
-            f"{path} is no whole LightGBM model: tree {i} is cut short or damaged; {AGAIN}",
+            f"{path} is not a whole LightGBM model: tree {i} is cut short or damaged; {AGAIN}",
         )
         place += size
     end = END.fullmatch(text, place)
-    require(end, f"{path} is no whole LightGBM model: its end is missing; {AGAIN}")
+    require(end, f"{path} is not a whole LightGBM model: its end is missing; {AGAIN}")
     assert end is not None
     try:
         json.loads(end[1] or "null")
     except ValueError:
-        raise LTRError(f"{path} is no whole LightGBM model: its categories are cut short; {AGAIN}") from None
+        raise LTRError(f"{path} is not a whole LightGBM model: its categories are cut short; {AGAIN}") from None
 
 
 def refuse_misspelt(params: dict[str, Any]) -> None:
-    """LightGBM ignores a parameter whose name it does not know; its list of names has no public way to it."""
+    """Raise for a parameter that LightGBM does not know and would ignore. Its list of names is not public."""
     aliases: Any = getattr(LIGHTGBM.load().basic, "_ConfigAliases", None)
     if not hasattr(aliases, "_get_all_param_aliases"):
         return

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     def check_is_fitted(estimator: object, attributes: str) -> None: ...
 
     class BaseEstimator:
-        """What is used of scikit-learn's, which has no types: as a base class it would stand for any attribute."""
+        """What is used of scikit-learn's class. That one is untyped, so mypy would accept any attribute of a ranker."""
 
         def __sklearn_tags__(self) -> Any: ...
         def set_fit_request(self, **routed: bool | str | None) -> Self: ...
@@ -67,7 +67,7 @@ class Ranker(BaseEstimator, abc.ABC):
         convention: str | None = None,
         **params: Any,
     ) -> None:
-        """Note the parameters; they are looked at by :meth:`fit`.
+        """Store the parameters; :meth:`fit` checks them.
 
         Parameters
         ----------
@@ -96,9 +96,9 @@ class Ranker(BaseEstimator, abc.ABC):
     def set_params(self, **params: Any) -> Self:
         """Set parameters. Every name is taken here; :meth:`fit` refuses those that the library does not know."""
         for name, value in params.items():
-            require(_is_parameter(name) and not hasattr(type(self), name), f"{name} is no parameter")
+            require(_is_parameter(name) and not hasattr(type(self), name), f"{name} is not a parameter")
             better = dict(self.library.renamed).get(name)
-            require(name not in OF_FIT, f"{name}= is no parameter; call fit(..., init_model=) to go on from a model")
+            require(name not in OF_FIT, f"{name}= is not a parameter; call fit(..., init_model=) to go on from a model")
             require(better is None, f"{name}= is called {better}= in this {type(self).__name__}")
             setattr(self, name, value)
         return self
@@ -133,30 +133,30 @@ class Ranker(BaseEstimator, abc.ABC):
         y : array of shape (rows,)
             Labels; finite, higher is more relevant.
         group : array of shape (queries,), optional
-            Rows of each query; or ``qid``.
+            Number of rows of each query. Give this or ``qid``.
         qid : array of shape (rows,), optional
             Query id of each row.
         sample_weight : array of shape (queries,) or (rows,), optional
-            Not negative. The weight of a query multiplies gradient and Hessian of its rows, that of a row those of the
-            row. Metrics weigh a query by the mean of its rows' weights.
+            Weights by query or by row, not negative. They multiply gradients and Hessians. Metrics weigh a query by the
+            mean weight of its rows.
         propensity, position : array of shape (rows,), optional
             For labels that are clicks: how likely each document was examined, or where it was shown. Only our pairwise
             objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
         init_model : file name, model of the library or fitted ranker, optional
-            Go on from what this model predicts: its rounds come first in the new one, and it stays as it is.
+            Go on from what this model predicts. Its rounds come first in the new model; it is not changed itself.
             Categorical features must have the same categories.
         eval_set : list of (X, y), optional
             Data sets to evaluate each round on.
         eval_group, eval_qid, eval_sample_weight : lists, optional
             ``group``, ``qid`` and ``sample_weight`` of each pair in ``eval_set``; one of the first two is needed.
-            ``sample_weight_eval_set``, as XGBoost has it, is another name of the last.
+            ``sample_weight_eval_set``, XGBoost's name, is another name of the last.
         early_stopping_rounds : int, optional
-            Stop when the first metric has not improved on the last pair of ``eval_set`` for so many rounds, and keep
-            the rounds up to the best; without it all rounds are kept. May also be given to the constructor.
+            Stop when the first metric has not improved on the last pair of ``eval_set`` for this many rounds, and keep
+            the rounds up to the best. Without it all rounds are kept. May also be given to the constructor.
         callbacks : list, optional
             The library's own.
         verbose : bool or int
-            Print the metrics, each round or each so many rounds.
+            Print the metrics: True after every round, a number once in that many rounds.
 
         Returns
         -------
@@ -218,9 +218,9 @@ class Ranker(BaseEstimator, abc.ABC):
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Mean over queries of the first metric; of NDCG, with a warning, where that is the library's own.
+        """Mean over queries of the first metric, under the ranker's ``convention``; higher is better.
 
-        By ``convention`` where the ranker has one. Higher is better.
+        Where the first metric is the library's own, the score is NDCG, with a warning.
         """
         first = next(iter(self._metrics(own_or_native(self.objective, self.library))), None)
         if isinstance(first, str):
@@ -234,7 +234,7 @@ class Ranker(BaseEstimator, abc.ABC):
 
     @property
     def best_iteration_(self) -> int:
-        """Rounds that ``predict`` uses, counted from 1: what to set as ``n_estimators`` to train on more data."""
+        """Number of rounds that ``predict`` uses: what to set as ``n_estimators`` to train on more data."""
         check_is_fitted(self, "booster_")
         return self._rounds(self.booster_)
 
@@ -247,7 +247,7 @@ class Ranker(BaseEstimator, abc.ABC):
     def save_model(self, path: str | os.PathLike[str]) -> None:
         """Write the trees in the library's own format, which it reads without this package.
 
-        A file that is there already is replaced when the new one is whole, and read back.
+        An existing file is replaced only after the new one was written and read back.
         """
         check_is_fitted(self, "booster_")
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
@@ -268,7 +268,7 @@ class Ranker(BaseEstimator, abc.ABC):
         for name in ("evals_result_", "best_score_", "categories_", "feature_names_in_"):  # of another training
             vars(self).pop(name, None)
         self.n_features_in_, names = self._features()
-        self.nameless_ = names is None  # any are right
+        self.nameless_ = names is None  # then any names are accepted
         if names is not None:
             self.feature_names_in_ = np.array(names, object)
         return self
@@ -316,7 +316,7 @@ class Ranker(BaseEstimator, abc.ABC):
 
     @abc.abstractmethod
     def _rounds(self, model: Any) -> int:
-        """How many the library's model predicts with."""
+        """Number of rounds that the library's model predicts with."""
 
     @abc.abstractmethod
     def _importances(self, kind: str | None) -> Any: ...
@@ -326,7 +326,7 @@ class Ranker(BaseEstimator, abc.ABC):
 
     @abc.abstractmethod
     def _features(self) -> tuple[int, list[str] | None]:
-        """How many, and their names where the model has them."""
+        """Number of features, and their names where the model has them."""
 
 
 def _at_round(n: int, records: Records) -> dict[str, dict[str, float]]:
@@ -334,4 +334,4 @@ def _at_round(n: int, records: Records) -> dict[str, dict[str, float]]:
 
 
 def _is_parameter(name: str) -> bool:
-    return not name.startswith("_") and not name.endswith("_")  # what is learnt ends so
+    return not name.startswith("_") and not name.endswith("_")  # attributes set by fit end with _

@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
     @property
     def group(self) -> np.ndarray:
-        """Sizes of the queries."""
+        """Number of rows of each query."""
         return np.diff(self.queries.ptr)
 
     @property
@@ -63,7 +63,7 @@ def is_frame(X: Any) -> bool:
 
 
 def native(X: np.ndarray) -> np.ndarray:
-    """In the byte order of this machine, which XGBoost takes for granted and pandas asks for."""
+    """``X`` in the byte order of this machine, which XGBoost assumes and pandas requires."""
     return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
 
@@ -77,10 +77,10 @@ def read_table(X: Any) -> tuple[Any, ArrayLike | None]:
             X = check_array(X, accept_sparse="csr", input_name="X", **ANY_VALUE)
         except ValueError as error:  # scikit-learn demands its own TypeError for objects that are no numbers
             raise LTRError(f"X must be a table of numbers of shape (rows, features): {error}") from None
-        require(X.dtype.kind not in "mM", f"X holds dates or spans of time ({X.dtype}); make them numbers")
+        require(X.dtype.kind not in "mM", f"X holds dates or spans of time ({X.dtype}); convert them to numbers")
         if not issparse(X):
             return native(X), None
-        # the older sparse type, and indices of 32 bits where they suffice, are what all versions of the libraries read
+        # all versions of the libraries read the older sparse type, with indices of 32 bits where they suffice
         return csr_matrix((native(X.data), native(X.indices), native(X.indptr)), X.shape), None
     swapped = {c: d.newbyteorder("=") for c, d in X.dtypes.items() if isinstance(d, np.dtype) and not d.isnative}
     X = X.astype(swapped) if swapped else X
@@ -155,7 +155,7 @@ def read_eval_sets(
 
 
 def require_numbers(X: Any, others: Sequence[Any], name: str = "") -> None:
-    """Raise for columns of text, dates and the like, unless ``others`` has their name or place."""
+    """Raise for columns of text, dates and the like, unless ``others`` has their name or position."""
     wrong = [
         f"{column!r} ({dtype})"
         for i, (column, dtype) in enumerate(X.dtypes.items() if is_frame(X) else ())
@@ -187,6 +187,6 @@ def categories(X: Any) -> dict[Any, Any]:
 
 
 def require_same_categories(before: list[list[Any]], X: Any) -> None:
-    """Raise unless the categories of ``X`` are numbered as those ``before``: trees know them by their numbers."""
+    """Raise unless ``X`` has the categories ``before`` in the same order: trees store only their numbers."""
     now = [list(dtype.categories) for dtype in categories(X).values()]
     require(now == before, f"X has the categories {now}, but init_model was trained on {before}; make them the same")

@@ -22,9 +22,9 @@ from ltr_objectives.registry import get_metrics, get_objective
 
 T = TypeVar("T")
 
-MAXIMISED = ("auc", "pre", "map", "ndcg")  # XGBoost's early stopping maximises what starts so, and minimises the rest
+MAXIMISED = ("auc", "pre", "map", "ndcg")  # its early stopping maximises names that start so, and minimises others
 
-BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what it can weigh by query; any other aborts the process
+BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what XGBoost can weigh by query; others abort the process
 
 
 def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -38,12 +38,12 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     labels = data.get_label()
     require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
     tiny = ((labels != 0) & (np.abs(labels) < np.finfo(np.float32).tiny)).any()
-    huge = labels.any() and not (labels % 2**24).any()  # NaN is no multiple
+    huge = labels.any() and not (labels % 2**24).any()  # NaN is not a multiple
     require(
         not (tiny or huge),
-        f"the DMatrix has labels {'below 1e-37' if tiny else 'that are all multiples of 2^24'}, as where XGBoost is "
-        "given an array of another byte order, which it does not look at: convert X, y and qid to native byte order, "
-        "as with X.astype(np.float32)",
+        f"the DMatrix has labels {'below 1e-37' if tiny else 'that are all multiples of 2^24'}; probably they had "
+        "another byte order, which XGBoost does not check: convert X, y and qid to native byte order, as with "
+        "X.astype(np.float32)",
     )
     return labels, np.diff(ptr.astype(np.int64)), data.get_weight()
 
@@ -96,7 +96,7 @@ _this_round: weakref.WeakKeyDictionary[Any, Params] = weakref.WeakKeyDictionary(
 
 
 def _params(calls: list[FrameType], data: Any, anew: bool) -> Params | None:
-    """The parameters of the training that makes these calls, read ``anew`` or as of its first round.
+    """The parameters of the training that makes these calls, read ``anew`` or kept from its first round.
 
     In the first round, raises for what would abort the process.
     """
@@ -118,7 +118,7 @@ def learner_of(booster: Any) -> dict[str, Any]:
 
 
 def read_params(learner: dict[str, Any]) -> Params:
-    """Limits of leaves and the number of threads, which may also be set for all of XGBoost."""
+    """Limits of leaves, and the number of threads. The latter may also be set for all of XGBoost."""
     import xgboost
 
     model = learner["gradient_booster"]
@@ -136,9 +136,9 @@ def _refuse_abort(calls: list[FrameType], data: Any, learner: dict[str, Any]) ->
     """Raise where XGBoost would abort the process, or drop the weights.
 
     With weights by query it aborts on metrics by row, such as rmse, its default for custom objectives. Neither the
-    predictions nor the DMatrix tell which metrics are on and what is evaluated, but the callers do.
+    predictions nor the DMatrix tell what is evaluated, and by which metrics; the calling frames do.
     """
-    evaluated = [data]  # in a loop of the user's own nothing tells what else is evaluated
+    evaluated = [data]  # in the user's own loop around Booster.update nothing tells what else is
     for frame in calls:
         if frame.f_code.co_name == "cv" and "dtrain" in frame.f_locals:
             kept = len(data.get_weight()) > 0 or len(frame.f_locals["dtrain"].get_weight()) == 0
@@ -177,7 +177,7 @@ def _workers() -> int:
 def _agreed(compute: Callable[[], T], rows: int, empty: T) -> T:
     """``compute()``, or ``empty`` on a worker without rows; an error of one worker is raised on all.
 
-    Dask, Spark and the like train one model on several workers. Without this they would wait for one that failed.
+    Dask, Spark and the like train one model on several workers. Without this the others would wait for one that failed.
     """
     from xgboost import collective
 
@@ -219,7 +219,7 @@ def xgboost_objective(
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
     weight : array of shape (queries,) or (rows,), optional
-        Instead of those of the training DMatrix, which carries weights by query only.
+        Used instead of the weights of the training DMatrix, which holds weights by query only.
     propensity, position : array of shape (rows,), optional
         For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
         Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
@@ -258,9 +258,8 @@ def xgboost_metric(
 ) -> XGBoostMetric:
     """A metric, or several, for ``xgb.train(..., custom_metric=...)``.
 
-    XGBoost's early stopping maximises only metrics whose name starts like one of its own. So that it never goes the
-    wrong way, the others are reported as a loss: ``mrr`` as ``1-mrr``, ``dcg`` as ``-dcg``. Nothing need be told to
-    XGBoost.
+    XGBoost's early stopping maximises only metrics whose name starts like one of its own, and minimises others. So the
+    others are reported as losses: ``mrr`` as ``1-mrr``, ``dcg`` as ``-dcg``. ``maximize`` need not be set.
 
     Parameters
     ----------
@@ -292,7 +291,7 @@ def xgboost_metric(
     >>> sorted(stop.stopping_history["valid"])
     ['map']
 
-    With ``booster="dart"`` leave early stopping out: later rounds change the earlier ones, so that the best round is
-    not what its metric was measured on.
+    With ``booster="dart"`` leave early stopping out: later rounds change the earlier ones, so the model that is kept is
+    not the one that was measured.
     """
     return XGBoostMetric(get_metrics(metrics, convention), n_threads)

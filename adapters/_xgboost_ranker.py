@@ -32,8 +32,8 @@ class XGBRanker(Ranker):
         Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
-        For our objectives two defaults differ. ``min_child_weight=1e-3``, since XGBoost's 1 forbids splits with
-        Hessians of the order of a metric's change. ``base_score=0``, since a ranking has no mean to start from.
+        For our objectives two defaults differ. ``min_child_weight=1e-3``, since XGBoost's 1 can forbid splits where
+        Hessians are as small as the change of a metric. ``base_score=0``, since a ranking has no mean to start from.
 
     Notes
     -----
@@ -41,7 +41,7 @@ class XGBRanker(Ranker):
     refused, unless ``validate_parameters=False``. Early stopping is refused with ``booster="dart"``, whose later rounds
     change the earlier ones, and with ``"gblinear"``. Columns of dtype category are categorical features without
     ``enable_categorical``. Entries that a sparse matrix does not store are missing values in XGBoost, zeros in the
-    other libraries. Weights by row, which XGBoost has not for ranking, work with our objectives.
+    other libraries. Weights by row, which XGBoost itself refuses for ranking, work with our objectives.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class XGBRanker(Ranker):
         xgb = XGBOOST.load()
         try:
             xgb.Booster({"eval_metric": name, "num_feature": 1, "nthread": 1}, [xgb.DMatrix([[0.0]])]).save_config()
-        except xgb.core.XGBoostError as error:  # or it wants other parameters
+        except xgb.core.XGBoostError as error:  # other errors mean that it knows the metric
             return "Unknown metric" not in str(error)
         return True
 
@@ -72,7 +72,7 @@ class XGBRanker(Ranker):
         params = _params(plan, booster)
         rounds = params.pop("n_estimators", 100)
         train = self._data(plan.train, plan.train.weight_by_query if own else _by_query(plan.train))
-        weighs = plan.native_metrics or not plan.metrics  # whether XGBoost itself evaluates, by row or by query
+        weighs = plan.native_metrics or not plan.metrics  # whether XGBoost itself evaluates metrics
         if weighs and any(part.weight is not None for part in plan.evals):
             refuse_by_row([*plan.native_metrics, *metrics_of(before)])
         evals = [self._data(part, _by_query(part) if weighs else None) for part in plan.evals]
@@ -94,7 +94,7 @@ class XGBRanker(Ranker):
         return model, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
 
     def _start(self, init_model: Any, X: Any) -> Any:
-        if getattr(init_model, "categories_", None):  # its files have none
+        if getattr(init_model, "categories_", None):  # a file does not hold them
             require_same_categories([list(dtype.categories) for dtype in init_model.categories_.values()], X)
         model = super()._start(init_model, X).copy()
         model.set_attr(best_iteration=None, best_score=None)  # of another training
@@ -168,7 +168,7 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
 
 
 def _early_stopping(plan: Plan, booster: str, before: dict[str, Any]) -> list[Any]:
-    """XGBoost's callback if the plan stops early; raises where XGBoost cannot keep the best rounds."""
+    """XGBoost's callback if the plan stops early. Raises where XGBoost cannot keep the best rounds."""
     callback = XGBOOST.load().callback.EarlyStopping
     rounds = plan.early_stopping_rounds
     stops = rounds or any(isinstance(given, callback) for given in plan.callbacks)
@@ -221,7 +221,7 @@ def refuse_misspelt(params: dict[str, Any]) -> None:
 
 
 def _by_query(part: Part) -> np.ndarray | None:
-    """For what XGBoost computes itself."""
+    """Weights for what XGBoost computes itself. Raises where they differ within a query."""
     weight = part.weight_by_query
     require(
         weight is not None or part.weight is None,
@@ -231,7 +231,7 @@ def _by_query(part: Part) -> np.ndarray | None:
 
 
 def _metric(plan: Plan, evals: list[Any]) -> Any:
-    """Our metrics under their own names, as XGBoost calls them; weights may be by row, which a DMatrix has not."""
+    """Our metrics under their own names, as XGBoost calls them; weights may be by row, which a DMatrix cannot hold."""
     known = [
         (data, Queries(part.labels, part.group, weight=part.weight))
         for data, part in zip(evals, plan.evals, strict=True)

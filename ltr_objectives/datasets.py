@@ -18,7 +18,7 @@ MSLR_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
 
 @dataclass(frozen=True, eq=False)
 class RankingData:
-    """Features and labels of documents; the rows of a query are consecutive. Unpacks as ``X, y, group, qid``.
+    """Features and labels of documents, the rows of a query together. Unpacks as ``X, y, group, qid``.
 
     Attributes
     ----------
@@ -81,8 +81,8 @@ def make_ranking(
 ) -> RankingData:
     """Generate data in the shape of MSLR-WEB: features in correlated fields, few very relevant documents.
 
-    Relevance is a sum of linear functions, thresholds and products of two fifths of the features, and of noise that no
-    feature explains. It also depends on the kind of query. The same arguments give the same bytes.
+    Relevance is noise plus a sum of linear functions, thresholds and products of two fifths of the features. It also
+    depends on features of the query. The same arguments give the same bytes.
 
     Parameters
     ----------
@@ -97,11 +97,12 @@ def make_ranking(
     shares : sequence of float
         Share of the rows with label 0, 1, ...; adds up to 1.
     noise : float
-        Standard deviation of the relevance that no feature explains, not negative; what features explain has 1.
+        Standard deviation of the relevance that no feature explains, not negative. That of what the features of the
+        documents explain is 1.
     agreement : float
-        Between 0 and 1. What makes a document relevant at all also makes it more relevant, with this weight; another
-        function of the features has the rest. With 1 all grades are thresholds of one relevance, so that a metric
-        that reads grades is learned best, whichever metric counts.
+        From 0 to 1. One function of the features decides which labels are above 0. The order among these depends on
+        the same function with this weight, and on a second one with the rest. With 1 all labels are thresholds of one
+        function; then training for a metric that reads grades is best, whichever metric counts.
 
     Raises
     ------
@@ -217,8 +218,8 @@ def load_letor(
     Raises
     ------
     LTRError
-        Where the path is missing, rows cannot be read or have no qid, or dense rows would take hundreds of times the
-        space of the text.
+        Where the path is missing, rows cannot be read or do not have a qid, or dense rows would take hundreds of times
+        the space of the text.
     ImportError
         Without scikit-learn: ``pip install ltr-objectives[letor]``.
     """

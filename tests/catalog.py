@@ -152,7 +152,7 @@ MIXTURES = tuple(
     for parts, weights in (
         (["yetiloss:ndcg@3", "yetiloss:mrr", "yetirank:decay=.5"], (1.0, 0.3, 2.0)),  # the first two share rankings
         (["lambdamart:map", "lambdamart:err@2", "listnet"], (0.5, 3.0, 1.0)),
-        (["lambdamart:ndcg;truncation=2", "queryrmse"], (1.0, 0.1)),
+        (["lambdamart:ndcg;truncation=2", "approxndcg"], (1.0, 0.1)),
         (["plrank", "lambdamart:lambda_norm=True", "rmse"], (1.0, 0.5, 0.0)),
     )
 )

@@ -86,7 +86,7 @@ def test_a_model_under_another_name(folder):
     ("changed", "message"),
     [
         ({"model": "none.txt"}, "--model none.txt does not exist"),
-        ({"model": "test.txt"}, "test.txt is no whole LightGBM model: it does not begin with a line 'tree'"),
+        ({"model": "test.txt"}, "test.txt is not a whole LightGBM model: it does not begin with a line 'tree'"),
         ({"model": "test.txt", "library": "xgboost"}, "xgboost: "),
         ({"model": "test.txt", "library": "catboost"}, "catboost: "),
         ({"data": "none.txt"}, "--data none.txt does not exist"),
@@ -98,7 +98,7 @@ def test_a_model_under_another_name(folder):
         ({"out": "model.txt"}, "--out model.txt is also an input; name another"),
         ({"out": "linked.txt"}, "--out linked.txt is also an input, model.txt; name another"),
         ({"out": "soft.txt"}, "--out soft.txt is also an input; name another"),
-        ({"model": "cut.txt"}, "cut.txt is no whole LightGBM model: its end is missing; save or copy it again"),
+        ({"model": "cut.txt"}, "cut.txt is not a whole LightGBM model: its end is missing; save or copy it again"),
     ],
 )
 def test_errors_are_one_line(folder, changed, message):
@@ -135,18 +135,18 @@ for cut in (*(whole[:size] for size in sizes), *(crlf[:size] for size in (6, *ra
         LGBMRanker().load_model("cut.txt")
         raise SystemExit(f"{len(cut)} of {len(whole)} bytes were taken for a model")
     except LTRError as error:
-        assert "cut.txt is no whole LightGBM model: " in str(error)
+        assert "cut.txt is not a whole LightGBM model: " in str(error)
         assert ("its lines end in CR LF instead of LF" in str(error)) == cut.startswith(b"tree\\r")
 for size in range(5, len(whole) - 2, len(whole) // 20):
     Path("cut.txt").write_bytes(whole[:size])
-    assert "cut.txt is no whole LightGBM model: " in fails(
+    assert "cut.txt is not a whole LightGBM model: " in fails(
         "predict", "--model", "cut.txt", "--data", "test.txt", "--out", "scores.npy"
     )
 X, y = [[0.0] * 10] * 4, [0, 1, 0, 1]
 try:
     LGBMRanker().fit(X, y, group=[4], init_model="cut.txt")
 except LTRError as error:
-    assert "no whole LightGBM model" in str(error)
+    assert "not a whole LightGBM model" in str(error)
 else:
     raise SystemExit("went on from a model cut short")
 """

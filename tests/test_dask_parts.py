@@ -125,7 +125,7 @@ def test_refused_before_training(client):
         dask_by_query(*far)
     with pytest.raises(LTRError, match="they must have the same"):
         dask_by_query(far[0], far[1].rechunk(20), far[2])
-    with pytest.raises(LTRError, match="where a Dask array, series or dataframe must be"):
+    with pytest.raises(LTRError, match="expected a Dask array, series or dataframe, got"):
         dask_by_query(far[0], y, qid)
     with pytest.raises(LTRError, match="was cut"):
         dask_evaluate("map", far[1], far[1], far[2])

@@ -78,7 +78,7 @@ def test_what_is_no_model_is_refused(library):
     with pytest.raises(ValueError, match="not fitted"):
         fit(library, 3, ranker(library))
     for name in ("init_model", "xgb_model"):
-        with pytest.raises(LTRError, match=rf"{name}= is no parameter; call fit\(\.\.\., init_model=\)"):
+        with pytest.raises(LTRError, match=rf"{name}= is not a parameter; call fit\(\.\.\., init_model=\)"):
             ranker_class(library)(**{name: other})
 
 

@@ -119,9 +119,9 @@ def test_parameters_that_cannot_be_right(library):
         ranker(library, eval_metric=[len]).fit(DATA.X, DATA.y, qid=DATA.qid)
     with pytest.raises(LTRError, match="two metrics are both called map"):
         ranker(library, eval_metric=["map", registry.get_metric("map")]).fit(DATA.X, DATA.y, qid=DATA.qid)
-    with pytest.raises(LTRError, match="booster_ is no parameter"):
+    with pytest.raises(LTRError, match="booster_ is not a parameter"):
         ranker(library, booster_=1)
-    with pytest.raises(LTRError, match="predict is no parameter"):
+    with pytest.raises(LTRError, match="predict is not a parameter"):
         ranker(library).set_params(predict=1)
 
 
@@ -207,7 +207,7 @@ def test_dart_has_no_best_round(library, dart, objective):
 
 def test_lightgbm_s_random_forests_take_none_of_ours():
     forest = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
-    with pytest.raises(LTRError, match="boosting='rf' takes none but LightGBM's own objectives"):
+    with pytest.raises(LTRError, match="boosting='rf' works only with LightGBM's own objectives"):
         ranker("lightgbm", **forest).fit(DATA.X, DATA.y, qid=DATA.qid)
     data = {"eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid], "early_stopping_rounds": 2}
     fitted = ranker("lightgbm", "lambdarank", eval_metric="map", **forest).fit(DATA.X, DATA.y, qid=DATA.qid, **data)

@@ -1,15 +1,15 @@
 r"""Gradient and Hessian of a loss over pairs of documents, each weighted by the change of a metric.
 
-For each query, ``draw.draws`` times: add noise to the scores, sort, and weigh each pair of ranks d < e <= d + neighbors
-with d < ranks by ``delta = |change of the metric when d and e are swapped|``. Let ``hi`` be the document of the larger
-gain. Then, for the logistic loss at the scores without noise,
+For each query, ``draw.draws`` times, add noise to the scores and sort. Each pair of ranks d < e <= d + neighbors with
+d < ranks has the weight ``delta = |change of the metric when d and e are swapped|``. Let ``hi`` be the document of the
+larger gain. Then, for the logistic loss at the scores without noise,
 
     rho = 1 / (1 + exp(sigma (s_hi - s_lo)))
     grad_hi -= sigma delta rho;  grad_lo += sigma delta rho;  hess_both += sigma^2 delta rho (1 - rho)
 
 averaged over the draws. The weight of a pair is the sum of its weights in the ``layers``, each a metric of one family.
 With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|. With propensities delta is divided by that of hi. The
-gradient is linear in the weights, so pairs need not be kept: a thread takes O(n) memory.
+gradient is linear in the weights, so pairs are not stored: a thread takes O(n) memory.
 
 :mod:`ltr_objectives.kernels.graded` does the same for linear metrics over all pairs, by gain.
 
@@ -84,7 +84,7 @@ def capped(gap, cap):
 
 @kernel
 def slope_and_curve(loss, margin):
-    """Minus the first derivative of the loss at ``margin = sigma (s_hi - s_lo)``, and its curvature."""
+    """Minus the first derivative of the loss at ``margin = sigma (s_hi - s_lo)``, and the second or a bound of it."""
     if loss == LOGISTIC:
         p = 1.0 / (1.0 + math.exp(min(margin, 700.0)))
         return p, p / (1.0 + math.exp(min(-margin, 700.0)))
@@ -130,7 +130,7 @@ def _rank(d, end, cap, kind, a, V, r, sums):
 
 @inlined
 def _neighbours(apart, ranks, cap, r, sums):
-    """The pairs of ranks d < ``ranks`` and d + apart; the lower of the two is added to ``low`` and ``hes_low``."""
+    """The pairs of ranks d < ``ranks`` and d + apart; terms of the lower rank go to ``low`` and ``hes_low``."""
     total = 0.0
     gd, Ed, Ud, Ad, lamd, hesd = r.g[:ranks], r.E[:ranks], r.U[:ranks], r.A[:ranks], sums.lam[:ranks], sums.hes[:ranks]
     end = apart + ranks
@@ -155,7 +155,7 @@ def _neighbours(apart, ranks, cap, r, sums):
 
 @inlined
 def _divisors(d, end, score_norm, r):
-    """Write the divisors of the pairs of rank d: the score distance, the propensity of the larger gain, or both."""
+    """Write what divides the pairs of rank d: score distance, propensity of the larger gain, or their product."""
     gd, sd = r.g[d], r.s[d]
     gb, sb, out = r.g[d + 1 : end], r.s[d + 1 : end], r.divisor[d + 1 : end]
     if score_norm:
@@ -200,7 +200,7 @@ def _reach(discount, most):
 
 @kernel
 def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
-    """Add the pairs of one list in rank order to ``sums``; return the sum of |lambda|."""
+    """Add the pairs of one list in rank order to ``sums``; return the sum of |slope|."""
     swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
     total, cap, neighbors = 0.0, terms.cap, pairs.neighbors
     ranks = _reach(terms.discount, min(pairs.ranks, n - 1))
@@ -236,7 +236,7 @@ def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
 
 @kernel
 def list_factor(total, pairs, draw):
-    """The factor of all slopes of one list."""
+    """What all slopes of one list are multiplied by; ``total`` is the sum of their absolute values."""
     factor = pairs.sigma / draw.draws
     if pairs.lambda_norm:
         total *= 2.0 * factor

@@ -1,7 +1,8 @@
 r"""Exact change of a metric when the documents at ranks d < e are swapped, in O(1) a pair.
 
-Every metric of the package is one of three families. With ``g`` the gain (the probability that a document satisfies,
-or 0/1 relevance) and ``w`` the discount by rank, non-increasing and zero beyond a cutoff,
+Every metric of the package belongs to one of three families, or is a sum of several of one family. ``g`` is the gain,
+in the cascade the probability that a document satisfies the user, in the average 0/1 relevance. ``w`` is the discount
+by rank, non-increasing and zero beyond a cutoff.
 
 * linear:   M = scale sum_d w_d g_d                        (DCG, NDCG, precision, recall, AUC, ...)
 * cascade:  M = scale sum_d w_d g_d prod_{c<d} (1 - g_c)   (reciprocal rank, ERR, PFound)
@@ -11,7 +12,7 @@ In all three the signed change under the swap is
 
     (g_e - g_d) (U_d + A_d V_e)
 
-with per-rank arrays that one pass over the list fills: for the cascade, with T_d = prod_{c<d} (1 - g_c) and
+with arrays by rank that one pass over the list fills. For the cascade, with T_d = prod_{c<d} (1 - g_c) and
 F_d = sum_{c<=d} w_c g_c T_c,
 
     U_d = T_d w_d + F_d / (1 - g_d),  A_d = 1 / (1 - g_d),  V_e = -(F_{e-1} + w_e T_e),
@@ -31,12 +32,12 @@ from ltr_objectives.kernels._jit import kernel
 LINEAR, CASCADE, AVERAGE, HEAD, CATBOOST_MRR, CATBOOST_MAP = range(6)
 
 SMALL = 2.0**-10  # the least 1 - g to divide by
-NEGLIGIBLE = 1e-30  # a document that is reached with a smaller probability is left out
+NEGLIGIBLE = 1e-30  # a document reached with a smaller probability than this is left out
 
 
 @kernel
 def is_empty(layers, q):
-    """Whether no ranking of query ``q`` is better than another, by any of the terms."""
+    """Whether every ranking of query ``q`` has the same value, by all terms."""
     any_scale = False
     for terms in layers:
         any_scale |= terms.scale[q] != 0.0
@@ -105,7 +106,7 @@ def _catboost_mrr(g, w, scale, n, U, A, V):
 
 @kernel
 def _catboost_map(g, w, scale, n, U, A, V):
-    """CatBoost's weight for its mode MAP: 1/d plus 1/c of the relevant ranks c between."""
+    """CatBoost's weight for its mode MAP: 1/d plus 1/c of the relevant ranks c between d and e."""
     p = 0.0
     for d in range(n):
         V[d] = p * scale

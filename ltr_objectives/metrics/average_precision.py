@@ -1,4 +1,4 @@
-r"""Average precision: ``M = scale sum_d w_d g_d sum_{c<=d} g_c`` with 0/1 gains."""
+r"""Average precision, ``M = scale sum_d w_d g_d sum_{c<=d} g_c`` with 0/1 gains, and sums of it for graded labels."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,8 +18,8 @@ from ltr_objectives.queries import Queries
 class MAP(Metric):
     r"""Average precision: the mean, over the relevant documents, of the precision at their ranks.
 
-    scikit-learn takes the precision at the end of a tie for all its documents, so its value differs for tied scores.
-    There is not an "sklearn" convention.
+    scikit-learn gives all documents of a tie the precision at its end, so its value differs for tied scores. Therefore
+    "sklearn" is not a convention of this metric.
 
     :math:`\frac{1}{\min(R, k)} \sum_{d \le k} [y_d > t] \, \mathrm{precision}(d)` with :math:`R` relevant documents.
 
@@ -87,19 +87,19 @@ class GAP(Metric):
     .. math::
         \frac{\sum_t w_t \sum_{d \le k} [y_d > t] \, \mathrm{precision}_t(d)}{\sum_t w_t \min(R_t, k)}
 
-    To a user of threshold :math:`t = 0, 1, \dots` the :math:`R_t` documents with labels above :math:`t` are relevant;
-    :math:`\mathrm{precision}_t(d)` is their share among the first :math:`d`, and :math:`w_t` is in proportion to the
-    number of such users.
+    A user of threshold :math:`t = 0, 1, \dots` wants the :math:`R_t` documents with labels above :math:`t`. Their share
+    among the first :math:`d` is :math:`\mathrm{precision}_t(d)`. The number of such users is proportional to
+    :math:`w_t`.
 
     Parameters
     ----------
     k, ties, empty
         As in every metric.
     weights : tuple of float
-        :math:`w_0, w_1, \dots`, not negative. All labels above the last threshold are alike.
+        :math:`w_0, w_1, \dots`, not negative. All labels above the last threshold count the same.
     normalizer : "total" or "each"
-        "total" is the formula. "each" is the mean over users of the average precision, among the thresholds that some
-        document exceeds: :math:`\sum_t w_t \mathrm{AP}_t / \sum_t w_t`.
+        "total" is the formula above. "each" is the mean over users of their average precision,
+        :math:`\sum_t w_t \mathrm{AP}_t / \sum_t w_t`, over the thresholds that some label of the query exceeds.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class GAP(Metric):
         object.__setattr__(self, "weights", table)
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
-        """The weight of the users whom each label satisfies."""
+        """The sum of the weights of the users whom each label satisfies."""
         return sum((w * gains.relevant(labels, t) for t, w in enumerate(self.weights)), np.zeros(len(labels)))
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:

@@ -28,10 +28,10 @@ class Mixture(Objective):
     r"""A weighted sum of objectives, :math:`\sum_p w_p\, (g_p, h_p) / n_p`.
 
     :math:`n_p` is the mean absolute gradient of part :math:`p` over the rows of the data set, at independent standard
-    normal scores. So a weight means the same for every part, whatever the size of its gradient.
+    normal scores. So parts of equal weight have gradients of equal mean size there.
 
-    Parts that differ in their metric alone share their rankings: with noise, the sum then costs little more than its
-    dearest part.
+    Parts that differ only in their metric share their noisy rankings. The sum then takes little more time than its
+    slowest part.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ class Mixture(Objective):
     weights : list of float, optional
         One for each part, not negative; 1 by default.
     normalize : bool
-        Without it :math:`n_p = 1`.
+        Whether to divide by :math:`n_p`; with False :math:`n_p = 1`.
 
     Notes
     -----
     ``get_objective`` and everything that takes an objective by name read ``"yetiloss:ndcg@10+.3*yetiloss:mrr"``.
-    A metric that is not named, as in early stopping, is that of the first part.
+    Where a metric is not named, as for the early stopping of an estimator, it is the metric of the first part.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class Mixture(Objective):
             call.hess[:] += factor * hess
 
     def _terms(self, queries: Queries, n_threads: int | None) -> list[tuple[Objective, float]]:
-        """What is to be computed, and its factor: parts that share their rankings are one term."""
+        """Objectives to compute, each with its factor. Parts that share their rankings are one of them."""
         alike: dict[Any, list[tuple[Objective, float]]] = {}
         for i, (part, weight) in enumerate(self.weighted):
             factor = weight / self._size(part, queries, n_threads)
@@ -185,14 +185,14 @@ def _sum(counts: Iterable[np.ndarray | None]) -> np.ndarray | None:
 
 
 def _rankings(part: Objective) -> tuple[Any, ...] | None:
-    """What must be equal for two parts to share rankings; None for a part that shares with none."""
+    """What two parts must have in common to share rankings; None for a part that cannot share."""
     if not isinstance(part, PairwiseObjective) or part.lambda_norm or part.hessian not in LINEAR_POLICIES:
         return None
     return part.loss.code, part.preset == "xgboost", *(getattr(part, name) for name in SAME_PAIRS)
 
 
 class _Sharing(PairwiseObjective):
-    """Pairwise objectives that differ in the weights of their pairs alone: their layers, each times its factor."""
+    """Pairwise objectives that differ only in the weights of their pairs, as one: their layers, times their factors."""
 
     name = "mixture"
 

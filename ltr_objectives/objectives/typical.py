@@ -19,7 +19,7 @@ class Typical(NamedTuple):
 
 
 def typical(objective: Objective, queries: Queries, n_threads: int | None = None) -> Typical:
-    """The size of the objective's gradients and Hessians; the same for the same labels, groups and weights."""
+    """The typical size of the objective's gradients and Hessians; equal queries give equal values."""
 
     def measure() -> Typical:
         scores = np.empty(queries.rows)

@@ -1,4 +1,4 @@
-r"""Gradient and Hessian in units of documents, so that regularisation means the same for every objective."""
+r"""Hessians in units of documents, so that regularisation means the same for every objective."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,16 +14,16 @@ from ltr_objectives.queries import Queries
 
 @dataclass(frozen=True)
 class UnitHessian(Wrapper):
-    r"""An objective whose gradient and Hessian are multiplied by one constant, so that the mean Hessian is 1.
+    r"""An objective with gradient and Hessian times one constant, which makes Hessians as large as in squared error.
 
-    The constant belongs to the data set: it is the mean weight of the rows over the mean Hessian at independent
-    standard normal scores. It cancels in :math:`g / h`. It does not cancel where a library adds a number to sums of
-    Hessians, or compares them with one: ``reg_lambda=50`` then counts as much as 50 documents, and
-    ``min_child_weight=1`` as one, as for squared error. Without it the Hessian of a document differs between
-    objectives by factors of thousands: about .1 for ``YetiLoss("ndcg@10")``, 20 for ``RankNet()``, 1/n for
-    ``XENDCG()``.
+    For each data set the constant is the mean weight of the rows over the mean Hessian, at independent standard normal
+    scores. So there the mean Hessian is 1 without weights. The constant cancels in a Newton step :math:`g / h`. It does
+    not cancel where a library adds a number to sums of Hessians, or compares the sums with a number. As for squared
+    error, ``reg_lambda=50`` then counts as much as 50 documents, and ``min_child_weight=1`` as one. Hessians of
+    objectives otherwise differ by factors of thousands: a document has about .1 in ``YetiLoss("ndcg@10")``, 20 in
+    ``RankNet()``, and 1/n in ``XENDCG()``, with n documents in the list.
 
-    In a training by several workers each has a constant of its own, from its own rows.
+    In a training by several workers each worker computes the constant from its own rows.
 
     Parameters
     ----------

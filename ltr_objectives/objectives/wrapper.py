@@ -1,4 +1,4 @@
-"""What the objectives share that change the gradient and Hessian of another one."""
+"""Base of the objectives that change the gradient and Hessian of another one."""
 
 import abc
 from dataclasses import replace
@@ -14,14 +14,14 @@ from ltr_objectives.registry import get_objective
 
 
 class Wrapper(Objective):
-    """Base of the objectives with a field ``objective``, the one to wrap; a subclass writes :meth:`change`."""
+    """An objective around the one in its field ``objective``. A subclass adds that field and :meth:`change`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "objective", self.wrapped)
 
     @abc.abstractmethod
     def change(self, call: Call) -> None:
-        """Change ``call.grad`` and ``call.hess``, which hold those of the wrapped objective, in place."""
+        """Change ``call.grad`` and ``call.hess`` in place; they hold the results of the wrapped objective."""
 
     @property
     def wrapped(self) -> Objective:
@@ -64,6 +64,20 @@ class Wrapper(Objective):
 
     def _around(self, wrapped: Objective | None) -> Objective | None:
         return None if wrapped is None else replace(self, objective=wrapped)  # type: ignore[call-arg]  # of subclasses
+
+    @property
+    def metric(self) -> Any:
+        """The metric that the wrapped objective optimises, None where it has none."""
+        return getattr(self.wrapped, "metric", None)
+
+    def worth(self, queries: Queries) -> np.ndarray:
+        return self.wrapped.worth(queries)
+
+    def pairs_visited(self, queries: Queries) -> np.ndarray | None:
+        return self.wrapped.pairs_visited(queries)
+
+    def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
+        return self.wrapped.pair_counts(queries, scores)
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         return self.wrapped.row_weight(queries)
