@@ -61,6 +61,17 @@ def test_noise_of_langevin_is_kept_inside_and_outside(data):
         assert not objective.without_noise().random
 
 
+@pytest.mark.parametrize("wrap", [UnitHessian, Langevin])
+def test_what_is_known_of_the_wrapped_objective_is_forwarded(wrap, data):
+    labels, sizes, scores = data
+    queries, plain, wrapped = Queries(labels, sizes), YetiLoss("map"), wrap("yetiloss:map")
+    assert wrapped.metric == plain.metric
+    assert wrap("listnet").metric is None
+    for known in ("worth", "pairs_visited"):
+        assert np.array_equal(getattr(wrapped, known)(queries), getattr(plain, known)(queries))
+    assert np.array_equal(wrapped.pair_counts(queries, scores), plain.pair_counts(queries, scores))
+
+
 def test_nothing_to_learn_is_zero():
     grad, hess = UnitHessian("lambdamart").gradient_hessian([1.0, 2.0], [1, 1], [2])
     assert not grad.any()
