@@ -306,7 +306,7 @@ def test_labels_that_xgboost_read_in_another_byte_order_are_refused(data):
             xgb.train(XGB, wrong, 1, obj=xgboost_objective("lambdamart"))
         with pytest.raises(LTRError, match="all multiples of 2"):
             xgboost_metric("ndcg")(X[:, 0], wrong)
-    with pytest.warns(LTRWarning, match="all labels equal.*every label is 0, as where XGBoost is given .* byte order"):
+    with pytest.warns(LTRWarning, match="all labels equal.*every label is 0, as if XGBoost got .* byte order"):
         xgb.train(XGB, dmatrix(X, labels.astype(">f8"), group), 1, obj=xgboost_objective("lambdamart"))
 
 
