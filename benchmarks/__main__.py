@@ -4,10 +4,10 @@ import os
 
 import typer
 
-from benchmarks.calibration import calibration
 from benchmarks.compare import compare
 from benchmarks.demo import demo
 from benchmarks.kernels import kernels
+from benchmarks.order import order
 from benchmarks.publish import publish
 from benchmarks.quality import quality
 from benchmarks.scaling import scaling
@@ -26,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
-app.command()(calibration)
+app.command()(order)
 app.command()(compare)
 app.command()(demo)
 app.command()(kernels)

@@ -91,7 +91,7 @@ def numbers_of(argument: str, value: Any, wanted: str = "a table of numbers") ->
     try:
         table: list[float] = vector(argument, [value] if is_number(value) else value).tolist()
     except LTRError as error:
-        raise LTRError(f"{argument} must be {wanted}, got {value!r}: {error}") from None
+        raise LTRError(f"{argument}={value!r}: {argument} must be {wanted} ({error})") from None
     return tuple(table)
 
 

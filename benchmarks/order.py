@@ -1,4 +1,4 @@
-"""``python -m benchmarks calibration``: the order of objectives in a study, beside the published one."""
+"""``python -m benchmarks order``: the order of objectives in a study, beside the published one."""
 
 import json
 from pathlib import Path
@@ -110,12 +110,12 @@ def picture(found: dict[str, dict[tuple[str, str], Difference]], path: Path) -> 
     return write(figure, path)
 
 
-def calibration(
+def order(
     study: Annotated[Path, Option(help=STUDY)] = Path("results/quality"),
     library: Annotated[str, Option(help="Which library of the study.")] = "lightgbm",
-    out: Annotated[Path, Option(help="The picture.")] = Path("calibration.png"),
+    out: Annotated[Path, Option(help="The picture.")] = Path("order.png"),
 ) -> None:
-    """Compare the order of objectives in a study with the published one.
+    """Compare the order of objectives with the published one.
 
     A generator whose order differs from that of real data cannot choose defaults.
     """

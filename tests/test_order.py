@@ -9,7 +9,7 @@ from ltr_objectives import LTRError
 
 pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
-calibration = pytest.importorskip("benchmarks.calibration", reason="the tests run beside an unpacked wheel")
+order = pytest.importorskip("benchmarks.order", reason="the tests run beside an unpacked wheel")
 SHIFTS = {"yetirank": 0.0, "queryrmse": -0.01, "yetiloss:{metric}": 0.02}
 
 
@@ -29,7 +29,7 @@ def study(tmp_path):
 
 
 def test_differences_are_those_of_the_same_queries(study):
-    found = calibration.differences(study, "lightgbm")["generated 5"]
+    found = order.differences(study, "lightgbm")["generated 5"]
     assert {key: round(value, 9) for key, (value, _) in found.items()} == {
         ("map", "queryrmse"): -0.01,
         ("map", "yetiloss"): 0.02,
@@ -38,22 +38,22 @@ def test_differences_are_those_of_the_same_queries(study):
 
 
 def test_published_figures_are_there_without_an_error(study):
-    found = calibration.differences(study, "lightgbm")
-    assert set(calibration.SETS) < set(found)
+    found = order.differences(study, "lightgbm")
+    assert set(order.SETS) < set(found)
     value, error = found["Web10K"]["map", "yetiloss"]
     assert value == pytest.approx(0.0055)
     assert np.isnan(error)
-    assert all(len(row) == len(calibration.SETS) for by in calibration.PUBLISHED.values() for row in by.values())
+    assert all(len(row) == len(order.SETS) for by in order.PUBLISHED.values() for row in by.values())
 
 
 def test_table_and_picture(study, tmp_path):
-    found = calibration.differences(study, "lightgbm")
-    text = calibration.table(found)
+    found = order.differences(study, "lightgbm")
+    text = order.table(found)
     assert "| Web10K | -2.0 |" in text
     assert "-10.0 (0.0)" in text
-    assert calibration.picture(found, tmp_path / "a.png").stat().st_size > 10_000
+    assert order.picture(found, tmp_path / "a.png").stat().st_size > 10_000
 
 
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(LTRError, match="no finished trainings"):
-        calibration.differences(tmp_path, "lightgbm")
+        order.differences(tmp_path, "lightgbm")
