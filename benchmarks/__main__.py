@@ -26,10 +26,10 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
-app.command()(order)
 app.command()(compare)
 app.command()(demo)
 app.command()(kernels)
+app.command()(order)
 app.command()(publish)
 app.command()(quality)
 app.command()(scaling)
