@@ -1,6 +1,8 @@
 """Data for the tests: random queries, everything in the registry, and how many examples the property tests try."""
 
+import contextlib
 import os
+from importlib.metadata import PackageNotFoundError, version
 
 import catalog
 import numpy as np
@@ -18,9 +20,22 @@ OBJECTIVES = [example for examples in catalog.EXAMPLES.values() for example in e
 METRICS = [example for examples in catalog.METRICS.values() for example in examples]
 
 
+class Silent:
+    """A logger for LightGBM 4.0, which warns of every objective of the user's, whatever ``verbosity`` is."""
+
+    def info(self, message: str) -> None: ...
+
+    warning = info
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.option.hypothesis_seed = config.option.hypothesis_seed or SEED
+    with contextlib.suppress(PackageNotFoundError):
+        if version("lightgbm").startswith("4.0."):
+            import lightgbm
+
+            lightgbm.register_logger(Silent())
 
 
 def pytest_report_header(config: pytest.Config) -> str:

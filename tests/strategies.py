@@ -1,5 +1,6 @@
 """The data of the property tests: data sets of every kind of number, valid and invalid."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ def vectors(draw: Any, length: int, usual: Any, odd: bool = True) -> Any:
     if kind < 14:
         return values if kind % 2 else np.array(values)
     try:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # NumPy 1.24 warns of -1 as uint8, 2.0 refuses it
             return np.array(values, draw(st.sampled_from(DTYPES)))
     except (ValueError, TypeError, OverflowError):
         return values

@@ -19,7 +19,13 @@ def native_gradient(loss, X, labels, group, scores, estimations=5000):
         "loss_function": f"StochasticRank:{loss};lambda=0;num_estimations={estimations}",
         "iterations": 1, "depth": X.shape[1], "learning_rate": 1, "l2_leaf_reg": 0, "random_strength": 0, "verbose": 0,
         "bootstrap_type": "No", "allow_writing_files": False, "thread_count": 1, "leaf_estimation_iterations": 1,
-    }).fit(pool)  # fmt: skip
+    })  # fmt: skip
+    try:
+        model.fit(pool)
+    except catboost.CatBoostError as error:
+        if "does not support target_metric" in str(error):
+            pytest.skip("CatBoost 1.2.0 has no StochasticRank for this metric")
+        raise
     assert len(np.unique(model.calc_leaf_indexes(catboost.Pool(X)))) == len(X)
     return model.predict(X)
 
