@@ -52,7 +52,7 @@ with multiprocessing.get_context("fork").Pool(1) as pool:
     for result in pool.map(functools.partial(train, threads=2), LIBRARIES):
         print(result.hex())
 """
-    assert script(code) == [x.hex() for x in expected]
+    assert [line for line in script(code) if not line.startswith("[LightGBM]")] == [x.hex() for x in expected]
 
 
 @FORKS
