@@ -191,9 +191,11 @@ def _rank_any_loss(d, end, cap, a, V, pairs, r, sums):
 
 @kernel
 def _reach(discount, most):
-    """How many of the first ``most`` ranks have a discount above zero."""
+    """How many of the first ``most`` ranks have a discount above zero; discounts do not increase."""
+    if most > 0 and discount[most - 1] > 0.0:
+        return most
     ranks = 0
-    while ranks < min(most, len(discount)) and discount[ranks] > 0.0:
+    while ranks < most and discount[ranks] > 0.0:
         ranks += 1
     return ranks
 
