@@ -133,9 +133,13 @@ class Objective(abc.ABC):
         require(whole, f"iteration={iteration!r} must be a whole number")
         call = Call(queries, s, *queries.borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads)
         self.fill(call)
-        result = call.finished(self.policy, self.row_weight(queries), dtype)
+        result = self._finished(call, dtype)
         queries.give_back_zeros(call.grad, call.hess)
         return result
+
+    def _finished(self, call: Call, dtype: type[np.floating[Any]]) -> tuple[np.ndarray, np.ndarray]:
+        """The result of a filled call."""
+        return call.finished(self.policy, self.row_weight(call.queries), dtype)
 
     def __call__(self, *_: object, **__: object) -> None:
         """Refuse the call: libraries take the adapters, not the objective itself."""

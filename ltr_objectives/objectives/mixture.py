@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice, check_list, check_not_negative
 from ltr_objectives.errors import require
@@ -124,20 +123,6 @@ class Mixture(Objective):
     def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
         return _sum(part.pair_counts(queries, scores) for part, _ in self.weighted)
 
-    def compute(
-        self,
-        queries: Queries,
-        scores: ArrayLike,
-        *,
-        iteration: int = 0,
-        n_threads: int | None = None,
-        dtype: type[np.floating[Any]] = np.float64,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        grad, hess = np.zeros(queries.rows), np.zeros(queries.rows)
-        call = Call(queries, queries.check_scores(scores), grad, hess, iteration, n_threads)
-        self.fill(call)
-        return call.finished("exact", None, dtype)
-
     def fill(self, call: Call) -> None:
         """Add up the parts, each after its own policy and weights."""
         for objective, factor in self._terms(call.queries, call.n_threads):
@@ -146,6 +131,9 @@ class Mixture(Objective):
             )
             call.grad[:] += factor * grad
             call.hess[:] += factor * hess
+
+    def _finished(self, call: Call, dtype: type[np.floating[Any]]) -> tuple[np.ndarray, np.ndarray]:
+        return call.finished("exact", None, dtype)  # each part has applied policy and weights
 
     def _terms(self, queries: Queries, n_threads: int | None) -> list[tuple[Objective, float]]:
         """Objectives to compute, each with its factor. Parts that share their rankings are one of them."""

@@ -89,9 +89,8 @@ class PLRank(Objective):
     with rank weights :math:`\theta` and gains :math:`\rho`; ``normalize`` divides by the ideal. The gradient is
     PL-Rank-3's (Oosterhuis, "Learning-to-Rank at the Speed of Sampling", SIGIR 2022). The diagonal Hessian is that of
     Kang, de Rijke and Oosterhuis, "Estimating the Hessian Matrix of Ranking Objectives for Stochastic Learning to Rank
-    with Gradient Boosted Trees", SIGIR 2024, eqs. 5 to 10. Both are unbiased means over sampled rankings, in
-    O(samples k log n + n log n) a query. The least gain of a query is subtracted from all its gains, which keeps the
-    expected values and lowers the variance.
+    with Gradient Boosted Trees", SIGIR 2024, eqs. 5 to 10. Both are unbiased means over sampled rankings. The
+    least gain of a query is subtracted from all its gains, which keeps expected values and lowers the variance.
 
     Parameters
     ----------

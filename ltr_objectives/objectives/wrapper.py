@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
@@ -83,19 +82,10 @@ class Wrapper(Objective):
         return self.wrapped.row_weight(queries)
 
     def fill(self, call: Call) -> None:
-        self.wrapped.fill(call)
-
-    def compute(
-        self,
-        queries: Queries,
-        scores: ArrayLike,
-        *,
-        iteration: int = 0,
-        n_threads: int | None = None,
-        dtype: type[np.floating[Any]] = np.float64,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        s = queries.check_scores(scores)
-        grad, hess = self.wrapped.compute(queries, s, iteration=iteration, n_threads=n_threads)
-        call = Call(queries, s, grad, hess, int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads)
+        call.grad[:], call.hess[:] = self.wrapped.compute(
+            call.queries, call.scores, iteration=call.iteration, n_threads=call.n_threads
+        )
         self.change(call)
-        return call.finished("exact", None, dtype)
+
+    def _finished(self, call: Call, dtype: type[np.floating[Any]]) -> tuple[np.ndarray, np.ndarray]:
+        return call.finished("exact", None, dtype)  # the wrapped objective has applied policy and weights
