@@ -116,7 +116,7 @@ class Cell:
     def key(self) -> str:
         """A name for its file, equal for equal settings, whatever the number of threads."""
         settings = asdict(replace(self, budget=replace(self.budget, threads=1)))
-        for name in ("params", "documents"):  # added since studies were published
+        for name in ("params", "documents", "smooth"):  # added since studies were published
             if not settings["budget"][name]:
                 del settings["budget"][name]
         if not self.stop:
@@ -149,7 +149,10 @@ class Cell:
             found = {m: per_query(get_metric(m), part, same, self.budget.threads) for m in self.metrics}
             return _nothing(self) | {"test": found}
         library = library_of(self)
-        return outcome(self, library, library.run(objective_of(self), report))
+        objective = objective_of(self)
+        if self.budget.documents > 0:
+            library.budget = library.in_documents(self.budget, objective)
+        return outcome(self, library, library.run(objective, report))
 
 
 @lru_cache(1)
@@ -171,11 +174,9 @@ def _prepare(fold: Fold, name: str, metrics: tuple[str, ...], budget: Budget, tu
 
 def library_of(cell: Cell, tuned: bool = False) -> Library:
     """The library with its data sets prepared, which the next training reuses."""
-    plain = replace(cell.budget, learning_rate=0.1, trees=1, params=(), documents=0.0)
+    plain = Budget(seed=cell.budget.seed, threads=cell.budget.threads)
     library = _prepare(cell.fold, cell.library, tuple(cell.stops), plain, tuned)
-    in_documents = cell.budget.documents > 0 and not cell.native
-    library.budget = replace(cell.budget, l2=cell.budget.documents) if in_documents else cell.budget
-    library.params = {}
+    library.budget, library.params = cell.budget, {}
     return library
 
 

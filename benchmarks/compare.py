@@ -67,7 +67,7 @@ def compare(
     _check_natives(known, chosen)
     budget = Budget(trees, learning_rate, leaves, patience, min_child_weight, l2, threads or available_threads(), seed)
     fold = _fold(data, queries, seed)
-    study = plan([fold], chosen, ours, known, targets, [learning_rate], budget)
+    study = plan([fold], chosen, ours, known, targets, [replace(budget, learning_rate=learning_rate)])
     planned = [replace(cell, stop=targets[0]) for cell in study if cell.library]
     require(planned, "nothing to train; name at least one library, and objectives or natives")
     parts = cells.load(fold)

@@ -6,7 +6,7 @@ To add a library, write its class and its line in ``LIBRARIES``.
 import abc
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,9 @@ from ltr_objectives.datasets import RankingData, RankingFold
 from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_objective
 
 Predict = Callable[[np.ndarray, int], Any]  # features and a number of trees to scores
 
@@ -35,7 +37,8 @@ class Budget:
     threads: int = 1
     seed: int = 0
     params: tuple[tuple[str, Any], ...] = ()  # by the library's own names; they override the fields above
-    documents: float = 0.0  # the l2 of ours in documents, instead of the one above; 0 is the one above
+    documents: float = 0.0  # l2; min_child_weight is then in documents, too; 0 takes the l2 above
+    smooth: tuple[str, ...] = ()  # metrics with a smoothed vali value
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Library(abc.ABC):
     name: ClassVar[str]
     natives: ClassVar[tuple[str, ...]]
     usual: ClassVar[tuple[str, ...]]  # the default; the first is the reference
+    twins: ClassVar[Mapping[str, str]] = {}  # ours with the Hessians of native objectives, which are 1 elsewhere
     with_ours: ClassVar[Mapping[str, Any]] = {}  # parameters for our objectives only; those of the study override them
     budget: Budget
     params: Mapping[str, Any]  # by the library's own names; they override those of the budget
@@ -82,7 +86,7 @@ class Library(abc.ABC):
 
     def run(self, objective: str | Objective, report: Report = silent) -> Training:
         """Train until no metric improves; a string is a native objective."""
-        watch = Watch(self.metrics, self.vali_data, report, self.budget.threads)
+        watch = Watch(self.metrics, self.vali_data, report, self.budget.threads, self.budget.smooth)
         start = time.perf_counter()
         try:
             predict = self.train(objective, watch)
@@ -103,6 +107,12 @@ class Library(abc.ABC):
         """A metric as it is spelled in the names of the library's own objectives."""
         return metric
 
+    def in_documents(self, budget: Budget, objective: str | Objective) -> Budget:
+        """The budget with what it has in documents as the library takes it; ours already count documents."""
+        twin = self.twins.get(objective) if isinstance(objective, str) else None
+        unit = 1.0 if twin is None else typical(get_objective(twin), self.train_queries, budget.threads).hessian
+        return replace(budget, l2=unit * budget.documents, min_child_weight=unit * budget.min_child_weight)
+
     @abc.abstractmethod
     def prepare(self) -> None:
         """Make the library's data sets."""
@@ -116,6 +126,10 @@ class XGBoost(Library):
     name = "xgboost"
     natives = ("rank:ndcg", "rank:map", "rank:pairwise")
     usual = ("rank:ndcg", "rank:map")
+    twins: ClassVar[Mapping[str, str]] = {
+        "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
+        "rank:pairwise": "ranknet",
+    }  # fmt: skip
 
     def prepare(self) -> None:
         import xgboost as xgb
@@ -154,6 +168,7 @@ class LightGBM(Library):
     name = "lightgbm"
     natives = ("lambdarank", "rank_xendcg")
     usual = ("lambdarank", "rank_xendcg")
+    twins: ClassVar[Mapping[str, str]] = {"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg"}
 
     def prepare(self) -> None:
         import lightgbm as lgb
@@ -202,7 +217,7 @@ class CatBoost(Library):
 
     @classmethod
     def knows(cls, native: str) -> bool:
-        if native.startswith("StochasticRank:metric=MAP"):
+        if native.startswith(("StochasticRank:metric=MAP", "YetiRank:mode=PRECISION")):
             return False
         return native.partition(":")[0] in cls.natives  # settings may follow
 

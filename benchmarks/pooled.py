@@ -24,13 +24,21 @@ def chosen(results: Iterable[dict[str, Any]]) -> pd.DataFrame:
             records.append({
                 "data": data, "fold": source, "seed": seed, "library": r["library"], "label": r["label"],
                 "metric": metric, "learning_rate": r.get("tuned", r["budget"])["learning_rate"],
-                "params": " ".join(f"{name}={value}" for name, value in r["budget"].get("params", ())),
+                "params": " ".join(f"{name}={value}" for name, value in settings_of(r["budget"])),
                 "trees": r["trees"].get(metric), "train": r["train"].get(metric), "vali": r["vali"].get(metric, 0.0),
                 "seconds": r["seconds"], "values": np.array(values, float), "curve": r.get("curves", {}).get(metric),
             })  # fmt: skip
     frame = pd.DataFrame.from_records(records)
     keys = ["data", "fold", "seed", "library", "label", "metric"]
     return frame.sort_values("vali", ascending=False, kind="stable").drop_duplicates(keys).sort_index()
+
+
+def settings_of(budget: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What a study may have several values of beside the learning rate, by name."""
+    params = list(budget.get("params", ()))
+    if not budget.get("documents"):
+        return params
+    return [*params, *((name, f"{budget[name]:.3g}") for name in ("leaves", "min_child_weight", "documents"))]
 
 
 def by_query(frame: pd.DataFrame) -> Values:

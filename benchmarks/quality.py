@@ -4,7 +4,7 @@ import itertools
 import os
 from collections.abc import Sequence
 from concurrent.futures import as_completed
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,7 +30,12 @@ Libraries = Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")]
 Leaves = Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")]
 MinChildWeight = Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")]
 L2 = Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")]
-DOCUMENTS = "L2 of ours in documents, by UnitHessian; 0 is --l2 in the units of each objective."
+DOCUMENTS = "L2 in documents; --min-child-weight then is in documents, too. 0 leaves both in each objective's units."
+DRAWS = (
+    "So many settings of learning rate, leaves, least Hessian and L2, both in documents, the same for every objective; "
+    "the best on vali counts, metric by metric."
+)
+SMOOTH = "Metrics whose vali value is the mean over slightly noisy scores, such as mrr."
 Alpha = Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")]
 PRESET = "web10k, web30k, yahoo or istella, found in --data: its folds, and settings as published."
 TUNE = "Trials of hyper-parameters for each training and metric, chosen on vali; 0 takes those below."
@@ -64,6 +69,7 @@ def quality(
     metrics: Annotated[str, Option(help="Each stops the trainings by itself.")] = "ndcg@10,map,mrr,err",
     seeds: Annotated[str, Option(help=SEEDS)] = "0",
     tune: Annotated[int, Option(min=0, help=TUNE)] = 0,
+    draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
     learning_rates: Annotated[str, Option(help="Of several the best on vali counts.")] = "0.1",
     param: Annotated[list[str] | None, Option(help=PARAM)] = None,
     trees: Annotated[int, Option(min=1, help="At most so many.")] = 300,
@@ -72,6 +78,7 @@ def quality(
     min_child_weight: MinChildWeight = 1e-3,
     l2: L2 = 0.0,
     documents: Annotated[float, Option(min=0, help=DOCUMENTS)] = 0.0,
+    smooth: Annotated[str, Option(help=SMOOTH)] = "",
     jobs: Annotated[int, Option(min=1, help="Trainings at a time.")] = 1,
     threads: Annotated[int, Option(min=0, help="Of each training; 0 shares all processors among the jobs.")] = 0,
     alpha: Alpha = 0.05,
@@ -87,16 +94,22 @@ def quality(
     from benchmarks import cells, report
     from benchmarks.libraries import Budget
     from benchmarks.provenance import provenance, versions_of
+    from benchmarks.tuning import drawn
     from ltr_objectives.kernels.threads import available_threads
 
     console = terminal(140)
     each = threads or max(1, available_threads() // jobs)
-    budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0, documents=documents)
+    smoothed = tuple(str(get_metric(m)) for m in names_in(smooth))
+    budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0, documents=documents, smooth=smoothed)
     folds = _folds(data, preset, [_number(s, int, "seeds") for s in names_in(seeds)])
     rates = [_number(r, float, "learning-rates") for r in names_in(learning_rates)]
-    require(len(rates) <= 1 or not tune, "--tune searches the learning rate; leave --learning-rates out")
+    searched = [bool(tune), bool(draws), len(rates) > 1]
+    require(sum(searched) <= 1, "--tune and --draws search the learning rate; give one of these and --learning-rates")
+    budgets = [replace(budget, **found) for found in drawn(draws)] if draws else [
+        replace(budget, learning_rate=rate) for rate in rates
+    ]  # fmt: skip
     wanted = plan(
-        folds, names_in(libraries), names_in(objectives), names_in(natives), names_in(metrics), rates, budget, tune,
+        folds, names_in(libraries), names_in(objectives), names_in(natives), names_in(metrics), budgets, tune,
         param or (),
     )  # fmt: skip
     cells.check(wanted)
@@ -132,8 +145,7 @@ def _folds(data: Sequence[str] | None, preset: str | None, seeds: Sequence[int])
 
 def plan(
     folds: Sequence[Any], libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str],
-    metrics: Sequence[str], learning_rates: Sequence[float], budget: Any, tune: int = 0,
-    param: Sequence[str] = (),
+    metrics: Sequence[str], budgets: Sequence[Any], tune: int = 0, param: Sequence[str] = (),
 ) -> list[Any]:  # fmt: skip
     """Every training of the study; those on the same data come together."""
     from benchmarks.cells import CONSTANT, Cell
@@ -154,21 +166,21 @@ def plan(
             sources.setdefault(one, fold.source) == fold.source,
             f"{sources.get(one)} and {fold.source} have the same names; rename one, or their results are mixed up",
         )
-    require(libraries and names and folds and learning_rates, "name libraries, metrics, seeds and learning rates")
+    require(libraries and names and folds and budgets, "name libraries, metrics, seeds and learning rates")
     planned = []
     for fold in folds:
-        at = replace(budget, seed=fold.seed)
-        planned.append(Cell(fold, "", CONSTANT, CONSTANT, names, replace(at, trees=0)))
+        planned.append(Cell(fold, "", CONSTANT, CONSTANT, names, replace(budgets[0], trees=0, seed=fold.seed)))
         for library in libraries:
             kind = LIBRARIES[library]
             own = kind.usual if tuple(natives) == ("usual",) else [n for n in natives if kind.knows(n)]
-            for label, rate, params in itertools.product([*own, *objectives], learning_rates, tried[library]):
+            for label, budget, params in itertools.product([*own, *objectives], budgets, tried[library]):
+                at = replace(budget, seed=fold.seed, params=params)
                 for targets in [(m,) for m in names] if tune or "{metric}" in label else [names]:
                     native = kind.knows(label)
                     objective = label.replace("{metric}", kind.spelled(targets[0]) if native else targets[0])
                     if native and not kind.knows(objective):  # the library does not have it for this metric
                         continue
-                    cell = fold, library, objective, label, targets, replace(at, learning_rate=rate, params=params)
+                    cell = fold, library, objective, label, targets, at
                     planned.append(TunedCell(*cell, tune) if tune else Cell(*cell))
     return list(dict.fromkeys(planned))
 
@@ -177,6 +189,7 @@ def train(todo: Sequence[Any], wanted: Sequence[Any], out: Path, jobs: int, cons
     """Train what is still without a result; print the errors, and return the cells that failed."""
     from benchmarks.cells import run
     from benchmarks.estimate import announce
+    from benchmarks.pooled import settings_of
     from benchmarks.workers import workers
 
     failed = []
@@ -201,7 +214,7 @@ def train(todo: Sequence[Any], wanted: Sequence[Any], out: Path, jobs: int, cons
                 failed.append(cell)
                 text = f"failed: {error}"
             rate = f"{cell.trials} trials" if hasattr(cell, "trials") else f"lr {cell.budget.learning_rate:g}"
-            rate = " ".join([rate, *(f"{name}={value}" for name, value in cell.budget.params)])
+            rate = " ".join([rate, *(f"{name}={value}" for name, value in settings_of(asdict(cell.budget)))])
             place = f"{cell.fold.data} {Path(cell.fold.source).name} seed {cell.fold.seed}"
             progress.console.print(f"  {place}  {cell.library}  {cell.objective}  {rate}  {text}", markup=False)
     return failed

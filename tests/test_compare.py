@@ -125,7 +125,7 @@ def test_mistakes_are_named_without_a_traceback(tmp_path, arguments, message):
 
 def planned(libraries, objectives, natives, seed=0):
     fold = cells.Fold("generated 4,3,3", "4,3,3", seed)
-    return [c for c in plan([fold], libraries, objectives, natives, ["map"], [0.1], Budget()) if c.library]
+    return [c for c in plan([fold], libraries, objectives, natives, ["map"], [Budget()]) if c.library]
 
 
 def test_natives_are_given_to_the_library_that_knows_them():

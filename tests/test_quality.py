@@ -128,14 +128,14 @@ def test_the_learning_rate_is_chosen_on_vali_in_each_fold():
 def test_what_is_asked_for_twice_is_trained_once_and_what_nobody_knows_is_refused(tmp_path):
     at = [cells.Fold("generated 4,3,3", "4,3,3", 0)]
     budget = Budget(2, 0.1, 7, 2, 1e-3, 0.0, 1, 0)
-    once = quality.plan(at, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [0.1], budget)
-    twice = quality.plan(at * 2, ["lightgbm"], ["rmse", "rmse"], ["lambdarank"], ["map", "MAP"], [0.1], budget)
+    once = quality.plan(at, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [budget])
+    twice = quality.plan(at * 2, ["lightgbm"], ["rmse", "rmse"], ["lambdarank"], ["map", "MAP"], [budget])
     assert twice == once
     with pytest.raises(LTRError, match="lambdarnak is known to no library"):
-        quality.plan(at, ["lightgbm"], ["rmse"], ["lambdarnak"], ["map"], [0.1], budget)
+        quality.plan(at, ["lightgbm"], ["rmse"], ["lambdarnak"], ["map"], [budget])
     same = [cells.Fold("set", str(tmp_path / where / "set"), 0) for where in "ab"]
     with pytest.raises(LTRError, match="have the same names"):
-        quality.plan(same, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [0.1], budget)
+        quality.plan(same, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [budget])
 
 
 def test_generated_binary_data_have_few_relevant_documents():

@@ -10,7 +10,7 @@ from ltr_objectives import LTRError
 def test_parameters_of_a_library_are_tried_in_all_combinations_and_reach_it():
     at = [cells.Fold("generated 6,4,4", "6,4,4", 0)]
     budget = Budget(2, 0.1, 7, 2, 1e-3, 0.0, 1, 0)
-    asked = at, ["lightgbm", "xgboost"], ["rmse"], ["none"], ["map"], [0.1], budget, 0
+    asked = at, ["lightgbm", "xgboost"], ["rmse"], ["none"], ["map"], [budget], 0
     tried = ["lightgbm:bagging_freq=1", "lightgbm:bagging_fraction=.5,1", "xgboost:booster=gbtree"]
     planned = quality.plan(*asked, tried)
     assert [(c.library, c.budget.params) for c in planned[1:]] == [
@@ -49,4 +49,4 @@ def test_what_vali_chose_is_told():
 def test_parameters_that_cannot_be_tried_are_refused(wrong, message):
     at = [cells.Fold("generated 6,4,4", "6,4,4", 0)]
     with pytest.raises(LTRError, match=message):
-        quality.plan(at, ["lightgbm", "xgboost"], ["rmse"], ["none"], ["map"], [0.1], Budget(), 0, wrong)
+        quality.plan(at, ["lightgbm", "xgboost"], ["rmse"], ["none"], ["map"], [Budget()], 0, wrong)

@@ -115,7 +115,7 @@ def test_mistakes(arguments, message, tmp_path):
 def test_native_objectives_are_asked_for_the_metric_in_the_librarys_own_words():
     fold = cells.Fold("generated 5,5,5", "5,5,5", 0)
     names = presets.OPTIONS["natives"].split(",")
-    planned = plan([fold], list(LIBRARIES), ["queryrmse"], names, ["ndcg@10", "map"], [0.1], Budget(), 1)
+    planned = plan([fold], list(LIBRARIES), ["queryrmse"], names, ["ndcg@10", "map"], [Budget()], 1)
     natives = [c.objective for c in planned if c.library and LIBRARIES[c.library].knows(c.objective)]
     assert natives == [
         *["rank:ndcg"] * 2, *["rank:map"] * 2, *["lambdarank"] * 2, *["QueryRMSE"] * 2,
