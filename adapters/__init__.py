@@ -1,4 +1,4 @@
-"""Our objectives and metrics inside XGBoost, LightGBM and CatBoost, and estimators. A library is loaded when used."""
+"""Objectives, metrics and estimators for XGBoost, LightGBM and CatBoost. A library is loaded when it is first used."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

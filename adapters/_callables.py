@@ -38,7 +38,7 @@ class QueriesMemo:
         """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before."""
         given = {"weight": weight, "propensity": propensity, "position": position}
         arrays = {name: None if values is None else to_numpy(values, name) for name, values in given.items()}
-        if arrays["weight"] is not None and arrays["weight"].size == 0:  # as of a DMatrix without weights
+        if arrays["weight"] is not None and arrays["weight"].size == 0:  # as a DMatrix without weights has it
             arrays["weight"] = None
         labels, group = to_numpy(labels, "labels"), to_numpy(group, "group")
         key = labels, group, *arrays.values()
@@ -145,7 +145,7 @@ def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
 
 
 class MetricCallable:
-    """The base of what XGBoost and LightGBM call for metrics; ``params`` as of :class:`ObjectiveCallable`."""
+    """The base of what XGBoost and LightGBM call for metrics; ``params`` as in :class:`ObjectiveCallable`."""
 
     library: ClassVar[Library]
 

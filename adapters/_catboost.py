@@ -59,7 +59,7 @@ class CatBoostObjective(ObjectiveCallable):
         self._passes: Passes | None = None
 
     def prepare(self, pool: Any) -> CatBoostObjective:
-        """Mark the pool if the splits need weights: before ``fit``, since other trainings may use it then."""
+        """Mark the pool if the splits need weights: before ``fit``, since later other trainings may be using it."""
         if self._marks:
             mark(pool)
         return self
@@ -131,7 +131,7 @@ def predictions(model: Any, pool: Any) -> np.ndarray:
 
 
 class CatBoostMetric:
-    """What CatBoost takes as ``eval_metric``; made by :func:`catboost_metric`. Holds configuration only."""
+    """What CatBoost takes as ``eval_metric``; made by :func:`catboost_metric`. It holds configuration only."""
 
     no_jit = True
 
@@ -257,7 +257,7 @@ def catboost_objective(
     CatBoostObjective
         For ``CatBoost({"loss_function": ..., "eval_metric": ...}).fit(pool)``. CatBoost needs some ``eval_metric``: a
         name such as ``"NDCG"``, or a :func:`catboost_metric`. The object can be pickled, used again, and used for
-        trainings at the same time.
+        several trainings at the same time.
 
     Raises
     ------

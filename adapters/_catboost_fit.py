@@ -11,7 +11,7 @@ from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import sizes_of
 
-MARK = np.float32(1 + 2**-23)  # the weight of a first row by which a pool has weights at all
+MARK = np.float32(1 + 2**-23)  # weight of the first row: CatBoost drops weights that are all 1
 MARKING = threading.Lock()
 
 # Parameters of a training: the values that we support, and what to say of any other.
@@ -19,7 +19,7 @@ UNKNOWN_ROWS = {
     "task_type": (("CPU",), "is not supported by this adapter; leave it out, or set 'CPU'"),
     "eval_fraction": (("0", "0.0"), "splits the pool; make two pools, and pass one as eval_set="),
     "boosting_type": (("Plain",), "shuffles the rows; leave it out, or set 'Plain'"),
-    # leaves estimated by steps of their own, whose blocks are not those of the training
+    # these two estimate leaves over other blocks than those of the training
     "leaf_estimation_backtracking": (("No",), "is not supported by this adapter; leave it out, or set 'No'"),
     "dev_leafwise_approxes": (("False", "false", "0"), "is not supported; leave it out"),
 }
@@ -37,7 +37,7 @@ class Rows(NamedTuple):
     baseline: np.ndarray | None
 
     def check_same(self, other: "Rows", given: str, found: str) -> None:
-        """Raise unless ``other``, the pool ``found``, holds the same rows as this, the pool ``given``."""
+        """Raise unless ``other`` holds the same rows; the error calls this pool ``given``, and the other ``found``."""
         for name, ours, theirs in zip(self._fields, self, other, strict=True):
             same = ours is theirs if ours is None or theirs is None else np.array_equal(ours, theirs)
             require(same, f"{found} is not {given}: they differ in {name}; make the object from the pool it is used on")
@@ -71,7 +71,7 @@ def given_weight(weight: np.ndarray | None) -> np.ndarray | None:
 
 
 def mark(pool: Any) -> None:
-    """Have CatBoost keep weights for a pool that has none: 1, but for the smallest change in the first row."""
+    """Have CatBoost keep weights for a pool that has none: 1 for each row, the next larger float32 for the first."""
     with MARKING:
         weight = np.array(pool.get_weight(), np.float32)
         if (weight == 1).all():
@@ -107,10 +107,10 @@ class Fit(NamedTuple):
 
 
 def fit_under_way() -> Fit | None:
-    """The ``fit`` that is copying its parameters right now, if that is who asks for a copy.
+    """The ``fit`` that asks for the copy we are making, or None where the copy is for somebody else.
 
     CatBoost tells a user-defined object nothing about the training, but each ``fit`` starts by a deep copy of its
-    parameters. Nobody but that call knows which pool is trained on: another pool may have equal labels.
+    parameters. Only that call knows which pool is trained on: another pool may have equal labels.
     """
     calls = calls_of(CATBOOST)[:2]
     if [call.f_code.co_name for call in calls] != ["_prepare_train_params", "_fit"]:

@@ -126,7 +126,7 @@ class Passes:
         self._weight = weight
         self._start = start
         self._derivatives = derivatives
-        self._owner = threading.get_ident()  # called fit; in a vector's first pass it asks first for row 0
+        self._owner = threading.get_ident()  # the thread that called fit; its first block of a vector starts at row 0
         self._lock = threading.RLock()  # written in C, so that Ctrl-C cannot leave it locked
         self._turn = threading.Condition(self._lock)
         self._failure: Exception | None = None

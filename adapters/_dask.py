@@ -63,8 +63,8 @@ def dask_by_query(
 ) -> DaskQueries:
     """Spread a data set over Dask's workers by whole queries, for ``xgboost.dask`` and ``lightgbm.dask``.
 
-    Partition ``i`` lies on worker ``i``, in the order of the workers' names. So the same data and number of partitions
-    give the same pieces.
+    The workers get partitions in turn, in the order of their names. So the same data and number of partitions give
+    the same pieces.
 
     Parameters
     ----------

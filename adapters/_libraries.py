@@ -1,4 +1,4 @@
-"""What differs between the libraries and a table can say: one entry each."""
+"""Differences between the libraries that fit in a table: one entry for each library."""
 
 import importlib
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ class Library(NamedTuple):
     name: str
     model: str  # its class of trained models
     n_threads: tuple[str, ...]
-    least_hessian: tuple[str, ...] = ()  # the least sum of Hessians in a leaf
+    least_hessian: tuple[str, ...] = ()  # its names of the least sum of Hessians in a leaf
     least_hessian_default: float = 0.0
     of_the_data: tuple[str, ...] = ()  # parameters of its data sets, not of a training
     of_columns: tuple[str, ...] = ()  # those of them that name columns which need not be numbers
@@ -23,7 +23,7 @@ class Library(NamedTuple):
     capitals: bool = False  # whether the names of its objectives and metrics begin with one
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
     negative_hessians: bool = False  # whether it learns from them
-    all_zero: str = ""  # how labels may all have become 0 without the user
+    all_zero: str = ""  # why all labels may be 0 although the user's are not
 
     def load(self) -> Any:
         """Import the library, or say what to install."""
@@ -42,7 +42,7 @@ class Library(NamedTuple):
         return min(asked, default=None)
 
     def leaf_limit(self, params: Mapping[str, Any]) -> tuple[str, float]:
-        """The least Hessian of a leaf, by the name under which ``params`` has it."""
+        """The least sum of Hessians in a leaf: its name in ``params``, and its value."""
         given = [(name, float(params[name])) for name in self.least_hessian if params.get(name) is not None]
         return given[0] if given else (self.least_hessian[0], self.least_hessian_default)
 

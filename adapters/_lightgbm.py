@@ -150,7 +150,8 @@ def lightgbm_metric(
     Returns
     -------
     callable
-        To ``[(name, value, True), ...]``, means over queries; a query's weight is the mean of its rows'.
+        From the arguments of a :func:`lightgbm_objective` to ``[(name, value, True), ...]``, means over queries. The
+        weight of a query is the mean of its rows' weights.
 
     Examples
     --------

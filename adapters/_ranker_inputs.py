@@ -75,7 +75,7 @@ def read_table(X: Any) -> tuple[Any, ArrayLike | None]:
         refuse_masked(X, "X")
         try:
             X = check_array(X, accept_sparse="csr", input_name="X", **ANY_VALUE)
-        except ValueError as error:  # scikit-learn demands its own TypeError for objects that are no numbers
+        except ValueError as error:  # its TypeError for objects passes: scikit-learn's tests demand it
             raise LTRError(f"X must be a table of numbers of shape (rows, features): {error}") from None
         require(X.dtype.kind not in "mM", f"X holds dates or spans of time ({X.dtype}); convert them to numbers")
         if not issparse(X):
@@ -169,7 +169,7 @@ def require_numbers(X: Any, others: Sequence[Any], name: str = "") -> None:
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool = False, nameless: bool = False) -> None:
-    """Note the number and names of the features, or raise unless they are those noted before."""
+    """Note number and names of the features with ``reset``, else compare them; ``nameless`` leaves the names out."""
     if nameless:
         X = np.empty((1, X.shape[1]))
     try:

@@ -22,7 +22,8 @@ from ltr_objectives.registry import get_metrics, get_objective
 
 T = TypeVar("T")
 
-MAXIMISED = ("auc", "pre", "map", "ndcg")  # its early stopping maximises names that start so, and minimises others
+# XGBoost's early stopping maximises metrics whose names start so, and minimises others
+MAXIMISED = ("auc", "pre", "map", "ndcg")
 
 BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what XGBoost can weigh by query; others abort the process
 
@@ -136,7 +137,7 @@ def _refuse_abort(calls: list[FrameType], data: Any, learner: dict[str, Any]) ->
     """Raise where XGBoost would abort the process, or drop the weights.
 
     With weights by query it aborts on metrics by row, such as rmse, its default for custom objectives. Neither the
-    predictions nor the DMatrix tell what is evaluated, and by which metrics; the calling frames do.
+    predictions nor the DMatrix tell which data sets are evaluated; the calling frames do.
     """
     evaluated = [data]  # in the user's own loop around Booster.update nothing tells what else is
     for frame in calls:
@@ -258,8 +259,8 @@ def xgboost_metric(
 ) -> XGBoostMetric:
     """A metric, or several, for ``xgb.train(..., custom_metric=...)``.
 
-    XGBoost's early stopping maximises only metrics whose name starts like one of its own, and minimises others. So the
-    others are reported as losses: ``mrr`` as ``1-mrr``, ``dcg`` as ``-dcg``. ``maximize`` need not be set.
+    XGBoost's early stopping maximises metrics whose name starts with auc, pre, map or ndcg, and minimises others. So
+    the others are reported as losses: ``mrr`` as ``1-mrr``, ``dcg`` as ``-dcg``. ``maximize`` need not be set.
 
     Parameters
     ----------

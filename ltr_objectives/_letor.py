@@ -20,7 +20,7 @@ from ltr_objectives.errors import LTRError, require
 
 Parsed = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, labels, query ids
 UNREADABLE = (OSError, EOFError, zlib.error)
-ROOM, CELLS_A_VALUE = 2**24, 250  # cells that dense rows may always take (64 MiB), or for each row and value
+ROOM, CELLS_A_VALUE = 2**24, 250  # cells allowed in dense rows: in any case (64 MiB), or for each row and each value
 DENSE = "rows are kept dense; number the features from 1 without gaps"
 FORMAT = 1  # of the cache; change it when the arrays, or how they are stored, change
 HELP = "the text is parsed each time; repair the folder, or name another by cache= or LTR_OBJECTIVES_CACHE"
@@ -47,7 +47,7 @@ def find_parts(path: Path) -> dict[str, Path]:
     if not parts:
         folds = sorted(str(p.parent) for p in path.glob("*/train*"))
         hint = f"; pass one fold, such as {folds[0]}" if folds else ""
-        raise LTRError(f"{path} holds no train.txt and test.txt (plain, .gz or .bz2){hint}")
+        raise LTRError(f"{path} holds neither train.txt nor test.txt (plain, .gz or .bz2){hint}")
     for part in ("train", "test"):
         require(part in parts, f"{path} has no {part} file, only {', '.join(f.name for f in parts.values())}")
     return parts
@@ -93,7 +93,7 @@ def too_wide(rows: int, width: int, values: int) -> bool:
 
 
 def widest(path: Path, feature: int) -> str:
-    """For a message: the first line with ``feature``; without the line where the file is a pipe."""
+    """For a message: which line is the first with ``feature``. A pipe cannot be read again, so its line is left out."""
     for number, words in _lines(path) if path.is_file() else ():
         if any(word.partition(":")[0].lstrip("+0") == str(feature) for word in words[2:]):
             return f", line {number}: feature {feature} makes"
@@ -152,7 +152,7 @@ def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:
     try:
         import sklearn.datasets  # noqa: F401 - says early what to install
     except ImportError as error:
-        raise ImportError(f"pip install ltr-objectives[letor], for scikit-learn: {error}") from None
+        raise ImportError(f"LETOR files need scikit-learn: pip install ltr-objectives[letor] ({error})") from None
     if cache is None or not file.is_file():
         return parse(file)
     base = Path(cache)

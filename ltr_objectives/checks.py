@@ -12,7 +12,7 @@ from ltr_objectives.errors import LTRError, did_you_mean, require
 
 def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:
     """Raise unless ``value`` is one of ``allowed``."""
-    comparable = isinstance(value, str | bool | np.bool_ | None) or is_number(value)  # arrays are not, nor are spans
+    comparable = isinstance(value, str | bool | np.bool_ | None) or is_number(value)  # not an array or timedelta64
     if not comparable or value not in allowed:
         one_of = ", ".join(map(repr, allowed))
         raise LTRError(f"{argument}={value!r} is not known; choose one of {one_of}{did_you_mean(value, allowed)}")
@@ -41,7 +41,7 @@ def check_integer(name: str, value: object, least: int = 1, most: int = 2**63 - 
 
 
 def check_list(name: str, value: object, of: str) -> list[Any]:
-    """The entries of a list, tuple or array; empty for None. The error says ``of`` what entries the list must be."""
+    """The entries of a list, tuple or array; empty for None. ``of`` names the entries in the error."""
     if value is None:
         return []
     good = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)

@@ -97,12 +97,12 @@ def make_ranking(
     shares : sequence of float
         Share of the rows with label 0, 1, ...; adds up to 1.
     noise : float
-        Standard deviation of the relevance that no feature explains, not negative. That of what the features of the
-        documents explain is 1.
+        Standard deviation of the noise in the relevance of each document, at least 0. The part of the relevance that
+        the features of the documents explain has standard deviation 1.
     agreement : float
-        From 0 to 1. One function of the features decides which labels are above 0. The order among these depends on
-        the same function with this weight, and on a second one with the rest. With 1 all labels are thresholds of one
-        function; then training for a metric that reads grades is best, whichever metric counts.
+        From 0 to 1. One function of the features decides which labels are above 0. A sum of this function, with this
+        weight, and of a second function decides the order among those labels. With 1 all labels are thresholds of one
+        function. Then training for a metric that reads grades is best, whichever metric is evaluated.
 
     Raises
     ------

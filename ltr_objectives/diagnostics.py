@@ -10,7 +10,7 @@ from ltr_objectives.errors import warn
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
 
-SETTLED = 1e-6  # a gradient below this share of that at tied scores counts as zero
+SETTLED = 1e-6  # a query's gradient below this share of its gradient at tied scores counts as zero
 
 SECONDS_A_PAIR = 1e-9  # on one thread; measured: .3e-9 (LambdaMART) to 3.3e-9 (StochasticRank), lists of 30,000
 WORTH_SAYING = 10.0  # seconds; a shorter gradient does not warn
@@ -28,7 +28,7 @@ REASONS = {
     EQUAL_LABELS: "no order is better than another",
     NOTHING_RELEVANT: "labels differ, but none has a gain above 0: see threshold and gains of the metric",
     EQUAL_WORTH: "labels differ, but all have the same gain: see threshold and gains of the metric",
-    SATURATED: f"the gradient is below {SETTLED:g} of that at tied scores: in the right order, or scores too far apart",
+    SATURATED: f"the gradient is below {SETTLED:g} of that at tied scores: the order is right, or scores are far apart",
     OTHER: "at these scores, for example beyond the cutoff",
 }
 
@@ -119,7 +119,7 @@ def _by_query(ufunc: np.ufunc, values: np.ndarray, queries: Queries) -> np.ndarr
 
 
 def _spread(values: np.ndarray, queries: Queries) -> np.ndarray:
-    """Whether the values of each query differ. They are compared, since a difference may overflow."""
+    """Whether the values of each query differ. Extremes are compared, not subtracted: a difference may overflow."""
     return _by_query(np.maximum, values, queries) > _by_query(np.minimum, values, queries)
 
 
@@ -193,8 +193,8 @@ def warn_if_useless(
 ) -> None:
     """Warn where more than half of the queries have zero gradient; ``grad`` is that of ``objective``.
 
-    ``all_zero`` says what else than the user's data may have set every label to 0. Labels that are clicks do not warn,
-    since queries without a click are usual.
+    ``all_zero`` ends the sentence "every label is 0, ..." with a cause other than the user's data. Labels that are
+    clicks do not cause a warning, since queries without a click are usual.
     """
     if queries.propensity is not None or queries.position is not None:
         return

@@ -32,7 +32,7 @@ def position_propensity(
         Z_q = \sum_{j \in q} e^{\sigma s_j} \theta_{k(j)}
 
     with :math:`C_q` the clicks of the query. The objectives add :math:`\log \theta_k` to the scores, as LightGBM does.
-    They solve for it exactly; LightGBM takes one Newton step an iteration. The likelihood is in
+    They solve for :math:`\theta` exactly; LightGBM takes one Newton step an iteration. The likelihood is in
     :mod:`ltr_objectives.kernels.examination`; it has a weak prior for positions with few clicks.
 
     Parameters
@@ -68,7 +68,7 @@ def position_propensity(
 
     Examples
     --------
-    Two rankings of two equal documents; position 0 was clicked in three of four, position 1 in one:
+    Four rankings of two equal documents; position 0 was clicked in three of them, position 1 in one:
 
     >>> theta = position_propensity([0.0] * 8, [1, 0, 1, 0, 1, 0, 0, 1], [0, 1] * 4, group=[2] * 4)
     >>> theta.round(2)

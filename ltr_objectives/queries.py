@@ -32,7 +32,7 @@ def to_numpy(values: Any, name: str = "an array") -> np.ndarray:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise for an array with a masked value, since NumPy and the libraries would read it."""
+    """Raise for an array with a masked value, since NumPy and the libraries would read what is under the mask."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
         raise LTRError(f"{name} has a masked value in row {row}; remove such rows, or fill them with .filled(value)")
@@ -52,7 +52,7 @@ def vector(name: str, values: ArrayLike) -> np.ndarray:
     try:
         return given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
-        raise LTRError(f"{name} must be numbers of float64: {error}") from None
+        raise LTRError(f"{name} must be numbers that float64 can hold: {error}") from None
 
 
 def _of_numbers(kind: type) -> bool:
@@ -96,7 +96,7 @@ def ids_of(qid: Any) -> np.ndarray:
     missing = np.flatnonzero(np.isnat(ids) if ids.dtype.kind in "mM" else _missing(ids) if of_objects else False)
     require(
         len(missing) == 0,
-        f"qid has no id in row {missing.min(initial=len(ids))}; remove such rows, or give each query its own",
+        f"qid has no id in row {missing.min(initial=len(ids))}; remove such rows, or give each query an id",
     )
     kinds = sorted({_kind(t) for t in set(map(type, ids.tolist()))}) if of_objects else []
     require(len(kinds) < 2, f"qid must hold ids of one kind, numbers or strings, but holds {' and '.join(kinds)}")

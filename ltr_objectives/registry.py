@@ -145,7 +145,7 @@ def _metric(metric: str | Metric | None) -> Metric:
 
 
 def get_objective(objective: str | Objective) -> Objective:
-    """An objective from ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``, or a sum of such.
+    """An objective from ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``, or a sum of these.
 
     Parts of a sum may have weights: see :class:`ltr_objectives.Mixture`.
 
@@ -168,7 +168,7 @@ def get_objective(objective: str | Objective) -> Objective:
     return _mixture(parts) if len(parts) > 1 else _one(parts[0])
 
 
-# between the parts of a mixture; not in 1e+3, nor in weights=ndcg2++
+# the + between the parts of a mixture, but not that of 1e+3 or of weights=ndcg2++
 PLUS = re.compile(r"(?<![0-9.]e)\+(?=\s*(?:[0-9.][0-9.e+-]*\s*\*\s*)?[a-z]+\s*(?:[:+]|$))")
 WEIGHTED = re.compile(r"(?:([0-9.][0-9.e+-]*)\s*\*\s*)?(.*)", re.DOTALL)
 
@@ -205,7 +205,7 @@ def _one(objective: str) -> Objective:
 
 
 def _literal(text: str) -> Any:
-    """``text`` as a number, None, a bool or a tuple where it is one, else as it is."""
+    """Read ``text`` as a Python literal, also none, true and false. Any other text is returned as it is."""
     try:
         return ast.literal_eval({"none": "None", "true": "True", "false": "False"}.get(text, text))
     except (ValueError, SyntaxError):

@@ -78,7 +78,7 @@ def test_a_model_under_another_name(folder):
     model, _ = train("lightgbm")
     (folder / model).rename("ranker.v1")
     given = ["predict", "--model", "ranker.v1", "--data", "test.txt", "--out", "scores.txt"]
-    assert "--model ranker.v1: its ending does not tell the library; pass --library" in fails(*given)
+    assert "--model ranker.v1: its ending does not show which library wrote it; pass --library" in fails(*given)
     assert run_json(*given, "--library", "lightgbm")["library"] == "lightgbm"
 
 

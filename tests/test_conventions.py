@@ -172,7 +172,7 @@ def test_conventions_differ_where_it_is_said_that_they_do():
 def test_unknown_conventions_say_which_there_are():
     with pytest.raises(LTRError, match="choose one of 'catboost'"):
         evaluate("ndcg", [1.0], [1], [1], convention="ligthgbm")
-    with pytest.raises(LTRError, match="lightgbm has no mrr"):
+    with pytest.raises(LTRError, match="mrr has no convention 'lightgbm'"):
         get_metric("mrr").with_convention("lightgbm")
 
 
@@ -210,7 +210,7 @@ def test_entries_name_an_unknown_convention():
             entry("ndcg", convention="ligthgbm")
     with pytest.raises(LTRError, match="convention='ligthgbm' is not known"):
         adapters.catboost_metric("ndcg", pool, convention="ligthgbm")
-    with pytest.raises(LTRError, match="lightgbm has no mrr; conventions for mrr"):
+    with pytest.raises(LTRError, match="mrr has no convention 'lightgbm'; conventions of mrr"):
         adapters.xgboost_metric("ndcg", "mrr", convention="lightgbm")
 
 

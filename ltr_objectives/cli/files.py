@@ -42,7 +42,7 @@ class Lists(NamedTuple):
         return np.diff(self.queries.ptr)
 
     def values(self, metric: Metric) -> np.ndarray:
-        """The value of each query; a document that was not retrieved counts for the ideal, but its gain here is 0.
+        """The value of each query. A document that was not retrieved counts in the metric's scale, but has gain 0.
 
         >>> from ltr_objectives import get_metric
         >>> lists = Lists(Queries([1, 0, 1], [3]), np.array([2.0, 1.0, 0.0]), ["a"], np.array([True, True, False]))

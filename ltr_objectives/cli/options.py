@@ -39,7 +39,7 @@ def read_metrics(text: str, convention: str | None) -> "list[Metric]":
 
 
 def python_value(text: str) -> Any:
-    """``text`` as a Python value, also for true and false, where it is one, else as it is.
+    """Read ``text`` as a Python literal, also true and false. Any other text is returned as it is.
 
     >>> python_value("0.5"), python_value("true"), python_value("gbtree")
     (0.5, True, 'gbtree')

@@ -18,7 +18,7 @@ def predict(
     out: Annotated[Path, Option(metavar="FILE", help="The scores: .npy, or .txt with one a line.")],
     library: Annotated[
         Library | None,
-        Option(metavar="NAME", help="Needed where the ending of the model does not tell.", show_default=False),
+        Option(metavar="NAME", help="Needed where the ending of the model does not show it.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -32,7 +32,7 @@ def predict(
 
     by_ending = (name for name, facts in FACTS.items() if model.suffix in facts.endings)
     name = library.value if library else next(by_ending, "")
-    require(name, f"--model {model}: its ending does not tell the library; pass --library")
+    require(name, f"--model {model}: its ending does not show which library wrote it; pass --library")
     existing("model", model)
     require_apart(out, model, data)
     writable(out, (".npy", ".txt"), "scores")

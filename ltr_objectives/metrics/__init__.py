@@ -1,1 +1,1 @@
-"""Ranking metrics: value, and exact change when two documents are swapped. One file a family."""
+"""Ranking metrics: their values, and their exact changes when two documents are swapped or one document moves."""

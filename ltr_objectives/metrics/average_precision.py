@@ -18,10 +18,11 @@ from ltr_objectives.queries import Queries
 class MAP(Metric):
     r"""Average precision: the mean, over the relevant documents, of the precision at their ranks.
 
-    scikit-learn gives all documents of a tie the precision at its end, so its value differs for tied scores. Therefore
-    "sklearn" is not a convention of this metric.
+    scikit-learn gives all documents of a tie the precision at the last rank of the tie. ``ties`` does not offer that,
+    so "sklearn" is not a convention of this metric.
 
-    :math:`\frac{1}{\min(R, k)} \sum_{d \le k} [y_d > t] \, \mathrm{precision}(d)` with :math:`R` relevant documents.
+    :math:`\frac{1}{\min(R, k)} \sum_{d \le k} [y_d > t] \, \mathrm{precision}(d)` with threshold :math:`t` and
+    :math:`R` relevant documents.
 
     Parameters
     ----------
@@ -98,8 +99,9 @@ class GAP(Metric):
     weights : tuple of float
         :math:`w_0, w_1, \dots`, not negative. All labels above the last threshold count the same.
     normalizer : "total" or "each"
-        "total" is the formula above. "each" is the mean over users of their average precision,
-        :math:`\sum_t w_t \mathrm{AP}_t / \sum_t w_t`, over the thresholds that some label of the query exceeds.
+        "total" is the formula above. "each" is the mean of the users' average precision,
+        :math:`\sum_t w_t \mathrm{AP}_t / \sum_t w_t`. Both sums take only thresholds that some label of the query
+        exceeds.
 
     Examples
     --------

@@ -32,7 +32,7 @@ class Metric(abc.ABC):
         How documents with equal scores are ordered. "average" takes the expected value over a random order, "input" the
         order of the rows. "worst" ranks the less relevant document first, "best" the more relevant one.
     empty : float or "skip"
-        The value of a query without a relevant document. With "skip" it is NaN per query and left out of the mean.
+        The value of a query without a relevant document. With "skip" it is NaN, and the mean leaves the query out.
     query_weights : "mean" or "ignore"
         "mean" weighs a query by the mean weight of its rows; "ignore" weighs all queries the same.
     """
@@ -108,16 +108,16 @@ class Metric(abc.ABC):
     beyond_limit: ClassVar[str] = "map the labels first"
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        """This metric on ``queries`` as a sum of terms, each of one family; computed once."""
+        """This metric on ``queries``, as one or more terms that add up to it; computed once for these queries."""
         return queries.once(self, lambda: self._layers(queries))
 
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
         return (self._terms(queries),)
 
     def terms(self, queries: Queries) -> Terms:
-        """This metric on ``queries``, where it is of one family."""
+        """This metric on ``queries`` as one term; raises where it is a sum of several."""
         layers = self.layers(queries)
-        require(len(layers) == 1, f"{self} is a sum of {len(layers)} metrics here, where one is needed")
+        require(len(layers) == 1, f"{self} is a sum of {len(layers)} metrics, but must be one here; choose another")
         return layers[0]
 
     def _terms(self, queries: Queries) -> Terms:
@@ -209,8 +209,8 @@ class Metric(abc.ABC):
         known = {name for c in all_metric_classes() for name in c.conventions}
         check_choice("convention", library, tuple(sorted(known)))
         if library not in self.conventions:
-            having = ", ".join(sorted(self.conventions)) or "no library"
-            raise LTRError(f"{library} has no {self.name}; conventions for {self.name}: {having}")
+            having = ", ".join(sorted(self.conventions)) or "none"
+            raise LTRError(f"{self.name} has no convention {library!r}; conventions of {self.name}: {having}")
         default = {f.name: f.default for f in fields(self)}
         stated = self.conventions[library].items()
         return replace(self, **{name: value for name, value in stated if getattr(self, name) == default[name]})

@@ -24,7 +24,8 @@ class Precision(Metric):
     threshold : float
         A document is relevant if its label is above this.
     short_lists : "pad" or "shrink"
-        "pad" divides by :math:`k`, also where the list is shorter, as trec_eval does; "shrink" by :math:`\min(k, n)`.
+        "pad" divides by :math:`k`, also where the list is shorter, as trec_eval does. "shrink" divides by the smaller
+        of :math:`k` and the length of the list.
 
     Examples
     --------
@@ -163,7 +164,8 @@ class AUC(Metric):
 class RBP(Metric):
     r"""Rank-biased precision, :math:`(1 - p) \sum_d p^{d-1} r_d`, of a user who reads on with probability :math:`p`.
 
-    Moffat and Zobel, "Rank-biased precision for measurement of retrieval effectiveness", TOIS 2008.
+    Moffat and Zobel, "Rank-biased precision for measurement of retrieval effectiveness", TOIS 2008. :math:`r_d` is 1
+    where the document at rank :math:`d` is relevant, else 0.
 
     Parameters
     ----------

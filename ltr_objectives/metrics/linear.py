@@ -78,8 +78,8 @@ class NDCG(DCG):
     k, ties, empty, gain_type, discount_type
         As in :class:`DCG`.
     ideal_k : int, optional
-        Cutoff of the ideal; by default ``k``. Values may exceed 1 where it differs from ``k``. LightGBM and XGBoost
-        train with the ideal at their truncation, but with discounts at all ranks.
+        Cutoff of the ideal DCG; by default ``k``. Where it is smaller than ``k``, values may exceed 1. LightGBM and
+        XGBoost train with the ideal DCG cut off at their truncation, but with discounts at all ranks.
 
     Examples
     --------
