@@ -15,8 +15,8 @@ from benchmarks.startup import startup
 from benchmarks.training import training
 from ltr_objectives.cli.app import OneLineErrors
 
-# On a busy machine OpenMP threads that spin while they wait make trainings take many times as long. Read when XGBoost
-# or LightGBM is loaded.
+# On a busy machine OpenMP threads that spin while they wait make trainings take many times as long. OpenMP reads the
+# variable when XGBoost or LightGBM is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 app = typer.Typer(

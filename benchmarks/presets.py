@@ -27,7 +27,7 @@ PRESETS = {  # names of the data sets by their place in --data, a folder or a pr
 
 
 def preset_folds(preset: str, data: str, seeds: Sequence[int]) -> list[Fold]:
-    """The folds of a preset in the folder ``data``, of those of its data sets that are there.
+    """The folds of those data sets of a preset that are in the folder ``data``.
 
     Raises
     ------

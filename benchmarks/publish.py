@@ -19,8 +19,7 @@ BLOCK = re.compile(r"(<!-- table: ([\w/]+) -->\n).*?(<!-- end -->)", re.S)
 def block(name: str, results: Path) -> str:
     """The table called ``name``, and how it was made.
 
-    A study is a folder: ``quality`` gives all of its tables, ``quality/verdict`` the first and its
-    explanation.
+    A study is a folder: ``quality`` gives all of its tables, ``quality/verdict`` the first and its explanation.
     """
     folder, _, part = name.partition("/")
     if (results / folder).is_dir():

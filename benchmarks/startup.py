@@ -1,4 +1,4 @@
-"""``python -m benchmarks startup``: seconds until a new process has imported the package and its first gradient."""
+"""``python -m benchmarks startup``: seconds of a new process to import the package, and to its first gradient."""
 
 import os
 import subprocess

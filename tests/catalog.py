@@ -54,10 +54,10 @@ METRICS = {name: _metric_examples(registry.metric_class(name)) for name in regis
 EVERY_METRIC = [metric for examples in METRICS.values() for metric in examples if metric.ties == "average"]
 ONE_OF_EACH = [examples[0] for examples in METRICS.values()]
 
-_OF_METRICS: dict[str, tuple[list[Metric], dict[str, Any]]] = {  # what an objective is tried with, and how
+_OF_METRICS: dict[str, tuple[list[Metric], dict[str, Any]]] = {  # metrics, and the options beside them
     "lambdamart": (EVERY_METRIC, {}),
     "stochasticrank": (EVERY_METRIC, {"noise": None, "sfa": 0.0, "hessian": "absolute"}),
-    "hinge": (ONE_OF_EACH, {}),  # these two have the kernel of the first
+    "hinge": (ONE_OF_EACH, {}),  # LambdaMART, whose kernel these two share, is tried with every metric
     "yetiloss": (ONE_OF_EACH, {"noise": None, "neighbors": "all"}),
 }
 _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -243,8 +243,8 @@ def hessian_limit(objective: Any, n: int) -> float | None:
     if objective.name == "listnet":
         return 2.0 if objective.hessian == "bounded" else 1.0
     if objective.name == "lambdaloss" and objective.k is None:
-        # (sigma^2 / 4) / ln 2 to both documents of a pair; gains over the ideal add up to at most log2(1 + n), and to
-        # at most n over the sum of discounts
+        # A pair of weight w adds at most w sigma^2 / (4 ln 2) to the Hessian of either document. Gains over the ideal
+        # add up to at most log2(1 + n), and also to at most n over the sum of discounts.
         far = 2.0 * np.log2(1.0 + n)
         units = {"ndcg1": n, "ndcg2": far, "ndcg2++": objective.mu * far + 2.0 * n}[objective.weights]
         return float(objective.sigma**2 / (2.0 * np.log(2.0)) * units)

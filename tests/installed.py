@@ -40,7 +40,7 @@ def require_tools():
 
 
 def environment(folder, *install):
-    """The interpreter of a new environment with the dependencies and the arguments of ``pip install`` installed."""
+    """The interpreter of a new environment with the dependencies and with what ``pip install *install`` installs."""
     venv.create(folder, symlinks=True)
     packages = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})["purelib"]
     if install:
@@ -51,5 +51,5 @@ def environment(folder, *install):
 
 
 def beside():
-    """Folders of packages that the environment of the tests includes."""
+    """The folders of packages that the tests themselves import from."""
     return [p for p in sys.path if p.endswith("site-packages")]

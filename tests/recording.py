@@ -22,7 +22,7 @@ def _note(first, last, ptr, scores, labels, out):
 
 @dataclass(frozen=True)
 class Recording(Objective):
-    """Squared error; ``SEEN`` has the threads that compute it, ``ASKED`` the numbers asked for."""
+    """Squared error; ``SEEN`` holds the threads that compute it, ``ASKED`` the numbers of threads asked for."""
 
     name: ClassVar[str] = "recording"
     hessian: ClassVar[str] = "ones"

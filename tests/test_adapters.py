@@ -36,7 +36,7 @@ def dmatrix(X, labels, group, weight=None):
 
 
 def examples(name):
-    # unit Hessians and noise change nothing in an adapter; one example with the widest label limit is enough
+    # the options of an objective change nothing in an adapter; one example that takes the labels of the data is enough
     cls = registry.objective_class(name)
     return next(e for e in (cls(), *EXAMPLES[cls.name]) if e.label_limit is None or e.label_limit >= 3)
 

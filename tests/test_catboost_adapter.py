@@ -158,7 +158,7 @@ def test_training_continues_from_a_model_file(first, tmp_path):
 
 
 def test_training_continues_from_a_model_just_trained():
-    """CatBoost's first continuation uses more of such a model than its trees, so ours and native each have one."""
+    """CatBoost's first continuation uses more of such a model than its trees, so ours and native continue their own."""
     pool = make_pool(1500)
     native, ours = assert_native(pool)
     for _ in range(2):

@@ -14,7 +14,7 @@ from ltr_objectives.adapters import _callables, catboost_objective
 def test_several_trainings_in_parallel():
     pools = [make_pool(1200 + 700 * i, seed=i) for i in range(4)]
     losses = [catboost_objective("queryrmse", pool) for pool in pools]
-    alone = [raw(fit("QueryRMSE", pool), pool) for pool in pools]  # of the same pools, with their marks
+    alone = [raw(fit("QueryRMSE", pool), pool) for pool in pools]  # pools that are marked by now
 
     def train(i):
         return raw(fit(losses[i], pools[i]), pools[i])

@@ -101,7 +101,7 @@ def test_weights_have_no_unit(objective):
         pool = Pool(X, y, group_id=qid, weight=np.full(len(y), factor))
         return raw(fit(catboost_objective(objective, pool), pool, params=params), X)
 
-    one = scores(1.0 + 1e-3)  # weights of 1 are none
+    one = scores(1.0 + 1e-3)  # weights of 1 would count as a pool without weights
     for factor in (2.0**-7, 2.0**10):
         np.testing.assert_allclose(scores((1.0 + 1e-3) * factor), one, rtol=0, atol=1e-6 * np.ptp(one))
 

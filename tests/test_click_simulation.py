@@ -32,7 +32,7 @@ def train(log, objective, rounds=50, **how):
 @pytest.mark.parametrize("eta", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_at_the_true_scores_the_estimate_is_within_its_statistical_error(eta, seed):
-    """With n_k clicks at rank k its logarithm has a standard error of sqrt(1/n_1 + 1/n_k); 4.5 is 1 in 100,000."""
+    """With n_k clicks at rank k its log has the standard error sqrt(1/n_1 + 1/n_k); 1 in 100,000 is beyond 4.5."""
     log = click_log(some_queries(4000, seed), eta, seed, features=20)
     theta = position_propensity(np.log(log.relevance), log.clicks, log.position, log.data.group)
     clicks = np.bincount(log.position, log.clicks)[:TOP]

@@ -1,4 +1,4 @@
-"""The cost of a gradient over the pairs of a long list is said before the gradient is computed."""
+"""A warning names the cost of a gradient over the pairs of a long list before the gradient is computed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""``xgb.cv`` and ``lgb.cv`` with our objectives, on folds of whole queries; CatBoost's is refused, see those tests."""
+"""``xgb.cv`` and ``lgb.cv`` with our objectives, on folds of whole queries. CatBoost's: test_catboost_refusals.py."""
 
 import numpy as np
 import pytest

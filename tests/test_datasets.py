@@ -179,7 +179,7 @@ def test_the_cache_goes_where_the_environment_says(tmp_path, monkeypatch):
 
 @pytest.fixture
 def unsaid(monkeypatch):
-    """No warning about a cache was given yet."""
+    """Forget which warnings about caches were given."""
     monkeypatch.setattr(_files, "_said", set())
 
 

@@ -9,7 +9,7 @@ from ltr_objectives.queries import to_numpy
 
 
 class OnDevice:
-    """As CuPy's arrays: an interface of CUDA, a length, no way to NumPy but ``get()``."""
+    """Like CuPy's arrays: CUDA's interface, a length, and ``get()`` as the only way to NumPy."""
 
     def __init__(self, values):
         self._values = np.asarray(values)

@@ -56,7 +56,7 @@ def test_a_changed_helper_is_compiled_anew(tmp_path):
     assert first[1].startswith(str(package))
     assert int(first[2]) == 0
     assert int(second[2]) > 0
-    helper = package / "kernels" / "sorting.py"  # of the kernel in values.py
+    helper = package / "kernels" / "sorting.py"  # which a kernel in values.py calls
     helper.write_text(helper.read_text().replace("earlier[j] >= v", "earlier[j] < v"))
     changed = run_copy(tmp_path)
     assert int(changed[2]) == 0

@@ -60,7 +60,7 @@ def test_xendcg_is_lightgbm_s_with_its_random_numbers(weighted, rng):
     n = int(group.sum())
     labels = rng.integers(0, 5, n).astype(float)
     ends = np.cumsum(group)
-    labels[ends - 1], labels[ends - 2] = 0, 3  # all equal: our gradient is zero, LightGBM fits its random numbers
+    labels[ends - 1], labels[ends - 2] = 0, 3  # not all equal: else ours is zero, and LightGBM fits its random numbers
     start = np.float32(3 * rng.normal(size=n)).astype(float)
     weight = rng.uniform(0.5, 2, n).astype(np.float32) if weighted else None
     X = rng.permutation(n)[:, None].astype(float)

@@ -45,8 +45,8 @@ def test_mean_gradient_and_hessian_equal_the_reference(any_objective, rng):
         ours = any_objective.compute(queries, np.tile(scores, count))
         grad, hess = (x.reshape(count, -1) for x in ours)
         for x, mean, bias in zip((grad, hess), any_objective.reference(scores, labels), (0.0, 2.0), strict=True):
-            # a policy such as the absolute value shifts the mean of the Hessian, by less than 2 deviations; the bound
-            # of 5 errors fails by chance once in 10,000 times
+            # A policy such as the absolute value shifts the mean of the Hessian by less than 2 standard deviations. The
+            # bound of 5 standard errors fails by chance for one seed in 10,000.
             allowed = (5 / np.sqrt(count) + bias) * x.std(axis=0) + 1e-9
             assert (np.abs(x.mean(axis=0) - mean) < allowed).all()
 
@@ -69,7 +69,7 @@ UGLY = {
 @pytest.mark.parametrize("case", UGLY)
 def test_ugly_lists_give_finite_gradients(any_objective, case):
     scores, labels, group = UGLY[case]
-    # two cases may end in an error: the sum of such scores is infinite, and a gain table knows no fractions
+    # two cases may end in an error: the sum of such scores is infinite, and a gain table does not take fractions
     if case in ("largest on one side", "smallest labels"):
         with contextlib.suppress(LTRError):
             assert np.isfinite(any_objective.gradient_hessian(scores, labels, group)).all()

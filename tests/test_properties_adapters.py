@@ -16,7 +16,7 @@ from strategies import data_sets
 from ltr_objectives import LTRError, adapters
 
 pytestmark = [
-    # drawn data often have zero gradients, which is a warning; tested is that nothing else goes wrong
+    # drawn data often have zero gradients, which is a warning; the tests are about what else goes wrong
     pytest.mark.filterwarnings("ignore::ltr_objectives.errors.LTRWarning"),
     pytest.mark.filterwarnings("ignore:.*Empty dataset at worker:UserWarning"),  # XGBoost, of no rows
 ]
@@ -92,7 +92,7 @@ def test_lightgbm(objective, metric, data):
     obj, evaluation = adapters.lightgbm_objective(objective), adapters.lightgbm_metric(metric)
     params = {"metric": "None", "num_threads": 1, "verbose": -1, "min_data_in_leaf": 1,
               "min_data_in_bin": 1, "num_leaves": 3, "min_sum_hessian_in_leaf": 1e-3}  # fmt: skip
-    # with 0 LightGBM, which counts the rows of a leaf by their Hessians, may stop with an error of its own
+    # with min_sum_hessian_in_leaf=0 LightGBM, which counts rows by Hessians, may stop with an error of its own
     with known_outcome():
         check(*obj(data["labels"], data["scores"], data.get("weight"), data.get("group")), len(data["labels"]))
     with known_outcome():

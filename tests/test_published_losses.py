@@ -88,13 +88,13 @@ def ideal_dcg(limit):
 
 
 def pairs(weight, limit=3):
-    """allRank's sum for scores 1, .5, -.2, which rank documents of labels 1, 0, 2 so."""
+    """allRank's sum for labels 1, 0, 2 in rank order, with scores 1, .5, -.2."""
     scores, gains = (1.0, 0.5, -0.2), (1.0, 0.0, 3.0)
     ideal = ideal_dcg(limit)
     total = 0.0
     for d in range(1, limit + 1):
         for e in range(1, limit + 1):
-            if d != e or weight is first:  # the others are of pairs in order of label
+            if d != e or weight is first:  # the other weights are for pairs of unequal labels
                 w = weight(d, e, gains[d - 1] / ideal, gains[e - 1] / ideal)
                 total += w * log2(1 + exp(-(scores[d - 1] - scores[e - 1])))
     return total

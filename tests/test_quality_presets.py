@@ -125,7 +125,7 @@ def test_native_objectives_are_asked_for_the_metric_in_the_librarys_own_words():
 
 
 class Now:
-    """A pool that answers at once, as if each training took two seconds and a quarter for each tree."""
+    """A pool that answers at once, as if a training took two seconds, and a quarter of a second for each tree."""
 
     asked = 0
 
@@ -160,7 +160,7 @@ def test_the_estimate_comes_from_a_few_trees_or_from_what_was_trained(tmp_path):
 
 
 def test_a_probe_tells_trees_from_the_rest(monkeypatch):
-    compiles = [100.0]  # which the first has to do
+    compiles = [100.0]  # seconds, in the first training only
     library = SimpleNamespace(budget=Budget())
     library.run = lambda objective, report: SimpleNamespace(
         seconds=3.0 + 0.5 * library.budget.trees + (compiles.pop() if compiles else 0.0)

@@ -53,7 +53,7 @@ def test_what_is_drawn_lies_in_the_ranges(library, monkeypatch):
             assert drawn.max() <= high
             assert len(set(drawn.tolist())) > min(2, high - low)
             if scale == "log" and high > 100 * low:
-                assert 0.1 < np.mean(drawn < np.sqrt(low * high)) < 0.9  # drawn evenly, less than 0.1
+                assert 0.1 < np.mean(drawn < np.sqrt(low * high)) < 0.9  # a uniform draw has less than 0.1
         seen.clear()
 
 

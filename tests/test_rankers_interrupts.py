@@ -22,7 +22,7 @@ def test_it_stays_a_keyboard_interrupt(library, monkeypatch):
         if len(calls) == 5:
             os.kill(os.getpid(), signal.SIGINT)
             for _ in range(1000):
-                np.sort(np.arange(100))  # so that it comes here
+                np.sort(np.arange(100))  # so that the interrupt is raised here
         call.grad[:] = call.scores - call.queries.labels
 
     monkeypatch.setattr(Recording, "fill", fill)

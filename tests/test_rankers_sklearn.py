@@ -79,7 +79,7 @@ else:
     checks = parametrize_with_checks(CHECKED)
 names, cases = checks.args  # before version 1.8 a generator, which pytest no longer likes
 if VERSION < (1, 6):
-    of_weight_0 = {"kind": "zeros"}  # as if the row did not exist: expected to fail, as REPEATED is
+    of_weight_0 = {"kind": "zeros"}  # a row of weight 0 as if it did not exist: fails as REPEATED does
     cases = [case for case in cases if getattr(case[1], "keywords", None) != of_weight_0]
 of_scikit_learn = pytest.mark.parametrize(names, list(cases), **checks.kwargs)
 

@@ -22,7 +22,7 @@ def test_xgboost_never_aborts_on_weights():
         for wrong in ("rmse", "mape"):
             with pytest.raises(LTRError, match="would abort the process"):
                 ranker("xgboost", objective, eval_metric=["map", wrong]).fit(DATA.X, DATA.y, **data)
-    before = xgb.train({"eval_metric": "rmse"}, xgb.DMatrix(DATA.X, DATA.y, qid=DATA.qid), 1)  # it keeps its metric
+    before = xgb.train({"eval_metric": "rmse"}, xgb.DMatrix(DATA.X, DATA.y, qid=DATA.qid), 1)  # keeps its metric
     for objective in ("yetiloss:map", "rank:ndcg"):
         with pytest.raises(LTRError, match="would abort the process"):
             ranker("xgboost", objective, eval_metric="ndcg@3-").fit(DATA.X, DATA.y, **data, init_model=before)

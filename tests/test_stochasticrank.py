@@ -15,7 +15,7 @@ from ltr_objectives.objectives.stochasticrank import add_conditional, conditiona
 
 SIGMAS = (0.2, 0.5, 1.0, 2.0)
 SETTINGS = [(sigma, mu) for sigma in SIGMAS for mu in (0.0, 0.5)]
-# with two to four documents, the metrics that no cutoff makes constant
+# lists have two to four documents, in which larger cutoffs hardly differ from none
 EVERY_METRIC = [m for examples in METRICS.values() for m in examples if m.k in (None, 1, 2)]
 
 
@@ -65,7 +65,7 @@ def exact_curvature(metric, z, labels, sigma):
 def integrated_estimates(metric, z, labels, sigma):
     """The kernel's estimates for three documents, averaged over all noise by quadrature.
 
-    Those of document i depend only on the noise of the other two, by its difference, with a kink where these two tie.
+    Those of document i depend only on the difference of the other two's noise, with a kink where the other two tie.
     """
     x, w = np.polynomial.legendre.leggauss(50)
     slope, bend = np.zeros(3), np.zeros(3)

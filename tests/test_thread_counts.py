@@ -119,7 +119,7 @@ def test_the_configuration_of_xgboost_is_read_once_a_round(monkeypatch):
     kwargs = {"obj": adapters.xgboost_objective(Recording()), "custom_metric": adapters.xgboost_metric("map")}
     evals = [(data, "a"), (data, "b")]
     xgb.train(params, data, 10, **kwargs, evals=evals, verbose_eval=False)
-    assert len(read) <= 10 + 2  # and at first, what a leaf must have, and what would abort
+    assert len(read) <= 10 + 2  # in the first round also for the limits of leaves, and for metrics that would abort
 
 
 def test_other_ways_to_train():

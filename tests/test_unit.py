@@ -85,7 +85,7 @@ def test_wrong_objectives_are_refused():
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
 def test_regularisation_counts_documents(library):
-    """With an l2 of as many documents as there are rows, a leaf divides its gradients by its own and these."""
+    """With the number of rows as l2, a leaf divides its gradients by its Hessians plus that number."""
     found = pytest.importorskip(library)
     train = make_ranking_fold((30, 1, 1), mean_length=20, features=10).train
     rows, start = len(train.y), np.zeros(len(train.y))
