@@ -5,9 +5,9 @@ an upgrade of a helper. It reads whatever lies in its folder. It fails where the
 here lies in a folder that only its user can write, named after a hash of every source file of the package's kernels.
 Where that folder cannot be used, kernels are compiled without a cache.
 
-``kernel`` compiles strictly; ``vector_kernel`` also lets LLVM reorder sums, which a reduction needs to vectorise.
+``kernel`` computes sums in the order written; ``vector_kernel`` lets LLVM reorder them, so that it vectorises them.
 ``inlined`` is for the body of a vectorised loop: LLVM copies it into every caller.
-Both release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
+All three release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
 """
 
 import hashlib

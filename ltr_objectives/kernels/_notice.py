@@ -37,5 +37,5 @@ class _Notice(event.Listener):
 
 
 def tell_before_compiling(cache: Callable[[], Path | None]) -> None:
-    """Print the line before the first compilation of a kernel here; a kernel loaded from ``cache()`` prints nothing."""
+    """Print the line before this process first compiles a kernel; loading one from ``cache()`` prints nothing."""
     event.register("numba:compile", _Notice(cache))

@@ -5,13 +5,14 @@ Z_q = sum_j exp(sigma s_j) theta_k(j). With clicks c_i, their totals C_q and wei
 
     sum_q w_q sum_i c_i [sigma s_i + log theta_k(i) - log Z_q]  +  a sum_k (log theta_k - theta_k)
 
-is concave in log theta. Its last sum is a gamma prior: each position has ``a`` more clicks, of ``a`` expected. The step
+is concave in log theta. Its last sum is a gamma prior: it adds ``a`` clicks to each position, and ``a`` to the clicks
+expected there. The step
 
     theta_k = (sum_{i at k} w c_i + a) / (sum_{i at k} w C exp(sigma s_i) / Z + a)
 
-never lowers it (Hunter, "MM algorithms for generalized Bradley-Terry models", 2004). The mean theta is 1 at the
-maximum, as the sum over k shows. So each step also divides theta by its mean. About 20 steps suffice; without the
-division the scale took thousands.
+never lowers the likelihood (Hunter, "MM algorithms for generalized Bradley-Terry models", 2004). At the maximum the
+derivatives by log theta_k add up to 0, so that the mean theta is 1. So each step also divides theta by its mean. About
+20 steps suffice; without the division the mean took thousands of steps to reach 1.
 """
 
 import math

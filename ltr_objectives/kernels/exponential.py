@@ -3,7 +3,7 @@
 Let k be the nearest whole number to x / ln 2, and r = x - k ln 2. Then exp(x) = 2^k exp(r). ln 2 is in two parts (Cody
 and Waite, "Software Manual for the Elementary Functions", 1980). The Taylor polynomial of degree 13 is exact to 4e-18
 for |r| <= ln(2) / 2. The result is within 1.9e-16 of the true value, the C library's within 1.2e-16. Adding 1.5 * 2^52
-rounds to k and leaves k in the last bits, which are shifted into the exponent. AVX2 cannot convert a double to int64.
+rounds to k and leaves k in the last bits, which are shifted into the exponent: AVX2 cannot convert a double to int64.
 """
 
 import math

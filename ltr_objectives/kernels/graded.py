@@ -1,9 +1,10 @@
 r"""The logistic pairs of :mod:`ltr_objectives.kernels.pairs` for linear metrics, over all pairs.
 
-The change of a linear metric under a swap is scale (g_i - g_j) |w_i - w_j|, whichever document ranks first. So the loop
-takes the documents of a query in descending order of gain, and pairs each with those of lower gain. It skips the pairs
-of equal gains, two fifths of the pairs in web search data. In all others the first document is the better one, which
-saves comparisons. Over all pairs this loop is 1.6 times as fast as that by rank; with a truncation of 30 it is as fast.
+A swap changes a linear metric by scale |g_i - g_j| |w_i - w_j|, with w_i the discount at the rank of i, whichever
+document ranks first. So the loop takes the documents of a query in descending order of gain, and pairs each with those
+of lower gain. It skips the pairs of equal gains, two fifths of the pairs in web search data. In all others the first
+document is the better one, which saves comparisons. Over all pairs this loop is 1.6 times as fast as that by rank; with
+a truncation of 30 it is as fast.
 
 With a truncation, the loop takes only the documents among the first ranks. It pairs each of them with all documents of
 lower gain, and with those of higher gain beyond the truncation, which ``beyond`` marks by 1.
@@ -89,7 +90,7 @@ def _wide(i, start, end, sigma, r):
 
 @kernel
 def _graded_list(ranks, narrow, sigma, r, stop):
-    """Add the pairs of one list in order of gain; return the sum of |lambda|."""
+    """Add the pairs of one list in order of gain; return the sum of |slope|."""
     n = len(r.g)
     total = 0.0
     same, lower = 0, 0  # the documents same <= j < lower have the gain of i

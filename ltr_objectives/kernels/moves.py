@@ -11,8 +11,9 @@ with, over the documents c above both,
 * cascade:  H = prod_c (1 - g_c)
 * average:  H = a + b + sum_c g_c
 
-Let the list be in rank order and i the document that moves. Its swap with a document j above it is at ranks j and
-j + 1, with a document j below it at ranks j - 1 and j. Sums and products over the documents above leave i out:
+Let the list be in rank order and i the document that moves. It is swapped with a document j above it at ranks j and
+j + 1, and with a document j below it at ranks j - 1 and j. Sums and products over the documents above leave i out. The
+metric with i just above j, less the metric with i just below j, is
 
     j above i:  (g_i - g_j) (P_j + g_i Q_j)        j below i:  (g_i - g_j) R_j f_i
 
@@ -71,7 +72,7 @@ def needs_restart(kind, miss):
 def restart(g, w, scale, T_i, i, n, W):
     """Fill ``W[i+1:end]`` with R f_i for a document i with 1 - g_i too small to divide by; return ``end``.
 
-    ``T_i`` is the chance that no document above i satisfies. The product leaves i out.
+    ``T_i`` is the chance that no document above i satisfies the user. The products below i leave i out.
     """
     t = T_i * scale
     for j in range(i + 1, n):

@@ -14,9 +14,9 @@ gradient is linear in the weights, so pairs are not stored: a thread takes O(n) 
 :mod:`ltr_objectives.kernels.graded` does the same for linear metrics over all pairs, by gain.
 
 The inner loops run over slices from index 0, so that LLVM vectorises them: 0.8 ns a pair. Indexing the whole arrays
-from d + 1, or clamping by min and max, takes 2.4 ns. One exponential a document serves all its pairs: with
-E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e). Where scores span more than the exponential
-can hold, and for other losses, ``slope_and_curve`` takes one exponential a pair.
+from d + 1 takes 2.4 ns, and so do ``min`` and ``max`` in ``capped``. One exponential a document serves all its pairs:
+with E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e). Where scores span more than the
+exponential can hold, and for other losses, ``slope_and_curve`` takes one exponential a pair.
 """
 
 import math
@@ -96,7 +96,7 @@ def slope_and_curve(loss, margin):
 
 @inlined
 def _rank(d, end, cap, kind, a, V, r, sums):
-    """The logistic pairs of rank d with the ranks up to ``end``; return the sum of |slope|.
+    """The logistic pairs of rank d with the ranks d < e < ``end``; return the sum of |slope|.
 
     ``kind`` is a constant in each call, so that LLVM makes a separate loop for each.
     """

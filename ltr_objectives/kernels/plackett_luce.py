@@ -3,7 +3,7 @@ r"""Rankings drawn from a Plackett-Luce model, without cancellation and without 
 The model places documents one after another, each with probability :math:`e^{s_d} / S_k`, where :math:`S_k` is the mass
 of the open documents, those not yet placed. Documents come sorted by descending score.
 
-``narrow`` lists keep the running sums of their masses :math:`e^{s_d - s_1}` and a guide into them. A uniform number is
+``narrow`` lists keep the running sums of their masses :math:`e^{s_d - s_0}` and a guide into them. A uniform number is
 a share of the open mass. Adding the placed masses that lie before it turns it into a position in the running sums. The
 guide finds the document there in O(1): 3 times as fast as a tree. The open mass is a difference, which would cancel
 where it is less than ``LEAST_OPEN`` of the total. There the ranking is drawn from a binary tree of sums: one descent
@@ -122,7 +122,7 @@ def guide_sums(mass, n, size, sums, guide):
 
 @kernel
 def lattice(key, rankings, ranks, strata):
-    """A random walk through the strata of each rank: ``at + step j`` modulo ``rankings`` meets each stratum once."""
+    """Draw the start and the step of each rank: ``at + step j`` modulo ``rankings`` meets each stratum once."""
     step, start = strata.step, strata.at
     for k in range(ranks):
         start[k] = int(uniform(key, np.uint64(2 * k)) * rankings)
@@ -139,7 +139,7 @@ def shares(key, j, rankings, variates, strata, u):
     """
     step, at = strata.step, strata.at
     ranks = len(u)
-    block = j >> 1 if variates == ANTITHETIC else j + 2
+    block = j >> 1 if variates == ANTITHETIC else j + 2  # the first two blocks draw the lattice
     for k in range(ranks):
         x = uniform(key, np.uint64(block * ranks + k))
         if variates == ANTITHETIC and j & 1:
@@ -160,7 +160,7 @@ def place_guided(sums, guide, mass, p):
     total, taken, top = sums[n], 0.0, 0
     buckets = size / total
     for k in range(len(u)):
-        m[k] = max(total - taken, mass[top])  # at least the mass of an open document, after rounding
+        m[k] = max(total - taken, mass[top])  # rounding must not leave less than the largest open mass
         if m[k] < LEAST_OPEN * total:
             return False
         x = u[k] * m[k]
@@ -204,7 +204,10 @@ def place_narrow(tree, mass, given, p):
 
 @kernel
 def place_wide(s, open_, given, p):
-    """As ``place_narrow`` for any scores; return the last unit. ``open_`` is all True before and after."""
+    """As ``place_narrow`` for any scores; return the score whose mass is the unit of the last rank.
+
+    ``open_`` is all True before and after.
+    """
     u, y, e, m, shrink = p.u, p.y, p.e, p.m, p.shrink
     n = len(s)
     ranks = len(u)

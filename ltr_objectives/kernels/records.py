@@ -1,6 +1,6 @@
 """The records that kernels take whole, from the objective to the innermost loop.
 
-Numba before 0.61 confuses the types of records whose fingerprint is longer than 40 bytes.
+They need numba 0.61: earlier versions confuse the types of records whose fingerprint is longer than 40 bytes.
 
 A kernel over queries has the signature ``kernel(first, last, ptr, s, <records>, out)``. A field has the same type for
 all objectives, so that each kernel is compiled once.
@@ -54,8 +54,8 @@ class Draw(NamedTuple):
 class Out(NamedTuple):
     """What a kernel writes: zeroed arrays by row.
 
-    ``stop[0]`` is true after Ctrl-C. A kernel that may take long reads it before the pairs of each document, and then
-    returns with its work half done.
+    ``stop[0]`` is true after Ctrl-C. A kernel that may take long reads it before the pairs of each document. If it is
+    true, the kernel returns with its work half done.
     """
 
     grad: np.ndarray

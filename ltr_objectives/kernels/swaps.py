@@ -1,12 +1,12 @@
 r"""Exact change of a metric when the documents at ranks d < e are swapped, in O(1) a pair.
 
-Every metric of the package belongs to one of three families, or is a sum of several of one family. ``g`` is the gain,
-in the cascade the probability that a document satisfies the user, in the average 0/1 relevance. ``w`` is the discount
-by rank, non-increasing and zero beyond a cutoff.
+Every metric of the package belongs to one of three families, or is a sum of several of one family. ``g`` is the gain:
+in the cascade family the probability that a document satisfies the user, in the average family 0/1 relevance. ``w`` is
+the discount by rank, non-increasing and zero beyond a cutoff.
 
 * linear:   M = scale sum_d w_d g_d                        (DCG, NDCG, precision, recall, AUC, ...)
 * cascade:  M = scale sum_d w_d g_d prod_{c<d} (1 - g_c)   (reciprocal rank, ERR, PFound)
-* average:  M = scale sum_d w_d g_d sum_{c<=d} g_c         (average precision; g is 0/1, w_d = 1/d)
+* average:  M = scale sum_d w_d g_d sum_{c<=d} g_c         (average precision; w_d = 1/(d + 1))
 
 In all three the signed change under the swap is
 
@@ -37,7 +37,7 @@ NEGLIGIBLE = 1e-30  # a document reached with a smaller probability than this is
 
 @kernel
 def is_empty(layers, q):
-    """Whether every ranking of query ``q`` has the same value, by all terms."""
+    """Whether each layer gives all rankings of query ``q`` the same value."""
     any_scale = False
     for terms in layers:
         any_scale |= terms.scale[q] != 0.0
@@ -94,7 +94,7 @@ def _average(g, w, scale, n, U, A, V):
 
 @kernel
 def _catboost_mrr(g, w, scale, n, U, A, V):
-    """CatBoost's weight for its mode MRR: 1/d - 1/e down to the first relevant rank."""
+    """CatBoost's weight for its mode MRR: w_d - w_e where no rank above d is relevant, else 0."""
     open_ = 1.0
     for d in range(n):
         U[d] = open_ * w[d] * scale
@@ -106,7 +106,7 @@ def _catboost_mrr(g, w, scale, n, U, A, V):
 
 @kernel
 def _catboost_map(g, w, scale, n, U, A, V):
-    """CatBoost's weight for its mode MAP: 1/d plus 1/c of the relevant ranks c between d and e."""
+    """CatBoost's weight for its mode MAP: 1/(d + 1) plus 1/(c + 1) of the relevant ranks c between d and e."""
     p = 0.0
     for d in range(n):
         V[d] = p * scale
@@ -136,7 +136,7 @@ def swap_terms(kind, g, w, scale, n, U, A, V):
 
 @kernel
 def restart(g, w, d, n, U, W):
-    """Fill ``W[d+1:n]`` so that the change is (g_e - g_d) (U_d + W_e) for a document d with 1 - g_d near zero.
+    """Fill ``W[d+1:n]`` so that the change is (g_e - g_d) (U_d + W_e), for a rank d with 1 - g_d near zero.
 
     U_d is T_d w_d here. The sums start below d and leave d out, so that nothing is divided by 1 - g_d.
     """

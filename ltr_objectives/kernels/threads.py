@@ -50,7 +50,7 @@ def available_threads() -> int:
 
 
 def at_most(asked: object) -> int | None:
-    """The threads that a training asked for, at most :func:`available_threads`; None where it did not name a number.
+    """The threads that a training asked for, at most :func:`available_threads`; None where it left that open.
 
     >>> at_most(1), at_most("1"), at_most(0), at_most(-1), at_most(None)
     (1, 1, None, None, None)
@@ -93,7 +93,7 @@ def _serve(tasks: "SimpleQueue[Callable[[], None]]") -> None:
 
 
 def _pool(callers: str, threads: int) -> _Pool:
-    """The pool of ``callers``. The main thread has its own, so that its work does not queue behind that of others."""
+    """The pool of ``callers``, "main" or "others", so that the main thread does not queue behind other threads."""
     with _lock:
         return _pools.setdefault((callers, threads), _Pool())
 
@@ -112,12 +112,14 @@ def run(
     stop: np.ndarray | None = None,
     draws: int = 1,
 ) -> None:
-    """Call ``kernel(first, last, *arguments)`` on chunks that cover each query once; None or -1 is all processors.
+    """Call ``kernel(first, last, *arguments)`` on chunks that cover each query once.
+
+    ``n_threads`` of None or -1 is all processors.
 
     Python raises KeyboardInterrupt only in the main thread, and only between two chunks. A kernel that may take long
     for one query has ``stop`` among its arguments, an array of one bool. Once that is true, the kernel returns with its
-    work half done. Above ``FEW_ROWS`` rows the main thread leaves such a kernel to other threads. It waits, sets
-    ``stop`` after Ctrl-C, and returns as soon as they have stopped.
+    work half done. Above ``FEW_ROWS`` the main thread leaves such a kernel to other threads and waits. After Ctrl-C it
+    sets ``stop``, and raises as soon as they have stopped.
     """
     if n_threads is None or (is_number(n_threads) and n_threads == -1):
         n_threads = available_threads()

@@ -45,7 +45,7 @@ def _linear(key, g, w, n, average):
 
 @kernel
 def _cascade(key, g, w, n, average, p):
-    """In a tie ``p[j]`` is the chance that j of its documents all fail to satisfy, averaged over all such choices."""
+    """``p[j]`` is the chance that j documents of a tie all fail to satisfy the user, averaged over all choices of j."""
     total, open_ = 0.0, 1.0
     a = 0
     while a < n and w[a] > 0.0:

@@ -90,9 +90,10 @@ class ApproxNDCG(_Approx):
     .. math:: -\frac{1}{N} \sum_i \frac{G(y_i)}{\log_2(1 + \pi_i)}, \quad
         \pi_i = 1 + \sum_{j \ne i} \frac{1}{1 + e^{\alpha (s_i - s_j)}}
 
-    with :math:`N` the ideal. The gradient is exact. The Hessian is
-    :math:`\alpha^2 \sum_j (c_i + c_j) p_{ij} (1 - p_{ij})` divided by ``step``. Here :math:`c` is the derivative by the
-    soft rank and :math:`p` the logistic function above. Queries whose labels are all equal have zero gradient.
+    with :math:`N` the ideal DCG. The gradient is exact. The Hessian is
+    :math:`\alpha^2 \sum_j (c_i + c_j) p_{ij} (1 - p_{ij})` divided by ``step``. Here :math:`c` is the derivative of
+    the loss by the soft rank, and :math:`p` is the logistic function above. Queries whose labels are all equal have
+    zero gradient.
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ class ApproxNDCG(_Approx):
 
 @dataclass(frozen=True)
 class ApproxMRR(_Approx):
-    r"""The reciprocal of the soft rank of the first relevant document among the documents that are not relevant.
+    r"""The reciprocal soft rank of the first relevant document, counted among the documents that are not relevant.
 
     .. math:: -\frac{1}{|T|} \sum_{i \in T} \frac{1}{\pi_i}, \quad
         \pi_i = 1 + \sum_{j: y_j \le 0} \frac{1}{1 + e^{\alpha (s_i - s_j)}}
@@ -153,7 +154,7 @@ class ApproxMRR(_Approx):
     reciprocal rank. So does rax's loss, but that counts the other relevant documents in :math:`\pi` and takes only one
     of :math:`T`. With one relevant document both losses are the same. With several, rax's loss pushes all but one of
     them down; at equal scores the order of the rows chooses that one. In LightGBM this loss gave far better MRR and
-    NDCG.
+    NDCG than rax's.
 
     The gradient is exact where scores differ; the Hessian is that of ApproxNDCG. Relevant documents below the first
     have zero gradient. So have queries where all documents or none are relevant.
@@ -180,7 +181,7 @@ class ApproxMRR(_Approx):
         return "bound" if self.step <= 1 else "estimate"
 
     def _first(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Shares of 1 for the first relevant documents."""
+        """Equal shares of 1 for the relevant documents of the largest score, 0 for all others."""
         relevant = labels > 0
         if relevant.all() or not relevant.any():
             return np.zeros(len(labels))

@@ -76,7 +76,7 @@ class Call(NamedTuple):
             require(
                 not nan.any(),
                 f"the gradient or Hessian of row {nan.argmax()} is NaN: the objective divides 0 by 0 there, or scores, "
-                "labels or gains are beyond the range of float64",
+                "labels or gains are beyond the range of float64; correct its fill, or scale them down",
             )
         require(good, BEYOND[dtype])
         return result.grad, result.hess

@@ -2,12 +2,13 @@ r"""LambdaLoss: the bounds of NDCG that lie behind LambdaRank.
 
 Each pair has a logistic loss in both directions, with weights that depend on its ranks.
 
-For ranks d < e, with gains G over the ideal, discounts w and chance p that e beats d,
+For ranks d < e, with gains G over the ideal DCG, discounts w and chance p that e beats d,
 
     loss += a log2(1 / (1 - p)) + b log2(1 / p)
 
 with a the weight of d above e, and b that of e above d. For NDCG-Loss1 they are ``G_d w_d`` and ``G_e w_e``. For the
-others only the document of larger gain has a weight: ``|G_d - G_e| (far delta_{e-d} + near (w_d - w_e))``.
+others only the document of larger gain has a weight: ``|G_d - G_e| (far delta_{e-d} + near (w_d - w_e))``. There
+delta_m is the discount at rank m less that at rank m + 1, counted from 1; ``far`` and ``near`` choose the loss.
 """
 
 from dataclasses import dataclass
@@ -48,8 +49,8 @@ class LambdaLoss(NDCGObjective):
 
     .. math:: \sum_{i, j} w_{ij} \log_2 \left(1 + e^{-\sigma (s_i - s_j)}\right)
 
-    over pairs at the ranks d and e of the current ranking, with gains :math:`G` over the ideal, :math:`D(d) =
-    \log_2(1 + d)`, and weights
+    over pairs at the ranks d and e of the current ranking, with gains :math:`G` over the ideal DCG,
+    :math:`D(d) = \log_2(1 + d)`, and weights
 
     * NDCG-Loss1: :math:`w_{ij} = G_i / D(d)`, for all pairs in both directions;
     * NDCG-Loss2: :math:`w_{ij} = |G_i - G_j| \left(1 / D(|d - e|) - 1 / D(|d - e| + 1)\right)` where :math:`y_i > y_j`;
@@ -58,9 +59,9 @@ class LambdaLoss(NDCGObjective):
     Ranks count as constants; the Hessian is then exact. The Hessians of a query grow with its length n. Without a
     cutoff they add up to at most :math:`0.73\, n \sigma^2` for NDCG-Loss1 and :math:`1.45 \log_2(1 + n)\, \sigma^2` for
     NDCG-Loss2. For NDCG-Loss2++ the limit is ``mu`` times the latter plus :math:`1.45\, n \sigma^2`. With 100 documents
-    and ``mu=10`` the largest sums found are 71, 3 and 63 times :math:`\sigma^2`; a single relevant document, first
-    among ties, gives the first and the last. Newton steps are at most :math:`2 / \sigma` for tied scores, longer for
-    pairs far apart in the wrong order.
+    and ``mu=10`` the largest sums found are 71, 3 and 63 times :math:`\sigma^2`. The first and the last come from a
+    query with tied scores, whose only relevant document ranks first. Newton steps are at most :math:`2 / \sigma` for
+    tied scores, longer for pairs far apart in the wrong order.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def _two(d, end, how, w, delta, r):
 
 @kernel
 def _lambdaloss(first, last, ptr, scores, terms, delta, how, out):
-    """``delta[m - 1]`` is the discount at rank m less that at m + 1."""
+    """``delta[m - 1]`` is the discount at rank m less that at rank m + 1, counted from 1."""
     longest, w = longest_list(ptr, first, last), terms.discount
     s, order, key2, order2 = scratch(longest)
     E = np.empty(longest)

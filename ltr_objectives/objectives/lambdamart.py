@@ -46,9 +46,9 @@ class LambdaMART(PairwiseObjective):
     hessian : "exact", "double" or "ones"
         "exact" is :math:`h` above. "double" is twice that, as in XGBoost: half the step. "ones" is 1 for each row.
     preset : "lightgbm" or "xgboost", optional
-        Set every parameter that is not given as in LightGBM's lambdarank or XGBoost's rank:ndcg (``metric="map"``:
-        rank:map). For NDCG both take discounts at all ranks but the ideal at the truncation, so the weight is not the
-        change of NDCG. XGBoost also divides query weights by their mean.
+        Set each parameter that is left out to its value in LightGBM's lambdarank or XGBoost's rank:ndcg (with
+        ``metric="map"``, rank:map). For NDCG both take discounts at all ranks but the ideal at the truncation, so the
+        weight is not the change of NDCG. XGBoost also divides query weights by their mean.
     seed : int
         Not used, since this objective is not random.
 

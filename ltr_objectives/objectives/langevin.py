@@ -21,16 +21,16 @@ class Langevin(Wrapper):
     .. math:: g_i' = g_i + \gamma h_i s_i + \sqrt{2 T / \eta}\; \xi_i, \quad h_i' = h_i
 
     with the objective's gradient :math:`g` and Hessian :math:`h`, scores :math:`s`, and independent standard normal
-    :math:`\xi`. Let
-    :math:`h = 1`, and let trees fit every row. Then boosting with learning rate :math:`\eta` is the Langevin step
-    :math:`s \leftarrow (1 - \eta \gamma) s - \eta g + \sqrt{2 T \eta}\, \xi`, which escapes from local minima.
+    :math:`\xi`. Let :math:`h = 1`, and let trees fit every row. Then boosting with learning rate :math:`\eta` is the
+    Langevin step :math:`s \leftarrow (1 - \eta \gamma) s - \eta g + \sqrt{2 T \eta}\, \xi`, which escapes from local
+    minima.
 
     In CatBoost prefer its own Langevin boosting, which works with every objective of this package: ``langevin=True``,
     ``diffusion_temperature`` = 1 / T, ``model_shrink_rate`` = :math:`\gamma` and ``leaf_estimation_method="Gradient"``,
     since CatBoost does not add noise to Newton's leaf values. CatBoost draws separate noise for leaf values and for the
     structure of the tree, and shrinks the whole model. This wrapper does neither: the next tree subtracts only what it
-    can express of :math:`\gamma s`, and :math:`s` includes the base score or baseline. Weights do not multiply the two
-    added terms.
+    can express of :math:`\gamma s`, and :math:`s` includes the base score or baseline. Weights multiply :math:`g` and
+    :math:`h`, and with :math:`h` the shrinkage, but not the noise.
 
     Parameters
     ----------

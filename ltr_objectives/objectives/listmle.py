@@ -1,9 +1,9 @@
 r"""ListMLE: the likelihood that a Plackett-Luce model ranks by label.
 
-The open mass S_d of rank d by label is kept as a multiple of the largest open ``exp(s)``, whose logarithm is the unit.
-It is summed from the last rank to the first, so that nothing is subtracted and nothing overflows. Sums over the ranks
-above are taken from the first rank to the last, in the unit of the current S, so that each step multiplies them by at
-most 1. A list takes O(n).
+At rank d by label the documents from d on are open. Their mass S_d, the sum of ``exp(s)``, is kept as a multiple of its
+largest term, whose logarithm is the unit. It is summed from the last rank to the first, so that nothing is subtracted
+and nothing overflows. Sums over the ranks above are taken from the first rank to the last, in the unit of the current
+S, so that each step multiplies them by at most 1. A list takes O(n).
 """
 
 import math
@@ -40,8 +40,8 @@ class ListMLE(Objective):
     .. math:: \sum_d \left(\log S_d - s_{y(d)}\right), \quad S_d = \sum_{e \ge d} e^{s_{y(e)}}
 
     with :math:`y(d)` the document at rank d by descending label. It is the negative log-probability of that ranking in
-    a Plackett-Luce model. Gradients lie between -1 and the number of ranks, about log n for tied scores. Queries whose
-    labels are all equal have zero gradient.
+    a Plackett-Luce model. Gradients lie between -1 and the length n of the list; for tied scores the largest is about
+    log n. Queries whose labels are all equal have zero gradient.
 
     Parameters
     ----------

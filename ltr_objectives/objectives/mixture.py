@@ -136,7 +136,7 @@ class Mixture(Objective):
         return call.finished("exact", None, dtype)  # each part has applied policy and weights
 
     def _terms(self, queries: Queries, n_threads: int | None) -> list[tuple[Objective, float]]:
-        """Objectives to compute, each with its factor. Parts that share their rankings are one of them."""
+        """Objectives to compute, each with its factor. Parts that share their rankings become one objective."""
         alike: dict[Any, list[tuple[Objective, float]]] = {}
         for i, (part, weight) in enumerate(self.weighted):
             factor = weight / self._size(part, queries, n_threads)
@@ -180,7 +180,7 @@ def _rankings(part: Objective) -> tuple[Any, ...] | None:
 
 
 class _Sharing(PairwiseObjective):
-    """Pairwise objectives that differ only in the weights of their pairs, as one: their layers, times their factors."""
+    """One objective for parts that differ only in the weights of their pairs: their layers, times their factors."""
 
     name = "mixture"
 

@@ -1,18 +1,19 @@
 r"""NeuralNDCG: NDCG of a differentiable sorting of the documents.
 
-Documents come in the order of descending scores. The relaxed permutation matrix has, in row i for a rank and column j
-for a document,
+Documents are in the order of descending scores. In the relaxed permutation matrix a row i is a rank and a column j is a
+document:
 
     K_ij = softmax_j(c_ij / tau),  c_i,j+1 - c_ij = (s_j - s_j+1) (2 (i - j) - 1).
 
 c falls off on both sides of the diagonal, quadratically in the distance where gaps are even. So K is a band: only
 entries above 4e-18 times that on the diagonal are kept. The diagonal is at least 1/n, so that no sum is near 0.
 
-Sinkhorn scaling multiplies rows by u and columns by v until P = u K v has sums 1. A round is one sweep over K. For each
-row it takes ``u_i = 1 / (K v)_i`` and, while the row is in cache, adds ``u_i K_i`` to the next column sums. The factors
-of all rounds are kept, O(n) each. The exact gradient goes back through them, one sweep a round. Then the derivative of
-K is a sum of outer products of known vectors. With rho_i = n - 1 - 2i, c_ij is rho_i s_j - sum_k |s_j - s_k|, so that
-only ``C1_j = sum_i rho_i dc_ij`` and ``C0_j = sum_i dc_ij`` are needed.
+Sinkhorn scaling multiplies rows by u and columns by v until the rows and columns of P = u K v add up to 1. A round is
+one sweep over K. For each row it takes ``u_i = 1 / (K v)_i`` and, while the row is in cache, adds ``u_i K_i`` to the
+next column sums. The factors of all rounds are kept, O(n) each. The exact gradient goes back through them, one sweep a
+round. The derivative of the loss by K is then a sum of outer products of known vectors. Up to a constant of each row,
+c_ij is rho_i s_j - sum_k |s_j - s_k| with rho_i = n - 1 - 2i. So with dc_ij, the derivative of the loss by c_ij, only
+``C1_j = sum_i rho_i dc_ij`` and ``C0_j = -sum_i dc_ij`` are needed.
 """
 
 import math
@@ -50,12 +51,12 @@ class NeuralNDCG(NDCGObjective):
     .. math:: -\frac{1}{N} \sum_{d \le k} \frac{(\operatorname{scale}(\hat P)\, G)_d}{\log_2(1 + d)}, \quad
         \hat P_{d \cdot} = \operatorname{softmax} \frac{(n + 1 - 2d)\, s - \sum_j |s - s_j|}{\tau}
 
-    with gains G, ideal N, and Sinkhorn's scaling, which divides columns and rows by their sums in turn. The gradient is
-    exact, through every round. The Hessian is an estimate: the absolute value of the gradient, so that no leaf exceeds
-    the learning rate. Gaps of about :math:`\tau / n` separate the scores, so gradients grow with the length n of the
-    list: for tied scores the absolute gradients of a query add up to the order of :math:`n / (\tau \log n)`. A query
-    takes at most O(n^2) a round. It takes far less where scores differ, since each rank mixes only documents close to
-    it.
+    with gains G, ideal DCG N, and Sinkhorn's scaling, which divides columns and rows by their sums in turn. The
+    gradient is exact, through every round. The Hessian is an estimate: the absolute value of the gradient, so that no
+    leaf exceeds the learning rate. A score gap of about :math:`\tau / n` suffices to separate two documents. So
+    gradients grow with the length n of the list: for tied scores the absolute gradients of a query add up to the order
+    of :math:`n / (\tau \log n)`. A query takes at most O(n^2) a round. It takes far less where scores differ, since
+    each rank mixes only documents close to it.
 
     Parameters
     ----------
@@ -264,7 +265,7 @@ def _gradient(s, g, d, tv, tu, sort, space, stop):
     for j in range(n):
         vbar[j] *= g[j]
         C1[j] += back[j] * x[j]
-        C0[j] = -vbar[j] if tv == 0 else 0.0  # scaled columns do not change with their sums
+        C0[j] = -vbar[j] if tv == 0 else 0.0  # scaling undoes a factor of a column
         back[j] = 0.0
     for t in range(tv, 0, -1):  # back holds the derivative by the column sums of round t + 1, out that by U[tu]
         if stop[0]:

@@ -11,10 +11,10 @@ and for a document of mass e at rank i, with a = rho DR_i - RI_i (eqs. 6, 9, 10)
     gradient = PR_{i+1} + e a
     Hessian  = PR_{i+1} + 2 e a - e DN_i PR_{i+1} + e^2 (RS_i - rho DS_i - DN_i a)
 
-A document beyond the last rank K has PR_{i+1} = 0, the sums at K, and e a instead of 2 e a. It depends on the ranking
-only through RI, DR, RS, DS, DN DR and DN RI at K. So these are added up over the N rankings once for all documents, and
-each ranking visits only the K documents that it places. A list takes O(N K^2 + n log n), or O(N K log n + n log n)
-where little mass is open, instead of O(N (n + K)).
+A document beyond the last rank K has PR_{i+1} = 0, the sums at K, and e a instead of 2 e a. Its derivatives depend on
+the ranking only through RI, DR, RS, DS, DN DR and DN RI at K. So these are added up over the N rankings once for all
+documents, and each ranking visits only the K documents that it places. A list takes O(N K^2 + n log n), or
+O(N K log n + n log n) where little mass is open, instead of O(N (n + K)).
 
 Every document gets these sums, and a ranking that placed it subtracts its part again. That would cancel badly where
 the ranking placed it early, since e may be far above S_K. But a document is open at K only if e <= S_K, in floating
@@ -90,7 +90,7 @@ class PLRank(Objective):
     PL-Rank-3's (Oosterhuis, "Learning-to-Rank at the Speed of Sampling", SIGIR 2022). The diagonal Hessian is that of
     Kang, de Rijke and Oosterhuis, "Estimating the Hessian Matrix of Ranking Objectives for Stochastic Learning to Rank
     with Gradient Boosted Trees", SIGIR 2024, eqs. 5 to 10. Both are unbiased means over sampled rankings. The
-    least gain of a query is subtracted from all its gains, which keeps expected values and lowers the variance.
+    least gain of a query is subtracted from all its gains, which lowers the variance and leaves the means as they are.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class RankNet(PairwiseObjective):
     hessian : "exact", "double" or "ones"
         "exact" is LambdaMART's. "double" is twice that, "ones" is 1 for each row.
     preset : "xgboost", optional
-        Set every parameter that is not given as in XGBoost's rank:pairwise.
+        Set each parameter that is left out to its value in XGBoost's rank:pairwise.
     seed : int
         Not used, since this objective is not random.
 

@@ -60,7 +60,7 @@ class SoftRank(Objective):
     .. math:: -\frac{1}{N} \sum_i G(y_i)\, \mathbb{E} \frac{1}{\log_2(1 + r_i)}, \quad
         r_i = 1 + \sum_{j \ne i} B_{ij}, \quad P(B_{ij} = 1) = \Phi\Big(\frac{s_j - s_i}{\sqrt 2 \sigma}\Big)
 
-    with the ideal N and independent :math:`B`, as in the paper: each score has a normal distribution, and the
+    with the ideal DCG N and independent :math:`B`, as in the paper: each score has a normal distribution, and the
     dependence between pairs with a document in common is left out. A query takes O(n^2), where the paper takes O(n^3):
     the discount is written as a sum of exponentials, 41 for 1,000 ranks, exact to 1e-12. A cutoff is not such a sum, so
     the whole list counts.
@@ -171,7 +171,7 @@ def _softrank(first, last, ptr, scores, labels, terms, soft, out):
     key, order, key2, order2 = scratch(longest)
     chosen = np.empty(longest, np.int64)
     product, p = np.empty(len(c)), np.empty(min(longest, most))
-    width = 2.0 * sigma  # of the difference of two scores, times the square root of 2
+    width = 2.0 * sigma  # deviation of the difference of two scores, times the square root of 2
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]):

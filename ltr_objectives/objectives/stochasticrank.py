@@ -44,7 +44,7 @@ from ltr_objectives.registry import get_metric
 
 WIDTH = 8.0  # in deviations; the density beyond is 1e-14 of its peak
 DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
-# coefficients of exp(-v), to the last digit on [0, 1/4]; squared seven times it is exp(-128 v), and it vectorises
+# Taylor coefficients of exp(-v), exact to the last digit on [0, 1/4]; seven squarings give exp(-128 v) and vectorise
 C = tuple((-1.0) ** k / math.factorial(k) for k in range(12))
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11 = C[2:]
 HESSIANS = ("ones", "bounded", "absolute", "clipped", "exact")

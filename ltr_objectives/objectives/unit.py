@@ -14,7 +14,7 @@ from ltr_objectives.queries import Queries
 
 @dataclass(frozen=True)
 class UnitHessian(Wrapper):
-    r"""An objective with gradient and Hessian times one constant, which makes Hessians as large as in squared error.
+    r"""An objective times one constant, so that its Hessians are as large as those of squared error.
 
     For each data set the constant is the mean weight of the rows over the mean Hessian, at independent standard normal
     scores. So there the mean Hessian is 1 without weights. The constant cancels in a Newton step :math:`g / h`. It does

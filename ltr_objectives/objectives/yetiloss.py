@@ -52,13 +52,14 @@ class YetiLoss(PairwiseObjective):
         less from one iteration to the next, and it trained better on all data tried.
     change : "exact" or "catboost"
         "exact" is the change of the metric. "catboost" is the weight in CatBoost's modes MRR and MAP, which differs
-        from it. In MRR it is :math:`1/d - 1/e` for ranks :math:`d` down to the first relevant one. In MAP it is
-        :math:`1/d + \sum 1/c` over the relevant ranks :math:`c` between. Other metrics always have the exact change.
+        from it. Let a pair have the ranks :math:`d < e`. In MRR the weight is :math:`1/d - 1/e` where no rank above
+        :math:`d` is relevant, else 0. In MAP it is :math:`1/d + \sum 1/c` over the relevant ranks :math:`c` between
+        :math:`d` and :math:`e`. Other metrics always have the exact change.
     hessian : "exact", "double" or "ones"
         "exact" is the second derivative, "double" twice that, "ones" 1 for each row.
     preset : "catboost", optional
-        Set every parameter that is not given as in CatBoost's YetiRank with a mode. A metric given by name then reads
-        labels as that mode does: linear gains in NDCG and DCG, labels as probabilities in ERR.
+        Set each parameter that is left out to its value in CatBoost's YetiRank with a mode. A metric given by name then
+        reads labels as that mode does: linear gains in NDCG and DCG, labels as probabilities in ERR.
     seed : int
         Seed of the noise.
 
