@@ -63,8 +63,9 @@ def _finite(name: str, array: np.ndarray) -> None:
     bad = ~np.isfinite(array)
     if bad.any():
         row = int(np.argmax(bad))
-        repair = "the model has diverged" if name == "scores" else f"remove or repair {int(bad.sum())} such rows"
-        raise LTRError(f"{name} must be finite, but row {row} is {array[row]}; {repair}")
+        what, many = ("query", "queries") if name == "group" else ("row", "rows")
+        repair = "the model has diverged" if name == "scores" else f"remove or repair {int(bad.sum())} such {many}"
+        raise LTRError(f"{name} must be finite, but {what} {row} is {array[row]}; {repair}")
 
 
 def _sizes(group: ArrayLike) -> np.ndarray:

@@ -5,20 +5,31 @@ For container images and batch jobs, so that the first training does not wait fo
 
 from time import perf_counter
 
+import numpy as np
+
 from ltr_objectives import registry
 from ltr_objectives.kernels._jit import CACHE
+from ltr_objectives.kernels.rng import content_stream
+from ltr_objectives.objectives.yetiloss import YetiLoss
+from ltr_objectives.queries import Queries
 
 
 def warm_up() -> float:
     """Run every objective and metric on a tiny list; return the seconds it took."""
     start = perf_counter()
     scores, labels, group = [0.0, 1.0, 2.0], [0, 1, 0], [3]
+    graded = Queries([0, 1, 2], group)
+    content_stream(np.array(scores))
     for name in registry.objectives():
         objective = registry.objective_class(name)()
         objective.gradient_hessian(scores, labels, group, position=[0, 1, 2] if objective.takes_clicks else None)
+        objective.pair_counts(graded, np.array(scores))
     for name in registry.metrics():
         metric = registry.metric_class(name)
-        (metric(k=2) if metric.cutoff == "required" else metric()).per_query(scores, labels, group)
+        made = metric(k=2) if metric.cutoff == "required" else metric()
+        made.per_query(scores, labels, group)
+        if made.label_limit is None and len(made.layers(graded)) > 1:
+            YetiLoss(made).compute(graded, scores)
     return perf_counter() - start
 
 

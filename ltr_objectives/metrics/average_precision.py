@@ -134,7 +134,9 @@ class GAP(Metric):
 
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
         first = self._terms(queries)
-        thresholds = [t for t, w in enumerate(self.weights) if w > 0 and (queries.labels > t).any()]
+        thresholds = [t for t, w in enumerate(self.weights) if w > 0]
+        used = [t for t in thresholds if (queries.labels > t).any()]
+        thresholds = thresholds if len(used) > 1 else used  # kernels are compiled anew for each number of layers
         relevant = [gains.relevant(queries.labels, t) for t in thresholds]
         weights = [self.weights[t] for t in thresholds]
         found = [np.add.reduceat(gain, queries.ptr[:-1]) for gain in relevant]

@@ -93,7 +93,7 @@ class Objective(abc.ABC):
         return queries.labels
 
     def pairs_visited(self, queries: Queries) -> np.ndarray | None:
-        """About how many pairs of documents a gradient visits, by query; None where its time is linear in the rows."""
+        """About how many pairs of documents a gradient visits, by query; None where the loss is not over pairs."""
         return None
 
     def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:

@@ -106,7 +106,7 @@ class LambdaLoss(NDCGObjective):
     def pairs_visited(self, queries: Queries) -> np.ndarray:
         n = np.diff(queries.ptr).astype(np.float64)
         ranks = np.minimum(self.k or MANY, n)
-        return ranks * (n - ranks / 2)
+        return ranks * ((ranks if self.pairs == "both" else n) - ranks / 2)
 
     def fill(self, call: Call) -> None:
         discount = 1.0 / np.log2(np.arange(2, call.queries.longest + 3))
