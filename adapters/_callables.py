@@ -124,8 +124,8 @@ class ObjectiveCallable:
         grad, hess = gradients(self.objective, queries, s, n_threads, self.library.dtype)
         require(
             self.library.negative_hessians or hess.min() >= 0,
-            f"{self.objective.name} has negative second derivatives, from which {self.library.name} learns nothing or "
-            "diverges: choose another hessian=, such as 'absolute'",
+            f"{self.objective.inner.name} has negative second derivatives, from which {self.library.name} learns "
+            "nothing or diverges: choose another hessian=, such as 'absolute'",
         )
         if new:
             warn_if_useless(self.objective, queries, s, grad, n_threads, self.library.all_zero)

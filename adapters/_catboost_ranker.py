@@ -28,22 +28,28 @@ class CatBoostRanker(Ranker):
 
     Parameters
     ----------
-    objective : str or Objective
+    objective : str or Objective, optional
         Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
-        CatBoost's begin with a capital.
+        CatBoost's begin with a capital. By default the one for the first metric:
+        :func:`ltr_objectives.objective_for`.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. Early stopping on one of CatBoost's is
         refused where another is ours.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
-        Nothing is written to the working folder unless ``allow_writing_files=True``. For our objectives five defaults
-        differ. ``leaf_estimation_method="Newton"``, since our objectives have Hessians. ``bootstrap_type="No"``, or
-        ``"Bernoulli"`` where ``subsample`` is given, since CatBoost's MVS stops with an error when nearly all gradients
-        are zero, and did not rank better. ``random_strength=0``, since the noise that CatBoost adds to the scores of
-        splits depends on the size of Hessians and weights, and did not rank better. ``one_hot_max_size=10``, CatBoost's
-        default for its own ranking losses; for others it is 2. ``has_time=True`` where there are categorical features,
-        since CatBoost would otherwise shuffle the rows without saying how. ``newton_splits`` is as of
-        :func:`ltr_objectives.adapters.catboost_objective`.
+        Nothing is written to the working folder unless ``allow_writing_files=True``. ``newton_splits`` is as of
+        :func:`ltr_objectives.adapters.catboost_objective`. For our objectives six defaults differ:
+
+        * ``l2_leaf_reg=20``, in documents: Hessians are those of :class:`ltr_objectives.UnitHessian`, unless the
+          objective has a ``preset``.
+        * ``leaf_estimation_method="Newton"``, since our objectives have Hessians.
+        * ``bootstrap_type="No"``, or ``"Bernoulli"`` where ``subsample`` is given: CatBoost's MVS stops with an error
+          when nearly all gradients are zero, and did not rank better in our benchmarks.
+        * ``random_strength=0``: the noise that CatBoost adds to the scores of splits depends on the size of Hessians
+          and weights, and did not rank better either.
+        * ``one_hot_max_size=10``, CatBoost's default for its own ranking losses; for others it is 2.
+        * ``has_time=True`` where there are categorical features: CatBoost would otherwise shuffle the rows without
+          saying how.
 
     Notes
     -----
@@ -139,6 +145,7 @@ def _params(plan: Plan, pool: Any) -> dict[str, Any]:
         n_threads=plan.n_threads,
         newton_splits=newton_splits,
     )
+    params = plan.with_l2(params, CATBOOST)
     return {
         "leaf_estimation_method": "Newton",
         "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
@@ -161,7 +168,7 @@ def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bo
     require(
         not stops or plan.metrics[0] is own[0],
         f"CatBoost stops early on {plan.metrics[0]} only where no other metric is ours; name {own[0]} first, or leave "
-        "early stopping or ours out",
+        "out early stopping or our metrics",
     )
     params["eval_metric"] = made = catboost_metric(own[0], *pools, n_threads=plan.n_threads)
     if native:

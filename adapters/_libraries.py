@@ -17,6 +17,7 @@ class Library(NamedTuple):
     n_threads: tuple[str, ...]
     least_hessian: tuple[str, ...] = ()  # its names of the least sum of Hessians in a leaf
     least_hessian_default: float = 0.0
+    l2: tuple[str, ...] = ()  # what is added to the sum of Hessians of a leaf
     of_the_data: tuple[str, ...] = ()  # parameters of its data sets, not of a training
     of_columns: tuple[str, ...] = ()  # those of them that name columns which need not be numbers
     renamed: tuple[tuple[str, str], ...] = ()  # parameters of its ranker: its name, and ours
@@ -52,6 +53,8 @@ XGBOOST = Library(
     model="Booster",
     n_threads=("n_jobs", "nthread"),
     least_hessian=("min_child_weight",),
+    least_hessian_default=1.0,
+    l2=("reg_lambda", "lambda"),
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
     all_zero="as if XGBoost got float64 of another byte order, which it does not check",
 )
@@ -64,6 +67,7 @@ LIGHTGBM = Library(
         "min_sum_hessian_in_leaf", "min_sum_hessian_per_leaf", "min_sum_hessian", "min_hessian", "min_child_weight"
     ),
     least_hessian_default=1e-3,
+    l2=("reg_lambda", "lambda_l2", "lambda"),
     of_the_data=("categorical_feature", "feature_name"),
     renamed=(("metric", "eval_metric"),),
 )  # fmt: skip
@@ -72,6 +76,7 @@ CATBOOST = Library(
     name="catboost",
     model="CatBoost",
     n_threads=("thread_count",),
+    l2=("l2_leaf_reg", "reg_lambda"),
     of_the_data=("cat_features", "text_features", "embedding_features"),
     of_columns=("cat_features", "text_features", "embedding_features"),
     renamed=(("loss_function", "objective"),),

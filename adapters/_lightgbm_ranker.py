@@ -30,15 +30,17 @@ class LGBMRanker(Ranker):
 
     Parameters
     ----------
-    objective : str or Objective
-        Ours, such as ``"yetiloss:map"``, or LightGBM's own, such as ``"lambdarank"``.
+    objective : str or Objective, optional
+        Ours, such as ``"yetiloss:map"``, or LightGBM's own, such as ``"lambdarank"``. By default the one for the first
+        metric: :func:`ltr_objectives.objective_for`.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's.
         Nothing else is evaluated.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
         ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. LightGBM prints
-        nothing unless ``verbose`` or ``verbosity`` is given.
+        nothing unless ``verbose`` or ``verbosity`` is given. For our objectives one default differs: ``reg_lambda=20``,
+        in documents. Hessians are those of :class:`ltr_objectives.UnitHessian`, unless the objective has a ``preset``.
 
     Notes
     -----
@@ -78,6 +80,7 @@ class LGBMRanker(Ranker):
             params["metric"] = plan.native_metrics or "None"
         refuse_misspelt(params)
         _refuse_boosting(params, plan)
+        params = plan.with_l2(params, LIGHTGBM)
         train, *evals = (
             lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **plan.of_the_data)
             for part in (plan.train, *plan.evals)
@@ -124,7 +127,7 @@ class LGBMRanker(Ranker):
         return LIGHTGBM.load().Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:
-        return self.booster_.num_feature(), None  # it changes names: "_" replaces " "
+        return self.booster_.num_feature(), None  # LightGBM changes names: "_" replaces " "
 
 
 def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None]:

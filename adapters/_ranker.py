@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     def check_is_fitted(estimator: object, attributes: str) -> None: ...
 
     class BaseEstimator:
-        """What is used of scikit-learn's class. That one is untyped, so mypy would accept any attribute of a ranker."""
+        """What we use of scikit-learn's class. The class itself is untyped: mypy would accept any attribute."""
 
         def __sklearn_tags__(self) -> Any: ...
         def set_fit_request(self, **routed: bool | str | None) -> Self: ...
@@ -34,12 +34,20 @@ else:
 from ltr_objectives._files import replacing
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._ranker_inputs import check_features, read_eval_sets, read_part, read_table
-from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, check_plan, own_or_native, read_metrics, read_param
+from ltr_objectives.adapters._ranker_plan import (
+    EvalMetric,
+    Plan,
+    check_plan,
+    in_documents,
+    own_or_native,
+    read_metrics,
+    read_param,
+)
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_metric
+from ltr_objectives.registry import get_metric, objective_for
 
 OF_FIT = ("init_model", "xgb_model")
 # parameters of our rankers that the libraries do not get under these names
@@ -54,6 +62,7 @@ class Ranker(BaseEstimator, abc.ABC):
     _estimator_type = "ranker"
 
     booster_: Any
+    objective_: Objective | str
     evals_result_: Records
     best_score_: dict[str, dict[str, float]]
     n_features_in_: int
@@ -62,7 +71,7 @@ class Ranker(BaseEstimator, abc.ABC):
     def __init__(
         self,
         *,
-        objective: str | Objective = "yetiloss:ndcg@10",
+        objective: str | Objective | None = None,
         eval_metric: EvalMetric = None,
         convention: str | None = None,
         **params: Any,
@@ -71,8 +80,9 @@ class Ranker(BaseEstimator, abc.ABC):
 
         Parameters
         ----------
-        objective : str or Objective
-            Ours, such as ``"yetiloss:map"``, or the library's own.
+        objective : str or Objective, optional
+            Ours, such as ``"yetiloss:map"``, or the library's own. By default what :func:`ltr_objectives.objective_for`
+            names for the first metric, or ``"yetiloss:ndcg@10"`` without one of ours.
         eval_metric : str, Metric or list, optional
             Ours, such as ``"map"``, or a name that only the library knows. By default the metric that the objective
             optimises, or ``"ndcg"``.
@@ -161,8 +171,9 @@ class Ranker(BaseEstimator, abc.ABC):
         Returns
         -------
         self
-            With ``booster_``, the library's model; ``evals_result_``, such as ``{"validation_0": {"map": [...]}}``, one
-            value a round; ``best_score_``, such as ``{"validation_0": {"map": ...}}``, at the last round kept.
+            With ``booster_``, the library's model; ``objective_``, what was trained; ``evals_result_``, such as
+            ``{"validation_0": {"map": [...]}}``, one value a round; ``best_score_``, such as
+            ``{"validation_0": {"map": ...}}``, at the last round kept.
 
         Raises
         ------
@@ -172,7 +183,7 @@ class Ranker(BaseEstimator, abc.ABC):
         given = {name: value for name, value in self.get_params().items() if value is not None}
         params = {name: read_param(name, value) for name, value in given.items() if name not in OURS}
         of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}
-        objective = own_or_native(self.objective, self.library)
+        objective = self._objective()
         patience = given.get("early_stopping_rounds") if early_stopping_rounds is None else early_stopping_rounds
         train = read_part(X, y, group, qid, sample_weight, propensity=propensity, position=position)
         plan = Plan(
@@ -180,7 +191,7 @@ class Ranker(BaseEstimator, abc.ABC):
             evals=read_eval_sets(eval_set, eval_group, eval_qid, eval_sample_weight, sample_weight_eval_set),
             params=params,
             of_the_data=of_the_data,
-            objective=objective,
+            objective=in_documents(objective),
             metrics=self._metrics(objective),
             early_stopping_rounds=patience,
             callbacks=[
@@ -197,8 +208,9 @@ class Ranker(BaseEstimator, abc.ABC):
         for part in plan.evals:
             check_features(self, part.X)
         self.booster_, self.evals_result_ = self._train(plan)
+        self.objective_ = objective
         before = 0 if plan.init_model is None else self._rounds(plan.init_model)
-        each = params.get("metric_period", 1) == 1  # CatBoost's, which thins the records
+        each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
         self.best_score_ = _at_round(self._rounds(self.booster_) - before, self.evals_result_) if each else {}
         return self
 
@@ -222,7 +234,7 @@ class Ranker(BaseEstimator, abc.ABC):
 
         Where the first metric is the library's own, the score is NDCG, with a warning.
         """
-        first = next(iter(self._metrics(own_or_native(self.objective, self.library))), None)
+        first = next(iter(self._metrics(self._objective())), None)
         if isinstance(first, str):
             warn(
                 f"score is the mean NDCG, since eval_metric={first!r} is the library's own; to score by one of ours, "
@@ -265,7 +277,8 @@ class Ranker(BaseEstimator, abc.ABC):
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
         self.booster_ = self._load(os.fspath(path))
-        for name in ("evals_result_", "best_score_", "categories_", "feature_names_in_"):  # of another training
+        of_training = ("objective_", "evals_result_", "best_score_", "categories_", "feature_names_in_")
+        for name in of_training:  # of another one
             vars(self).pop(name, None)
         self.n_features_in_, names = self._features()
         self.nameless_ = names is None  # then any names are accepted
@@ -284,12 +297,19 @@ class Ranker(BaseEstimator, abc.ABC):
     def _n_threads(self) -> int | None:
         return self.library.threads(self.get_params())
 
+    def _objective(self) -> Objective | str:
+        """What to train: the objective as given, or what suits the first metric."""
+        if self.objective is not None:
+            return own_or_native(self.objective, self.library)
+        first = next(iter(read_metrics(self.eval_metric, "", self._knows_metric)), None)
+        return objective_for(first if isinstance(first, Metric) else "ndcg@10")
+
     def _metrics(self, objective: Objective | str) -> tuple[Metric | str, ...]:
         convention = self.get_params().get("convention")
         return read_metrics(self.eval_metric, objective, self._knows_metric, convention)
 
     def _start(self, init_model: Any, X: Any) -> Any:
-        """The library's model to go on from, on the table ``X``."""
+        """The library's model that training continues from; ``X`` is the training table."""
         if isinstance(init_model, str | os.PathLike):
             return self._load(os.fspath(init_model))
         if isinstance(init_model, type(self)):

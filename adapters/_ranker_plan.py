@@ -14,11 +14,13 @@ from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.unit import UnitHessian
 from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_metrics, get_objective
 
 T = TypeVar("T", bound=ObjectiveCallable)
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 NATIVES = ("rank", "mse")  # objectives of the libraries that are close to names of ours
+DOCUMENTS = 20.0  # the L2 of leaf values for ours
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
@@ -51,6 +53,12 @@ class Plan(NamedTuple):
             params=dict(params),
         )
 
+    def with_l2(self, params: dict[str, Any], library: Library) -> dict[str, Any]:
+        """``params``, where Hessians are in documents with an L2 of some documents unless they name one."""
+        if not isinstance(self.objective, UnitHessian) or any(params.get(name) is not None for name in library.l2):
+            return params
+        return {**params, library.l2[0]: DOCUMENTS}
+
     @property
     def own_metrics(self) -> tuple[Metric, ...]:
         """Ours."""
@@ -62,6 +70,12 @@ class Plan(NamedTuple):
         return [m for m in self.metrics if isinstance(m, str)]
 
 
+def in_documents(objective: Objective | str) -> Objective | str:
+    """Ours with Hessians in documents; presets keep the Hessians of their library."""
+    ours = isinstance(objective, Objective) and getattr(objective, "preset", None) is None
+    return UnitHessian(objective) if ours else objective
+
+
 def own_or_native(objective: Any, library: Library) -> Objective | str:
     """Our objective, or the name of the library's; raises for what is nearly ours, or can only be CatBoost's."""
     name = objective.partition(":")[0].strip() if isinstance(objective, str) else None
@@ -69,7 +83,7 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
         return get_objective(objective)
     require(
         library.capitals or not name[:1].isupper(),
-        f"objective={name!r} is written as CatBoost's are, and is none of {library.name}'s"
+        f"objective={name!r} begins with a capital, as CatBoost's do, and is not one of {library.name}'s"
         f"{did_you_mean(name.lower(), OBJECTIVES)}",
     )
     may_be_ours = name.islower() and name not in NATIVES  # CatBoost's have capitals
@@ -118,7 +132,7 @@ def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
 
 
 def refuse_dart(setting: str, stops: object) -> None:
-    """Raise for early stopping with a ``setting`` such as "booster='dart'"; "" is none."""
+    """Raise for early stopping with a ``setting`` such as "booster='dart'"; an empty one never raises."""
     require(
         not (setting and stops),
         f"{setting} changes earlier rounds later on, so that none is the best; leave early stopping out",

@@ -26,14 +26,16 @@ class XGBRanker(Ranker):
 
     Parameters
     ----------
-    objective : str or Objective
-        Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``.
+    objective : str or Objective, optional
+        Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``. By default the one for the first
+        metric: :func:`ltr_objectives.objective_for`.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
-        For our objectives two defaults differ. ``min_child_weight=1e-3``, since XGBoost's 1 can forbid splits where
-        Hessians are as small as the change of a metric. ``base_score=0``, since a ranking has no mean to start from.
+        For our objectives two defaults differ. ``reg_lambda=20``, in documents: Hessians are those of
+        :class:`ltr_objectives.UnitHessian`, unless the objective has a ``preset``. ``base_score=0``, since a ranking
+        has no mean to start from.
 
     Notes
     -----
@@ -89,7 +91,7 @@ class XGBRanker(Ranker):
             verbose_eval=plan.verbose if evals else False,
             xgb_model=plan.init_model,
         )
-        if "best_iteration" in model.attributes():  # by a callback of the user's
+        if "best_iteration" in model.attributes():  # set by a callback of the user's
             model = model[: model.best_iteration + 1]
         return model, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
 
@@ -140,7 +142,7 @@ class XGBRanker(Ranker):
 
 
 def _dropout(plan: Plan, booster: str, before: dict[str, Any]) -> str:
-    """The setting by which rounds rescale earlier ones; from version 3.4 on it need not be ``booster="dart"``."""
+    """The setting by which rounds rescale earlier ones, or ""; since version 3.4 it need not be ``booster="dart"``."""
     if booster == "dart":
         return "booster='dart'"
     known = {**before.get("gradient_booster", {}).get("dart_train_param", {}), **plan.params}
@@ -156,7 +158,7 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
         if plan.init_model is None:  # a model has its own
             params.setdefault("base_score", 0.0)
         if booster != "gblinear":
-            params.setdefault("min_child_weight", 1e-3)
+            params = plan.with_l2(params, XGBOOST)
     else:
         require(plan.objective.startswith("rank:"), f"objective={plan.objective!r} is not one for ranking")
         params["objective"] = plan.objective
@@ -204,7 +206,7 @@ def _configured(**params: Any) -> str:
 
 
 def refuse_misspelt(params: dict[str, Any]) -> None:
-    """XGBoost ignores a parameter whose name it does not know, with a warning."""
+    """Raise for a parameter whose name XGBoost does not know; XGBoost itself warns and ignores it."""
     if not params.get("validate_parameters", True):
         return
     xgb = XGBOOST.load()

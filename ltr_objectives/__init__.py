@@ -21,6 +21,7 @@ from ltr_objectives.errors import LTRWarning as LTRWarning
 from ltr_objectives.registry import get_metric as get_metric
 from ltr_objectives.registry import get_objective as get_objective
 from ltr_objectives.registry import metrics as metrics
+from ltr_objectives.registry import objective_for as objective_for
 from ltr_objectives.registry import objectives as objectives
 
 __version__ = "0.1.0"
@@ -83,6 +84,7 @@ else:
         "get_metric",
         "get_objective",
         "metrics",
+        "objective_for",
         "objectives",
         *_ELSEWHERE,
         *registry.public_classes(),

@@ -35,6 +35,8 @@ OBJECTIVES = {
     "neuralndcg": "neuralndcg:NeuralNDCG",
     "softrank": "softrank:SoftRank",
 }
+# what to train for a metric where that is not YetiLoss for the metric itself; docs/choose_objective.md shows why
+BEST_FOR = {"map": "yetiloss:gap", "mrr": "yetiloss:gap"}
 METRICS = {
     "ndcg": "linear:NDCG",
     "dcg": "linear:DCG",
@@ -166,6 +168,23 @@ def get_objective(objective: str | Objective) -> Objective:
         return objective
     parts = [part.strip() for part in PLUS.split(objective.lower())]
     return _mixture(parts) if len(parts) > 1 else _one(parts[0])
+
+
+def objective_for(metric: str | Metric) -> Objective:
+    """What to train for a metric: the objective that had most of it in this project's studies, else YetiLoss for it.
+
+    A metric that looks at few documents or grades is a poor teacher: another objective can rank better by it.
+
+    >>> str(objective_for("map@10").metric)
+    'gap'
+    >>> str(objective_for("ndcg@5").metric)
+    'ndcg@5'
+    """
+    found = get_metric(metric)
+    best = BEST_FOR.get(found.name)
+    if best is not None and type(found) is metric_class(found.name) and found == type(found)(k=found.k):
+        return get_objective(best)
+    return objective_class("yetiloss")(metric=found)
 
 
 # the + between the parts of a mixture, but not that of 1e+3 or of weights=ndcg2++

@@ -168,7 +168,7 @@ def test_the_library_s_own_error_is_one_line():
         (["trian"], "No such command 'trian'"),
         (
             ["train", "--library", "xgboost", "--out", "m.json", "--train", "train.txt", "--objective", "YetiRank"],
-            "'YetiRank' is written as CatBoost's are, and is none of xgboost's; did you mean 'yetirank'?",
+            "'YetiRank' begins with a capital, as CatBoost's do, and is not one of xgboost's; did you mean 'yetirank'?",
         ),
     ],
 )

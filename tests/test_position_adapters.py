@@ -7,7 +7,7 @@ import pytest
 from clicks import click_log, some_queries
 from rankers import LIBRARIES, ranker
 
-from ltr_objectives import LambdaMART, LTRError
+from ltr_objectives import LambdaMART, LTRError, UnitHessian
 from ltr_objectives.adapters import catboost_objective, lightgbm_metric, lightgbm_objective, xgboost_objective
 from ltr_objectives.datasets import RankingData
 
@@ -101,27 +101,31 @@ def test_the_rankers_train_on_the_corrected_gradient(library, how):
     assert np.array_equal(fitted.predict(data.X), through_the_adapter(library, LOG.clicks, data, **given))
 
 
+LAMBDAMART = UnitHessian("lambdamart")
+
+
 def through_the_adapter(library, clicks, data, **given):
     """The code of a user of the library itself."""
     if library == "xgboost":
         import xgboost as xgb
 
         train = xgb.DMatrix(data.X, clicks, qid=data.qid)
-        params = {"max_depth": 3, "eta": 0.3, "nthread": 1, "min_child_weight": 1e-3, "base_score": 0}
-        return xgb.train(params, train, 8, obj=xgboost_objective("lambdamart", **given)).predict(train)
+        params = {"max_depth": 3, "eta": 0.3, "nthread": 1, "reg_lambda": 20, "base_score": 0}
+        return xgb.train(params, train, 8, obj=xgboost_objective(LAMBDAMART, **given)).predict(train)
     if library == "lightgbm":
         import lightgbm as lgb
 
         params = {"num_leaves": 7, "learning_rate": 0.3, "num_threads": 1, "deterministic": True, "verbosity": -1}
-        params["objective"] = lightgbm_objective("lambdamart", **given)
+        params["objective"] = lightgbm_objective(LAMBDAMART, **given)
+        params["lambda_l2"] = 20
         return lgb.train(params, lgb.Dataset(data.X, clicks, group=data.group), 8).predict(data.X)
     import catboost
 
     pool = catboost.Pool(data.X, clicks, group_id=data.qid)
     params = {"iterations": 8, "depth": 3, "learning_rate": 0.3, "thread_count": 1, "leaf_estimation_method": "Newton"}
     params |= {"bootstrap_type": "No", "eval_metric": "NDCG", "verbose": False, "allow_writing_files": False}
-    params["random_strength"] = 0
-    params["loss_function"] = catboost_objective("lambdamart", pool, **given)
+    params |= {"random_strength": 0, "l2_leaf_reg": 20}
+    params["loss_function"] = catboost_objective(LAMBDAMART, pool, **given)
     return catboost.CatBoost(params).fit(pool).predict(pool)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker, ranker_class
 
-from ltr_objectives import MAP, YetiLoss, evaluate
+from ltr_objectives import MAP, Metric, RankNet, UnitHessian, YetiLoss, evaluate, objective_for
 from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
 
 xgb = pytest.importorskip("xgboost")
@@ -20,23 +20,24 @@ pytestmark = pytest.mark.parametrize("library", LIBRARIES)
 
 def through_the_adapter(library, data, weight):
     """The code of a user of the library itself; ``weight`` is by query."""
-    objective = YetiLoss("map")
+    objective = UnitHessian(YetiLoss("map"))
     if library == "xgboost":
         train = xgb.DMatrix(data.X, data.y, qid=data.qid)
         if weight is not None:
             train.set_weight(weight)
-        params = {"max_depth": 3, "eta": 0.3, "nthread": 1, "min_child_weight": 1e-3, "base_score": 0}
+        params = {"max_depth": 3, "eta": 0.3, "nthread": 1, "reg_lambda": 20, "base_score": 0}
         booster = xgb.train(params, train, 8, obj=xgboost_objective(objective))
         return booster.predict(train)
     by_row = None if weight is None else np.repeat(weight, data.group)
     if library == "lightgbm":
         params = {"num_leaves": 7, "learning_rate": 0.3, "num_threads": 1, "deterministic": True, "verbosity": -1}
+        params["lambda_l2"] = 20
         train = lgb.Dataset(data.X, data.y, group=data.group, weight=by_row)
         return lgb.train({**params, "objective": lightgbm_objective(objective)}, train, 8).predict(data.X)
     pool = catboost.Pool(data.X, data.y, group_id=data.qid, weight=by_row)
     params = {"iterations": 8, "depth": 3, "learning_rate": 0.3, "thread_count": 1, "leaf_estimation_method": "Newton"}
     params |= {"bootstrap_type": "No", "eval_metric": "NDCG", "verbose": False, "allow_writing_files": False}
-    params["random_strength"] = 0
+    params |= {"random_strength": 0, "l2_leaf_reg": 20}
     return catboost.CatBoost({**params, "loss_function": catboost_objective(objective, pool)}).fit(pool).predict(pool)
 
 
@@ -51,6 +52,38 @@ def test_the_model_is_the_adapter_s(library, weighted):
     by_row = None if weight is None else np.repeat(weight, data.group)
     again = ranker(library, YetiLoss("map")).fit(data.X, data.y, group=data.group, sample_weight=by_row)
     assert np.array_equal(again.predict(data.X), expected)
+
+
+def test_regularisation_counts_documents_unless_the_objective_copies_a_library(library):
+    data = fold().train
+    l2 = {"catboost": "l2_leaf_reg"}.get(library, "reg_lambda")
+    given = {"qid": data.qid}
+    plain, same, more = (
+        ranker(library, RankNet(sigma=sigma), n_estimators=1, **params).fit(data.X, data.y, **given).predict(data.X)
+        for sigma, params in ((1, {}), (1, {l2: 20}), (1, {l2: 200}))
+    )
+    assert np.array_equal(plain, same)
+    assert np.abs(more).max() < 0.5 * np.abs(plain).max()
+    preset = ranker(library, "lambdamart:preset=lightgbm", n_estimators=1)
+    raw = {l2: {"xgboost": 1, "lightgbm": 0, "catboost": 3}[library]}  # the library's default
+    explicit = ranker(library, "lambdamart:preset=lightgbm", n_estimators=1, **raw)
+    assert np.array_equal(
+        preset.fit(data.X, data.y, **given).predict(data.X), explicit.fit(data.X, data.y, **given).predict(data.X)
+    )
+
+
+def test_the_metric_chooses_the_objective(library):
+    data = fold().train
+    own = MAP(threshold=1.0)
+    for metric in (None, "map", ["mrr@5", "map"], own):
+        fitted = ranker(library, None, eval_metric=metric, n_estimators=2).fit(data.X, data.y, qid=data.qid)
+        first = metric[0] if isinstance(metric, list) else metric
+        chosen = objective_for(first or "ndcg@10")
+        assert fitted.objective_ == chosen
+        named = ranker(library, chosen, eval_metric=metric, n_estimators=2).fit(data.X, data.y, qid=data.qid)
+        assert np.array_equal(fitted.predict(data.X), named.predict(data.X))
+    assert isinstance(objective_for(own).metric, Metric)
+    assert objective_for(own).metric == own
 
 
 def test_weights_within_a_query_multiply_gradients(library):

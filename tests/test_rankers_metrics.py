@@ -98,7 +98,7 @@ def test_conventions_hold_in_records_and_scores(library, convention):
         by = ranker(library, eval_metric=metric, convention=convention)
         assert by.get_params()["convention"] == convention
         if not known:
-            with pytest.raises(LTRError, match=f"{convention} has no"):
+            with pytest.raises(LTRError, match=f"has no convention '{convention}'"):
                 by.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **data)
             continue
         by.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **data)

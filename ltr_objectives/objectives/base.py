@@ -126,7 +126,7 @@ class Objective(abc.ABC):
         """As :meth:`gradient_hessian`, for validated queries; the result has type ``dtype``."""
         require(
             (queries.propensity is None and queries.position is None) or self.takes_clicks,
-            f"{self.name} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
+            f"{self.inner.name} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
         )
         s = queries.check_scores(scores)
         whole = isinstance(iteration, Integral) and not isinstance(iteration, np.timedelta64)
