@@ -15,6 +15,7 @@ from rankers import NATIVE, SUFFIX
 
 from ltr_objectives import evaluate
 from ltr_objectives.datasets import RankingData, make_ranking_fold
+from ltr_objectives.registry import BEST_FOR
 
 FOLD = make_ranking_fold((40, 15, 15), features=10, mean_length=15)
 OPTIONS = ["--trees", 40, "--learning-rate", 0.3, "--patience", 5, "--threads", 1]
@@ -51,6 +52,8 @@ def test_the_model_predicts_what_the_table_says(library, own, folder):
 def test_the_first_metric_stops_the_training(folder):
     pytest.importorskip("lightgbm")
     given = ["--library", "lightgbm", "--data", folder, "--out", "model.txt", *OPTIONS, "--patience", 40]
+    assert run_json("train", "--metric", "map,mrr", *given)["objective"] == BEST_FOR["map"]
+    given += ["--objective", "yetiloss:ndcg@10"]
     by_map, by_mrr = (run_json("train", "--metric", metrics, *given) for metrics in ("map,mrr", "mrr,map"))
     assert by_map["vali"]["map"] > by_mrr["vali"]["map"]
     assert by_map["vali"]["mrr"] <= by_mrr["vali"]["mrr"]

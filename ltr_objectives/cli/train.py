@@ -12,12 +12,15 @@ from typer import Option
 from ltr_objectives.cli.libraries import FACTS, Library, ranker_of
 from ltr_objectives.cli.options import METRICS, AsJson, Convention, console, print_json, python_value, read_metrics
 from ltr_objectives.errors import require
+from ltr_objectives.registry import BEST_FOR
 
 if TYPE_CHECKING:
     from ltr_objectives.datasets import RankingData
     from ltr_objectives.metrics.base import Metric
 
-OWN_OR_NATIVE = "Ours, such as yetiloss:map or lambdamart, or the library's own, such as lambdarank."
+OWN_OR_NATIVE = (
+    "Ours, such as yetiloss:map or lambdamart, or the library's own, such as lambdarank. Default: ours for the metric."
+)
 PART = {"metavar": "FILE", "show_default": False}
 
 
@@ -28,7 +31,7 @@ def train(
     train: Annotated[Path | None, Option(help="Or each part by itself, in LETOR format.", **PART)] = None,
     vali: Annotated[Path | None, Option(help="For early stopping.", **PART)] = None,
     test: Annotated[Path | None, Option(help="For the table.", **PART)] = None,
-    objective: Annotated[str, Option(help=OWN_OR_NATIVE)] = "yetiloss:ndcg@10",
+    objective: Annotated[str | None, Option(help=OWN_OR_NATIVE)] = None,
     metric: Annotated[str | None, Option(help=f"{METRICS}. Default: what the objective optimises, and more.")] = None,
     convention: Convention = None,
     trees: Annotated[int, Option(min=1, help="At most this many.")] = 500,
@@ -50,6 +53,8 @@ def train(
 
     writable(out, FACTS[library.value].endings, library.value)
     metrics = read_metrics(_default(objective, library.value) if metric is None else metric, convention)
+    if objective is None:
+        objective = BEST_FOR.get(metrics[0].name, f"yetiloss:{metrics[0]}")
     given = _parameters(param or [], reserved=("objective", "eval_metric", "n_estimators", "learning_rate"))
     files = _files(data, {"train": train, "vali": vali, "test": test})
     require_apart(out, *files.values())
@@ -82,12 +87,13 @@ def train(
     screen.print(line, markup=False, soft_wrap=True)
 
 
-def _default(objective: str, library: str) -> str:
+def _default(objective: str | None, library: str) -> str:
     """The metrics on which our estimators stop, then others to compare by."""
     from ltr_objectives.adapters._libraries import LIBRARIES
     from ltr_objectives.adapters._ranker_plan import optimised, own_or_native
 
-    return ",".join([*map(str, optimised(own_or_native(objective, LIBRARIES[library]))), "ndcg@10,map,mrr"])
+    first = () if objective is None else optimised(own_or_native(objective, LIBRARIES[library]))
+    return ",".join([*map(str, first), "ndcg@10,map,mrr"])
 
 
 def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
