@@ -27,9 +27,10 @@ import numpy as np
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
+from ltr_objectives.kernels.relevant import others, relevant_pairs
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, scratch
-from ltr_objectives.kernels.swaps import is_empty, restart, swap_terms
+from ltr_objectives.kernels.swaps import AVERAGE, is_empty, restart, swap_terms
 
 LOGISTIC, HINGE = range(2)
 PLAIN, BY_DISTANCE, DIVIDED = range(3)  # the weight of a pair is divided by: nothing, the score distance, ``divisor``
@@ -201,11 +202,13 @@ def _reach(discount, most):
 
 
 @kernel
-def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
+def _list(n, scale, plain, narrow, score_norm, terms, pairs, r, sums, z):
     """Add the pairs of one list in rank order to ``sums``; return the sum of |slope|."""
     swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
     total, cap, neighbors = 0.0, terms.cap, pairs.neighbors
     ranks = _reach(terms.discount, min(pairs.ranks, n - 1))
+    if plain and terms.kind == AVERAGE:
+        return relevant_pairs(n, ranks, r, sums, z)
     clicks = len(r.propensity) > 0
     near = neighbors <= NEAR and narrow and not score_norm and not clicks
     for d in range(ranks):
@@ -258,6 +261,7 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
         np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest),
     )  # fmt: skip
     sums = Sums(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), out.stop)
+    z = others(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
@@ -267,6 +271,7 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
         narrow = relative_to_top(x, pairs.sigma, E) and pairs.loss == LOGISTIC
         logistic_noise = odds_of(x, draw, space)
         score_norm = pairs.score_norm and not all_equal(x)
+        plain = narrow and not (score_norm or propensities) and pairs.neighbors >= n
         key = stream(draw.seed, draw.iteration, np.uint64(q))
         total = 0.0
         ordered = min(n, pairs.head)
@@ -285,7 +290,7 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
                 if terms.scale[q] != 0.0:
                     for d in range(m):
                         r.g[d] = terms.gain[a + space.order[d]]
-                    total += _list(m, terms.scale[q], narrow, score_norm, terms, pairs, r, sums)
+                    total += _list(m, terms.scale[q], plain, narrow, score_norm, terms, pairs, r, sums, z)
             for d in range(m):
                 grad[space.order[d]] += sums.lam[d] + sums.low[d]
                 hess[space.order[d]] += sums.hes[d] + sums.hes_low[d]
