@@ -7,6 +7,7 @@ import typer
 from benchmarks.compare import compare
 from benchmarks.demo import demo
 from benchmarks.kernels import kernels
+from benchmarks.lead import lead_command
 from benchmarks.order import order
 from benchmarks.publish import publish
 from benchmarks.quality import quality
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.command()(compare)
 app.command()(demo)
 app.command()(kernels)
+app.command("lead")(lead_command)
 app.command()(order)
 app.command()(publish)
 app.command()(quality)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from typer import Option
 
-from benchmarks.quality import L2, Alpha, Leaves, Libraries, MinChildWeight, names_in, plan
+from benchmarks.quality import L2, Alpha, Documents, Leaves, Libraries, MinChildWeight, names_in, plan
 from benchmarks.texts import terminal
 from ltr_objectives._letor import find_parts
 from ltr_objectives.datasets import RankingData, RankingFold
@@ -25,7 +25,7 @@ NATIVES = (
     "'usual', 'none', or names such as rank:ndcg,lambdarank,YetiRank:mode=NDCG;top=10. "
     "The first of each library is the reference of its marks."
 )
-OBJECTIVES = "lambdamart,yetirank,yetiloss:ndcg@10,yetiloss:map"
+OBJECTIVES = "lambdamart,yetirank,yetiloss:ndcg@10,yetiloss:gap"
 
 
 def compare(
@@ -39,8 +39,9 @@ def compare(
     learning_rate: Annotated[float, Option(min=1e-6)] = 0.1,
     leaves: Leaves = 31,
     patience: Annotated[int, Option(min=1, help="Stop after so many trees without a better vali metric.")] = 50,
-    min_child_weight: MinChildWeight = 1e-3,
+    min_child_weight: MinChildWeight = 1.0,
     l2: L2 = 0.0,
+    documents: Documents = 20.0,
     threads: Annotated[int, Option(min=0, help="0: all processors.")] = 0,
     seed: Annotated[int, Option(min=0, help="Of data, splits, objectives and libraries.")] = 0,
     alpha: Alpha = 0.05,
@@ -50,9 +51,8 @@ def compare(
     """Compare native objectives and ours on the test queries.
 
     All trainings of a library get the same trees, learning rate and regularisation, and all stop early on OUR
-    definition of the first metric. Regularisation by Hessians is weak by default. The Hessians of losses differ in
-    scale, so XGBoost's defaults (min_child_weight 1, reg_lambda 1) would hold back some objectives and not others.
-    CatBoost's own ranking losses default to no L2 either.
+    definition of the first metric. Hessians of losses differ in scale, so regularisation is in documents: an L2 of 20
+    counts as much as 20 documents in every objective.
     """
     from benchmarks import cells, short_report
     from benchmarks.libraries import Budget
@@ -65,9 +65,12 @@ def compare(
     for label in ours:
         get_objective(label)
     _check_natives(known, chosen)
-    budget = Budget(trees, learning_rate, leaves, patience, min_child_weight, l2, threads or available_threads(), seed)
+    budget = Budget(
+        trees, learning_rate, leaves, patience, min_child_weight, l2, threads or available_threads(), seed,
+        documents=documents,
+    )  # fmt: skip
     fold = _fold(data, queries, seed)
-    study = plan([fold], chosen, ours, known, targets, [replace(budget, learning_rate=learning_rate)])
+    study = plan([fold], chosen, ours, known, targets, [budget])
     planned = [replace(cell, stop=targets[0]) for cell in study if cell.library]
     require(planned, "nothing to train; name at least one library, and objectives or natives")
     parts = cells.load(fold)
@@ -77,8 +80,9 @@ def compare(
         console.print(f"{fold.data} has no vali part: {split} of its train queries are split off (seed {seed})")
     sizes = f"train {_size(parts.train)}, vali {_size(parts.vali)}, test {_size(parts.test)}"
     console.print(f"[bold]{fold.data}[/]: {sizes}")
+    regularised = f"of {documents:g} documents" if documents else f"{l2:g}"
     console.print(
-        f"up to {trees} trees of {leaves} leaves, learning rate {learning_rate:g}, l2 {l2:g}, "
+        f"up to {trees} trees of {leaves} leaves, learning rate {learning_rate:g}, l2 {regularised}, "
         f"min_child_weight {min_child_weight:g}, stopped by vali {targets[0]} after {patience} trees without a "
         f"better one, {budget.threads} threads, seed {seed}"
     )
@@ -118,7 +122,7 @@ def _fold(data: Path | None, queries: str, seed: int) -> Any:
         return Fold("/".join(folder.parts[-2:]), str(folder), seed, split=seed)
     sizes = [int(q) if q.strip().isdigit() else 0 for q in queries.split(",")]
     require(len(sizes) == 3 and all(sizes), f"--queries {queries!r} must be three numbers, such as 600,200,400")
-    return Fold("generated data", queries, seed)
+    return Fold("generated-calibrated data", queries, seed)
 
 
 def _size(part: RankingData) -> str:

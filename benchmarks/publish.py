@@ -13,19 +13,25 @@ from ltr_objectives._files import replacing
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PARTS = {"lead": ("**What our names give", (0, 1, 2)), "verdict": ("**Verdict", (0, 1, 4))}  # title, paragraphs
 BLOCK = re.compile(r"(<!-- table: ([\w/]+) -->\n).*?(<!-- end -->)", re.S)
 
 
 def block(name: str, results: Path) -> str:
     """The table called ``name``, and how it was made.
 
-    A study is a folder: ``quality`` gives all of its tables, ``quality/verdict`` the first and its explanation.
+    A study is a folder: ``quality`` gives all of its tables, ``quality/verdict`` that of the verdicts and its
+    explanation, ``quality/lead`` what our names give.
     """
     folder, _, part = name.partition("/")
     if (results / folder).is_dir():
         document = json.loads((results / folder / "study.json").read_text())
         paragraphs = (results / folder / "summary.md").read_text().strip().split("\n\n")
-        body = "\n\n".join([*paragraphs[:2], paragraphs[4]] if part else paragraphs)
+        if part:
+            title, chosen = PARTS[part]
+            first = next(i for i, text in enumerate(paragraphs) if text.startswith(title))
+            paragraphs = [paragraphs[first + i] for i in chosen]
+        body = "\n\n".join(paragraphs)
     else:
         document = json.loads((results / f"{name}.json").read_text())
         body = markdown(TABLES[name](document))

@@ -29,13 +29,14 @@ SEEDS = "Of objectives and libraries, and of generated data."
 Libraries = Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")]
 Leaves = Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")]
 MinChildWeight = Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")]
-L2 = Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")]
 DOCUMENTS = "L2 in documents; --min-child-weight then is in documents, too. 0 leaves both in each objective's units."
+L2 = Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")]
 DRAWS = (
     "So many settings of learning rate, leaves, least Hessian and L2, both in documents, the same for every objective; "
     "the best on vali counts, metric by metric."
 )
 SMOOTH = "Metrics whose vali value is the mean over slightly noisy scores, such as mrr."
+Documents = Annotated[float, Option(min=0, help=DOCUMENTS)]
 Alpha = Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")]
 PRESET = "web10k, web30k, yahoo or istella, found in --data: its folds, and settings as published."
 TUNE = "Trials of hyper-parameters for each training and metric, chosen on vali; 0 takes those below."
@@ -77,7 +78,7 @@ def quality(
     patience: Annotated[int, Option(min=1, help="Stop after so many trees without a better vali value.")] = 30,
     min_child_weight: MinChildWeight = 1e-3,
     l2: L2 = 0.0,
-    documents: Annotated[float, Option(min=0, help=DOCUMENTS)] = 0.0,
+    documents: Documents = 0.0,
     smooth: Annotated[str, Option(help=SMOOTH)] = "",
     jobs: Annotated[int, Option(min=1, help="Trainings at a time.")] = 1,
     threads: Annotated[int, Option(min=0, help="Of each training; 0 shares all processors among the jobs.")] = 0,

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cells import CONSTANT
+from benchmarks.lead import lead
+from benchmarks.lead import markdown as lead_markdown
 from benchmarks.pooled import by_query, chosen, named, summary
 from benchmarks.statistics import BETTER, WORSE, mark
 from benchmarks.texts import marked, pipe_table, short
@@ -52,7 +54,8 @@ def write(
     against = verdict(values)
     for line in sentences(against, alpha):
         console.print(line, markup=False)
-    texts = [text for text in (markdown(against, alpha), *texts) if text]
+    named = lead(values)
+    texts = [text for text in ("" if named.empty else lead_markdown(named), markdown(against, alpha), *texts) if text]
     files = [out / name for name in ("summary.csv", "summary.md", "queries.parquet")]
     to_csv(table, files[0])
     with replacing(files[1]) as new:
@@ -65,7 +68,12 @@ def write(
     )  # fmt: skip
     with replacing(files[2]) as new:
         long.to_parquet(new, index=False)
-    for name, found in (("verdict.csv", against), ("tuned.csv", tuned(results)), ("chosen.csv", on_vali(frame))):
+    for name, found in (
+        ("lead.csv", named),
+        ("verdict.csv", against),
+        ("tuned.csv", tuned(results)),
+        ("chosen.csv", on_vali(frame)),
+    ):
         if not found.empty:
             files.append(out / name)
             to_csv(found, files[-1])

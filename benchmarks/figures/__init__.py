@@ -8,8 +8,10 @@ from benchmarks.figures.bars import metric_bars
 from benchmarks.figures.curves import learning_curves
 from benchmarks.figures.effects import effect_plot, find_effects
 from benchmarks.figures.gaps import gap_bars, gap_table, gap_values
+from benchmarks.figures.lead import lead_dots
 from benchmarks.figures.ranks import rank_diagrams
 from benchmarks.figures.style import distinct, ours_of
+from benchmarks.lead import lead
 from benchmarks.pooled import Values
 from ltr_objectives._files import replacing
 
@@ -29,6 +31,8 @@ def draw(frame: pd.DataFrame, values: Values, summary: pd.DataFrame, out: Path, 
             written.append(effect_plot(values, effect, metric, out))
             if effect.option == "hessian":
                 written += [learning_curves(frame, data, metric, out, effect) for data in sets]
+    if not (named := lead(values)).empty:
+        written.append(lead_dots(named, out))
     gap_file = out / "gaps.md"
     with replacing(gap_file) as new:
         new.write_text(gap_table(table))

@@ -1,0 +1,120 @@
+"""What our names give against the best native objective; settings and regularisation that mean the same for each."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from benchmarks import cells, lead, pooled, quality, tuning
+from benchmarks.__main__ import app
+from benchmarks.libraries import LIBRARIES, Budget
+from benchmarks.watch import DRAWS, NOISE, Watch, silent
+from ltr_objectives import UnitHessian, evaluate, get_metric, get_objective
+from ltr_objectives.datasets import make_ranking
+from ltr_objectives.objectives.typical import typical
+from ltr_objectives.queries import Queries
+
+
+@pytest.fixture
+def values():
+    rng = np.random.default_rng(0)
+    found = {}
+    for data, n in (("MQ2008", 50), ("OHSUMED", 30), ("generated-calibrated 5,5,100", 100)):
+        base = rng.random(n)
+        shifts = {
+            "lambdarank": 0.0,
+            "rank_xendcg": 0.1,
+            "yetiloss:gap": 0.15,
+            "yetiloss:{metric}": 0.2,
+            "queryrmse": 0.0,
+        }
+        for label, shift in shifts.items():
+            for metric in ("map", "ndcg@10"):
+                found[data, "lightgbm", label, metric] = base + shift + 0.05 * rng.standard_normal(n)
+    return found
+
+
+def test_what_our_names_give_stands_against_the_best_native_on_each_kind_of_data(values):
+    table = lead.lead(values).set_index(["data", "metric"])
+    row = table.loc[lead.REAL, "map"]
+    ours, native, best = (
+        np.concatenate([values[data, "lightgbm", label, "map"] for data in ("MQ2008", "OHSUMED")])
+        for label in ("yetiloss:gap", "rank_xendcg", "yetiloss:{metric}")
+    )
+    assert (row["ours"], row["native"], row["best"], row["queries"]) == (
+        "yetiloss:gap",
+        "rank_xendcg",
+        "yetiloss:map",
+        80,
+    )
+    assert row["difference"] == pytest.approx((ours - native).mean())
+    assert row["se"] == pytest.approx(stats.sem(ours - native))
+    assert row["behind"] == pytest.approx((best - ours).mean())
+    assert table.loc[(pooled.POOLED, "map"), "queries"] == 180
+    assert table.loc[("generated data", "ndcg@10"), "ours"] == "yetiloss:ndcg@10"
+    text = lead.markdown(table.reset_index())
+    assert f"| map | lightgbm | yetiloss:gap | rank_xendcg | {1000 * row['difference']:+.1f}" in text
+
+
+def test_studies_are_pooled_from_their_files(values, tmp_path):
+    for name in ("MQ2008", "OHSUMED"):
+        part = {key: v for key, v in values.items() if key[0] == name}
+        (tmp_path / name).mkdir()
+        pd.DataFrame(
+            [
+                {"data": d, "library": lib, "objective": o, "metric": m, "query": i, "value": x}
+                for (d, lib, o, m), v in part.items() for i, x in enumerate(v)
+            ]
+        ).to_parquet(tmp_path / name / "queries.parquet")  # fmt: skip
+    arguments = [
+        "lead",
+        "--study",
+        str(tmp_path / "MQ2008"),
+        "--study",
+        str(tmp_path / "OHSUMED"),
+        "--out",
+        str(tmp_path),
+    ]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "lead.png").stat().st_size > 10_000
+    real = {key: v for key, v in values.items() if not key[0].startswith("generated")}
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "lead.csv"), lead.lead(real), check_dtype=False)
+
+
+def test_every_objective_gets_the_same_settings():
+    at = [cells.Fold("generated 6,4,4", "6,4,4", 0)]
+    budgets = [Budget(**settings) for settings in tuning.drawn(3)]
+    planned = quality.plan(at, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], budgets)[1:]
+    by_label = {label: [c.budget for c in planned if c.label == label] for label in ("rmse", "lambdarank")}
+    assert by_label["rmse"] == by_label["lambdarank"] == budgets
+    for settings in tuning.drawn(50):
+        assert all(low <= settings[name] <= high for name, (low, high) in tuning.SHARED.items())
+
+
+def test_documents_are_hessians_of_the_native_objective():
+    fold = cells.Fold("generated 30,5,5", "30,5,5", 0)
+    queries = Queries(fold.load().train.y, fold.load().train.group)
+    budget = Budget(documents=50.0, min_child_weight=2.0)
+    for library, kind in LIBRARIES.items():
+        for native in kind.usual:
+            cell = cells.Cell(fold, library, native, native, ("map",), budget)
+            found = cells.library_of(cell).in_documents(budget, native)
+            twin = kind.twins.get(native)
+            unit = typical(get_objective(twin), queries).hessian if twin else 1.0
+            assert (found.l2, found.min_child_weight) == pytest.approx((50 * unit, 2 * unit))
+        ours = cells.Cell(fold, library, "lambdamart", "lambdamart", ("map",), budget)
+        assert cells.objective_of(ours) == UnitHessian("lambdamart")
+        assert cells.library_of(ours).in_documents(budget, cells.objective_of(ours)).l2 == 50
+
+
+def test_a_smoothed_metric_is_the_mean_over_noisy_scores():
+    vali = make_ranking(20, seed=1)
+    watch = Watch([get_metric("mrr"), get_metric("map")], vali, silent, 1, smooth=("mrr",))
+    scores, queries = np.random.default_rng(0).standard_normal(len(vali.y)), Queries(vali.y, vali.group)
+    watch.mean(queries, scores)
+    noise = np.random.default_rng(0).standard_normal((DRAWS, len(vali.y))) * NOISE * scores.std()
+    noisy = [evaluate("mrr", scores + each, vali.y, vali.group) for each in noise]
+    assert watch.curves["mrr"][0] == pytest.approx(np.mean(noisy))
+    assert watch.curves["map"][0] == evaluate("map", scores, vali.y, vali.group)
