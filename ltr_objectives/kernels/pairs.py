@@ -29,7 +29,7 @@ from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, scratch
-from ltr_objectives.kernels.swaps import is_empty, restart, swap_terms
+from ltr_objectives.kernels.swaps import CASCADE, is_empty, restart, swap_terms
 
 LOGISTIC, HINGE = range(2)
 PLAIN, BY_DISTANCE, DIVIDED = range(3)  # the weight of a pair is divided by: nothing, the score distance, ``divisor``
@@ -208,11 +208,13 @@ def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
     ranks = _reach(terms.discount, min(pairs.ranks, n - 1))
     clicks = len(r.propensity) > 0
     near = neighbors <= NEAR and narrow and not score_norm and not clicks
-    for d in range(ranks):
+    for d in range(0 if near and terms.kind != CASCADE else ranks):  # the other kinds need no ``restart``
+        if r.U[d] == 0.0 and r.A[d] == 0.0:  # and so it is further down
+            break
+        if near and not r.A[d] < 0.0:
+            continue
         if sums.stop[0]:
             return total
-        if (near and not r.A[d] < 0.0) or (r.U[d] == 0.0 and r.A[d] == 0.0):
-            continue
         end = n if neighbors >= n else min(n, d + 1 + neighbors)
         a, V = r.A[d], r.V
         if a < 0.0:
