@@ -254,6 +254,7 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
     """Write gradient and Hessian of the queries ``first <= q < last``, rank by rank."""
     longest = longest_list(ptr, first, last)
     space, E = rankings(longest), np.empty(longest)
+    order = space.order.view(np.uint64)  # unsigned: numba checks whether signed indices are negative
     propensities = len(pairs.propensity) > 0
     r = Ranked(
         np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest if propensities else 0),
@@ -278,19 +279,19 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
                 return
             ranking(x, ordered, draw, key, number, logistic_noise, space)
             for d in range(m):
-                i = space.order[d]
-                r.s[d], r.E[d] = x[i], E[i]
+                r.s[d], r.E[d] = x[order[d]], E[order[d]]
                 if propensities:
-                    r.propensity[d] = pairs.propensity[a + i]
+                    r.propensity[d] = pairs.propensity[a:b][order[d]]
             sums.lam[:m], sums.low[:m], sums.hes[:m], sums.hes_low[:m] = 0.0, 0.0, 0.0, 0.0
             for terms in layers:
                 if terms.scale[q] != 0.0:
+                    gain = terms.gain[a:b]
                     for d in range(m):
-                        r.g[d] = terms.gain[a + space.order[d]]
+                        r.g[d] = gain[order[d]]
                     total += _list(m, terms.scale[q], narrow, score_norm, terms, pairs, r, sums)
             for d in range(m):
-                grad[space.order[d]] += sums.lam[d] + sums.low[d]
-                hess[space.order[d]] += sums.hes[d] + sums.hes_low[d]
+                grad[order[d]] += sums.lam[d] + sums.low[d]
+                hess[order[d]] += sums.hes[d] + sums.hes_low[d]
         factor = list_factor(total, pairs, draw)
         for i in range(n):
             grad[i] *= factor
