@@ -94,7 +94,7 @@ def _distribute(s, key, order, key2, order2):
     start[:] = 0
     for i in range(n):
         start[bucket[i]] += np.uint32(1)
-    before, company = np.uint32(0), 0
+    before, company = np.uint32(0), np.int64(0)
     for b in range(2 * n):
         count = start[b]
         start[b] = before

@@ -316,16 +316,14 @@ def _narrow(s, how, rho, key, strata, placed, space, out):
         if not guided or not place_guided(running, guide, mass, placed):
             place_narrow(tree, mass, given[j % len(given)], placed)
         _placed(how, placed, rho, weight[j], sums[j], out)
-        last = placed.m[ranks - 1]
+        last = space.open_mass[j] = placed.m[ranks - 1]
         for k in range(ranks):
             if e[k] <= last:
                 slope, curve = _open(how.curvature, e[k], rho[y[k]], sums[j])
                 out.grad[y[k]] -= weight[j] * slope
                 out.hess[y[k]] -= weight[j] * curve
-        space.open_mass[j] = last
     descending_order(space.open_mass, space.key, space.order, space.key2, space.order2)
-    total = np.zeros(6)
-    taken = 0
+    total, taken = np.zeros(6), 0
     for d in range(n):
         while taken < rankings and mass[d] <= space.key[taken]:
             j = space.order[taken]
