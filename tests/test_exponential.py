@@ -6,8 +6,8 @@ from ltr_objectives.kernels.exponential import FARTHEST, exponentials
 
 
 def exp(x):
-    out = np.full(len(x), np.nan)
-    exponentials(x, out)
+    out = x.copy()
+    exponentials(out)
     return out
 
 
@@ -24,8 +24,5 @@ def test_far_out_it_is_the_c_library_s():
         np.testing.assert_allclose(exp(x), np.exp(x), rtol=1e-15)
 
 
-def test_in_place_and_without_numbers():
-    x = np.array([0.0, 1.0])
-    exponentials(x, x)
-    np.testing.assert_allclose(x, [1.0, np.e], rtol=1e-15)
+def test_without_numbers():
     assert len(exp(np.empty(0))) == 0

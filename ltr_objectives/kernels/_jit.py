@@ -6,8 +6,9 @@ here lies in a folder that only its user can write, named after a hash of every 
 Where that folder cannot be used, kernels are compiled without a cache.
 
 ``kernel`` computes sums in the order written; ``vector_kernel`` lets LLVM reorder them, so that it vectorises them.
-``inlined`` is for the body of a vectorised loop: LLVM copies it into every caller.
-All three release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
+``inlined`` and ``inlined_kernel`` are the same, but LLVM copies the function into every caller: for the body of a
+vectorised loop, and for a frequent call with records, each of whose arrays is seven arguments.
+All release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
 """
 
 import hashlib
@@ -141,3 +142,4 @@ def _compile(fastmath: set[str] | bool, inline: bool = False) -> Callable[[Calla
 kernel = _compile(False)
 vector_kernel = _compile(REASSOCIATE)
 inlined = _compile(REASSOCIATE, inline=True)
+inlined_kernel = _compile(False, inline=True)

@@ -30,7 +30,7 @@ from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
 from ltr_objectives.kernels.relevant import others, relevant_pairs
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, scratch
-from ltr_objectives.kernels.swaps import AVERAGE, is_empty, restart, swap_terms
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, is_empty, restart, swap_terms
 
 LOGISTIC, HINGE = range(2)
 PLAIN, BY_DISTANCE, DIVIDED = range(3)  # the weight of a pair is divided by: nothing, the score distance, ``divisor``
@@ -211,11 +211,13 @@ def _list(n, scale, plain, narrow, score_norm, terms, pairs, r, sums, z):
         return relevant_pairs(n, ranks, r, sums, z)
     clicks = len(r.propensity) > 0
     near = neighbors <= NEAR and narrow and not score_norm and not clicks
-    for d in range(ranks):
+    for d in range(0 if near and terms.kind != CASCADE else ranks):  # the other kinds need no ``restart``
+        if r.U[d] == 0.0 and r.A[d] == 0.0:  # and so it is further down
+            break
+        if near and not r.A[d] < 0.0:
+            continue
         if sums.stop[0]:
             return total
-        if (near and not r.A[d] < 0.0) or (r.U[d] == 0.0 and r.A[d] == 0.0):
-            continue
         end = n if neighbors >= n else min(n, d + 1 + neighbors)
         a, V = r.A[d], r.V
         if a < 0.0:
@@ -255,6 +257,7 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
     """Write gradient and Hessian of the queries ``first <= q < last``, rank by rank."""
     longest = longest_list(ptr, first, last)
     space, E = rankings(longest), np.empty(longest)
+    order = space.order.view(np.uint64)  # unsigned: numba checks whether signed indices are negative
     propensities = len(pairs.propensity) > 0
     r = Ranked(
         np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest if propensities else 0),
@@ -281,19 +284,19 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
                 return
             ranking(x, ordered, draw, key, number, logistic_noise, space)
             for d in range(m):
-                i = space.order[d]
-                r.s[d], r.E[d] = x[i], E[i]
+                r.s[d], r.E[d] = x[order[d]], E[order[d]]
                 if propensities:
-                    r.propensity[d] = pairs.propensity[a + i]
+                    r.propensity[d] = pairs.propensity[a:b][order[d]]
             sums.lam[:m], sums.low[:m], sums.hes[:m], sums.hes_low[:m] = 0.0, 0.0, 0.0, 0.0
             for terms in layers:
                 if terms.scale[q] != 0.0:
+                    gain = terms.gain[a:b]
                     for d in range(m):
-                        r.g[d] = terms.gain[a + space.order[d]]
+                        r.g[d] = gain[order[d]]
                     total += _list(m, terms.scale[q], plain, narrow, score_norm, terms, pairs, r, sums, z)
             for d in range(m):
-                grad[space.order[d]] += sums.lam[d] + sums.low[d]
-                hess[space.order[d]] += sums.hes[d] + sums.hes_low[d]
+                grad[order[d]] += sums.lam[d] + sums.low[d]
+                hess[order[d]] += sums.hes[d] + sums.hes_low[d]
         factor = list_factor(total, pairs, draw)
         for i in range(n):
             grad[i] *= factor

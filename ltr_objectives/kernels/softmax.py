@@ -51,7 +51,7 @@ def softmax(s, out):
     top = s[best]
     for i in range(len(s)):
         out[i] = s[i] - top
-    exponentials(out, out)
+    exponentials(out)
     rest = total_without(out, best)
     all_of_it = 1.0 + rest
     for i in range(len(s)):

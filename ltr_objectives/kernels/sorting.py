@@ -1,10 +1,11 @@
-"""Stable descending order of short lists, the first step of every ranking kernel.
+"""Stable descending order of lists, the first step of every ranking kernel.
 
-Lists of the usual length are sorted by counting: the rank of a document is the number of scores above its own. LLVM
-vectorises that loop: 9 ns a document for 120 documents, where merging takes 19. Counting compares only the upper half
-of each score, an int32 with the same order. An insertion pass over the whole scores then sorts those with equal upper
-halves. Short lists compare each pair of whole scores once: 5 ns a document for 24 documents. Insertion takes 12, since
-it mispredicts every second branch. A score must not be NaN: ``order`` would not be a permutation.
+A list is sorted by a map from scores to twice as many buckets as documents, then by one pass of insertion: 8 to 11 ns a
+document for any length, where merging takes 41 for 120 documents and 100 for 10,000. With the quartiles of a few scores
+the map fills the buckets about evenly, whatever the outliers. It has two forms: one for scores and noise, one for
+positive numbers of different magnitude, as scores with logistic noise are. Where documents crowd in few buckets, the
+last pass is a merge sort. Short lists compare each pair of scores once: 5 ns a document for 24 documents. Insertion
+takes 12, since it mispredicts every second branch. A score must not be NaN: ``order`` would not be sorted.
 """
 
 import numpy as np
@@ -12,9 +13,9 @@ import numpy as np
 from ltr_objectives.kernels._jit import kernel
 
 RUN = 24  # runs are sorted by insertion, then merged; 16 to 32 are equally fast, 8 and 64 slower
-SHORT = 64  # the longest list to sort by comparing each pair once; from 80 on counting is faster
-COUNTED = 500  # the longest list to sort by counting; from 600 on merging is faster
-SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
+SHORT = 64  # the longest list to sort by comparing each pair once; from here on buckets are faster
+SAMPLE = 9  # scores whose quartiles stand for those of all
+CROWDED = 16  # from this mean number of documents in a document's bucket on, merging is faster than insertion
 
 
 @kernel
@@ -63,32 +64,50 @@ def sort_descending(key, order, key2, order2, n):
 
 
 @kernel
-def _upper_half(bits, words):
-    for i in range(len(bits)):
-        x = bits[i]
-        words[i] = np.int32((x ^ ((x >> 63) & SIGN)) >> 32)  # the bits of negative numbers count downwards
+def _buckets(s, sample, bucket, most):
+    """Write a bucket below ``most`` for each of ``s``, the higher the lower the score."""
+    step = len(s) // SAMPLE
+    for k in range(SAMPLE):
+        sample[k] = s[k * step]
+    _insertion(sample, bucket, 0, SAMPLE)
+    high, middle, low = sample[SAMPLE // 4], sample[SAMPLE // 2], sample[SAMPLE - 1 - SAMPLE // 4]
+    last = most - 1.0
+    if high > 2.0 * low > 0.0:
+        for i in range(len(s)):
+            x = most * (middle / (middle + (s[i] if s[i] > 0.0 else 0.0)))
+            bucket[i] = np.int32(x if x < last else last)
+        return
+    half, spread = 0.5 * most, 0.5 * (high - low) + 1e-300
+    for i in range(len(s)):
+        t = middle - s[i]
+        x = half + half * (t / (abs(t) + spread))
+        bucket[i] = np.int32(x if x < last else last)  # the last one also where the difference overflows
 
 
 @kernel
-def _above(words, x):
-    count = np.int32(0)
-    for i in range(len(words)):
-        count = np.int32(count + np.int32(words[i] > x))
-    return count
-
-
-@kernel
-def _count(key, order, copy, space, n):
-    words, taken = space[:n], space[n : 2 * n]
-    _upper_half(copy.view(np.int64)[:n], words)
-    taken[:] = 0
+def _distribute(s, key, order, key2, order2):
+    """Sort ``s`` into ``key`` and ``order`` by buckets; the other two are scratch."""
+    n = len(s)
+    # unsigned: numba checks signed indices for being negative, which takes a third of these loops
+    bucket, start = key2.view(np.uint32)[:n], order2.view(np.uint32)[: 2 * n]
+    _buckets(s, key, key2.view(np.int32)[:n], 2 * n)
+    start[:] = 0
     for i in range(n):
-        place = _above(words, words[i])
-        order[place + taken[place]] = i
-        taken[place] += np.int32(1)
-    for d in range(n):
-        key[d] = copy[order[d]]
-    _insertion(key, order, 0, n)
+        start[bucket[i]] += np.uint32(1)
+    before, company = np.uint32(0), np.int64(0)
+    for b in range(2 * n):
+        count = start[b]
+        start[b] = before
+        before += count
+        company += np.int64(count) * np.int64(count)
+    for i in range(n):
+        d = start[bucket[i]]
+        key[d], order[d] = s[i], i
+        start[bucket[i]] += np.uint32(1)
+    if company < CROWDED * n:
+        _insertion(key, order, 0, n)
+    else:
+        sort_descending(key, order, key2, order2, n)
 
 
 @kernel
@@ -115,15 +134,7 @@ def descending_order(s, key, order, key2, order2):
             key[order2[i]] = s[i]
             order[order2[i]] = i
         return
-    if n <= COUNTED:
-        for i in range(n):
-            key2[i] = s[i] + 0.0  # turns -0, whose upper half differs, into 0
-        _count(key, order, key2, order2.view(np.int32), n)
-        return
-    for i in range(n):
-        key[i] = s[i]
-        order[i] = i
-    sort_descending(key, order, key2, order2, n)
+    _distribute(s, key, order, key2, order2)
 
 
 @kernel
@@ -137,14 +148,8 @@ def _bound(s, top, key, order, key2, order2):
         part = s[a : a + groups]
         for i in range(len(part)):
             best[i] = part[i] if part[i] > best[i] else best[i]
-    if groups > SHORT:
-        sort_descending(best, order2, key, order, groups)
-        return best[top - 1]
-    _ranks(best, order2)
-    i = 0
-    while order2[i] != top - 1:
-        i += 1
-    return best[i]
+    descending_order(best, key, order, key2[groups:], order2)
+    return key[top - 1]
 
 
 @kernel
@@ -163,18 +168,14 @@ def head_order(s, top, others, key, order, key2, order2):
     for i in range(n):
         order2[found] = i
         found += s[i] >= bound
+    if 2 * found > n:
+        descending_order(s, key, order, key2, order2)
+        return n
     for i in range(found):
         key2[i] = s[order2[i]]
-    if found <= SHORT and 2 * found <= n:
-        rank = order2[found:n]
-        _ranks(key2[:found], rank)
-        for i in range(found):
-            key[rank[i]] = key2[i]
-            order[rank[i]] = order2[i]
-    else:
-        for i in range(found):
-            key[i], order[i] = key2[i], order2[i]
-        sort_descending(key, order, key2, order2, found)
+    descending_order(key2[:found], key, order, key2[found:], order2[found:])
+    for d in range(found):
+        order[d] = order2[order[d]]
     least = key[top - 1]
     while key[found - 1] < least:
         found -= 1

@@ -31,7 +31,7 @@ import numpy as np
 
 from ltr_objectives.checks import check_choice, check_draws, check_integer, check_seed
 from ltr_objectives.errors import require
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.plackett_luce import (
     LATTICE,
     REACH,
@@ -261,7 +261,7 @@ def _open(curvature, e, rho, sums):
     return slope, slope + e * e * (sums[2] - rho * sums[3] - rho * sums[4] + sums[5])
 
 
-@kernel
+@inlined_kernel
 def _placed(how, placed, rho, weight, sums, out):
     """Add the placed documents of one ranking; leave RI, DR, RS, DS, DN DR and DN RI at the last rank in ``sums``."""
     y, e, m, shrink, later = placed.y, placed.e, placed.m, placed.shrink, placed.later
@@ -290,7 +290,8 @@ def _placed(how, placed, rho, weight, sums, out):
 class Space(NamedTuple):
     """The sums and the open mass at the last rank of each ranking, and scratch to sort by that mass."""
 
-    sums: np.ndarray  # of shape (rankings, 7)
+    sums: np.ndarray  # of shape (rankings, 6)
+    open_mass: np.ndarray
     key: np.ndarray
     order: np.ndarray
     key2: np.ndarray
@@ -315,16 +316,14 @@ def _narrow(s, how, rho, key, strata, placed, space, out):
         if not guided or not place_guided(running, guide, mass, placed):
             place_narrow(tree, mass, given[j % len(given)], placed)
         _placed(how, placed, rho, weight[j], sums[j], out)
-        last = placed.m[ranks - 1]
+        last = space.open_mass[j] = placed.m[ranks - 1]
         for k in range(ranks):
             if e[k] <= last:
                 slope, curve = _open(how.curvature, e[k], rho[y[k]], sums[j])
                 out.grad[y[k]] -= weight[j] * slope
                 out.hess[y[k]] -= weight[j] * curve
-        sums[j, 6] = last
-    descending_order(sums[:, 6], space.key, space.order, space.key2, space.order2)
-    total = np.zeros(6)
-    taken = 0
+    descending_order(space.open_mass, space.key, space.order, space.key2, space.order2)
+    total, taken = np.zeros(6), 0
     for d in range(n):
         while taken < rankings and mass[d] <= space.key[taken]:
             j = space.order[taken]
@@ -366,7 +365,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
     rankings, most = len(how.weight), min(longest, len(how.theta))
     strata = Strata(np.zeros(most, np.int64), np.zeros(most, np.int64))
     whole = placed_space(most)
-    space = Space(np.empty((rankings, 7)), *scratch(rankings))
+    space = Space(np.empty((rankings, 6)), np.empty(rankings), *scratch(rankings))
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
