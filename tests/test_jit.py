@@ -215,6 +215,15 @@ def test_each_kernel_has_one_compiled_signature(rng):
         assert len(kinds) == 1, name
 
 
+def test_only_functions_that_are_copied_into_callers_reorder_sums():
+    folders = [import_module(f"ltr_objectives.{name}") for name in ("kernels", "objectives")]
+    modules = [import_module(f"{f.__name__}.{info.name}") for f in folders for info in pkgutil.iter_modules(f.__path__)]
+    functions = [f for module in modules for f in vars(module).values() if hasattr(f, "targetoptions")]
+    reordering = [f for f in functions if f.targetoptions["fastmath"]]
+    assert len(reordering) > 10
+    assert all(f.targetoptions["forceinline"] for f in reordering)
+
+
 def test_strict_kernels_see_nan():
     from ltr_objectives.kernels.sorting import all_finite
 

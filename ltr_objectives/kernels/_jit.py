@@ -5,9 +5,10 @@ an upgrade of a helper. It reads whatever lies in its folder. It fails where the
 here lies in a folder that only its user can write, named after a hash of every source file of the package's kernels.
 Where that folder cannot be used, kernels are compiled without a cache.
 
-``kernel`` computes sums in the order written; ``vector_kernel`` lets LLVM reorder them, so that it vectorises them.
-``inlined`` and ``inlined_kernel`` are the same, but LLVM copies the function into every caller: for the body of a
-vectorised loop, and for a frequent call with records, each of whose arrays is seven arguments.
+``kernel`` computes sums in the order written. ``inlined`` lets LLVM reorder them, so that it vectorises them, and copies
+the function into every caller. Called instead of copied, it would be optimised once for itself and once for each caller,
+with sums in other orders, and which code runs would depend on what the process loaded first. ``inlined_kernel`` is
+copied as well, with sums in the order written: for a frequent call with records, each of whose arrays is seven arguments.
 All release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
 """
 
@@ -140,6 +141,5 @@ def _compile(fastmath: set[str] | bool, inline: bool = False) -> Callable[[Calla
 
 
 kernel = _compile(False)
-vector_kernel = _compile(REASSOCIATE)
 inlined = _compile(REASSOCIATE, inline=True)
 inlined_kernel = _compile(False, inline=True)

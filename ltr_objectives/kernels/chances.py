@@ -6,10 +6,10 @@ One exponential a document serves all its pairs: with ``E = exp(alpha (s - s_max
 
 import math
 
-from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels._jit import inlined, kernel
 
 
-@vector_kernel
+@inlined
 def _narrow(E_i, E, p, rest):
     for j in range(len(E)):
         inverse = 1.0 / (E_i + E[j])

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.exponential import exponentials
 
 LEAST = 1e-290  # far above subnormal numbers, which lose digits
 
 
-@vector_kernel
+@inlined
 def total(x):
     result = 0.0
     for v in x:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ltr_objectives.checks import check_positive
-from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.chances import chances
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.sorting import all_equal, longest_list
@@ -244,7 +244,7 @@ class ApproxMAP(_Approx):
         return np.abs(relevant[:, None] * (precision - relevant) / rank) / relevant.sum()
 
 
-@vector_kernel
+@inlined
 def _sums(p, g):
     """The sum of ``p``, and that over the relevant documents."""
     total, relevant = 0.0, 0.0
@@ -254,7 +254,7 @@ def _sums(p, g):
     return total, relevant
 
 
-@vector_kernel
+@inlined
 def _spread(c, r, alpha, p, rest, g, lam, hes):
     """Add pairs of weight ``c``, less ``r`` where j is relevant; return the sums for document i."""
     down, curve = 0.0, 0.0

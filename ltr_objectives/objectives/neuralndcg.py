@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ltr_objectives.checks import check_choice, check_integer, check_not_negative, check_positive
-from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.heads import head
 from ltr_objectives.kernels.sorting import all_equal, longest_list, scratch
 from ltr_objectives.objectives.call import Call
@@ -136,7 +136,7 @@ class NeuralNDCG(NDCGObjective):
         return grad, np.abs(grad)
 
 
-@vector_kernel
+@inlined
 def _dot(x, y):
     total = 0.0
     for j in range(len(x)):
@@ -144,14 +144,14 @@ def _dot(x, y):
     return total
 
 
-@vector_kernel
+@inlined
 def _add_two(row, a, b, x, y):
     for j in range(len(row)):
         x[j] += a * row[j]
         y[j] += b * row[j]
 
 
-@vector_kernel
+@inlined
 def _scale(x, factor):
     for j in range(len(x)):
         x[j] *= factor

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ltr_objectives.checks import check_integer, check_positive
-from ltr_objectives.kernels._jit import kernel, vector_kernel
+from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.heads import head
 from ltr_objectives.kernels.sorting import all_equal, longest_list, scratch
 from ltr_objectives.metrics import gains
@@ -150,13 +150,13 @@ class SoftRank(Objective):
         return grad, hess
 
 
-@vector_kernel
+@inlined
 def _multiply(product, miss, p):
     for m in range(len(miss)):
         product[m] *= 1.0 - miss[m] * p
 
 
-@vector_kernel
+@inlined
 def _without(pull, miss, p):
     total = 0.0
     for m in range(len(miss)):

@@ -30,7 +30,7 @@ import numpy as np
 
 from ltr_objectives.checks import check_choice, check_draws, check_not_negative, check_positive, check_seed
 from ltr_objectives.errors import require
-from ltr_objectives.kernels._jit import inlined, kernel, vector_kernel
+from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.moves import move_terms, needs_restart, restart
 from ltr_objectives.kernels.rng import NO_NOISE, NOISES, add_noise, stream
 from ltr_objectives.kernels.sorting import descending_order, longest_list, scratch
@@ -206,7 +206,7 @@ def conditional_reference(
     return slope, bend, size
 
 
-@vector_kernel
+@inlined
 def _bell(u):
     """``exp(-u^2 / 2)`` for ``|u| <= WIDTH``."""
     v = u * u * (1.0 / 256.0)
