@@ -5,10 +5,10 @@ an upgrade of a helper. It reads whatever lies in its folder. It fails where the
 here lies in a folder that only its user can write, named after a hash of every source file of the package's kernels.
 Where that folder cannot be used, kernels are compiled without a cache.
 
-``kernel`` computes sums in the order written. ``inlined`` lets LLVM reorder them, so that it vectorises them, and copies
-the function into every caller. If it were called instead, LLVM would optimise it once for itself and once for each
-caller, and the order of the sums would depend on what the process loaded first. ``inlined_kernel`` keeps the order and
-is copied as well: for a frequent call with records, each of whose arrays is seven arguments.
+``kernel`` computes sums in the order written. ``inlined`` lets LLVM reorder them, so that it vectorises them, and
+copies the function into every caller. If it were called instead, LLVM would optimise it once for itself and once for
+each caller, and the order of the sums would depend on what the process loaded first. ``inlined_kernel`` keeps the order
+and is copied as well: for a frequent call with records, each of whose arrays is seven arguments.
 All release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
 """
 
