@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.metrics.binary import Recall as Recall
     from ltr_objectives.metrics.cascade import ERR as ERR
     from ltr_objectives.metrics.cascade import MRR as MRR
+    from ltr_objectives.metrics.cascade import Hit as Hit
     from ltr_objectives.metrics.cascade import PFound as PFound
     from ltr_objectives.metrics.evaluation import evaluate as evaluate
     from ltr_objectives.metrics.linear import DCG as DCG

@@ -46,6 +46,7 @@ METRICS = {
     "auc": "binary:AUC",
     "rbp": "binary:RBP",
     "mrr": "cascade:MRR",
+    "hit": "cascade:Hit",
     "err": "cascade:ERR",
     "pfound": "cascade:PFound",
     "map": "average_precision:MAP",

@@ -41,6 +41,7 @@ MORE = {
     ),
     "precision": ({"k": 4, "threshold": 1.0, "short_lists": "shrink"},),
     "mrr": ({"k": 4, "threshold": 1.0},),
+    "hit": ({"k": 4, "threshold": 1.0},),
     "rbp": ({"k": 4, "threshold": 1.0, "patience": 0.5},),
     "err": ({"k": 4, "grades": "linear"}, {"grades": "exp", "max_label": 7}, {"k": 3, "grades": "identity"}),
     "pfound": ({"k": 4, "decay": 0.5, "grades": "linear"},),

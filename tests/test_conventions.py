@@ -90,7 +90,8 @@ def sklearn_value(metric, scores, labels, group):
 def trec_eval_value(metric, scores, labels, group):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     name, _, k = metric.partition("@")
-    theirs = {"ndcg": "ndcg", "map": "map", "mrr": "recip_rank", "precision": "P", "recall": "recall"}[name]
+    theirs = {"ndcg": "ndcg", "map": "map", "mrr": "recip_rank", "precision": "P", "recall": "recall",
+              "hit": "success"}[name]  # fmt: skip
     asked = f"{theirs}_cut.{k}" if k and name in ("ndcg", "map") else f"{theirs}.{k}" if k else theirs
     qrels, run = {}, {}
     row = 0
@@ -121,7 +122,8 @@ CASES = [
     *itertools.product(["sklearn"], [sklearn_value], ["auc"], [{"binary": True}]),
     *itertools.product(
         ["trec_eval"], [trec_eval_value],
-        ["ndcg", "ndcg@5", "map", "map@5", "mrr", "precision@5", "precision@20", "recall@5"], [{}],
+        ["ndcg", "ndcg@5", "map", "map@5", "mrr", "precision@5", "precision@20", "recall@5", "hit@1",
+         "hit@5"], [{}],
     ),
 ]  # fmt: skip
 

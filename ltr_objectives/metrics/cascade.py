@@ -52,6 +52,43 @@ class MRR(Metric):
 
 
 @dataclass(frozen=True)
+class Hit(Metric):
+    r"""1 if a relevant document is among the first :math:`k`, else 0; also called success or hit rate.
+
+    As trec_eval's ``success``.
+
+    Parameters
+    ----------
+    k, ties, empty
+        As in every metric; the cutoff is required.
+    threshold : float
+        A document is relevant if its label is above this.
+
+    Examples
+    --------
+    >>> float(Hit(k=2).per_query([3.0, 2.0, 1.0], [0, 1, 2], group=[3])[0])
+    1.0
+    """
+
+    threshold: float = 0.0
+
+    name: ClassVar[str] = "hit"
+    cutoff: ClassVar[str] = "required"
+    kind: ClassVar[int] = CASCADE
+    conventions: ClassVar[dict[str, dict[str, Any]]] = {"trec_eval": {"ties": "input"}}
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        return gains.relevant(labels, self.threshold)
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return np.ones(len(ranks))
+
+    def reference(self, labels: np.ndarray) -> float:
+        found = labels > self.threshold
+        return float(found[: self.k].any()) if found.any() else float(self.empty)
+
+
+@dataclass(frozen=True)
 class ERR(Metric):
     r"""Expected reciprocal rank, :math:`\sum_{d \le k} \frac{R_d}{d} \prod_{c<d} (1 - R_c)`.
 
