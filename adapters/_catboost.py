@@ -323,7 +323,7 @@ def catboost_metric(
     *pools : catboost.Pool
         The training pool, then each pool of ``eval_set`` in order; each with ``group_id``.
     convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines the metric.
+        "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metric.
     n_threads : int, optional
         By default ``thread_count`` of the training, at most all processors. The value does not depend on it.
 

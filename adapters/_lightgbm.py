@@ -143,7 +143,7 @@ def lightgbm_metric(
     *metrics : str or Metric
         Such as ``"ndcg@10"``. Set ``"metric": "None"`` in the parameters to evaluate nothing else.
     convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines the metrics.
+        "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metrics.
     n_threads : int, optional
         By default ``num_threads`` of the training, at most all processors.
 

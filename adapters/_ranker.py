@@ -87,8 +87,8 @@ class Ranker(BaseEstimator, abc.ABC):
             Ours, such as ``"map"``, or a name that only the library knows. By default the metric that the objective
             optimises, or ``"ndcg"``.
         convention : str, optional
-            "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines our metrics, in
-            ``evals_result_`` and ``score``.
+            "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics,
+            in ``evals_result_`` and ``score``.
         **params
             As of the library's own ranker. Names that it does not know are refused.
         """

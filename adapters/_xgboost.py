@@ -267,7 +267,7 @@ def xgboost_metric(
     *metrics : str or Metric
         Such as ``"ndcg@10"``.
     convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": how that library defines the metrics.
+        "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metrics.
     n_threads : int, optional
         By default ``nthread`` of the training, at most all processors.
 

@@ -50,6 +50,8 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.metrics.cascade import MRR as MRR
     from ltr_objectives.metrics.cascade import Hit as Hit
     from ltr_objectives.metrics.cascade import PFound as PFound
+    from ltr_objectives.metrics.correlation import Kendall as Kendall
+    from ltr_objectives.metrics.correlation import Spearman as Spearman
     from ltr_objectives.metrics.evaluation import evaluate as evaluate
     from ltr_objectives.metrics.linear import DCG as DCG
     from ltr_objectives.metrics.linear import NDCG as NDCG

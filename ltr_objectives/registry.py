@@ -51,6 +51,8 @@ METRICS = {
     "pfound": "cascade:PFound",
     "map": "average_precision:MAP",
     "gap": "average_precision:GAP",
+    "spearman": "correlation:Spearman",
+    "kendall": "correlation:Kendall",
 }
 
 
@@ -111,8 +113,8 @@ def metric_class(name: str) -> type[Metric]:
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
     """The metric of a name, with ``@k`` for a cutoff.
 
-    ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn" or "trec_eval": compute the metric as that library
-    does. Options of a metric object that differ from their default are kept.
+    ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": compute the metric as that
+    library does. Options of a metric object that differ from their default are kept.
 
     >>> get_metric("ndcg@10").k
     10

@@ -21,11 +21,12 @@ def _make(name: str, *settings: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _metric_examples(cls: type[Metric]) -> tuple[Metric, ...]:
+    whole = () if cls.cutoff == "required" else (cls(),)
     if cls.cutoff == "none":
-        return cls(), cls(ties="worst"), cls(ties="best"), cls(ties="input", threshold=1.0, empty=0.5)
-    some = (cls(k=3), cls(k=1), cls(k=10), cls(k=5, ties="worst"), cls(k=2, ties="input"), cls(k=8, ties="best"))
-    some = some if cls.cutoff == "required" else (cls(), *some)
-    return some + tuple(cls(**settings) for name in _bases(cls) for settings in MORE.get(name, ()))
+        some = (cls(ties="worst"), cls(ties="best"), cls(ties="input", empty=0.5))
+    else:
+        some = (cls(k=3), cls(k=1), cls(k=10), cls(k=5, ties="worst"), cls(k=2, ties="input"), cls(k=8, ties="best"))
+    return whole + some + tuple(cls(**settings) for name in _bases(cls) for settings in MORE.get(name, ()))
 
 
 def _bases(cls: type[Metric]) -> list[str]:
@@ -40,6 +41,7 @@ MORE = {
         {"weights": (3.0,), "normalizer": "each"},
     ),
     "precision": ({"k": 4, "threshold": 1.0, "short_lists": "shrink"},),
+    "auc": ({"threshold": 1.0},),
     "mrr": ({"k": 4, "threshold": 1.0},),
     "hit": ({"k": 4, "threshold": 1.0},),
     "rbp": ({"k": 4, "threshold": 1.0, "patience": 0.5},),
@@ -51,6 +53,7 @@ MORE = {
     ),
     "ndcg": ({"ideal_k": 2},),
 }  # options beside the cutoff and ties; a metric also has those of its base classes
+LEAST = {"spearman": -1.0, "kendall": -1.0}  # the smallest possible value; 0 for all others
 METRICS = {name: _metric_examples(registry.metric_class(name)) for name in registry.metrics()}
 EVERY_METRIC = [metric for examples in METRICS.values() for metric in examples if metric.ties == "average"]
 ONE_OF_EACH = [examples[0] for examples in METRICS.values()]

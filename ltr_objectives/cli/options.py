@@ -20,7 +20,8 @@ METRICS = "Such as ndcg@10, map or mrr; separate several by commas"
 Metrics = Annotated[str, Option("--metric", help=f"{METRICS}.")]
 ObjectiveName = Annotated[str, Option("--objective", help="Such as lambdamart:map or yetiloss:map;seed=1.")]
 Convention = Annotated[
-    str | None, Option(help="Compute as lightgbm, xgboost, catboost, sklearn or trec_eval does.", show_default=False)
+    str | None,
+    Option(help="Compute as lightgbm, xgboost, catboost, sklearn, trec_eval or scipy does.", show_default=False),
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON, for other programs.")]
 Labels = Annotated[str | None, Option(metavar="FILE", help=f"Relevance labels: {ONE_A_LINE}", show_default=False)]

@@ -10,6 +10,7 @@ with, over the documents c above both,
 * linear:   H = 1
 * cascade:  H = prod_c (1 - g_c)
 * average:  H = a + b + sum_c g_c
+* level:    H = [a = 0] + [b = 0]
 
 Let the list be in rank order and i the document that moves. It is swapped with a document j above it at ranks j and
 j + 1, and with a document j below it at ranks j - 1 and j. Sums and products over the documents above leave i out. The
@@ -22,6 +23,9 @@ One pass over the list fills the arrays. With D_j = w_j - w_{j+1}, T_j = prod_{c
 * linear:   P_j = D_j,      Q_j = 0,    R_j = D_{j-1},      f_i = 1
 * cascade:  P_j = D_j T_j,  Q_j = 0,    R_j = D_{j-1} T_j,  f_i = 1 / (1 - g_i)
 * average:  P_j = D_j N_j,  Q_j = D_j,  R_j = D_{j-1} N_j,  f_i = 1
+* level:    P_j = 2 h_j,    Q_j = 0,    R_j = 2 h_j,        f_i = 1
+
+In the sum over labels of the level family, [a = 0] and [b = 0] give the same; so twice the latter stands for both.
 
 Where 1 - g_i is too small to divide by, ``restart`` computes R f_i in O(n). Few documents need it, since one that
 certainly satisfies the user hides all that follow.
@@ -30,7 +34,7 @@ certainly satisfies the user hides all that follow.
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, SMALL
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LEVEL, LINEAR, NEGLIGIBLE, SMALL
 
 
 @kernel
@@ -39,7 +43,7 @@ def move_terms(kind, g, w, scale, n, P, Q, R):
 
     ``P`` and ``Q`` are negligible from the returned rank on, ``R`` from the next rank on.
     """
-    if kind not in (LINEAR, CASCADE, AVERAGE):
+    if kind not in (LINEAR, CASCADE, AVERAGE, LEVEL):
         raise ValueError("unknown kind")
     t, count, before = scale, 0.0, 0.0
     reach = 0
@@ -52,6 +56,8 @@ def move_terms(kind, g, w, scale, n, P, Q, R):
         elif kind == CASCADE:
             H, own = t, 0.0
             t = t * (1.0 - g[j]) if t > NEGLIGIBLE * scale else 0.0
+        elif kind == LEVEL:
+            H, own = (2.0 * scale if g[j] == 0.0 else 0.0), 0.0
         else:
             H, own = count * scale, scale
         P[j], Q[j], R[j] = drop * H, drop * own, before * H

@@ -7,7 +7,7 @@ larger gain. Then, for the logistic loss at the scores without noise,
     rho = 1 / (1 + exp(sigma (s_hi - s_lo)))
     grad_hi -= sigma delta rho;  grad_lo += sigma delta rho;  hess_both += sigma^2 delta rho (1 - rho)
 
-averaged over the draws. The weight of a pair is the sum of its weights in the ``layers``, each a metric of one family.
+averaged over the draws. The weight of a pair is the sum of its weights in the ``layers``, each of one family.
 With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|. With propensities delta is divided by that of hi. The
 gradient is linear in the weights, so pairs are not stored: a thread takes O(n) memory.
 

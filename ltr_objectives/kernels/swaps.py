@@ -1,14 +1,15 @@
 r"""Exact change of a metric when the documents at ranks d < e are swapped, in O(1) a pair.
 
-Every metric of the package belongs to one of three families, or is a sum of several of one family. ``g`` is the gain:
+Every metric of the package belongs to one of four families, or is a sum of several of one family. ``g`` is the gain:
 in the cascade family the probability that a document satisfies the user, in the average family 0/1 relevance. ``w`` is
 the discount by rank, non-increasing and zero beyond a cutoff.
 
 * linear:   M = scale sum_d w_d g_d                        (DCG, NDCG, precision, recall, AUC, ...)
 * cascade:  M = scale sum_d w_d g_d prod_{c<d} (1 - g_c)   (reciprocal rank, ERR, PFound)
 * average:  M = scale sum_d w_d g_d sum_{c<=d} g_c         (average precision; w_d = 1/(d + 1))
+* level:    M = scale sum_{c<e} (g_c - g_e) (h_c + h_e)/2  (Kendall's tau; h_d = 1 where g_d = 0, else 0)
 
-In all three the signed change under the swap is
+In all four the signed change under the swap is
 
     (g_e - g_d) (U_d + A_d V_e)
 
@@ -21,6 +22,17 @@ and for average precision, with N_d = sum_{c<=d} g_c and P_d = sum_{c<=d} w_c g_
 
     U_d = (N_d + 1 - g_d) w_d - P_d,  A_d = 1,  V_e = P_{e-1} - N_e w_e.
 
+Kendall's tau is a sum over the labels l of a query, with g_d = sign(y_d - l). A pair c < e of different labels adds
+sign(y_c - y_e)/2 in the terms of its two labels, and 0 in those of others. The swap of labels y_d > y_e changes the
+sum over pairs by -2 for the pair itself, by -4 for each c between with y_d > y_c > y_e, and by -2 for each c between
+with y_c = y_d or y_c = y_e, since sign(y_d - y_c) + sign(y_c - y_e) is 2 and 1 there and 0 elsewhere. With m_d the sum
+of h above d and half of h_d, the sum over l of
+
+    U_d = -2 scale m_d,  A_d = 1,  V_e = 2 scale m_e
+
+times g_e - g_d is just that: g_d - g_e is 2 for labels between, 1 for the labels of d and e, each of which is half in
+m_e - m_d, and 0 elsewhere. So the terms of all labels together have the change of the metric, but one alone does not.
+
 Where 1 - g_d is too small to divide by, A_d is -1, and ``restart`` fills W instead of V for that d, in O(n). Few ranks
 need it, since a document that certainly satisfies the user hides all that follow.
 """
@@ -29,7 +41,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 
-LINEAR, CASCADE, AVERAGE, HEAD, CATBOOST_MRR, CATBOOST_MAP = range(6)
+LINEAR, CASCADE, AVERAGE, HEAD, CATBOOST_MRR, CATBOOST_MAP, LEVEL = range(7)
 
 SMALL = 2.0**-10  # the least 1 - g to divide by
 NEGLIGIBLE = 1e-30  # a document reached with a smaller probability than this is left out
@@ -93,6 +105,18 @@ def _average(g, w, scale, n, U, A, V):
 
 
 @kernel
+def _level(g, w, scale, n, U, A, V):
+    twice = 0.0
+    for d in range(n):
+        same = 1.0 if g[d] == 0.0 else 0.0
+        twice += same
+        U[d] = -twice * scale
+        A[d] = 1.0
+        V[d] = twice * scale
+        twice += same
+
+
+@kernel
 def _catboost_mrr(g, w, scale, n, U, A, V):
     """CatBoost's weight for its mode MRR: w_d - w_e where no rank above d is relevant, else 0."""
     open_ = 1.0
@@ -124,6 +148,8 @@ def swap_terms(kind, g, w, scale, n, U, A, V):
         _cascade(g, w, scale, n, U, A, V)
     elif kind == AVERAGE:
         _average(g, w, scale, n, U, A, V)
+    elif kind == LEVEL:
+        _level(g, w, scale, n, U, A, V)
     elif kind == HEAD:
         _head(g, w, scale, n, U, A, V)
     elif kind == CATBOOST_MRR:

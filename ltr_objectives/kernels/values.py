@@ -4,7 +4,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.sorting import head_order, longest_list, scratch, sort_descending
-from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LEVEL, LINEAR
 
 AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
 
@@ -93,6 +93,27 @@ def _average(key, g, w, n, average):
 
 
 @kernel
+def _level(key, g, n, average):
+    """A document of gain 0 adds half of the sum of the gains above it, less half of that below; ties add nothing."""
+    everything = 0.0
+    for d in range(n):
+        everything += g[d]
+    total, above = 0.0, 0.0
+    a = 0
+    while a < n:
+        b = a
+        tied, zeros = 0.0, 0.0
+        while b == a or (average and b < n and key[b] == key[a]):
+            tied += g[b]
+            zeros += g[b] == 0.0
+            b += 1
+        total += zeros * (above + (tied - everything) / 2.0)
+        above += tied
+        a = b
+    return total
+
+
+@kernel
 def metric_values(first, last, ptr, s, terms, ties, out):
     """Write the value of each query ``first <= q < last``."""
     longest, w = longest_list(ptr, first, last), terms.discount
@@ -119,6 +140,8 @@ def metric_values(first, last, ptr, s, terms, ties, out):
             value = _cascade(key, g, w, n, average, more)
         elif terms.kind == AVERAGE:
             value = _average(key, g, w, n, average)
+        elif terms.kind == LEVEL:
+            value = _level(key, g, n, average)
         else:
             raise ValueError("unknown kind")
         out[q] = terms.offset[q] + terms.scale[q] * value
