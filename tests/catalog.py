@@ -100,7 +100,9 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"weights": "difference", "sigma": 2.0, "truncation": 3},
         {"score_norm": True, "hessian": "ones"},
         {"weights": "difference", "lambda_norm": True},
+        {"weights": "partner", "sigma": 0.5, "truncation": 3},
         {"preset": "xgboost"},
+        {"preset": "xgboost-1.7"},
     ),
     "plrank": (
         {},

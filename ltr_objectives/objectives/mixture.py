@@ -11,7 +11,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.objectives.pairwise import XGBOOST, PairwiseObjective
 from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_objective
@@ -176,7 +176,7 @@ def _rankings(part: Objective) -> tuple[Any, ...] | None:
     """What two parts must have in common to share rankings; None for a part that cannot share."""
     if not isinstance(part, PairwiseObjective) or part.lambda_norm or part.hessian not in LINEAR_POLICIES:
         return None
-    return part.loss.code, part.preset == "xgboost", *(getattr(part, name) for name in SAME_PAIRS)
+    return part.loss.code, part.preset in XGBOOST, *(getattr(part, name) for name in SAME_PAIRS)
 
 
 class _Sharing(PairwiseObjective):

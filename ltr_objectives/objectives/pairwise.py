@@ -24,6 +24,7 @@ from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric
 
 HESSIANS = ("exact", "double", "ones")
+XGBOOST = ("xgboost", "xgboost-1.7")  # presets that divide the weights of queries by their mean
 NO_PROPENSITY = np.empty(0)
 NO_ORDER = np.empty(0, np.int32)
 
@@ -162,11 +163,9 @@ class PairwiseObjective(Objective):
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         weight = queries.weight_by_query
-        if self.preset != "xgboost" or weight is None:
+        if self.preset not in XGBOOST or weight is None:
             return queries.weight_by_row
-        return queries.once(  # XGBoost divides by the mean
-            "weights of XGBoost", lambda: np.repeat(weight / weight.mean(), np.diff(queries.ptr))
-        )
+        return queries.once("weights of XGBoost", lambda: np.repeat(weight / weight.mean(), np.diff(queries.ptr)))
 
     @property
     def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere

@@ -7,16 +7,18 @@ import numpy as np
 
 from ltr_objectives.checks import check_choice
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.kernels.swaps import HEAD
+from ltr_objectives.kernels.swaps import HEAD, PARTNER
+from ltr_objectives.metrics.correlation import levels
 from ltr_objectives.objectives.base import from_preset
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
-PAIR_WEIGHTS = ("equal", "difference")
+PAIR_WEIGHTS = ("equal", "difference", "partner")
 PRESETS: dict[str, dict[str, Any]] = {
     "xgboost": {"truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
+    "xgboost-1.7": {"weights": "partner", "hessian": "double"},
 }
-DEFAULTS: dict[str, Any] = {"score_norm": False, "lambda_norm": False, "hessian": "exact"}
+DEFAULTS: dict[str, Any] = {"weights": "equal", "score_norm": False, "lambda_norm": False, "hessian": "exact"}
 
 
 @dataclass(frozen=True)
@@ -25,14 +27,16 @@ class RankNet(PairwiseObjective):
 
     .. math:: \sum_{y_{hi} > y_{lo}} w_{hi,lo} \log \left(1 + e^{-\sigma (s_{hi} - s_{lo})}\right)
 
-    with all weights 1, or :math:`w = y_{hi} - y_{lo}`. Gradient and Hessian are those of LambdaMART, with :math:`w`
+    with weights :math:`w` of pairs, all 1 by default. Gradient and Hessian are those of LambdaMART, with :math:`w`
     instead of the change of a metric. The sum over the pairs of a query is not divided by their number; see
     ``lambda_norm``.
 
     Parameters
     ----------
-    weights : "equal" or "difference"
-        All pairs have weight 1, or the difference of their labels.
+    weights : "equal", "difference" or "partner"
+        "equal" is 1 for all pairs, "difference" the difference of their labels. "partner" is
+        :math:`1 / m_{hi} + 1 / m_{lo}`, with :math:`m_i` documents of the query that have another label than :math:`i`.
+        So each document has one pair on average, as if it chose one of the others at random.
     sigma : float
         Steepness of the logistic function, above 0.
     truncation : int, optional
@@ -43,8 +47,10 @@ class RankNet(PairwiseObjective):
         Multiply gradients and Hessians of a query by ``log2(1 + S) / S`` with S the sum of its absolute gradients.
     hessian : "exact", "double" or "ones"
         "exact" is LambdaMART's. "double" is twice that, "ones" is 1 for each row.
-    preset : "xgboost", optional
-        Set each parameter that is left out to its value in XGBoost's rank:pairwise.
+    preset : "xgboost" or "xgboost-1.7", optional
+        Set each parameter that is left out to its value in XGBoost's rank:pairwise. That of XGBoost 1.7 and earlier
+        draws the partner of each document anew in each iteration; here the gradient is its expected value. Both also
+        divide query weights by their mean.
     seed : int
         Not used, since this objective is not random.
 
@@ -55,7 +61,7 @@ class RankNet(PairwiseObjective):
     (array([ 0.5, -0.5]), array([0.25, 0.25]))
     """
 
-    weights: str = "equal"
+    weights: str | None = None
     sigma: float = 1.0
     truncation: int | None = None
     score_norm: bool | None = None
@@ -80,10 +86,16 @@ class RankNet(PairwiseObjective):
         flat = np.ones(queries.longest)
         if self.weights == "difference":
             return Terms(HEAD, queries.labels.copy(), flat, ones, 0.0 * ones)
+        if self.weights == "partner":
+            level, found = levels(queries)
+            return Terms(PARTNER, level, flat, (found > 1).astype(np.float64), 0.0 * ones, cap=1.0)
         # gains differ by at least 1, and a difference counts for at most 1
         steps = np.unique(queries.labels, return_inverse=True)[1].astype(np.float64)
         return Terms(HEAD, steps, flat, ones, 0.0 * ones, cap=1.0)
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         gap = np.abs(labels[:, None] - labels)
+        if self.weights == "partner":
+            share = 1.0 / np.maximum((gap > 0).sum(axis=0), 1)
+            return (gap > 0) * (share[:, None] + share)
         return gap if self.weights == "difference" else (gap > 0).astype(np.float64)
