@@ -268,7 +268,7 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if n < 2 or is_empty(layers, q):
+        if n < 2 or is_empty(layers, q) or out.skip[q]:
             continue
         x, grad, hess = s[a:b], out.grad[a:b], out.hess[a:b]
         narrow = relative_to_top(x, pairs.sigma, E) and pairs.loss == LOGISTIC

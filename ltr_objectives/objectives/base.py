@@ -122,8 +122,12 @@ class Objective(abc.ABC):
         iteration: int = 0,
         n_threads: int | None = None,
         dtype: type[np.floating[Any]] = np.float64,
+        skip: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As :meth:`gradient_hessian`, for validated queries; the result has type ``dtype``."""
+        """As :meth:`gradient_hessian`, for validated queries; the result has type ``dtype``.
+
+        Queries that ``skip`` marks, a bool array of shape (queries,), get zeros.
+        """
         require(
             (queries.propensity is None and queries.position is None) or self.takes_clicks,
             f"{self.inner.name} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
@@ -131,11 +135,14 @@ class Objective(abc.ABC):
         s = queries.check_scores(scores)
         whole = isinstance(iteration, Integral) and not isinstance(iteration, np.timedelta64)
         require(whole, f"iteration={iteration!r} must be a whole number")
-        call = Call(queries, s, *queries.borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads)
+        call = Call(queries, s, *queries.borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads, skip)
         self.fill(call)
-        result = self._finished(call, dtype)
+        grad, hess = self._finished(call, dtype)
         queries.give_back_zeros(call.grad, call.hess)
-        return result
+        if skip is not None:  # policies such as "ones" have changed the zeros of the kernels
+            rows = np.repeat(skip, np.diff(queries.ptr))
+            grad[rows] = hess[rows] = 0.0
+        return grad, hess
 
     def _finished(self, call: Call, dtype: type[np.floating[Any]]) -> tuple[np.ndarray, np.ndarray]:
         """The result of a filled call."""

@@ -32,6 +32,8 @@ class Call(NamedTuple):
     iteration : int
         Selects the random numbers, below 2^64.
     n_threads : int or None
+    skip : bool array of shape (queries,), optional
+        Queries whose gradient and Hessian are not used; the kernels of this package leave them out.
     """
 
     queries: Queries
@@ -40,6 +42,7 @@ class Call(NamedTuple):
     hess: np.ndarray
     iteration: int = 0
     n_threads: int | None = None
+    skip: np.ndarray | None = None
 
     def run(self, kernel: Callable[..., Any], *arguments: Any, linear: bool = False) -> None:
         """Run ``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads.
@@ -47,7 +50,8 @@ class Call(NamedTuple):
         The time of a ``linear`` kernel is proportional to the rows, so it need not read ``out.stop``.
         """
         ptr, stop = self.queries.ptr, np.zeros(1, np.bool_)
-        out = Out(self.grad, self.hess, stop)
+        skip = np.zeros(len(self.queries), np.bool_) if self.skip is None else self.skip
+        out = Out(self.grad, self.hess, stop, skip)
         draws = max((record.draws for record in arguments if isinstance(record, Draw)), default=1)
         run(kernel, ptr, (ptr, self.scores, *arguments, out), self.n_threads, None if linear else stop, draws)
 
@@ -63,11 +67,11 @@ class Call(NamedTuple):
         require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")
         rows, ptr = self.queries.rows, self.queries.ptr
         never = np.zeros(1, np.bool_)
-        result = Out(np.empty(rows, dtype), np.empty(rows, dtype), never)  # not reused: the caller may keep them
+        result = Out(np.empty(rows, dtype), np.empty(rows, dtype), never, never)  # new: the caller may keep them
         finite = np.ones(len(self.queries), np.bool_)
         weight = np.empty(0) if weight is None else np.require(weight, np.float64, ["C", "A", "W"])
         require(len(weight) in (0, rows), f"row_weight gave {len(weight)} weights for {rows} rows; return one per row")
-        given = Out(self.grad, self.hess, never)
+        given = Out(self.grad, self.hess, never, never)
         run(finish, ptr, (ptr, given, POLICIES[policy].code, weight, result, finite), self.n_threads)
         with np.errstate(over="ignore"):
             good = finite.all() and (dtype is np.float32 or all(np.isfinite(x.sum()) for x in result[:2]))

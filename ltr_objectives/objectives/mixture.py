@@ -127,7 +127,7 @@ class Mixture(Objective):
         """Add up the parts, each after its own policy and weights."""
         for objective, factor in self._terms(call.queries, call.n_threads):
             grad, hess = objective.compute(
-                call.queries, call.scores, iteration=call.iteration, n_threads=call.n_threads
+                call.queries, call.scores, iteration=call.iteration, n_threads=call.n_threads, skip=call.skip
             )
             call.grad[:] += factor * grad
             call.hess[:] += factor * hess

@@ -361,7 +361,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
     """Write the gradient of minus ``scale`` times the expected reward, and its curvature or the exposure."""
     longest = longest_list(ptr, first, last)
     key, order, key2, order2 = scratch(longest)
-    one, rho = Out(np.empty(longest), np.empty(longest), out.stop), np.empty(longest)
+    one, rho = Out(np.empty(longest), np.empty(longest), out.stop, out.skip), np.empty(longest)
     rankings, most = len(how.weight), min(longest, len(how.theta))
     strata = Strata(np.zeros(most, np.int64), np.zeros(most, np.int64))
     whole = placed_space(most)
@@ -372,7 +372,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
         low, high = how.reward[a], how.reward[a]
         for i in range(a, b):
             low, high = min(low, how.reward[i]), max(high, how.reward[i])
-        if n < 2 or how.scale[q] == 0.0 or low == high:
+        if n < 2 or how.scale[q] == 0.0 or low == high or out.skip[q]:
             continue
         descending_order(scores[a:b], key, order, key2, order2)
         for d in range(n):

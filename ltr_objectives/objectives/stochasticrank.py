@@ -361,7 +361,7 @@ def _conditional_gradients(first, last, ptr, s, layers, smooth, draw, out):
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if n < 2 or is_empty(layers, q):
+        if n < 2 or is_empty(layers, q) or out.skip[q]:
             continue
         for i in range(n):
             z[i] = s[a + i] - smooth.mu * smooth.sigma * smooth.labels[a + i]

@@ -83,7 +83,7 @@ class Wrapper(Objective):
 
     def fill(self, call: Call) -> None:
         call.grad[:], call.hess[:] = self.wrapped.compute(
-            call.queries, call.scores, iteration=call.iteration, n_threads=call.n_threads
+            call.queries, call.scores, iteration=call.iteration, n_threads=call.n_threads, skip=call.skip
         )
         self.change(call)
 
