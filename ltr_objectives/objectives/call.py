@@ -59,8 +59,10 @@ class Call(NamedTuple):
         """The random numbers of this iteration."""
         return Draw(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
 
-    def finished(self, policy: str, weight: np.ndarray | None, dtype: type[np.floating[Any]]) -> Arrays:
-        """Apply ``policy``, multiply by ``weight``, and return gradient and Hessian as new arrays of ``dtype``.
+    def finished(
+        self, policy: str, weight: np.ndarray | None, dtype: type[np.floating[Any]], factor: float = 1.0
+    ) -> Arrays:
+        """Apply ``policy``, multiply by ``weight`` and ``factor``, and return gradient and Hessian as new arrays.
 
         ``grad`` and ``hess`` hold zeros afterwards.
         """
@@ -69,8 +71,11 @@ class Call(NamedTuple):
         never = np.zeros(1, np.bool_)
         result = Out(np.empty(rows, dtype), np.empty(rows, dtype), never, never)  # new: the caller may keep them
         finite = np.ones(len(self.queries), np.bool_)
-        weight = np.empty(0) if weight is None else np.require(weight, np.float64, ["C", "A", "W"])
-        require(len(weight) in (0, rows), f"row_weight gave {len(weight)} weights for {rows} rows; return one per row")
+        if weight is None:
+            weight = np.array([factor])
+        else:
+            require(len(weight) == rows, f"row_weight gave {len(weight)} weights for {rows} rows; return one per row")
+            weight = np.require(weight if factor == 1.0 else weight * factor, np.float64, ["C", "A", "W"])
         given = Out(self.grad, self.hess, never, never)
         run(finish, ptr, (ptr, given, POLICIES[policy].code, weight, result, finite), self.n_threads)
         with np.errstate(over="ignore"):

@@ -132,8 +132,10 @@ class Mixture(Objective):
             call.grad[:] += factor * grad
             call.hess[:] += factor * hess
 
-    def _finished(self, call: Call, dtype: type[np.floating[Any]]) -> tuple[np.ndarray, np.ndarray]:
-        return call.finished("exact", None, dtype)  # each part has applied policy and weights
+    def _finished(
+        self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return call.finished("exact", None, dtype, factor)  # each part has applied policy and weights
 
     def _terms(self, queries: Queries, n_threads: int | None) -> list[tuple[Objective, float]]:
         """Objectives to compute, each with its factor. Parts that share their rankings become one objective."""
