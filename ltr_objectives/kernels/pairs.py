@@ -13,10 +13,11 @@ gradient is linear in the weights, so pairs are not stored: a thread takes O(n) 
 
 :mod:`ltr_objectives.kernels.graded` does the same for linear metrics over all pairs, by gain.
 
-The inner loops run over slices from index 0, so that LLVM vectorises them: 0.8 ns a pair. Indexing the whole arrays
-from d + 1 takes 2.4 ns, and so do ``min`` and ``max`` in ``capped``. One exponential a document serves all its pairs:
-with E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e). Where scores span more than the
-exponential can hold, and for other losses, ``slope_and_curve`` takes one exponential a pair.
+The inner loops run over slices from index 0, so that LLVM vectorises them: 0.8 ns a pair. Loops that index the whole
+arrays from d + 1 would take 2.4 ns, and so would ``min`` and ``max`` instead of the comparisons in ``capped``. One
+exponential a document serves all its pairs: with E = exp(sigma (s - s_max)), the chance that e beats d is
+E_e / (E_d + E_e). Where scores span more than the exponential can hold, and for other losses, ``slope_and_curve``
+computes each pair by itself.
 """
 
 import math
@@ -211,7 +212,8 @@ def _list(n, scale, plain, narrow, score_norm, terms, pairs, r, sums, z):
         return relevant_pairs(n, ranks, r, sums, z)
     clicks = len(r.propensity) > 0
     near = neighbors <= NEAR and narrow and not score_norm and not clicks
-    for d in range(0 if near and terms.kind != CASCADE else ranks):  # the other kinds need no ``restart``
+    # with near neighbours, this loop takes only the ranks that need ``restart``, which other kinds do not have
+    for d in range(0 if near and terms.kind != CASCADE else ranks):
         if r.U[d] == 0.0 and r.A[d] == 0.0:  # and so it is further down
             break
         if near and not r.A[d] < 0.0:

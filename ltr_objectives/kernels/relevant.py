@@ -1,8 +1,8 @@
 r"""The logistic pairs of :mod:`ltr_objectives.kernels.pairs` for average precision, over all pairs.
 
-Only swaps of a relevant and another document change average precision. The loop takes each relevant document and pairs
-it with the others, which were copied together: R (n - R) pairs instead of n^2 / 2. In a list of 119 documents with 57
-relevant ones that takes 2/3 of the time, with 4 relevant ones 1/9.
+Only swaps of a relevant document with one that is not relevant change average precision. The loop pairs each relevant
+document with the others, which were copied together: R (n - R) pairs instead of n^2 / 2. In a list of 119 documents
+with 57 relevant ones that takes 2/3 of the time, with 4 relevant ones 1/9.
 """
 
 from typing import NamedTuple
