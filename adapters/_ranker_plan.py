@@ -72,7 +72,7 @@ class Plan(NamedTuple):
 
 def in_documents(objective: Objective | str) -> Objective | str:
     """Ours with Hessians in documents; presets keep the Hessians of their library."""
-    ours = isinstance(objective, Objective) and getattr(objective, "preset", None) is None
+    ours = isinstance(objective, Objective) and getattr(objective.inner, "preset", None) is None
     return UnitHessian(objective) if ours else objective
 
 
