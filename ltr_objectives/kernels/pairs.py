@@ -203,13 +203,11 @@ def _reach(discount, most):
 
 
 @kernel
-def _list(n, scale, plain, narrow, score_norm, terms, pairs, r, sums, z):
+def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
     """Add the pairs of one list in rank order to ``sums``; return the sum of |slope|."""
     swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
     total, cap, neighbors = 0.0, terms.cap, pairs.neighbors
     ranks = _reach(terms.discount, min(pairs.ranks, n - 1))
-    if plain and terms.kind == AVERAGE:
-        return relevant_pairs(n, ranks, r, sums, z)
     clicks = len(r.propensity) > 0
     near = neighbors <= NEAR and narrow and not score_norm and not clicks
     # with near neighbours, this loop takes only the ranks that need ``restart``, which other kinds do not have
@@ -295,7 +293,11 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
                     gain = terms.gain[a:b]
                     for d in range(m):
                         r.g[d] = gain[order[d]]
-                    total += _list(m, terms.scale[q], plain, narrow, score_norm, terms, pairs, r, sums, z)
+                    if plain and terms.kind == AVERAGE:
+                        upper = _reach(terms.discount, min(pairs.ranks, m - 1))
+                        total += relevant_pairs(m, terms.scale[q], upper, terms, r, sums, z)
+                    else:
+                        total += _list(m, terms.scale[q], narrow, score_norm, terms, pairs, r, sums)
             for d in range(m):
                 grad[order[d]] += sums.lam[d] + sums.low[d]
                 hess[order[d]] += sums.hes[d] + sums.hes_low[d]
