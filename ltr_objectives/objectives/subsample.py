@@ -18,8 +18,8 @@ class Subsample(Wrapper):
     .. math:: (g, h) = \frac{B_q}{p} (g, h), \quad B_q \sim \mathrm{Bernoulli}(p)
 
     for query :math:`q`. So gradients and Hessians keep their means, and Newton steps their size. The others are zero.
-    The objective leaves out what is not drawn, so that a gradient takes the share :math:`p` of the time and a little for
-    each row; trees take the same time. At least one query is drawn.
+    The objective leaves out what is not drawn, so that a gradient takes the share :math:`p` of the time, and a little
+    for each row; trees take the same time. At least one query is drawn.
 
     Parameters
     ----------
