@@ -40,8 +40,8 @@ class CatBoostRanker(Ranker):
         Nothing is written to the working folder unless ``allow_writing_files=True``. ``newton_splits`` is as of
         :func:`ltr_objectives.adapters.catboost_objective`. For our objectives six defaults differ:
 
-        * ``l2_leaf_reg=20``, in documents: Hessians are those of :class:`ltr_objectives.UnitHessian`, unless the
-          objective has a ``preset``.
+        * ``l2_leaf_reg=20`` counts as 20 documents, since Hessians are those of :class:`ltr_objectives.UnitHessian`. An
+          objective with a ``preset`` keeps its own Hessians and CatBoost's ``l2_leaf_reg``.
         * ``leaf_estimation_method="Newton"``, since our objectives have Hessians.
         * ``bootstrap_type="No"``, or ``"Bernoulli"`` where ``subsample`` is given: CatBoost's MVS stops with an error
           when nearly all gradients are zero, and did not rank better in our benchmarks.
@@ -53,12 +53,12 @@ class CatBoostRanker(Ranker):
 
     Notes
     -----
-    With ``metric_period`` there is no ``best_score_``. Columns of dtype category are categorical features, in addition
-    to ``cat_features``; a missing category is one of its own. With an ``eval_set`` but without early stopping all
-    rounds are kept, as in the other libraries; ``use_best_model=True`` keeps the best, as CatBoost's own ranker does.
-    With ``init_model`` the random numbers, such as those of ``subsample``, start again from the seed. Names of
-    parameters that CatBoost does not know are refused. :func:`ltr_objectives.adapters.catboost_objective` lists what is
-    refused with our objectives.
+    With ``metric_period`` above 1 ``best_score_`` is empty. Columns of dtype category are categorical features, in
+    addition to ``cat_features``; missing values in them form a category of their own. With an ``eval_set`` but without
+    early stopping all rounds are kept, as in the other libraries; ``use_best_model=True`` keeps the best, as CatBoost's
+    own ranker does. With ``init_model`` the random numbers, such as those of ``subsample``, start again from the seed.
+    Names of parameters that CatBoost does not know are refused. :func:`ltr_objectives.adapters.catboost_objective`
+    lists what is refused with our objectives.
 
     Examples
     --------

@@ -39,8 +39,9 @@ class LGBMRanker(Ranker):
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
         ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. LightGBM prints
-        nothing unless ``verbose`` or ``verbosity`` is given. For our objectives one default differs: ``reg_lambda=20``,
-        in documents. Hessians are those of :class:`ltr_objectives.UnitHessian`, unless the objective has a ``preset``.
+        nothing unless ``verbose`` or ``verbosity`` is given. For our objectives one default differs: ``reg_lambda=20``
+        counts as 20 documents, since Hessians are those of :class:`ltr_objectives.UnitHessian`. An objective with a
+        ``preset`` keeps its own Hessians and LightGBM's ``reg_lambda``.
 
     Notes
     -----

@@ -84,8 +84,8 @@ class Ranker(BaseEstimator, abc.ABC):
             Ours, such as ``"yetiloss:map"``, or the library's own. By default what :func:`ltr_objectives.objective_for`
             names for the first metric, or ``"yetiloss:ndcg@10"`` without one of ours.
         eval_metric : str, Metric or list, optional
-            Ours, such as ``"map"``, or a name that only the library knows. By default the metric that the objective
-            optimises, or ``"ndcg"``.
+            Ours, such as ``"map"``, or a name that only the library knows. By default the metric that our objective
+            optimises, or ``"ndcg"``; with the library's own objective, what the library evaluates by default.
         convention : str, optional
             "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics,
             in ``evals_result_`` and ``score``.
@@ -95,7 +95,7 @@ class Ranker(BaseEstimator, abc.ABC):
         self.library.load()
         self.objective = objective
         self.eval_metric = eval_metric
-        if convention is not None:  # not a parameter of classes derived from this one, unless they pass it on
+        if convention is not None:  # else cloning would pass it to derived classes whose constructor does not take it
             self.convention = convention
         self.set_params(**params)
 

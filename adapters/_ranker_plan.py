@@ -54,7 +54,7 @@ class Plan(NamedTuple):
         )
 
     def with_l2(self, params: dict[str, Any], library: Library) -> dict[str, Any]:
-        """``params``, where Hessians are in documents with an L2 of some documents unless they name one."""
+        """``params``, with an L2 of ``DOCUMENTS`` where Hessians are in documents and ``params`` has no L2."""
         if not isinstance(self.objective, UnitHessian) or any(params.get(name) is not None for name in library.l2):
             return params
         return {**params, library.l2[0]: DOCUMENTS}
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
 
 def in_documents(objective: Objective | str) -> Objective | str:
     """Ours with Hessians in documents; presets keep the Hessians of their library."""
-    ours = isinstance(objective, Objective) and getattr(objective, "preset", None) is None
+    ours = isinstance(objective, Objective) and getattr(objective.inner, "preset", None) is None
     return UnitHessian(objective) if ours else objective
 
 
@@ -98,7 +98,7 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
 def read_metrics(
     eval_metric: EvalMetric, objective: Objective | str, knows: Callable[[str], bool], convention: str | None = None
 ) -> tuple[Metric | str, ...]:
-    """The metrics to evaluate, by default :func:`optimised`; ``knows`` tells whether the library has one of a name."""
+    """The metrics to evaluate, by default :func:`optimised`; ``knows(name)`` tells whether the library has that one."""
     if eval_metric is None:
         return tuple(get_metric(m, convention) for m in optimised(objective))
     given = (
@@ -135,7 +135,8 @@ def refuse_dart(setting: str, stops: object) -> None:
     """Raise for early stopping with a ``setting`` such as "booster='dart'"; an empty one never raises."""
     require(
         not (setting and stops),
-        f"{setting} changes earlier rounds later on, so that none is the best; leave early stopping out",
+        f"{setting} changes earlier rounds in later ones, so that the best round cannot be kept; leave early stopping "
+        "out",
     )
 
 

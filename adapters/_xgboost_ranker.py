@@ -33,9 +33,9 @@ class XGBRanker(Ranker):
         Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
-        For our objectives two defaults differ. ``reg_lambda=20``, in documents: Hessians are those of
-        :class:`ltr_objectives.UnitHessian`, unless the objective has a ``preset``. ``base_score=0``, since a ranking
-        has no mean to start from.
+        For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, since Hessians are those of
+        :class:`ltr_objectives.UnitHessian`. XGBoost's own ``reg_lambda`` stays with ``booster="gblinear"``, and with a
+        ``preset``, which also keeps its own Hessians. ``base_score=0``, since a ranking has no mean to start from.
 
     Notes
     -----

@@ -35,8 +35,8 @@ OBJECTIVES = {
     "neuralndcg": "neuralndcg:NeuralNDCG",
     "softrank": "softrank:SoftRank",
 }
-# what to train for a metric where that is not YetiLoss for the metric itself; docs/choose_objective.md shows why
-BEST_FOR = {"map": "yetiloss:gap", "mrr": "yetiloss:gap"}
+# what to train for a metric where that is not YetiLoss for the metric itself; docs/studies.md has the measurements
+BEST_FOR = {"map": "yetiloss:gap", "mrr": "yetiloss:gap", "precision": "yetiloss:gap", "err": "yetiloss:ndcg@10"}
 METRICS = {
     "ndcg": "linear:NDCG",
     "dcg": "linear:DCG",
@@ -174,9 +174,9 @@ def get_objective(objective: str | Objective) -> Objective:
 
 
 def objective_for(metric: str | Metric) -> Objective:
-    """What to train for a metric: the objective that had most of it in this project's studies, else YetiLoss for it.
+    """The objective to train for a metric: YetiLoss for it, or one whose models had a larger value in our studies.
 
-    A metric that looks at few documents or grades is a poor teacher: another objective can rank better by it.
+    A metric that looks at few documents or grades is a poor teacher, so an objective for another one can do better.
 
     >>> str(objective_for("map@10").metric)
     'gap'

@@ -114,6 +114,7 @@ def test_the_ranker_encodes_categories_as_catboost_s_ranking_losses_do(values):
     frame = pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(np.random.default_rng(4).integers(0, values, 900))})
     y += frame["kind"].cat.codes % 3
     params = {"iterations": 20, "bootstrap_type": "No", "random_strength": 0, "has_time": True, "thread_count": 2}
+    params["l2_leaf_reg"] = 3
     native = CatBoostRanker(objective="QueryRMSE", **params)
     ours = CatBoostRanker(objective="queryrmse", newton_splits=False, **params)
     scores = (ranker.fit(frame, y, qid=qid).predict(frame) for ranker in (ours, native))

@@ -138,7 +138,7 @@ def test_unknown_start(tmp_path):
         train(catboost_objective("queryrmse", pool, init_model=other), pool)
     files = {"allow_writing_files": True, "train_dir": str(tmp_path), "save_snapshot": True, "snapshot_interval": 0}
     train(catboost_objective("queryrmse", pool), pool, **files)
-    with pytest.raises(CatBoostError, match=r"to resume a snapshot, pass catboost_objective\(\.\.\., init_model=\)"):
+    with pytest.raises(CatBoostError, match=r"to resume a snapshot, call fit with iterations=1"):
         train(catboost_objective("queryrmse", pool), pool, **{**files, "iterations": 12})
 
 

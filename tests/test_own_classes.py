@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ltr_objectives import LTRError, Metric, Objective, evaluate, registry
-from ltr_objectives.kernels.swaps import LINEAR
+from ltr_objectives.kernels.swaps import AVERAGE, LINEAR
 
 LABELS, GROUP = np.array([0.0, 1.0, 0.0, 2.0, 1.0]), [3, 2]
 SCORES = -np.arange(5.0)
@@ -83,3 +83,16 @@ def test_catboost_without_adapter_says_what_the_other_libraries_say(name):
     said = f"{type(objective).__name__} cannot be given to a library itself; wrap it with xgboost"
     with pytest.raises(catboost.CatBoostError, match=said):
         catboost.CatBoost({"loss_function": objective, **parameters}).fit(pool)
+
+
+def test_gains_of_average_precision_are_0_or_1():
+    class Graded(Rising):
+        name: ClassVar[str] = "graded"
+        kind: ClassVar[int] = AVERAGE
+
+        def discount(self, ranks):
+            return 1.0 / ranks
+
+    with pytest.raises(LTRError, match="graded: the gains of an average-precision metric must be 0 or 1"):
+        evaluate(Graded(), SCORES, LABELS, GROUP)
+    assert evaluate(Graded(), SCORES, np.minimum(LABELS, 1), GROUP) > 0

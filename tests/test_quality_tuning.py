@@ -143,4 +143,4 @@ def test_a_tuned_study_writes_what_was_chosen(tmp_path):
     assert "for 18 trainings" in found.output
     again = CliRunner().invoke(app, ["quality", "--out", str(tmp_path), *chosen, "--learning-rates", ".1,.2"])
     assert again.exit_code == 2
-    assert "--tune searches the learning rate" in again.output
+    assert "--tune and --draws search the learning rate" in again.output

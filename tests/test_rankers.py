@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker, ranker_class
 
-from ltr_objectives import MAP, Metric, RankNet, UnitHessian, YetiLoss, evaluate, objective_for
+from ltr_objectives import MAP, Langevin, Metric, RankNet, UnitHessian, YetiLoss, evaluate, objective_for
 from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
 
 xgb = pytest.importorskip("xgboost")
@@ -64,7 +64,7 @@ def test_regularisation_counts_documents_unless_the_objective_copies_a_library(l
     )
     assert np.array_equal(plain, same)
     assert np.abs(more).max() < 0.5 * np.abs(plain).max()
-    preset = ranker(library, "lambdamart:preset=lightgbm", n_estimators=1)
+    preset = ranker(library, Langevin("lambdamart:preset=lightgbm", 0.0), n_estimators=1)
     raw = {l2: {"xgboost": 1, "lightgbm": 0, "catboost": 3}[library]}  # the library's default
     explicit = ranker(library, "lambdamart:preset=lightgbm", n_estimators=1, **raw)
     assert np.array_equal(

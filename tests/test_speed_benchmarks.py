@@ -90,6 +90,6 @@ def test_a_block_is_replaced_and_nothing_else(tmp_path):
     assert (found[:2], found[-3:]) == ("a\n", "\nb\n")
     (tmp_path / "quality").mkdir()
     (tmp_path / "quality" / "study.json").write_text(json.dumps({"command": "q", "versions": {}}))
-    (tmp_path / "quality" / "summary.md").write_text("verdict\n\n|a|\n\nall\n\n|b|\n\nwhy\n\nmore\n")
-    assert publish.block("quality", tmp_path).split("\n\n")[:6] == ["\nverdict", "|a|", "all", "|b|", "why", "more"]
-    assert publish.block("quality/verdict", tmp_path).split("\n\n")[:3] == ["\nverdict", "|a|", "why"]
+    (tmp_path / "quality" / "summary.md").write_text("first\n\n**Verdict**\n\n|a|\n\nall\n\n|b|\n\nwhy\n\nmore\n")
+    assert publish.block("quality", tmp_path).split("\n\n")[:4] == ["\nfirst", "**Verdict**", "|a|", "all"]
+    assert publish.block("quality/verdict", tmp_path).split("\n\n")[:3] == ["\n**Verdict**", "|a|", "why"]

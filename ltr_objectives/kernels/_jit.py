@@ -8,7 +8,8 @@ Where that folder cannot be used, kernels are compiled without a cache.
 ``kernel`` computes sums in the order written. ``inlined`` lets LLVM reorder them, so that it vectorises them, and
 copies the function into every caller. If it were called instead, LLVM would optimise it once for itself and once for
 each caller, and the order of the sums would depend on what the process loaded first. ``inlined_kernel`` keeps the order
-and is copied as well: for a frequent call with records, each of whose arrays is seven arguments.
+of sums and copies the function too. It is for functions that are called often and take records: a call would pass each
+array of a record as seven arguments or more.
 All release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
 """
 

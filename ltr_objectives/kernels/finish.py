@@ -37,18 +37,18 @@ def _repair(policy, g, h):
 def finish(first, last, ptr, out, policy, weight, result, finite):
     """Apply ``policy``, multiply gradient and Hessian by ``weight``, write them into ``result``, and zero ``out``.
 
-    An empty ``weight`` counts as 1. ``finite[first]`` says whether all numbers written are finite.
+    ``weight`` is by row, or one number for all. ``finite[first]`` says whether all numbers written are finite.
     """
     if not EXACT <= policy <= BOUNDED:
         raise ValueError("unknown policy")
-    bad = 0
+    bad, same = 0, len(weight) == 1
     for a in range(ptr[first], ptr[last], BLOCK):
         b = min(a + BLOCK, ptr[last])
         g, h, w = out.grad[a:b], out.hess[a:b], weight[a:b]
         grad, hess = result.grad[a:b], result.hess[a:b]
         _repair(policy, g, h)
         for i in range(b - a):
-            factor = w[i] if len(w) > 0 else 1.0
+            factor = weight[0] if same else w[i]
             grad[i] = g[i] * factor
             hess[i] = h[i] * factor
             bad += not (np.isfinite(grad[i]) and np.isfinite(hess[i]))

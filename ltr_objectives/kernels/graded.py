@@ -137,7 +137,7 @@ def graded_gradients(first, last, ptr, s, terms, pairs, draw, out):
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if n < 2 or terms.scale[q] == 0.0:
+        if n < 2 or terms.scale[q] == 0.0 or out.skip[q]:
             continue
         x, y = s[a:b], terms.gain[a:b]
         r = Graded(whole.g[:n], whole.s[:n], whole.E[:n], whole.w[:n], whole.beyond[:n], whole.lam[:n], whole.hes[:n])

@@ -13,10 +13,11 @@ gradient is linear in the weights, so pairs are not stored: a thread takes O(n) 
 
 :mod:`ltr_objectives.kernels.graded` does the same for linear metrics over all pairs, by gain.
 
-The inner loops run over slices from index 0, so that LLVM vectorises them: 0.8 ns a pair. Indexing the whole arrays
-from d + 1 takes 2.4 ns, and so do ``min`` and ``max`` in ``capped``. One exponential a document serves all its pairs:
-with E = exp(sigma (s - s_max)), the chance that e beats d is E_e / (E_d + E_e). Where scores span more than the
-exponential can hold, and for other losses, ``slope_and_curve`` takes one exponential a pair.
+The inner loops run over slices from index 0, so that LLVM vectorises them: 0.8 ns a pair. Loops that index the whole
+arrays from d + 1 would take 2.4 ns, and so would ``min`` and ``max`` instead of the comparisons in ``capped``. One
+exponential a document serves all its pairs: with E = exp(sigma (s - s_max)), the chance that e beats d is
+E_e / (E_d + E_e). Where scores span more than the exponential can hold, and for other losses, ``slope_and_curve``
+computes each pair by itself.
 """
 
 import math
@@ -202,16 +203,15 @@ def _reach(discount, most):
 
 
 @kernel
-def _list(n, scale, plain, narrow, score_norm, terms, pairs, r, sums, z):
+def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
     """Add the pairs of one list in rank order to ``sums``; return the sum of |slope|."""
     swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
     total, cap, neighbors = 0.0, terms.cap, pairs.neighbors
     ranks = _reach(terms.discount, min(pairs.ranks, n - 1))
-    if plain and terms.kind == AVERAGE:
-        return relevant_pairs(n, ranks, r, sums, z)
     clicks = len(r.propensity) > 0
     near = neighbors <= NEAR and narrow and not score_norm and not clicks
-    for d in range(0 if near and terms.kind != CASCADE else ranks):  # the other kinds need no ``restart``
+    # with near neighbours, this loop takes only the ranks that need ``restart``, which other kinds do not have
+    for d in range(0 if near and terms.kind != CASCADE else ranks):
         if r.U[d] == 0.0 and r.A[d] == 0.0:  # and so it is further down
             break
         if near and not r.A[d] < 0.0:
@@ -268,7 +268,7 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if n < 2 or is_empty(layers, q):
+        if n < 2 or is_empty(layers, q) or out.skip[q]:
             continue
         x, grad, hess = s[a:b], out.grad[a:b], out.hess[a:b]
         narrow = relative_to_top(x, pairs.sigma, E) and pairs.loss == LOGISTIC
@@ -293,7 +293,11 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
                     gain = terms.gain[a:b]
                     for d in range(m):
                         r.g[d] = gain[order[d]]
-                    total += _list(m, terms.scale[q], plain, narrow, score_norm, terms, pairs, r, sums, z)
+                    if plain and terms.kind == AVERAGE:
+                        upper = _reach(terms.discount, min(pairs.ranks, m - 1))
+                        total += relevant_pairs(m, terms.scale[q], upper, terms, r, sums, z)
+                    else:
+                        total += _list(m, terms.scale[q], narrow, score_norm, terms, pairs, r, sums)
             for d in range(m):
                 grad[order[d]] += sums.lam[d] + sums.low[d]
                 hess[order[d]] += sums.hes[d] + sums.hes_low[d]

@@ -154,7 +154,10 @@ def shares(key, j, rankings, variates, strata, u):
 
 @kernel
 def place_guided(sums, guide, mass, p):
-    """Place ``len(p.u)`` documents, drawn by the shares ``p.u``; return False where too little mass is left open."""
+    """Place ``len(p.u)`` documents, drawn by the shares ``p.u``.
+
+    Return False, with the ranking half done, where too little mass is left open or rounding finds a placed document.
+    """
     n, size = len(mass), len(guide)
     u, y, e, m, placed = p.u, p.y, p.e, p.m, p.places
     total, taken, top = sums[n], 0.0, 0

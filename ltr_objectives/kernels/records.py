@@ -52,7 +52,7 @@ class Draw(NamedTuple):
 
 
 class Out(NamedTuple):
-    """What a kernel writes: zeroed arrays by row.
+    """What a kernel writes: zeroed arrays by row. It leaves queries alone that ``skip`` marks.
 
     ``stop[0]`` is true after Ctrl-C. A kernel that may take long reads it before the pairs of each document. If it is
     true, the kernel returns with its work half done.
@@ -61,6 +61,7 @@ class Out(NamedTuple):
     grad: np.ndarray
     hess: np.ndarray
     stop: np.ndarray
+    skip: np.ndarray  # by query
 
 
 MANY = 2**62  # no limit

@@ -12,7 +12,7 @@ from ltr_objectives.checks import check_choice, check_integer, is_number
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.kernels.swaps import swap_matrix
+from ltr_objectives.kernels.swaps import AVERAGE, swap_matrix
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, WORST_TIES, metric_values
 from ltr_objectives.queries import Queries, to_numpy
@@ -109,7 +109,14 @@ class Metric(abc.ABC):
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         """This metric on ``queries``, as one or more terms that add up to it; computed once for these queries."""
-        return queries.once(self, lambda: self._layers(queries))
+        return queries.once(self, lambda: self._checked_layers(queries))
+
+    def _checked_layers(self, queries: Queries) -> tuple[Terms, ...]:
+        layers = self._layers(queries)
+        for terms in layers:
+            good = terms.kind != AVERAGE or ((terms.gain == 0.0) | (terms.gain == 1.0)).all()
+            require(good, f"{self}: the gains of an average-precision metric must be 0 or 1; sum metrics for grades")
+        return layers
 
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
         return (self._terms(queries),)

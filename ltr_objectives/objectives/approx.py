@@ -287,7 +287,7 @@ def _approx(first, last, ptr, scores, soft, out):
         a, b = ptr[q], ptr[q + 1]
         s, g, lam, hes = scores[a:b], soft.gain[a:b], out.grad[a:b], out.hess[a:b]
         n = b - a
-        if soft.scale[q] == 0.0 or all_equal(g):
+        if soft.scale[q] == 0.0 or all_equal(g) or out.skip[q]:
             continue
         wide = not relative_to_top(s, alpha, E)
         top, ties = _first(s, g) if kind == MRR else (0.0, 1)

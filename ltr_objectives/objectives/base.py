@@ -122,8 +122,12 @@ class Objective(abc.ABC):
         iteration: int = 0,
         n_threads: int | None = None,
         dtype: type[np.floating[Any]] = np.float64,
+        skip: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As :meth:`gradient_hessian`, for validated queries; the result has type ``dtype``."""
+        """As :meth:`gradient_hessian`, for validated queries; the result has type ``dtype``.
+
+        Queries that ``skip`` marks, a bool array of shape (queries,), get zeros.
+        """
         require(
             (queries.propensity is None and queries.position is None) or self.takes_clicks,
             f"{self.inner.name} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
@@ -131,15 +135,17 @@ class Objective(abc.ABC):
         s = queries.check_scores(scores)
         whole = isinstance(iteration, Integral) and not isinstance(iteration, np.timedelta64)
         require(whole, f"iteration={iteration!r} must be a whole number")
-        call = Call(queries, s, *queries.borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads)
+        call = Call(queries, s, *queries.borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads, skip)
         self.fill(call)
         result = self._finished(call, dtype)
         queries.give_back_zeros(call.grad, call.hess)
-        return result
+        return result if skip is None else without(result, queries, skip)
 
-    def _finished(self, call: Call, dtype: type[np.floating[Any]]) -> tuple[np.ndarray, np.ndarray]:
-        """The result of a filled call."""
-        return call.finished(self.policy, self.row_weight(call.queries), dtype)
+    def _finished(
+        self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The result of a filled call, times ``factor``."""
+        return call.finished(self.policy, self.row_weight(call.queries), dtype, factor)
 
     def __call__(self, *_: object, **__: object) -> None:
         """Refuse the call: libraries take the adapters, not the objective itself."""
@@ -250,3 +256,11 @@ def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaul
     for name, value in chosen.items():
         if getattr(objective, name) is None:
             object.__setattr__(objective, name, value)
+
+
+def without(result: tuple[np.ndarray, np.ndarray], queries: Queries, skip: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The result with zeros in the queries that ``skip`` marks, which policies such as "ones" have changed."""
+    rows = np.repeat(skip, np.diff(queries.ptr))
+    for array in result:
+        array[rows] = 0.0
+    return result

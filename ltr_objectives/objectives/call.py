@@ -32,6 +32,8 @@ class Call(NamedTuple):
     iteration : int
         Selects the random numbers, below 2^64.
     n_threads : int or None
+    skip : bool array of shape (queries,), optional
+        Queries whose gradient and Hessian are not used; the kernels of this package leave them out.
     """
 
     queries: Queries
@@ -40,6 +42,7 @@ class Call(NamedTuple):
     hess: np.ndarray
     iteration: int = 0
     n_threads: int | None = None
+    skip: np.ndarray | None = None
 
     def run(self, kernel: Callable[..., Any], *arguments: Any, linear: bool = False) -> None:
         """Run ``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads.
@@ -47,7 +50,8 @@ class Call(NamedTuple):
         The time of a ``linear`` kernel is proportional to the rows, so it need not read ``out.stop``.
         """
         ptr, stop = self.queries.ptr, np.zeros(1, np.bool_)
-        out = Out(self.grad, self.hess, stop)
+        skip = np.zeros(len(self.queries), np.bool_) if self.skip is None else self.skip
+        out = Out(self.grad, self.hess, stop, skip)
         draws = max((record.draws for record in arguments if isinstance(record, Draw)), default=1)
         run(kernel, ptr, (ptr, self.scores, *arguments, out), self.n_threads, None if linear else stop, draws)
 
@@ -55,19 +59,24 @@ class Call(NamedTuple):
         """The random numbers of this iteration."""
         return Draw(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
 
-    def finished(self, policy: str, weight: np.ndarray | None, dtype: type[np.floating[Any]]) -> Arrays:
-        """Apply ``policy``, multiply by ``weight``, and return gradient and Hessian as new arrays of ``dtype``.
+    def finished(
+        self, policy: str, weight: np.ndarray | None, dtype: type[np.floating[Any]], factor: float = 1.0
+    ) -> Arrays:
+        """Apply ``policy``, multiply by ``weight`` and ``factor``, and return gradient and Hessian as new arrays.
 
         ``grad`` and ``hess`` hold zeros afterwards.
         """
         require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")
         rows, ptr = self.queries.rows, self.queries.ptr
         never = np.zeros(1, np.bool_)
-        result = Out(np.empty(rows, dtype), np.empty(rows, dtype), never)  # not reused: the caller may keep them
+        result = Out(np.empty(rows, dtype), np.empty(rows, dtype), never, never)  # new: the caller may keep them
         finite = np.ones(len(self.queries), np.bool_)
-        weight = np.empty(0) if weight is None else np.require(weight, np.float64, ["C", "A", "W"])
-        require(len(weight) in (0, rows), f"row_weight gave {len(weight)} weights for {rows} rows; return one per row")
-        given = Out(self.grad, self.hess, never)
+        if weight is None:
+            weight = np.array([factor])
+        else:
+            require(len(weight) == rows, f"row_weight gave {len(weight)} weights for {rows} rows; return one per row")
+            weight = np.require(weight if factor == 1.0 else weight * factor, np.float64, ["C", "A", "W"])
+        given = Out(self.grad, self.hess, never, never)
         run(finish, ptr, (ptr, given, POLICIES[policy].code, weight, result, finite), self.n_threads)
         with np.errstate(over="ignore"):
             good = finite.all() and (dtype is np.float32 or all(np.isfinite(x.sum()) for x in result[:2]))

@@ -195,7 +195,7 @@ def _lambdaloss(first, last, ptr, scores, terms, delta, how, out):
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]):
+        if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
             continue
         descending_order(scores[a:b], s, order, key2, order2)
         wide = not relative_to_top(s[:n], how.sigma, E)

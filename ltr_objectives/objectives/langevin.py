@@ -1,7 +1,7 @@
 r"""Langevin noise and shrinkage around any objective, for libraries without them."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -85,13 +85,21 @@ class Langevin(Wrapper):
         quiet = super().without_noise()
         return None if quiet is None else replace(quiet, temperature=0.0)  # type: ignore[call-arg]  # a Langevin
 
-    def change(self, call: Call) -> None:
+    def fill(self, call: Call) -> None:
+        call.grad[:], call.hess[:] = self.wrapped.compute(
+            call.queries, call.scores, iteration=call.iteration, n_threads=call.n_threads, skip=call.skip
+        )
         if self.shrink > 0:
             call.grad[:] += self.shrink * call.hess * call.scores
         if self.temperature > 0:
             key = np.uint64(stream(np.uint64(self.seed), np.uint64(call.iteration), OWN_STREAM))
             scale = float(np.sqrt(2.0 * self.temperature / self.learning_rate))
             add_noise(call.grad.copy(), NOISES["gaussian"], scale, key, np.uint64(0), call.grad)
+
+    def _finished(
+        self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return call.finished("exact", None, dtype, factor)  # the wrapped objective has applied policy and weights
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad, hess = self.wrapped.reference(scores, labels)

@@ -181,7 +181,7 @@ def _listmle(first, last, ptr, scores, truth, draw, out):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
         y = truth.labels[a:b]
-        if all_equal(y):
+        if all_equal(y) or out.skip[q]:
             continue
         key = stream(draw.seed, draw.iteration, np.uint64(q))
         for i in range(n):

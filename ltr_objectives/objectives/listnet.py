@@ -106,7 +106,7 @@ def _listnet(first, last, ptr, s, target, out):
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         g, h, t = out.grad[a:b], out.hess[a:b], target[a:b]
-        if not np.any(t > 0.0):
+        if out.skip[q] or not np.any(t > 0.0):
             continue
         softmax(s[a:b], g)
         for i in range(b - a):

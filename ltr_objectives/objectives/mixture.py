@@ -127,13 +127,15 @@ class Mixture(Objective):
         """Add up the parts, each after its own policy and weights."""
         for objective, factor in self._terms(call.queries, call.n_threads):
             grad, hess = objective.compute(
-                call.queries, call.scores, iteration=call.iteration, n_threads=call.n_threads
+                call.queries, call.scores, iteration=call.iteration, n_threads=call.n_threads, skip=call.skip
             )
             call.grad[:] += factor * grad
             call.hess[:] += factor * hess
 
-    def _finished(self, call: Call, dtype: type[np.floating[Any]]) -> tuple[np.ndarray, np.ndarray]:
-        return call.finished("exact", None, dtype)  # each part has applied policy and weights
+    def _finished(
+        self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return call.finished("exact", None, dtype, factor)  # each part has applied policy and weights
 
     def _terms(self, queries: Queries, n_threads: int | None) -> list[tuple[Objective, float]]:
         """Objectives to compute, each with its factor. Parts that share their rankings become one objective."""

@@ -319,7 +319,7 @@ def _neuralndcg(first, last, ptr, scores, labels, terms, how, out):
     s, g = np.empty(m), np.empty(m)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
-        if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]):
+        if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
             continue
         if out.stop[0]:
             return

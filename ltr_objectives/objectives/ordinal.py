@@ -72,13 +72,16 @@ class Ordinal(Objective):
 
 @kernel
 def _fill(first, last, ptr, s, y, thresholds, out):
-    for i in range(ptr[first], ptr[last]):
-        for c in range(len(thresholds)):
-            gap = s[i] - thresholds[c]
-            e = math.exp(-abs(gap))
-            small, large = e / (1.0 + e), 1.0 / (1.0 + e)
-            if y[i] >= c + 1:
-                out.grad[i] -= large if gap < 0.0 else small
-            else:
-                out.grad[i] += large if gap > 0.0 else small
-            out.hess[i] += small * large
+    for q in range(first, last):
+        if out.skip[q]:
+            continue
+        for i in range(ptr[q], ptr[q + 1]):
+            for c in range(len(thresholds)):
+                gap = s[i] - thresholds[c]
+                e = math.exp(-abs(gap))
+                small, large = e / (1.0 + e), 1.0 / (1.0 + e)
+                if y[i] >= c + 1:
+                    out.grad[i] -= large if gap < 0.0 else small
+                else:
+                    out.grad[i] += large if gap > 0.0 else small
+                out.hess[i] += small * large

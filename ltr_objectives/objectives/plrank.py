@@ -118,8 +118,8 @@ class PLRank(Objective):
     variates : "independent", "antithetic" or "lattice"
         How the uniform numbers of a query's rankings are related. "antithetic" draws pairs of u and 1 - u. "lattice"
         draws from a random lattice, in which each rank meets every stratum once. Both keep the distribution of each
-        ranking, and so every mean. The variance of the gradient was .9 to 1.0 times that of independent numbers with
-        antithetic pairs, and .5 to .8 times with a lattice.
+        ranking, and so every mean. Relative to independent numbers, the variance of the gradient was .9 to 1.0 with
+        antithetic pairs, and .5 to .8 with a lattice.
     seed : int
         Seed of the rankings.
 
@@ -175,7 +175,7 @@ class PLRank(Objective):
         """Reward of each row and factor of each query; override it for your own reward.
 
         Rewards may be negative. Where the reward is not linear in the exposure of the documents, such as fairness of
-        exposure, return its derivative by :meth:`exposure`: its linear part has the same gradient.
+        exposure, return its derivative with respect to :meth:`exposure`. That linear reward has the same gradient.
         """
         key = ("plrank", self.k, self.gain, self.discount, self.normalize)
         return call.queries.once(key, lambda: self._gains(call.queries))
@@ -361,7 +361,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
     """Write the gradient of minus ``scale`` times the expected reward, and its curvature or the exposure."""
     longest = longest_list(ptr, first, last)
     key, order, key2, order2 = scratch(longest)
-    one, rho = Out(np.empty(longest), np.empty(longest), out.stop), np.empty(longest)
+    one, rho = Out(np.empty(longest), np.empty(longest), out.stop, out.skip), np.empty(longest)
     rankings, most = len(how.weight), min(longest, len(how.theta))
     strata = Strata(np.zeros(most, np.int64), np.zeros(most, np.int64))
     whole = placed_space(most)
@@ -372,7 +372,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
         low, high = how.reward[a], how.reward[a]
         for i in range(a, b):
             low, high = min(low, how.reward[i]), max(high, how.reward[i])
-        if n < 2 or how.scale[q] == 0.0 or low == high:
+        if n < 2 or how.scale[q] == 0.0 or low == high or out.skip[q]:
             continue
         descending_order(scores[a:b], key, order, key2, order2)
         for d in range(n):

@@ -49,6 +49,8 @@ class QueryRMSE(Objective):
 @kernel
 def _fill(first, last, ptr, s, y, w, out):
     for q in range(first, last):
+        if out.skip[q]:
+            continue
         total, weights = 0.0, 0.0
         for i in range(ptr[q], ptr[q + 1]):
             total += w[i] * (y[i] - s[i])

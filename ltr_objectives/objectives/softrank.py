@@ -174,7 +174,7 @@ def _softrank(first, last, ptr, scores, labels, terms, soft, out):
     width = 2.0 * sigma  # deviation of the difference of two scores, times the square root of 2
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
-        if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]):
+        if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
             continue
         n = head(scores[a:b], labels[a:b], most, key, order, key2, order2, chosen)
         for i in range(n):

@@ -2,8 +2,10 @@ r"""StochasticRank: the gradient of a metric's expected value under Gaussian noi
 
 Let x = z + sigma eps with independent standard normal eps, M the metric of the ranking by x, and l(z) = E M. A ranking
 does not change when all scores shift. So for each document i, condition only on the *differences* of the other
-documents' noise. Their mean noise, e = (sum_{j != i} eps_j) / (n - 1), stays random, independent of the differences and
-of eps_i. Relative to the noisy scores x_j of the others, the score of i is therefore normal with
+documents' noise. Their mean noise, e = (sum_{j != i} eps_j) / (n - 1), is independent of the differences and of eps_i,
+so it is integrated out together with eps_i. Subtract sigma e from all scores. Then those of the others depend on the
+differences only, and that of i is z_i + sigma (eps_i - e). Add sigma e of the drawn noise to all again: beside the
+drawn x_j, the score of i is normal with
 
     mean m_i = z_i + sigma e,  deviation tau = sigma sqrt(1 + 1 / (n - 1)) = sigma sqrt(n / (n - 1)).
 
@@ -87,18 +89,19 @@ class StochasticRank(Objective):
     samples : int
         Noise vectors per iteration, from 1 to 1,000,000. CatBoost calls it num_estimations.
     sfa : float
-        Scale-free step: subtract from each query's gradient :math:`g` its mean, then this times its part along the
-        centred scores :math:`c`: :math:`g - sfa\, c \langle c, g \rangle / (\|c\| + \nu)^2`. So trees do not fit the
-        scale of the scores, on which a ranking does not depend. 0 leaves the gradient as it is. In lists of two
-        documents only the mean is subtracted. CatBoost calls it lambda, with the same default of 1.
+        Scale-free step: subtract from each query's gradient :math:`g` its mean, and then ``sfa`` times the part of
+        :math:`g` along the centred scores :math:`c`: :math:`g - sfa\, c \langle c, g \rangle / (\|c\| + \nu)^2`. So
+        trees do not fit the scale of the scores, on which a ranking does not depend. 0 leaves the gradient as it is. In
+        lists of two documents only the mean is subtracted. CatBoost calls it lambda, with the same default of 1.
     nu : float
         :math:`\nu` above, which keeps the step small while scores are small.
     hessian : "ones", "bounded", "absolute", "clipped" or "exact"
         "ones" is 1 for each row, as in CatBoost. "bounded" is
         :math:`\sum_j |\Delta_{ij}| \varphi_\tau(x_j - m_i) / \tau`. With ``sfa=0`` it bounds the Newton step of a row
-        by :math:`\tau`; the scale-free step also changes rows where that sum is nearly 0. "exact" is the curvature of
-        the loss, :math:`-\sum_j \Delta_{ij} \varphi_\tau(x_j - m_i) (x_j - m_i) / \tau^2`. It is negative for many
-        rows, which boosting libraries do not expect. "absolute" is its absolute value, "clipped" its positive part.
+        by :math:`\tau`. With a scale-free step there is no bound, since that step also changes the gradients of rows
+        where the sum is nearly 0. "exact" is the curvature of the loss,
+        :math:`-\sum_j \Delta_{ij} \varphi_\tau(x_j - m_i) (x_j - m_i) / \tau^2`. It is negative for many rows, which
+        boosting libraries do not expect. "absolute" is its absolute value, "clipped" its positive part.
     noise : "gaussian" or None
         With None the other documents keep their scores, and only a document's own noise counts. That is not random, but
         biased except for lists of two.
@@ -361,7 +364,7 @@ def _conditional_gradients(first, last, ptr, s, layers, smooth, draw, out):
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if n < 2 or is_empty(layers, q):
+        if n < 2 or is_empty(layers, q) or out.skip[q]:
             continue
         for i in range(n):
             z[i] = s[a + i] - smooth.mu * smooth.sigma * smooth.labels[a + i]

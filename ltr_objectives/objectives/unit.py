@@ -43,13 +43,11 @@ class UnitHessian(Wrapper):
 
     name: ClassVar[str] = "unithessian"
 
-    def change(self, call: Call) -> None:
+    def factor(self, call: Call) -> float:
         mean = typical(self.wrapped, call.queries, call.n_threads).hessian
-        if mean > SMALLEST:
-            call.grad[:] /= mean
-            call.hess[:] /= mean
+        return 1.0 / mean if mean > SMALLEST else 1.0
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        call = Call(Queries(labels, [len(labels)]), scores, *self.wrapped.reference(scores, labels))
-        self.change(call)
-        return call.grad, call.hess
+        grad, hess = self.wrapped.reference(scores, labels)
+        factor = self.factor(Call(Queries(labels, [len(labels)]), scores, grad, hess))
+        return factor * grad, factor * hess

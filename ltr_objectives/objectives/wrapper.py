@@ -1,6 +1,5 @@
 """Base of the objectives that change the gradient and Hessian of another one."""
 
-import abc
 from dataclasses import replace
 from typing import Any
 
@@ -13,14 +12,17 @@ from ltr_objectives.registry import get_objective
 
 
 class Wrapper(Objective):
-    """An objective around the one in its field ``objective``. A subclass adds that field and :meth:`change`."""
+    """An objective around the one in its field ``objective``, which a subclass adds.
+
+    A subclass changes what :meth:`fill` writes, or multiplies the result by :meth:`factor`.
+    """
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "objective", self.wrapped)
 
-    @abc.abstractmethod
-    def change(self, call: Call) -> None:
-        """Change ``call.grad`` and ``call.hess`` in place; they hold the results of the wrapped objective."""
+    def factor(self, call: Call) -> float:
+        """What multiplies gradient and Hessian of the wrapped objective, after its policy and weights."""
+        return 1.0
 
     @property
     def wrapped(self) -> Objective:
@@ -82,10 +84,9 @@ class Wrapper(Objective):
         return self.wrapped.row_weight(queries)
 
     def fill(self, call: Call) -> None:
-        call.grad[:], call.hess[:] = self.wrapped.compute(
-            call.queries, call.scores, iteration=call.iteration, n_threads=call.n_threads
-        )
-        self.change(call)
+        self.wrapped.fill(call)
 
-    def _finished(self, call: Call, dtype: type[np.floating[Any]]) -> tuple[np.ndarray, np.ndarray]:
-        return call.finished("exact", None, dtype)  # the wrapped objective has applied policy and weights
+    def _finished(
+        self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return self.wrapped._finished(call, dtype, factor * self.factor(call))

@@ -149,7 +149,7 @@ def _xendcg(first, last, ptr, s, gains, draw, out):
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        if gains.largest[q] == 0.0:
+        if gains.largest[q] == 0.0 or out.skip[q]:
             continue
         x, rho, part, share = s[a:b], rho_[:n], part_[:n], share_[:n]
         g, h, y = out.grad[a:b], out.hess[a:b], gains.power[a:b]

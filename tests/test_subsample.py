@@ -1,0 +1,105 @@
+"""A random share of the queries in each iteration."""
+
+import numpy as np
+import pytest
+from catalog import EXAMPLES
+
+from ltr_objectives import Langevin, LTRError, Mixture, Queries, Subsample, UnitHessian, evaluate, registry
+from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
+from ltr_objectives.datasets import make_ranking_fold
+
+OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
+everywhere = pytest.mark.parametrize("name", OBJECTIVES)
+
+
+@pytest.fixture
+def data(rng):
+    sizes = rng.integers(1, 9, 40)
+    return Queries(rng.integers(0, 3, sizes.sum()).astype(float), sizes), rng.normal(size=sizes.sum())
+
+
+def drawn(grad, hess, queries):
+    """Which queries have a gradient or a Hessian."""
+    return np.add.reduceat(np.abs(grad) + np.abs(hess), queries.ptr[:-1]) > 0
+
+
+@everywhere
+@pytest.mark.parametrize(
+    "around", [lambda o: o, UnitHessian, lambda o: Mixture([o, "ranknet"]), lambda o: Langevin(o, 0.0)]
+)
+def test_drawn_queries_have_their_gradient_over_the_share_and_others_none(name, around, data):
+    queries, scores = data
+    plain = around(OBJECTIVES[name])
+    half = Subsample(plain, queries=0.5, seed=3)
+    for iteration in range(4):
+        whole = plain.compute(queries, scores, iteration=iteration)
+        part = half.compute(queries, scores, iteration=iteration)
+        chosen = np.random.default_rng([3, iteration]).random(len(queries)) < 0.5
+        rows = np.repeat(chosen, np.diff(queries.ptr))
+        for found, expected in zip(part, whole, strict=True):
+            assert np.array_equal(found, np.where(rows, expected / 0.5, 0.0))
+        assert 5 < chosen.sum() < 35
+
+
+@everywhere
+def test_what_is_skipped_is_not_computed(name, data):
+    """Scores of queries that are not drawn may be anything that would change the others if it were read."""
+    queries, scores = data
+    objective = OBJECTIVES[name]
+    skip = np.arange(len(queries)) % 3 == 0
+    rows = np.repeat(skip, np.diff(queries.ptr))
+    expected = objective.compute(queries, scores, skip=skip)
+    changed = np.where(rows, 1e30, scores)
+    for found, same in zip(objective.compute(queries, changed, skip=skip), expected, strict=True):
+        assert np.array_equal(found, same)
+        assert not found[rows].any()
+
+
+def test_the_same_iteration_draws_the_same_whatever_the_threads(data):
+    queries, scores = data
+    half = Subsample("yetiloss", seed=1)
+    first = half.compute(queries, scores, iteration=9, n_threads=1)
+    for threads in (1, 2, 3):
+        assert all(map(np.array_equal, first, half.compute(queries, scores, iteration=9, n_threads=threads)))
+    other = drawn(*half.compute(queries, scores, iteration=10), queries)
+    assert not np.array_equal(drawn(*first, queries), other)
+
+
+def test_each_query_is_drawn_with_the_share_as_probability():
+    queries = Queries(np.tile([0.0, 1.0], 50), np.full(50, 2))
+    objective = Subsample("ranknet", queries=0.3)
+    counts = sum(drawn(*objective.compute(queries, np.zeros(100), iteration=i), queries) for i in range(400))
+    assert np.abs(counts / 400 - 0.3).max() < 4 * np.sqrt(0.3 * 0.7 / 400)  # of 50 binomial numbers, chance of 1 in 300
+    assert objective.random
+    assert not Subsample("ranknet", queries=1.0).random
+
+
+def test_at_least_one_query_is_drawn():
+    queries = Queries([0.0, 1.0, 1.0, 0.0], [2, 2])
+    for iteration in range(20):
+        grad, _ = Subsample("ranknet", queries=0.001).compute(queries, np.zeros(4), iteration=iteration)
+        assert np.count_nonzero(grad) == 2
+
+
+@pytest.mark.parametrize("share", [0, -0.5, 1.5, float("nan"), "half", None])
+def test_shares_that_cannot_be_are_refused(share):
+    with pytest.raises(LTRError, match=r"queries=.* must be above 0 and at most 1"):
+        Subsample("yetiloss", queries=share)
+
+
+def test_all_three_libraries_learn_from_it():
+    train, test, _ = make_ranking_fold((60, 60, 1), seed=0, features=10, mean_length=15)
+    objective = UnitHessian(Subsample("lambdamart", queries=0.5))
+    xgb, lgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "lightgbm", "catboost"))
+    dtrain = xgb.DMatrix(train.X, train.y, qid=train.qid)
+    in_xgboost = xgb.train({"max_depth": 3, "nthread": 1}, dtrain, 20, obj=xgboost_objective(objective))
+    params = {"objective": lightgbm_objective(objective), "num_leaves": 7, "num_threads": 1, "verbosity": -1}
+    in_lightgbm = lgb.train(params, lgb.Dataset(train.X, train.y, group=train.group), 20)
+    pool = catboost.Pool(train.X, train.y, group_id=train.qid)
+    params = {"loss_function": catboost_objective(objective, pool), "eval_metric": "NDCG", "iterations": 20, "depth": 3,
+              "leaf_estimation_method": "Newton", "bootstrap_type": "No", "verbose": False, "thread_count": 1,
+              "allow_writing_files": False, "learning_rate": 0.3}  # fmt: skip
+    in_catboost = catboost.CatBoost(params).fit(pool)
+    nothing = evaluate("ndcg", np.zeros(len(test.y)), test.y, test.group)
+    for scores in (in_xgboost.predict(xgb.DMatrix(test.X)), in_lightgbm.predict(test.X), in_catboost.predict(test.X)):
+        assert evaluate("ndcg", scores, test.y, test.group) > nothing + 0.05
