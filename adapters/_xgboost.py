@@ -62,7 +62,7 @@ class XGBoostObjective(ObjectiveCallable):
             params = _params(calls, data, self.n_threads is None) if self.params is None else self.params
             return self.gradients(queries, predictions, params)
 
-        return _agreed(compute, len(predictions), (np.zeros(0, np.float32), np.zeros(0, np.float32)))
+        return _agreed(compute, predictions, (np.zeros(0, np.float32), np.zeros(0, np.float32)))
 
 
 class XGBoostMetric(MetricCallable):
@@ -80,7 +80,7 @@ class XGBoostMetric(MetricCallable):
         if _workers() == 1:  # by `mean`, which a metric may define in its own way
             means = self.means(self._memo.find(*_unpack(data)), predictions, params)
         else:
-            total = _added(_agreed(sums, len(predictions), np.zeros((len(self.metrics), 2))))
+            total = _added(_agreed(sums, predictions, np.zeros((len(self.metrics), 2))))
             means = [(m, m.average(*pair)) for m, pair in zip(self.metrics, total.tolist(), strict=True)]
         return [_as_xgboost(m, mean) for m, mean in means]
 
@@ -175,7 +175,7 @@ def _workers() -> int:
     return int(collective.get_world_size())
 
 
-def _agreed(compute: Callable[[], T], rows: int, empty: T) -> T:
+def _agreed(compute: Callable[[], T], predictions: Any, empty: T) -> T:
     """``compute()``, or ``empty`` on a worker without rows; an error of one worker is raised on all.
 
     Dask, Spark and the like train one model on several workers. Without this the others would wait for one that failed.
@@ -186,7 +186,7 @@ def _agreed(compute: Callable[[], T], rows: int, empty: T) -> T:
         return compute()
     result, failure = empty, None
     try:
-        if rows:
+        if np.size(predictions):
             result = compute()
     except Exception as error:
         failure = error

@@ -9,7 +9,7 @@ import pytest
 import xgboost as xgb
 from catboost import CatBoost, CatBoostError, Pool
 from conftest import METRICS, OBJECTIVES
-from hypothesis import event, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 from strategies import data_sets
 
@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ltr_objectives.errors.LTRWarning"),
     pytest.mark.filterwarnings("ignore:.*Empty dataset at worker:UserWarning"),  # XGBoost, of no rows
 ]
+NO_SCORES = {"scores": None, "labels": np.zeros(1), "group": [1]}
 objectives, metrics = st.sampled_from(OBJECTIVES), st.sampled_from(METRICS)
 
 
@@ -70,6 +71,7 @@ def check(grad, hess, rows) -> None:
 
 
 @given(objectives, metrics, data_sets())
+@example(OBJECTIVES[0], METRICS[0], NO_SCORES)
 def test_xgboost(objective, metric, data):
     obj, evaluation = adapters.xgboost_objective(objective), adapters.xgboost_metric(metric)
     params = {"max_depth": 2, "nthread": 1, "min_child_weight": 0, "disable_default_eval_metric": 1}
@@ -88,6 +90,7 @@ def test_xgboost(objective, metric, data):
 
 
 @given(objectives, metrics, data_sets())
+@example(OBJECTIVES[0], METRICS[0], NO_SCORES)
 def test_lightgbm(objective, metric, data):
     obj, evaluation = adapters.lightgbm_objective(objective), adapters.lightgbm_metric(metric)
     params = {"metric": "None", "num_threads": 1, "verbose": -1, "min_data_in_leaf": 1,
