@@ -13,6 +13,7 @@ from benchmarks.publish import publish
 from benchmarks.quality import quality
 from benchmarks.scaling import scaling
 from benchmarks.startup import startup
+from benchmarks.subsample import subsample
 from benchmarks.training import training
 from ltr_objectives.cli.app import OneLineErrors
 
@@ -36,6 +37,7 @@ app.command()(publish)
 app.command()(quality)
 app.command()(scaling)
 app.command()(startup)
+app.command()(subsample)
 app.command()(training)
 
 if __name__ == "__main__":

@@ -57,8 +57,21 @@ def startup(document: Document) -> Lines:
     return [*lines, ["(import alone)", f"{document['import']:.2f}", ""]]
 
 
+def subsample(document: Document) -> Lines:
+    """Trainings on a share of the queries in each iteration."""
+    lines = [["library", "objective", "queries", document["metric"], "difference", "processor s", "of all"]]
+    for r in document["results"]:
+        gap = f"{r['difference']:+.4f} ({r['se']:.4f})" if r["se"] else ""
+        took = f"{np.mean(r['seconds']):.1f}"
+        lines.append(
+            [r["library"], r["objective"], f"{r['share']:g}", f"{r['value']:.4f}", gap, took, f"{r['ratio']:.2f}"]
+        )
+    return lines
+
+
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
+    "subsample": subsample,
 }  # fmt: skip
 
 
