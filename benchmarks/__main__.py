@@ -4,6 +4,7 @@ import os
 
 import typer
 
+from benchmarks.calibration import calibration
 from benchmarks.compare import compare
 from benchmarks.demo import demo
 from benchmarks.kernels import kernels
@@ -28,6 +29,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+app.command()(calibration)
 app.command()(compare)
 app.command()(demo)
 app.command()(kernels)

@@ -34,8 +34,8 @@ def measure(library: Library, objective: Objective, fold: RankingFold, metric: s
 
 
 def subsample(
-    data: Annotated[str, Option(help=DATA)] = "generated-calibrated:800,1,1500",
-    seeds: Annotated[str, Option(help="Of data, objectives and draws.")] = "0,1",
+    data: Annotated[str, Option(help=DATA)] = "generated-calibrated:300,1,600",
+    seeds: Annotated[str, Option(help="Of data, objectives and draws.")] = "0",
     libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
     objectives: Annotated[str, Option(help="Ours.")] = "yetiloss:ndcg@10,lambdamart",
     shares: Annotated[str, Option(help="Of the queries; the first is what the others are compared with.")] = (
