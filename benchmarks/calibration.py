@@ -36,6 +36,7 @@ OBJECTIVES: dict[str, Objective] = {
 }
 FLOOR = 1e-3  # a probability of 0 that turns out wrong would cost an infinite log loss
 BINS = 15
+Arrays = dict[str, np.ndarray]
 
 
 def probabilities(scores: np.ndarray) -> np.ndarray:
@@ -69,8 +70,8 @@ def reliability(p: np.ndarray, relevant: np.ndarray) -> list[tuple[float, float,
     return [(float(p[rows].mean()), float(shares[rows].mean()), len(rows)) for rows in bins]
 
 
-def measure(library: str, objective: Objective, fold: RankingFold, trees: int, seed: int) -> dict[str, Any]:
-    """Arrays by row or query of the test part: before and after isotonic regression on the vali part."""
+def measure(library: str, objective: Objective, fold: RankingFold, trees: int, seed: int) -> Arrays:
+    """Probabilities of the test part before and after isotonic regression on the vali part; NDCG of both by query."""
     name, options = RANKERS[library]
     ranker = getattr(adapters, name)(objective=objective, n_estimators=trees, random_state=seed, **options)
     ranker.fit(fold.train.X, fold.train.y, group=fold.train.group)
@@ -79,8 +80,37 @@ def measure(library: str, objective: Objective, fold: RankingFold, trees: int, s
     isotonic = IsotonicRegression(y_min=FLOOR, y_max=1.0 - FLOOR, out_of_bounds="clip")
     after = isotonic.fit(held_out, fold.vali.y > 0).predict(scores)
     metric = get_metric(METRIC)
-    ndcg = {key: np.array(per_query(metric, fold.test, s, 1), float) for key, s in (("raw", scores), ("ties", after))}
-    return {"before": np.clip(probabilities(scores), 1e-15, 1.0 - 1e-15), "after": after, "ndcg": ndcg}
+    ndcg, of_ties = (np.array(per_query(metric, fold.test, s, 1), np.float64) for s in (scores, after))
+    before = np.clip(probabilities(scores), 1e-15, 1.0 - 1e-15)
+    return {"before": before, "after": after, "ndcg": ndcg, "ndcg of probabilities": of_ties}
+
+
+def compared(found: Arrays, base: Arrays, relevant: np.ndarray, starts: np.ndarray) -> dict[str, Any]:
+    """Means, and differences from ``base`` with their standard errors over queries, 0 for ``base`` itself."""
+    ndcg = found["ndcg"] - base["ndcg"]
+    loss = log_losses(found["after"], relevant) - log_losses(base["after"], relevant)
+    by_query = np.add.reduceat(loss, starts) * len(starts) / len(loss)
+    result: dict[str, Any] = {
+        "ndcg": float(np.nanmean(found["ndcg"])),
+        "ndcg_of_probabilities": float(np.nanmean(found["ndcg of probabilities"])),
+        "ndcg_difference": float(np.nanmean(ndcg)), "ndcg_se": 0.0 if found is base else standard_error(ndcg),
+        "log_loss_difference": float(loss.mean()), "log_loss_se": 0.0 if found is base else standard_error(by_query),
+    }  # fmt: skip
+    for when in ("before", "after"):
+        p = found[when]
+        result[when] = {
+            "log_loss": float(log_losses(p, relevant).mean()), "brier": float(np.mean((p - relevant) ** 2)),
+            "error": calibration_error(p, relevant), "curve": reliability(p, relevant),
+        }  # fmt: skip
+    return result
+
+
+def of_a_constant(share: float) -> dict[str, float]:
+    """What giving every document the share of relevant documents costs."""
+    return {
+        "log_loss": float(-share * np.log(share) - (1.0 - share) * np.log(1.0 - share)),
+        "brier": share * (1.0 - share),
+    }
 
 
 def calibration(
@@ -99,38 +129,22 @@ def calibration(
     console, results = terminal(), []
     folds = [(place, place.load()) for place in folds_of(data, [number(s, int, "seeds") for s in names_in(seeds)])]
     relevant = np.concatenate([fold.test.y > 0 for _, fold in folds])
-    starts = np.cumsum(np.concatenate([[0], *(fold.test.group for _, fold in folds)]))[:-1]
+    sizes = np.concatenate([fold.test.group for _, fold in folds])
     for library in names_in(libraries):
         check_choice("libraries", library, tuple(RANKERS))
-        by_label: dict[str, dict[str, Any]] = {}
+        by_label: dict[str, Arrays] = {}
         for label, objective in track(OBJECTIVES.items(), library, console=console, transient=True):
-            found = [measure(library, objective, fold, trees, place.seed) for place, fold in folds]
-            by_label[label] = {key: np.concatenate([f[key] for f in found]) for key in ("before", "after")}
-            by_label[label] |= {key: np.concatenate([f["ndcg"][key] for f in found]) for key in ("raw", "ties")}
-        base = by_label["ranking"]
-        for label, found in by_label.items():
-            by_query = np.add.reduceat(
-                log_losses(found["after"], relevant) - log_losses(base["after"], relevant), starts
-            )
-            gap = found["raw"] - base["raw"]
-            result: dict[str, Any] = {
-                "library": library, "objective": label, "ndcg": float(np.nanmean(found["raw"])),
-                "ndcg_of_probabilities": float(np.nanmean(found["ties"])), "ndcg_difference": float(np.nanmean(gap)),
-                "ndcg_se": standard_error(gap) if label != "ranking" else 0.0,
-                "log_loss_difference": float(by_query.sum()) / len(relevant),
-                "log_loss_se": standard_error(by_query) * len(by_query) / len(relevant) if label != "ranking" else 0.0,
-            }  # fmt: skip
-            for when in ("before", "after"):
-                p = found[when]
-                result[when] = {
-                    "log_loss": float(log_losses(p, relevant).mean()), "brier": float(np.mean((p - relevant) ** 2)),
-                    "error": calibration_error(p, relevant), "curve": reliability(p, relevant),
-                }  # fmt: skip
-            results.append(result)
+            parts = [measure(library, objective, fold, trees, place.seed) for place, fold in folds]
+            by_label[label] = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+        results += [
+            {
+                "library": library,
+                "objective": label,
+                **compared(found, by_label["ranking"], relevant, np.cumsum(sizes) - sizes),
+            }
+            for label, found in by_label.items()
+        ]
     share = float(relevant.mean())
-    constant = {"log_loss": float(log_losses(np.full(1, share), np.ones(1, bool))[0] * share
-                                  + log_losses(np.full(1, share), np.zeros(1, bool))[0] * (1 - share)),
-                "brier": share * (1 - share)}  # fmt: skip
-    document = {"relevant": share, "constant": constant, "trees": trees, "results": results}
+    document = {"relevant": share, "constant": of_a_constant(share), "trees": trees, "results": results}
     speed_tables.save("calibration", document, out, console)
     console.print(f"written: {reliability_curves(document, out)}")
