@@ -110,6 +110,9 @@ class Mixture(Objective):
     def with_exact_hessian(self) -> Objective | None:
         return self._with(part.with_exact_hessian() for part, _ in self.weighted)
 
+    def whole(self) -> Objective:
+        return self._with(part.whole() for part, _ in self.weighted) or self
+
     def _with(self, parts: Iterable[Objective | None]) -> Objective | None:
         given = tuple(parts)
         return None if None in given else replace(self, parts=tuple(part for part in given if part is not None))
