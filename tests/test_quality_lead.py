@@ -83,6 +83,14 @@ def test_studies_are_pooled_from_their_files(values, tmp_path):
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "lead.csv"), lead.lead(real), check_dtype=False)
 
 
+def test_only_metrics_of_the_study_are_smoothed(tmp_path):
+    given = ["quality", "--metrics", "map", "--smooth", "mrr", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, given)
+    assert done.exit_code == 2
+    assert "smooth='mrr' is not known; choose one of 'map'" in done.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_every_objective_gets_the_same_settings():
     at = [cells.Fold("generated 6,4,4", "6,4,4", 0)]
     budgets = [Budget(**settings) for settings in tuning.drawn(3)]
