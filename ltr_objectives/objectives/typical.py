@@ -15,7 +15,7 @@ class Typical(NamedTuple):
     """Means over the rows of a data set, at independent standard normal scores, for weights of mean 1."""
 
     gradient: float  # absolute value
-    hessian: float
+    hessian: float  # absolute value
 
 
 def typical(objective: Objective, queries: Queries, n_threads: int | None = None) -> Typical:
@@ -24,6 +24,7 @@ def typical(objective: Objective, queries: Queries, n_threads: int | None = None
     The random scores go to the documents of a query by label, not by row. So an objective without noise has the same
     values, up to rounding, whatever the order of the rows in a query, unless rows of equal labels have other weights.
     """
+    objective = objective.whole()  # the queries of one draw would say less
 
     def measure() -> Typical:
         normal, scores = np.empty(queries.rows), np.empty(queries.rows)
@@ -32,6 +33,6 @@ def typical(objective: Objective, queries: Queries, n_threads: int | None = None
         grad, hess = objective.compute(queries, scores, n_threads=n_threads)
         weight = objective.row_weight(queries)
         mean = 1.0 if weight is None else float(weight.mean())
-        return Typical(float(np.abs(grad).mean()) / mean, float(hess.mean()) / mean)
+        return Typical(float(np.abs(grad).mean()) / mean, float(np.abs(hess).mean()) / mean)
 
     return queries.once(("typical", objective), measure)
