@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer import Context, Exit, Option
 
-from benchmarks.texts import terminal
 from ltr_objectives.checks import check_choice
 from ltr_objectives.cli.options import python_value
+from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_metric
 
@@ -93,9 +93,8 @@ def quality(
     tables as markdown, CSV and parquet, and plots.
     """
     from benchmarks import cells, report
-    from benchmarks.libraries import Budget
     from benchmarks.provenance import provenance, versions_of
-    from benchmarks.tuning import drawn
+    from ltr_objectives.comparison.budget import Budget, drawn
     from ltr_objectives.kernels.threads import available_threads
 
     console = terminal(140)

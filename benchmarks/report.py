@@ -6,18 +6,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.cells import CONSTANT
 from benchmarks.lead import lead
 from benchmarks.lead import markdown as lead_markdown
-from benchmarks.pooled import by_query, chosen, named, summary
-from benchmarks.statistics import BETTER, WORSE, mark
-from benchmarks.texts import marked, pipe_table, short
+from benchmarks.pooled import by_query, chosen
 from benchmarks.verdict import markdown, sentences, verdict
 from ltr_objectives._files import replacing
+from ltr_objectives.comparison.statistics import BETTER, WORSE, mark
+from ltr_objectives.comparison.summary import named, summary
+from ltr_objectives.comparison.texts import marked, pipe_table, printed, short
 
 CAPTION = (
     "Means over test queries, standard errors in brackets. {0} better, {1} worse than the library's own best objective "
@@ -128,22 +127,3 @@ def _rows(block: pd.DataFrame, metrics: Sequence[str], alpha: float) -> list[lis
                 cells.append(marked(f"{text} ({short(line['se'])})", sign))
             rows.append([str(library), named(str(library), str(objective)), *cells])
     return rows
-
-
-def printed(lines: Sequence[Sequence[str]], title: str, caption: str | None = None) -> Table:
-    """A head and its lines for the terminal, a section for each library; ``**`` is bold, as in markdown."""
-    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
-    for name in lines[0][:2]:
-        table.add_column(name, overflow="fold")
-    for name, *cells in list(zip(*lines, strict=True))[2:]:
-        width = max(len(text.replace("**", "")) for text in (name, *cells))
-        table.add_column(name, justify="right", no_wrap=True, min_width=width)
-    last = ""
-    for library, objective, *cells in lines[1:]:
-        if library != last and last:
-            table.add_section()
-        name = objective.replace(" (native)", " [cyan](native)[/]")
-        bold = [text.replace("**", "[bold]", 1).replace("**", "[/]", 1) for text in cells]
-        table.add_row(library if library != last else "", name, *bold)
-        last = library
-    return table

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.pooled import Values, best_of, block_of, is_native, whole_of
-from benchmarks.statistics import BETTER, WORSE, differences, mark
-from benchmarks.texts import marked, pipe_table, short
+from benchmarks.pooled import whole_of
+from ltr_objectives.comparison.statistics import BETTER, WORSE, differences, mark
+from ltr_objectives.comparison.summary import Values, best_of, block_of, is_native
+from ltr_objectives.comparison.texts import marked, pipe_table, short
 
 EXPLANATION = (
     "Differences from the library's best native objective by this metric, in brackets their standard errors over test "

@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Sequence
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
 
 
 def terminal(width: int = 120) -> Console:
@@ -35,3 +37,22 @@ def pipe_table(lines: Sequence[Sequence[str]], right: Sequence[bool] | None = No
     """
     rule = ["---:" if number else "---" for number in right or [i > 1 for i in range(len(lines[0]))]]
     return "\n".join("| " + " | ".join(line) + " |" for line in (lines[0], rule, *lines[1:]))
+
+
+def printed(lines: Sequence[Sequence[str]], title: str, caption: str | None = None) -> Table:
+    """A head and its lines for the terminal, a section for each library; ``**`` is bold, as in markdown."""
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
+    for name in lines[0][:2]:
+        table.add_column(name, overflow="fold")
+    for name, *cells in list(zip(*lines, strict=True))[2:]:
+        width = max(len(text.replace("**", "")) for text in (name, *cells))
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+    last = ""
+    for library, objective, *cells in lines[1:]:
+        if library != last and last:
+            table.add_section()
+        name = objective.replace(" (native)", " [cyan](native)[/]")
+        bold = [text.replace("**", "[bold]", 1).replace("**", "[/]", 1) for text in cells]
+        table.add_row(library if library != last else "", name, *bold)
+        last = library
+    return table
