@@ -76,6 +76,10 @@ class Decision:
         head = f"{self.metric} over {self.queries:,} queries"
         return "\n".join([head, *(self._line(each, width) for each in self.candidates)])
 
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """The candidates as dicts, such as for a DataFrame."""
+        return [each._asdict() for each in self.candidates]
+
     def _line(self, each: Candidate, width: int) -> str:
         start = f"{each.objective:{width}}  "
         if each.value is None:

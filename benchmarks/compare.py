@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from typer import Option
 
-from benchmarks.quality import L2, Alpha, Documents, Leaves, Libraries, MinChildWeight, names_in, plan
+from benchmarks.quality import L2, Alpha, Documents, Leaves, Libraries, MinChildWeight, plan
 from ltr_objectives._letor import find_parts
+from ltr_objectives.cli.options import names_in
 from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.datasets import RankingData, RankingFold
 from ltr_objectives.errors import require

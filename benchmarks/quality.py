@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from typer import Context, Exit, Option
 
 from ltr_objectives.checks import check_choice
-from ltr_objectives.cli.options import python_value
+from ltr_objectives.cli.options import names_in, python_value
 from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_metric
@@ -238,11 +238,6 @@ def _params(given: Sequence[str], libraries: Sequence[str]) -> dict[str, list[li
         plain = all(isinstance(value, (bool, int, float, str)) for _, value in found[library][name])
         require(plain, f"--param {text!r}: values must be numbers, true, false or words")
     return {library: [values for _, values in sorted(names.items())] for library, names in found.items()}
-
-
-def names_in(text: str) -> list[str]:
-    """The names between the commas of an option, each once."""
-    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
 def _number(text: str, kind: Any, option: str) -> Any:
