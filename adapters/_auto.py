@@ -9,7 +9,7 @@ import numpy as np
 from ltr_objectives.adapters._libraries import essence
 from ltr_objectives.adapters._ranker_plan import Plan, check_plan, in_documents
 from ltr_objectives.comparison.candidates import natives_for, ours_for
-from ltr_objectives.comparison.statistics import differences, mean
+from ltr_objectives.comparison.statistics import differences
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -115,7 +115,7 @@ def choose(ranker: "Ranker", plan: Plan) -> Choice:
     values: dict[str, np.ndarray] = {}
     found: dict[str, Candidate] = {}
     errors: list[Exception] = []
-    best: tuple[str, Any, Records] | None = None
+    best: tuple[float, str, Any, Records] | None = None
     for label, objective in tried.items():
         trial, native = copy.copy(ranker), isinstance(objective, str)  # a copy: an error leaves the ranker as it was
         try:
@@ -127,12 +127,13 @@ def choose(ranker: "Ranker", plan: Plan) -> Choice:
             errors.append(error)
             continue
         values[label] = metric.values(part.queries, trial._predict(part.X), n_threads=plan.n_threads)
-        found[label] = Candidate(label, native, mean(values[label], weight), trial._rounds(trial.booster_))
-        if best is None or mean(values[label], weight) > mean(values[best[0]], weight):
-            best = label, trial.booster_, records
+        value = metric.average(*metric.sums(values[label], weight))
+        found[label] = Candidate(label, native, value, trial._rounds(trial.booster_))
+        if best is None or value > best[0]:
+            best = value, label, trial.booster_, records
     if best is None:
         raise errors[0]
-    chosen, model, records = best
+    _, chosen, model, records = best
     others = {label: v for label, v in values.items() if label != chosen}
     for label, of in differences(others, values[chosen], weight).items():
         se = of["se"] if np.isfinite(of["se"]) else None  # of a single query there is none

@@ -136,19 +136,19 @@ def existing(option: str, path: Path) -> Path:
     return path
 
 
-def writable(out: Path, endings: tuple[str, ...], what: str) -> None:
+def writable(out: Path, endings: tuple[str, ...], what: str, option: str = "out") -> None:
     """Raise where ``out`` cannot be written; called before the work, not after it."""
-    require(out.suffix in endings, f"--out {out} must end with {' or '.join(endings)} for {what}")
-    require(out.parent.is_dir(), f"--out {out}: the folder {out.parent} does not exist")
-    require(not out.is_dir() and (not out.exists() or os.access(out, os.W_OK)), f"--out {out} cannot be written")
+    require(out.suffix in endings, f"--{option} {out} must end with {' or '.join(endings)} for {what}")
+    require(out.parent.is_dir(), f"--{option} {out}: the folder {out.parent} does not exist")
+    require(not out.is_dir() and (not out.exists() or os.access(out, os.W_OK)), f"--{option} {out} cannot be written")
     folder = out.resolve().parent
     beside = out.is_file() or not out.exists()  # a pipe or a device is written itself, not replaced
-    require(not beside or os.access(folder, os.W_OK), f"--out {out}: the folder {folder} cannot be written")
+    require(not beside or os.access(folder, os.W_OK), f"--{option} {out}: the folder {folder} cannot be written")
 
 
-def require_apart(out: Path, *read: Path) -> None:
+def require_apart(out: Path, *read: Path, option: str = "out") -> None:
     """Raise where ``out`` is one of the files to be read, perhaps under another name."""
     for path in read:
         same = path.exists() and out.exists() and path.samefile(out)
         also = "" if path.resolve() == out.resolve() else f", {path}"
-        require(not same, f"--out {out} is also an input{also}; name another file")
+        require(not same, f"--{option} {out} is also an input{also}; name another file")

@@ -1,6 +1,6 @@
 """Means over queries by data set, library, objective and metric, beside the library's best native objective."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -8,8 +8,14 @@ import numpy as np
 import pandas as pd
 
 from ltr_objectives.adapters._libraries import LIBRARIES
-from ltr_objectives.comparison.statistics import differences, mean, standard_error
+from ltr_objectives.comparison.statistics import differences, mark, mean, standard_error
+from ltr_objectives.comparison.texts import marked, short
 
+CAPTION = (
+    "Means over test queries, standard errors in brackets. {0} better, {1} worse than the library's own best objective "
+    "for this metric: paired t-test, p < {2:g} after Holm's correction over the objectives of the library. Bold: best "
+    "of the library."
+)
 Key = tuple[str, str, str, str]  # data set, library, label, metric
 Values = dict[Key, np.ndarray]  # by query
 
@@ -93,3 +99,24 @@ def summary(
                 record |= {"p_randomisation": randomisation_p(v, block[rival])} if randomise else {}
             records.append(record)
     return pd.DataFrame.from_records(records)
+
+
+def rows_of(block: pd.DataFrame, metrics: Sequence[str], alpha: float) -> list[list[str]]:
+    """The lines of a table: library, objective, and each metric with its error and mark."""
+    rows = []
+    for library, part in block.groupby("library", sort=False):
+        best = part.groupby("metric")["mean"].max()
+        for objective, lines in part.groupby("objective", sort=False):
+            by = lines.set_index("metric")
+            cells = []
+            for m in metrics:
+                if m not in by.index:
+                    cells.append("")
+                    continue
+                line = by.loc[m]
+                text = short(line["mean"])
+                text = f"**{text}**" if line["mean"] == best[m] and library else text
+                sign = mark(line.get("difference"), line.get("p", np.nan), alpha)
+                cells.append(marked(f"{text} ({short(line['se'])})", sign))
+            rows.append([str(library), named(str(library), str(objective)), *cells])
+    return rows

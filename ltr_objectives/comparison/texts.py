@@ -27,6 +27,24 @@ def marked(text: str, mark: str) -> str:
     return f"{text} {mark}" if mark else text
 
 
+def signed(difference: float, error: float) -> str:
+    """A difference and its standard error.
+
+    >>> signed(-0.0125, 0.25)
+    '-.0125 (.2500)'
+    """
+    return f"{difference:+.4f} ({short(error)})".replace("0.", ".", 1)
+
+
+def p_of(p: float) -> str:
+    """Two digits of p.
+
+    >>> p_of(0.01234), p_of(1e-9)
+    ('0.012', '< 1e-4')
+    """
+    return f"{p:.2g}" if p >= 1e-4 else "< 1e-4"
+
+
 def pipe_table(lines: Sequence[Sequence[str]], right: Sequence[bool] | None = None) -> str:
     """A Markdown table of a head and its lines; without ``right``, all columns but the first two are numbers.
 
