@@ -90,16 +90,15 @@ class Decision:
 
 
 class Choice(NamedTuple):
-    """The winner of a training with ``objective="auto"``."""
+    """What won, beside its model."""
 
     objective: Objective | str
-    model: Any
     records: "Records"
     report: Decision
 
 
 def choose(ranker: "Ranker", plan: Plan) -> Choice:
-    """Train each candidate as ``plan`` says, and return the best by the first metric on the last eval set."""
+    """Train each candidate as ``plan`` says; the ranker gets the model with the best metric on the last eval set."""
     require(plan.evals, 'objective="auto" chooses on an eval_set; pass fit(..., eval_set=[(X, y)], eval_group=[...])')
     metric = plan.metrics[0]
     if not isinstance(metric, Metric):
@@ -115,7 +114,7 @@ def choose(ranker: "Ranker", plan: Plan) -> Choice:
     values: dict[str, np.ndarray] = {}
     found: dict[str, Candidate] = {}
     errors: list[Exception] = []
-    best: tuple[float, str, Any, Records] | None = None
+    best: tuple[float, str, Ranker, Records] | None = None
     for label, objective in tried.items():
         trial, native = copy.copy(ranker), isinstance(objective, str)  # a copy: an error leaves the ranker as it was
         try:
@@ -130,13 +129,14 @@ def choose(ranker: "Ranker", plan: Plan) -> Choice:
         value = metric.average(*metric.sums(values[label], weight))
         found[label] = Candidate(label, native, value, trial._rounds(trial.booster_))
         if best is None or value > best[0]:
-            best = value, label, trial.booster_, records
+            best = value, label, trial, records
     if best is None:
         raise errors[0]
-    _, chosen, model, records = best
+    _, chosen, trial, records = best
+    vars(ranker).update(vars(trial))
     others = {label: v for label, v in values.items() if label != chosen}
     for label, of in differences(others, values[chosen], weight).items():
         se = of["se"] if np.isfinite(of["se"]) else None  # of a single query there is none
         found[label] = found[label]._replace(difference=of["difference"], se=se, p=of["p"])
     report = Decision(str(metric), chosen, len(part.queries), tuple(found.values()))
-    return Choice(tried[chosen], model, records, report)
+    return Choice(tried[chosen], records, report)

@@ -213,7 +213,7 @@ class Ranker(BaseEstimator, abc.ABC):
             check_features(self, part.X)
         vars(self).pop("report_", None)  # of another training
         if self.objective == AUTO:
-            objective, self.booster_, self.evals_result_, self.report_ = choose(self, plan)
+            objective, self.evals_result_, self.report_ = choose(self, plan)
         else:
             self.booster_, self.evals_result_ = self._train(plan)
         self.objective_ = objective

@@ -148,12 +148,12 @@ def test_people_get_a_table_and_the_reasons(folder):
     pytest.importorskip("xgboost")
     small = ["--folds", 3, "--trees", 2, "--threads", 1]
     frame = pandas.read_csv("data.csv")
-    frame.assign(label=frame["label"] + 40).drop(columns="weight").to_csv("large.csv", index=False)
-    printed = run("compare", "--data", "large.csv", "--library", "xgboost", "--metric", "mrr", *small)
+    frame.assign(label=20 * frame["label"]).drop(columns="weight").to_csv("large.csv", index=False)
+    printed = run("compare", "--data", "large.csv", "--library", "xgboost", "--metric", "ndcg@5", *small)
     assert "30 queries, 3 folds" in printed
     assert "rank:pairwise (native)" in printed
     assert "note: xgboost rank:ndcg is left out: xgboost: " in printed
-    assert "best by mrr: xgboost, " in printed
+    assert "best by ndcg@5: xgboost, " in printed
     assert "nan" not in printed.partition("note:")[0]
 
 
@@ -171,7 +171,7 @@ def test_the_ending_of_the_model_names_the_library(folder):
     ("arguments", "message"),
     [
         (["--data", "none.csv"], "--data none.csv does not exist"),
-        (["--data", "."], "is a folder; pass one LETOR file"),
+        (["--data", "."], ". holds neither train.txt nor test.txt"),
         (["--data", "text.csv"], "'title' (str) must hold numbers, as features do; name columns"),
         (["--label", "grade"], "--data data.csv: there is no column 'grade', only ['feature 0', "),
         (["--label", "qid"], "label, query id and weight must be different columns"),
@@ -202,8 +202,8 @@ def test_errors_are_one_line(arguments, message):
 def test_what_the_user_names_must_train(folder):
     pytest.importorskip("xgboost")
     frame = pandas.read_csv("data.csv")
-    frame.assign(label=frame["label"] + 40).to_csv("large.csv", index=False)
-    asked = ["--library", "xgboost", "--objectives", "rank:ndcg", "--metric", "mrr"]
+    frame.assign(label=20 * frame["label"]).to_csv("large.csv", index=False)
+    asked = ["--library", "xgboost", "--objectives", "rank:ndcg", "--metric", "ndcg@5"]
     assert "error: xgboost: " in fails("compare", "--data", "large.csv", *asked, *SMALL)
 
 

@@ -176,6 +176,18 @@ def test_missing_values_and_pandas_own_types_are_features(folder):
     np.testing.assert_allclose(np.load("scores.npy"), library_predicts("lightgbm", "m.txt", X))
 
 
+def test_an_index_of_pandas_is_a_column():
+    pytest.importorskip("lightgbm")
+    frame_of(FOLD["train"]).to_csv("train.csv", index=False)
+    frame_of(FOLD["train"]).set_index("qid").to_parquet("indexed.parquet")
+    given = ["train", "--library", "lightgbm", "--out", "m.txt", *OPTIONS, "--train"]
+    models = []
+    for data in ("train.csv", "indexed.parquet"):
+        run_json(*given, data)
+        models.append(library_predicts("lightgbm", "m.txt", FOLD["test"].X))
+    np.testing.assert_allclose(models[0], models[1], rtol=1e-6)
+
+
 def test_auto_lets_vali_choose():
     pytest.importorskip("lightgbm")
     given = ["train", "--library", "lightgbm", "--out", "m.txt", "--objective", "auto", *files("parquet"), *OPTIONS]
@@ -183,7 +195,7 @@ def test_auto_lets_vali_choose():
     tried = {each["objective"]: each["value"] for each in found["tried"]}
     assert found["objective"] == max(tried, key=tried.get)
     assert found["vali"]["map"] == pytest.approx(tried[found["objective"]])
-    assert 'objective="auto" chooses on an eval_set' in fails(*given[:7], *given[7:9], *OPTIONS)
+    assert "--objective auto lets vali choose; pass --vali" in fails(*given[:9], *OPTIONS)
 
 
 def test_report_reads_tables_too():
@@ -213,6 +225,12 @@ def test_report_reads_tables_too():
         (["train", "--train", "train.csv", "--vali", "narrow.csv"], "--vali narrow.csv: it does not have the features"),
         (["train", "--train", "train.csv", "--vali", "vali.txt"], "and LETOR text such as vali.txt does not"),
         (["predict", "--data", "narrow.csv"], "--data narrow.csv: it does not have the features feature_1"),
+        (
+            ["train", "--train", "vali.txt", "--weight", "w"],
+            "--weight names columns of Parquet and CSV files; vali.txt",
+        ),
+        (["predict", "--data", "vali.txt", "--ignore", "w"], "--ignore names columns of Parquet and CSV files"),
+        (["evaluate", "--data", "vali.txt", "--scores", "x", "--weight", "w"], "--weight names columns of Parquet"),
         (["predict", "--data", "none.csv"], "--data none.csv does not exist"),
         (["evaluate", "--data", "train.csv", "--scores", "short.txt"], "scores has 1 entries, but labels has"),
         (["evaluate", "--data", "train.csv", "--scores", "train.csv"], "name one of its columns, as in train.csv:qid"),

@@ -177,6 +177,8 @@ def _read(
     existing("data", data)
     table = is_table(data)
     columns = Columns(label, qid, weight, tuple(ignore))
+    if not table:
+        columns.refuse(data)
     found = read_table("data", data, columns) if table else read_letor("data", data)
     for metric in metrics:  # raises for labels that it does not take
         metric.mean(queries_of(found), np.zeros(len(found.y)))

@@ -70,6 +70,7 @@ def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: s
         queries = Queries(found.labels, qid=found.ids, weight=found.weight)
         s = np.zeros(queries.rows) if scores is None else _all_rows(read_column("scores", scores), queries.rows)
         return Lists(queries, queries.check_scores(s[found.rows]), found.ids[queries.ptr[:-1]].tolist())
+    columns.refuse(Path(str(data or labels)))
     require(
         (data is None) != (labels is None) and (labels is None) == (qid is None),
         "pass either --data, or --labels and --qid",

@@ -85,6 +85,7 @@ def _features(ranker: Any, data: Path, columns: "Columns") -> tuple[Any, int | N
     existing("data", data)
     features = ranker.n_features_in_
     if not is_table(data):
+        columns.refuse(data)
         found = read_letor("data", data)
         width = found.X.shape[1]
         X = np.pad(found.X[:, :features], ((0, 0), (0, max(0, features - width))))

@@ -27,6 +27,11 @@ class Columns(NamedTuple):
         """Those with values that are used."""
         return [self.label, self.qid, *([] if self.weight is None else [self.weight])]
 
+    def refuse(self, path: Path) -> None:
+        """Raise for columns that a file without names cannot have."""
+        given = "--weight" if self.weight is not None else "--ignore"
+        require(self == (*self[:2], None, ()), f"{given} names columns of Parquet and CSV files; {path} has none")
+
 
 class Keys(NamedTuple):
     """What a file says of its rows, with the rows of each query together.
@@ -84,7 +89,8 @@ def read_frame(path: Path, must: Sequence[str], *, only: bool = False, text: Seq
     else:
         frame = import_pandas().read_csv(path, usecols=columns, dtype=dict.fromkeys(text, str), low_memory=False)
     require(len(frame) > 0, "it is empty")
-    return frame
+    index = [name for name in frame.index.names if name is not None]  # Parquet may hold columns as an index
+    return frame.reset_index(index) if index else frame
 
 
 def read_keys(option: str, path: Path, columns: Columns) -> Keys:

@@ -77,6 +77,7 @@ def train(
     given = _parameters(param or [], reserved=("objective", "eval_metric", "n_estimators", "learning_rate"))
     files = _files(data, {"train": train, "vali": vali, "test": test})
     require_apart(out, *files.values())
+    require(objective != "auto" or "vali" in files, "--objective auto lets vali choose; pass --vali, or a fold with it")
     parts = _read(files, Columns(label, qid, weight, tuple(names_in(ignore))))
     ranker, seconds = _fit(
         library.value, parts, objective, metrics,
@@ -153,6 +154,7 @@ def _read(files: dict[str, Path], columns: "Columns") -> "dict[str, RankingData]
 
     tables = [path for path in files.values() if is_table(path)]
     if not tables:
+        columns.refuse(next(iter(files.values())))
         return load_parts(files)
     others = [path for path in files.values() if path not in tables]
     require(not others, f"{tables[0]} has columns by name, and LETOR text such as {(others or tables)[0]} does not")
