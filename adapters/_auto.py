@@ -64,6 +64,15 @@ class Decision:
     candidates : tuple of Candidate
         In the order in which they were tried. The chosen one was selected on these queries, so that its value is
         larger than on new ones.
+
+    Examples
+    --------
+    >>> ours = Candidate("yetiloss:map", False, 0.75, 10)
+    >>> theirs = Candidate("lambdarank", True, 0.7, 8, -0.05, 0.01, 0.002)
+    >>> print(Decision("map", "yetiloss:map", 20, (ours, theirs)))
+    map over 20 queries
+    yetiloss:map  0.7500     10 rounds  chosen
+    lambdarank    0.7000      8 rounds  -0.0500 (0.0100), p 0.002
     """
 
     metric: str

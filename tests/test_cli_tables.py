@@ -227,7 +227,7 @@ def test_report_reads_tables_too():
         (["predict", "--data", "narrow.csv"], "--data narrow.csv: it does not have the features feature_1"),
         (
             ["train", "--train", "vali.txt", "--weight", "w"],
-            "--weight names columns of Parquet and CSV files; vali.txt",
+            "--weight names columns of Parquet and CSV files",
         ),
         (["predict", "--data", "vali.txt", "--ignore", "w"], "--ignore names columns of Parquet and CSV files"),
         (["evaluate", "--data", "vali.txt", "--scores", "x", "--weight", "w"], "--weight names columns of Parquet"),

@@ -124,18 +124,8 @@ def test_the_wheel_compares_objectives(pythons, tmp_path):
     rows = [f"{i % 3},{i // 6},{(7 * i) % 11},{(5 * i) % 13}" for i in range(180)]
     (tmp_path / "data.csv").write_text("\n".join(["label,qid,a,b", *rows]))
     asked = ("--library", "lightgbm", "--objectives", "lambdarank,yetiloss", "--folds", 3, "--trees", 3, "--threads", 1)
-    command = (
-        pythons["wheel"],
-        "-m",
-        "ltr_objectives",
-        "compare",
-        "--data",
-        "data.csv",
-        "--save-best",
-        "m.txt",
-        *asked,
-    )
-    found = json.loads(run(*command, "--json", cwd=tmp_path))
+    compare = (pythons["wheel"], "-m", "ltr_objectives", "compare", "--data", "data.csv", "--save-best", "m.txt")
+    found = json.loads(run(*compare, *asked, "--json", cwd=tmp_path))
     assert [row["objective"] for row in found["table"]] == ["lambdarank", "yetiloss"]
     assert (tmp_path / "m.txt").exists()
 

@@ -100,11 +100,16 @@ def compare(
     found, left_out = _run(planned, parts, metrics, budgets, required=objectives is not None)
     rows = _summary(found, table, metrics, data.name)
     best = rows[(rows["metric"] == str(metrics[0])) & ((rows["library"] == saved) | (save_best is None))]
+    require(not best.empty, f"no objective of {saved} could be trained; leave --save-best out, or see the data")
     winner = best.loc[best["mean"].idxmax()]
     kept = found[winner["library"], winner["objective"]]
     if out is not None:
         _write(rows, out)
-    if save_best is not None:
+    if not as_json:
+        _print(rows, found, metrics, f"{data.name}: {len(table.group):,} queries, {folds} folds", alpha)
+        for name, why in left_out.items():
+            echo(f"note: {name} is left out: {why}", err=True)
+    if save_best is not None:  # after the table, which a failure would lose
         _save(winner, kept, metrics[0], table, save_best)
     if as_json:
         print_json({
@@ -114,9 +119,6 @@ def compare(
             "model": None if save_best is None else str(save_best),
         })  # fmt: skip
         return
-    _print(rows, found, metrics, f"{data.name}: {len(table.group):,} queries, {folds} folds", alpha)
-    for name, why in left_out.items():
-        echo(f"note: {name} is left out: {why}", err=True)
     line = f"best by {metrics[0]}: {winner['library']}, {winner['objective']}"
     to = "" if save_best is None else f"; {kept.trees} trees on all queries, written to {save_best}"
     console().print(line + to, markup=False, soft_wrap=True)
