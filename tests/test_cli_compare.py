@@ -1,5 +1,6 @@
 """``ltr-objectives compare``: the cross-validation by hand gives its numbers, and the model is that of all queries."""
 
+import json
 import re
 import shlex
 import sys
@@ -13,7 +14,7 @@ pytest.importorskip("typer")
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("sklearn")
 
-from commands import fails, library_predicts, run, run_json, write_letor  # noqa: E402 - skipped without
+from commands import fails, invoke, library_predicts, run, run_json, write_letor  # noqa: E402 - skipped without
 from rankers import SUFFIX, ranker_class  # noqa: E402 - skipped without
 
 from ltr_objectives import evaluate  # noqa: E402 - skipped without
@@ -205,6 +206,26 @@ def test_what_the_user_names_must_train(folder):
     frame.assign(label=20 * frame["label"]).to_csv("large.csv", index=False)
     asked = ["--library", "xgboost", "--objectives", "rank:ndcg", "--metric", "ndcg@5"]
     assert "error: xgboost: " in fails("compare", "--data", "large.csv", *asked, *SMALL)
+
+
+def test_the_progress_is_no_part_of_the_result(monkeypatch):
+    pytest.importorskip("lightgbm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    given = [
+        "compare",
+        "--data",
+        "data.csv",
+        "--ignore",
+        "weight",
+        "--library",
+        "lightgbm",
+        "--objectives",
+        "lambdarank",
+    ]
+    done = invoke([*given, *SMALL, "--draws", 2, "--json"], 0)
+    assert json.loads(done.stdout)["best"]["objective"] == "lambdarank"
+    assert re.search(r"lightgbm lambdarank.*6/6", done.stderr, re.DOTALL)
 
 
 def test_a_missing_library_is_named(monkeypatch):

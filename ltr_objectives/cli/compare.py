@@ -29,7 +29,7 @@ from ltr_objectives.errors import LTRError, require
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ltr_objectives.cli.crossval import Outcome
+    from ltr_objectives.cli.crossval import Fold, Outcome
     from ltr_objectives.comparison.budget import Budget
     from ltr_objectives.datasets import RankingData
     from ltr_objectives.metrics.base import Metric
@@ -96,8 +96,8 @@ def compare(
     n_threads = threads or available_threads()
     budget = Budget(trees, learning_rate, leaves, patience, 1.0, 0.0, n_threads, seed, documents=20.0)
     budgets = [replace(budget, **found) for found in drawn(draws)] or [budget]
-    parts = folds_of(table, folds, seed)
-    found, left_out = _run(planned, parts, metrics, budgets, required=objectives is not None)
+    parts = folds_of(len(table.group), folds, seed)
+    found, left_out = _run(planned, table, parts, metrics, budgets, required=objectives is not None)
     rows = _summary(found, table, metrics, data.name)
     best = rows[(rows["metric"] == str(metrics[0])) & ((rows["library"] == saved) | (save_best is None))]
     require(not best.empty, f"no objective of {saved} could be trained; leave --save-best out, or see the data")
@@ -188,21 +188,26 @@ def _read(
 
 
 def _run(
-    planned: Sequence[tuple[str, str]], parts: Any, metrics: "Sequence[Metric]", budgets: "Sequence[Budget]", *,
-    required: bool,
+    planned: Sequence[tuple[str, str]], data: "RankingData", folds: "Sequence[Fold]", metrics: "Sequence[Metric]",
+    budgets: "Sequence[Budget]", *, required: bool,
 ) -> tuple[Found, dict[str, str]]:  # fmt: skip
     """Train everything. What cannot be trained is left out, with the reason, unless the user named it."""
     from ltr_objectives.cli.crossval import cross_validate
 
-    each = len(parts) * len(budgets)
+    each = len(folds) * len(budgets)
     found: Found = {}
     left_out: dict[str, str] = {}
-    with Progress(*COLUMNS, console=Console(stderr=True), transient=True) as progress:
+    screen = Console(stderr=True)
+    with Progress(*COLUMNS, console=screen, transient=True, disable=not screen.is_terminal) as progress:
         task = progress.add_task("", total=each * len(planned))
+
+        def advance() -> None:
+            progress.advance(task)
+
         for i, (library, label) in enumerate(planned):
             progress.update(task, description=f"{library} {label}", completed=each * i)
             try:
-                outcome = cross_validate(library, label, parts, metrics, budgets, lambda: progress.advance(task))
+                outcome = cross_validate(library, label, data, folds, metrics, budgets, advance)
             except LTRError as error:
                 if required:
                     raise

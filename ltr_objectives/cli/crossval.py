@@ -18,13 +18,12 @@ from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_objective
 
 
-class Parts(NamedTuple):
-    """One fold: the data, and where its test queries are in the whole."""
+class Fold(NamedTuple):
+    """The queries of each part, by their positions in the data."""
 
-    train: RankingData
-    vali: RankingData
-    test: RankingData
-    places: np.ndarray
+    train: np.ndarray
+    vali: np.ndarray
+    test: np.ndarray
 
 
 class Outcome(NamedTuple):
@@ -36,16 +35,15 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-def folds_of(data: RankingData, count: int, seed: int) -> list[Parts]:
+def folds_of(queries: int, count: int, seed: int) -> list[Fold]:
     """``count`` folds of randomly chosen queries; all parts keep the order of the data."""
-    queries = len(data.group)
     require(queries >= count, f"--folds {count} needs at least as many queries, and the data have {queries}")
     parts = [np.sort(part) for part in np.array_split(np.random.default_rng(seed).permutation(queries), count)]
     found = []
     for i, test in enumerate(parts):
         vali = parts[(i + 1) % count]
         rest = np.setdiff1d(np.arange(queries), np.concatenate([test, vali]))
-        found.append(Parts(data.select(rest), data.select(vali), data.select(test), test))
+        found.append(Fold(rest, vali, test))
     return found
 
 
@@ -73,30 +71,30 @@ def fit(library: str, label: str, budget: Budget, metric: Metric, data: RankingD
 
 
 def cross_validate(
-    library: str, label: str, folds: Sequence[Parts], metrics: Sequence[Metric], budgets: Sequence[Budget],
-    advance: Callable[[], object],
+    library: str, label: str, data: RankingData, folds: Sequence[Fold], metrics: Sequence[Metric],
+    budgets: Sequence[Budget], advance: Callable[[], object],
 ) -> Outcome:  # fmt: skip
     """Train on each fold with each budget; the budget with the best vali value of the first metric counts.
 
     ``advance`` is called after each training.
     """
-    queries = sum(len(fold.places) for fold in folds)
-    values = {str(metric): np.empty(queries) for metric in metrics}
+    values = {str(metric): np.empty(len(data.group)) for metric in metrics}
     on_vali, trees = np.empty((2, len(folds), len(budgets)))
     seconds = 0.0
     for i, fold in enumerate(folds):
+        train, vali, test = (data.select(part) for part in fold)
         for j, budget in enumerate(budgets):
             start = perf_counter()
-            ranker = fit(library, label, budget, metrics[0], fold.train, fold.vali)
+            ranker = fit(library, label, budget, metrics[0], train, vali)
             seconds += perf_counter() - start
-            scores = ranker.predict(fold.vali.X)
-            on_vali[i, j] = metrics[0].mean(queries_of(fold.vali), scores, n_threads=budget.threads)
+            scores = ranker.predict(vali.X)
+            on_vali[i, j] = metrics[0].mean(queries_of(vali), scores, n_threads=budget.threads)
             trees[i, j] = ranker.best_iteration_
             if on_vali[i, j] > on_vali[i, :j].max(initial=-np.inf):
-                scores = ranker.predict(fold.test.X)
+                scores = ranker.predict(test.X)
                 for metric in metrics:
-                    found = metric.values(queries_of(fold.test), scores, n_threads=budget.threads)
-                    values[str(metric)][fold.places] = found
+                    found = metric.values(queries_of(test), scores, n_threads=budget.threads)
+                    values[str(metric)][fold.test] = found
             advance()
     best = int(on_vali.mean(axis=0).argmax())
     return Outcome(values, budgets[best], max(1, round(float(np.median(trees[:, best])))), seconds)
