@@ -91,7 +91,7 @@ XGBOOST = Library(
     binary=("rank:map",),
     twins={
         "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
-        "rank:pairwise": "ranknet",
+        "rank:pairwise": "ranknet:preset=xgboost",
     },
 )  # fmt: skip
 
@@ -109,7 +109,7 @@ LIGHTGBM = Library(
     error="basic.LightGBMError",
     natives=("lambdarank", "rank_xendcg"),
     rivals=("lambdarank", "rank_xendcg"),
-    twins={"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg"},
+    twins={"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact"},
 )  # fmt: skip
 
 CATBOOST = Library(

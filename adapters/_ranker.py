@@ -84,8 +84,9 @@ class Ranker(BaseEstimator, abc.ABC):
         ----------
         objective : str or Objective, optional
             Ours, such as ``"yetiloss:map"``, or the library's own. By default what :func:`ltr_objectives.objective_for`
-            names for the first metric, or ``"yetiloss:ndcg@10"`` without one of ours. ``"auto"`` trains several, ours
-            and the library's own, and keeps the model with the largest first metric on the last pair of ``eval_set``.
+            names for the first metric, or ``"yetiloss:ndcg@10"`` where that is the library's own or none is given.
+            ``"auto"`` trains several, ours and the library's own, and keeps the model with the largest first metric on
+            the last pair of ``eval_set``.
         eval_metric : str, Metric or list, optional
             Ours, such as ``"map"``, or a name that only the library knows. By default the metric that our objective
             optimises, or ``"ndcg"``; with the library's own objective, what the library evaluates by default.
