@@ -47,9 +47,10 @@ def predict(
     require_apart(out, model, data)
     writable(out, (".npy", ".txt"), "scores")
     columns = Columns(label, qid, weight, tuple(names_in(ignore)))
+    found = _read(data, columns)
     with ranker_of(name) as ranker_class:
         ranker = ranker_class().load_model(model)
-        X, queries, width = _features(ranker, data, columns)
+        X, queries, width = _features(ranker, data, found, columns)
         scores = ranker.predict(X).astype(np.float64)
     require(scores.ndim == 1, f"--model {model} has several outputs a row; a ranker has one")
     with replacing(out) as new:
@@ -77,21 +78,29 @@ def predict(
         echo(f"note: {note}", err=True)
 
 
-def _features(ranker: Any, data: Path, columns: "Columns") -> tuple[Any, int | None, int]:
-    """The features for the model, the number of queries in LETOR text, and that of features in the file."""
+def _read(data: Path, columns: "Columns") -> Any:
+    """The frame of a table, or LETOR data."""
     from ltr_objectives.cli.files import existing, read_letor
-    from ltr_objectives.cli.tables import is_table, naming, numbers_in, read_frame, select
+    from ltr_objectives.cli.tables import is_table, naming, read_frame
 
-    existing("data", data)
+    if is_table(existing("data", data)):
+        with naming("data", data):
+            return read_frame(data, [])
+    columns.refuse(data)
+    return read_letor("data", data)
+
+
+def _features(ranker: Any, data: Path, found: Any, columns: "Columns") -> tuple[Any, int | None, int]:
+    """The features for the model, the number of queries in LETOR text, and that of features in the file."""
+    from ltr_objectives.cli.tables import is_table, naming, numbers_in, select
+
     features = ranker.n_features_in_
     if not is_table(data):
-        columns.refuse(data)
-        found = read_letor("data", data)
         width = found.X.shape[1]
         X = np.pad(found.X[:, :features], ((0, 0), (0, max(0, features - width))))
         return X, len(found.group), width
+    frame = found
     with naming("data", data):
-        frame = read_frame(data, [])
         names = _names(ranker)
         if names is not None:
             if ranker.library.name == "lightgbm":  # which writes "_" for " " into its models
