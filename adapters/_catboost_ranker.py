@@ -31,7 +31,7 @@ class CatBoostRanker(Ranker):
     objective : str or Objective, optional
         Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
         CatBoost's begin with a capital. By default the one for the first metric:
-        :func:`ltr_objectives.objective_for`.
+        :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. Early stopping on one of CatBoost's is
         refused where another is ours.

@@ -32,7 +32,7 @@ class LGBMRanker(Ranker):
     ----------
     objective : str or Objective, optional
         Ours, such as ``"yetiloss:map"``, or LightGBM's own, such as ``"lambdarank"``. By default the one for the first
-        metric: :func:`ltr_objectives.objective_for`.
+        metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's.
         Nothing else is evaluated.

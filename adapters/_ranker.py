@@ -32,6 +32,7 @@ else:
         ) from None
 
 from ltr_objectives._files import replacing
+from ltr_objectives.adapters._auto import AUTO, Decision, choose
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._ranker_inputs import check_features, read_eval_sets, read_part, read_table
 from ltr_objectives.adapters._ranker_plan import (
@@ -65,6 +66,7 @@ class Ranker(BaseEstimator, abc.ABC):
     objective_: Objective | str
     evals_result_: Records
     best_score_: dict[str, dict[str, float]]
+    report_: Decision
     n_features_in_: int
     feature_names_in_: np.ndarray
 
@@ -83,6 +85,8 @@ class Ranker(BaseEstimator, abc.ABC):
         objective : str or Objective, optional
             Ours, such as ``"yetiloss:map"``, or the library's own. By default what :func:`ltr_objectives.objective_for`
             names for the first metric, or ``"yetiloss:ndcg@10"`` where that is the library's own or none is given.
+            ``"auto"`` trains several, ours and the library's own, and keeps the model with the largest first metric on
+            the last pair of ``eval_set``.
         eval_metric : str, Metric or list, optional
             Ours, such as ``"map"``, or a name that only the library knows. By default the metric that our objective
             optimises, or ``"ndcg"``; with the library's own objective, what the library evaluates by default.
@@ -173,7 +177,8 @@ class Ranker(BaseEstimator, abc.ABC):
         self
             With ``booster_``, the library's model; ``objective_``, what was trained; ``evals_result_``, such as
             ``{"validation_0": {"map": [...]}}``, one value a round; ``best_score_``, such as
-            ``{"validation_0": {"map": ...}}``, at the last round kept.
+            ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: what
+            was tried, the metric of each, and its difference from the chosen one.
 
         Raises
         ------
@@ -207,7 +212,11 @@ class Ranker(BaseEstimator, abc.ABC):
         check_features(self, train.X, reset=True)
         for part in plan.evals:
             check_features(self, part.X)
-        self.booster_, self.evals_result_ = self._train(plan)
+        vars(self).pop("report_", None)  # of another training
+        if self.objective == AUTO:
+            objective, self.evals_result_, self.report_ = choose(self, plan)
+        else:
+            self.booster_, self.evals_result_ = self._train(plan)
         self.objective_ = objective
         before = 0 if plan.init_model is None else self._rounds(plan.init_model)
         each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
@@ -277,7 +286,7 @@ class Ranker(BaseEstimator, abc.ABC):
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
         self.booster_ = self._load(os.fspath(path))
-        of_training = ("objective_", "evals_result_", "best_score_", "categories_", "feature_names_in_")
+        of_training = ("objective_", "evals_result_", "best_score_", "report_", "categories_", "feature_names_in_")
         for name in of_training:  # of another one
             vars(self).pop(name, None)
         self.n_features_in_, names = self._features()
@@ -299,7 +308,7 @@ class Ranker(BaseEstimator, abc.ABC):
 
     def _objective(self) -> Objective | str:
         """What to train: the objective as given, or what suits the first metric."""
-        if self.objective is not None:
+        if self.objective is not None and self.objective != AUTO:
             return own_or_native(self.objective, self.library)
         first = next(iter(read_metrics(self.eval_metric, "", self._knows_metric)), None)
         return objective_for(first if isinstance(first, Metric) else "ndcg@10")

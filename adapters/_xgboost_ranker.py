@@ -28,7 +28,7 @@ class XGBRanker(Ranker):
     ----------
     objective : str or Objective, optional
         Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``. By default the one for the first
-        metric: :func:`ltr_objectives.objective_for`.
+        metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's.
     **params
