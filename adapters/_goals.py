@@ -52,11 +52,11 @@ class LabelSets:
         self.goals = tuple(dict.fromkeys(m.goal for m in metrics if m.goal is not None))
         one = labels is None or isinstance(labels, Mapping)
         given: list[Any] = ([] if labels is None else [labels]) if one else check_list("labels", labels, "mappings")
+        names = ", ".join(map(repr, self.goals))
         require(
             given or not self.goals,
-            f"a metric reads labels {self.goals[0] if given == [] and self.goals else None!r}; pass labels={{'relevance'"
-            ": y, 'revenue': r}, or a list of such mappings, one for each data set that is evaluated: the first are "
-            "the labels that the data set has",
+            f"a metric reads the labels of {names}; pass labels={{'relevance': y, 'revenue': r}}, or a list of such "
+            "mappings, one for each data set that is evaluated: the first are the labels that the data set has",
         )
         self._known: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
         for i, mapping in enumerate(given):

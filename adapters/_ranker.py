@@ -162,8 +162,8 @@ class Ranker(BaseEstimator, abc.ABC):
             objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
         labels : mapping of goals to arrays of shape (rows,), or names of columns, optional
             For an objective or metrics that read several labels, such as ``"ndcg@10[revenue]"``:
-            ``{"revenue": array}``, or ``["revenue"]`` where that is a column of the table ``X``. Such columns are not features, here, in
-            ``eval_set``, in ``predict`` and in ``score``.
+            ``{"revenue": array}``, or ``["revenue"]`` where that is a column of the table ``X``. Such columns are not
+            features, here, in ``eval_set``, in ``predict`` and in ``score``.
         init_model : file name, model of the library or fitted ranker, optional
             Go on from what this model predicts. Its rounds come first in the new model; it is not changed itself.
             Categorical features must have the same categories.

@@ -69,7 +69,7 @@ class Plan(NamedTuple):
         return {goal: self.train.queries.of(goal).labels for goal in goals}
 
     def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[Metric, float]]]:
-        """Our metrics on one of the library's data sets ``evals``. Weights may be by row, which a DMatrix cannot hold."""
+        """Our metrics on the library's data sets ``evals``. Weights may be by row, which a DMatrix cannot hold."""
         known = [(data, part.as_stored) for data, part in zip(evals, self.evals, strict=True)]
 
         def values(scores: Any, data: Any) -> list[tuple[Metric, float]]:

@@ -73,7 +73,8 @@ def _finite(name: str, array: np.ndarray) -> None:
 
 def by_goal(labels: ArrayLike, goals: Mapping[str, Any]) -> dict[str | None, Any]:
     """``labels`` as the first, and those of ``goals``, as :class:`Queries` takes them."""
-    return {None: labels, **goals}
+    named: list[tuple[str | None, Any]] = [(None, labels), *goals.items()]
+    return dict(named)
 
 
 def _read(labels: Labels) -> list[tuple[str | None, np.ndarray]]:

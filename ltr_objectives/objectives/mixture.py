@@ -1,8 +1,8 @@
 r"""A weighted sum of objectives."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Labels, Queries, by_goal
 from ltr_objectives.registry import read_part
 
+T = TypeVar("T")
 LINEAR_POLICIES = ("exact", "double")  # a sum of Hessians is then the Hessian of the sum
 SAME_PAIRS = (
     "sigma", "truncation", "neighbors", "score_norm", "permutations", "noise", "noise_scale", "hessian", "seed"
@@ -148,23 +149,28 @@ class Mixture(Objective):
         return None if None in given else replace(self, parts=tuple(part for part in given if part is not None))
 
     def worth(self, queries: Queries) -> np.ndarray:
-        worths = [part.worth(queries.of(goal)) for part, goal in self.on_goals]
+        worths = self._of_parts(queries, lambda part, own: part.worth(own))
         factors = np.sqrt(1.0 + np.arange(len(worths)))  # so that goals that disagree do not cancel
         return np.sum([factor * worth for factor, worth in zip(factors, worths, strict=True)], axis=0)
 
     def pairs_visited(self, queries: Queries) -> np.ndarray | None:
-        return _sum(part.pairs_visited(queries.of(goal)) for part, goal in self.on_goals)
+        return _sum(self._of_parts(queries, lambda part, own: part.pairs_visited(own)))
 
     def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
-        return _sum(part.pair_counts(queries.of(goal), scores) for part, goal in self.on_goals)
+        return _sum(self._of_parts(queries, lambda part, own: part.pair_counts(own, scores)))
+
+    def _of_parts(self, queries: Queries, fact: Callable[[Objective, Queries], T]) -> list[T]:
+        """A fact of each part about the queries with the labels of its goal."""
+        found = []
+        for part, goal in self.on_goals:
+            with naming(goal):
+                found.append(fact(part, queries.of(goal)))
+        return found
 
     def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Summand, ...]:
-        found = []
-        for (part, weight), goal in zip(self.weighted, self.labels or (), strict=True):
-            with naming(goal):
-                size = self._size(part, queries.of(goal), n_threads)
-            found.append(Summand(part, weight / size, goal))
-        return tuple(found)
+        sizes = self._of_parts(queries, lambda part, own: self._size(part, own, n_threads))
+        weighted = zip(self.on_goals, self.weights or (), sizes, strict=True)
+        return tuple(Summand(part, weight / size, goal) for (part, goal), weight, size in weighted)
 
     def fill(self, call: Call) -> None:
         """Add up the parts, each after its own policy and weights."""
