@@ -100,7 +100,7 @@ class Report:
     --------
     >>> from ltr_objectives import LambdaMART
     >>> print(LambdaMART("mrr").report([0.0, 0.0, 1.0], [1, 0, 1], group=[2, 1]))
-    LambdaMART(metric=MRR(k=None, ties='average', empty=0.0, query_weights='mean', threshold=0.0), ...)
+    LambdaMART(metric=MRR(k=None, ties='average', empty=0.0, query_weights='mean', goal=None, threshold=0.0), ...)
     queries                2, rows 3
       useful               1 (50 %)
       one document         1 (50 %): nothing to order

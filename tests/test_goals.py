@@ -184,7 +184,7 @@ DATA = {"relevance": [0.0, 1.0, 2.0], "revenue": [3.0, 0.0, 1.0]}
         (lambda: registry.load_public("YetiLoss")("map[revenue]"), r"put the goal at the end.*labels=\['revenue'\]"),
         (lambda: registry.load_public("StochasticRank")("map[revenue]"), "an objective names the labels that it reads"),
         (lambda: run("yetiloss:map[revenu]"), r"labels has 'revenue', which mixture does.* did you mean 'revenu'"),
-        (lambda: run("yetiloss:map+listnet[x]", {"y": [0, 1, 2]}), r"no labels 'x' \(by name there are 'y'\); pass them"),
+        (lambda: run("hinge+listnet[x]", {"y": [0, 1, 2]}), r"no labels 'x' \(by name there are 'y'\); pass them"),
         (lambda: run("yetiloss:map+listnet[x]", [0, 1, 2]), r"there are no labels 'x' \(by name there are none\)"),
         (lambda: run("yetiloss:map"), "labels has 'revenue', which yetiloss does not read"),
         (lambda: get_objective("listnet").report([0, 0, 0], DATA, [3]), "labels has 'revenue', which listnet does not"),
