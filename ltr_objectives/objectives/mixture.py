@@ -113,8 +113,9 @@ class Mixture(Objective):
         """The metric of the first part on its goal, None where it has none."""
         part, goal = self.on_goals[0]
         metric = getattr(part, "metric", None)
-        of_part = metric is None or goal is None or metric.goal is not None
-        return metric if of_part else replace(metric, goal=goal)
+        if metric is None or goal is None or metric.goal is not None:
+            return metric
+        return replace(metric, goal=goal)
 
     @property
     def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
