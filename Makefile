@@ -49,7 +49,7 @@ test-wheel: .venv/installed  ## the built wheel, unpacked elsewhere, passes the 
 	$(BIN)/python -m pip install --quiet --no-deps --target build/wheel dist/*.whl
 	cp -r tests pyproject.toml build/wheel/
 	cd build/wheel && PYTHONPATH=. ../../$(BIN)/python -m pytest -q -n $(JOBS) -p no:cacheprovider \
-	  ltr_objectives tests/test_queries.py tests/test_adapters.py tests/test_metrics.py
+	  ltr_objectives tests/test_queries.py tests/test_adapters.py tests/test_metrics.py tests/test_cli_compare.py
 
 test-lowest:  ## the suite with the lowest supported versions; needs $(PYTHON_LOWEST)
 	test -x .venv-lowest/bin/python || $(PYTHON_LOWEST) -m venv .venv-lowest

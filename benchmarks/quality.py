@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer import Context, Exit, Option
 
-from benchmarks.texts import terminal
 from ltr_objectives.checks import check_choice
-from ltr_objectives.cli.options import python_value
+from ltr_objectives.cli.options import names_in, python_value
+from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_metric
 
 DATA = (
-    "Folder of one or several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries, or generated-binary: "
-    "the same; may be repeated."
+    "Folder of one or several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries, or "
+    "generated-binary:... or generated-calibrated:...; may be repeated."
 )
 OBJECTIVES = "lambdamart,yetirank,yetiloss,yetiloss:{metric}"
 OURS = "Ours; {metric} in a name is replaced by each of --metrics in turn."
@@ -93,17 +93,18 @@ def quality(
     tables as markdown, CSV and parquet, and plots.
     """
     from benchmarks import cells, report
-    from benchmarks.libraries import Budget
     from benchmarks.provenance import provenance, versions_of
-    from benchmarks.tuning import drawn
+    from ltr_objectives.comparison.budget import Budget, drawn
     from ltr_objectives.kernels.threads import available_threads
 
     console = terminal(140)
     each = threads or max(1, available_threads() // jobs)
-    smoothed = tuple(str(get_metric(m)) for m in names_in(smooth))
+    smoothed, stated = (tuple(str(get_metric(m)) for m in names_in(names)) for names in (smooth, metrics))
+    for name in smoothed:
+        check_choice("smooth", name, stated)
     budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0, documents=documents, smooth=smoothed)
-    folds = _folds(data, preset, [_number(s, int, "seeds") for s in names_in(seeds)])
-    rates = [_number(r, float, "learning-rates") for r in names_in(learning_rates)]
+    folds = _folds(data, preset, [number(s, int, "seeds") for s in names_in(seeds)])
+    rates = [number(r, float, "learning-rates") for r in names_in(learning_rates)]
     searched = [bool(tune), bool(draws), len(rates) > 1]
     require(sum(searched) <= 1, "--tune and --draws search the learning rate; give one of these and --learning-rates")
     budgets = [replace(budget, **found) for found in drawn(draws)] if draws else [
@@ -241,12 +242,8 @@ def _params(given: Sequence[str], libraries: Sequence[str]) -> dict[str, list[li
     return {library: [values for _, values in sorted(names.items())] for library, names in found.items()}
 
 
-def names_in(text: str) -> list[str]:
-    """The names between the commas of an option, each once."""
-    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-
-
-def _number(text: str, kind: Any, option: str) -> Any:
+def number(text: str, kind: Any, option: str) -> Any:
+    """The number that an option holds, above 0, or at least 0 if it is whole."""
     try:
         value = kind(text)
     except ValueError:

@@ -1,12 +1,28 @@
 """A random share of the queries in each iteration."""
 
+import json
+
 import numpy as np
 import pytest
 from catalog import EXAMPLES
+from typer.testing import CliRunner
 
-from ltr_objectives import Langevin, LTRError, Mixture, Queries, Subsample, UnitHessian, evaluate, registry
+from ltr_objectives import (
+    Langevin,
+    LTRError,
+    Mixture,
+    Queries,
+    Subsample,
+    UnitHessian,
+    evaluate,
+    get_objective,
+    registry,
+)
 from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
 from ltr_objectives.datasets import make_ranking_fold
+from ltr_objectives.kernels.rng import uniforms
+from ltr_objectives.objectives import subsample
+from ltr_objectives.objectives.typical import typical
 
 OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
 everywhere = pytest.mark.parametrize("name", OBJECTIVES)
@@ -34,7 +50,8 @@ def test_drawn_queries_have_their_gradient_over_the_share_and_others_none(name, 
     for iteration in range(4):
         whole = plain.compute(queries, scores, iteration=iteration)
         part = half.compute(queries, scores, iteration=iteration)
-        chosen = np.random.default_rng([3, iteration]).random(len(queries)) < 0.5
+        uniforms(np.uint64(3), np.uint64(iteration), chance := np.empty(len(queries)))
+        chosen = chance < 0.5
         rows = np.repeat(chosen, np.diff(queries.ptr))
         for found, expected in zip(part, whole, strict=True):
             assert np.array_equal(found, np.where(rows, expected / 0.5, 0.0))
@@ -53,6 +70,18 @@ def test_what_is_skipped_is_not_computed(name, data):
     for found, same in zip(objective.compute(queries, changed, skip=skip), expected, strict=True):
         assert np.array_equal(found, same)
         assert not found[rows].any()
+
+
+@pytest.mark.parametrize("around", [lambda o: o, lambda o: Langevin(o, 0.0), lambda o: Mixture([o, "ranknet"])])
+def test_sizes_are_those_of_all_queries_whatever_was_drawn(around, data):
+    queries, scores = data
+    whole = around(get_objective("lambdamart"))
+    for seed in range(3):
+        few = around(Subsample("lambdamart", queries=0.05, seed=seed))
+        assert typical(few, queries) == typical(whole, queries)
+    skip = np.arange(len(queries)) > 0
+    drawn, plain = (UnitHessian(o).compute(queries, scores, skip=skip) for o in (Subsample(whole, 1.0), whole))
+    assert all(map(np.array_equal, drawn, plain))
 
 
 def test_the_same_iteration_draws_the_same_whatever_the_threads(data):
@@ -103,3 +132,26 @@ def test_all_three_libraries_learn_from_it():
     nothing = evaluate("ndcg", np.zeros(len(test.y)), test.y, test.group)
     for scores in (in_xgboost.predict(xgb.DMatrix(test.X)), in_lightgbm.predict(test.X), in_catboost.predict(test.X)):
         assert evaluate("ndcg", scores, test.y, test.group) > nothing + 0.05
+
+
+def test_the_benchmark_compares_shares_of_the_same_queries(tmp_path):
+    app = pytest.importorskip("benchmarks.__main__", reason="the tests run beside an unpacked wheel").app
+    arguments = ["--data", "generated:12,1,10:0", "--libraries", "lightgbm", "--objectives", "lambdamart"]
+    done = CliRunner().invoke(
+        app, ["subsample", *arguments, "--shares", "1,.5", "--trees", "3", "--out", str(tmp_path)]
+    )
+    assert done.exit_code == 0, done.output
+    whole, half = json.loads((tmp_path / "subsample.json").read_text())["results"]
+    assert (whole["share"], half["share"], whole["ratio"]) == (1.0, 0.5, 1.0)
+    assert half["difference"] == pytest.approx(half["value"] - whole["value"], abs=1e-12)
+    assert half["se"] > 0 == whole["se"]
+    assert half["ratio"] == pytest.approx(sum(half["seconds"]) / sum(whole["seconds"]))
+
+
+@everywhere
+def test_queries_are_drawn_once_an_iteration(name, data, monkeypatch):
+    queries, scores = data
+    drawn, draw = [], subsample.uniforms
+    monkeypatch.setattr(subsample, "uniforms", lambda *key: drawn.append(tuple(map(int, key[:2]))) or draw(*key))
+    UnitHessian(Subsample(Subsample(OBJECTIVES[name], seed=1), seed=2)).compute(queries, scores, iteration=7)
+    assert sorted(key for key in drawn if key[1] == 7) == [(1, 7), (2, 7)]

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
+from ltr_objectives.cli.compare import compare
 from ltr_objectives.cli.evaluate import evaluate
 from ltr_objectives.cli.predict import predict
 from ltr_objectives.cli.report import report
@@ -41,6 +42,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.command()(compare)
 app.command()(evaluate)
 app.command()(predict)
 app.command()(report)

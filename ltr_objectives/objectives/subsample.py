@@ -1,12 +1,13 @@
 r"""A random share of the queries in each iteration."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ltr_objectives.checks import check_fraction, check_seed
-from ltr_objectives.objectives.base import Objective, without
+from ltr_objectives.kernels.rng import uniforms
+from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.wrapper import Wrapper
 
@@ -34,7 +35,7 @@ class Subsample(Wrapper):
     --------
     >>> half = Subsample("ranknet", queries=0.5)
     >>> half.gradient_hessian([0.0] * 6, [0, 1, 1, 0, 0, 1], group=[2, 2, 2])[0]
-    array([ 0.,  0., -1.,  1.,  1., -1.])
+    array([ 0.,  0.,  0.,  0.,  1., -1.])
     """
 
     objective: str | Objective
@@ -55,22 +56,18 @@ class Subsample(Wrapper):
     def without_noise(self) -> Objective | None:
         return self.wrapped.without_noise()
 
+    def whole(self) -> Objective:
+        return self.wrapped.whole()
+
     def factor(self, call: Call) -> float:
         return 1.0 / self.queries
 
-    def fill(self, call: Call) -> None:
-        super().fill(call._replace(skip=self._left_out(call)))
-
-    def _finished(
-        self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return without(super()._finished(call, dtype, factor), call.queries, self._left_out(call))
-
-    def _left_out(self, call: Call) -> np.ndarray:
-        """Which queries are not drawn, and those that are left out anyway."""
-        chance = np.random.default_rng([self.seed, call.iteration]).random(len(call.queries))
-        left_out = chance > max(self.queries, chance.min())
-        return left_out if call.skip is None else left_out | call.skip
+    def left_out(self, call: Call) -> np.ndarray:
+        chance = np.empty(len(call.queries))
+        uniforms(np.uint64(self.seed), np.uint64(call.iteration), chance)
+        not_drawn: np.ndarray = chance > max(self.queries, chance.min())
+        skip = super().left_out(call)
+        return not_drawn if skip is None else not_drawn | skip
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad, hess = self.wrapped.reference(scores, labels)

@@ -57,11 +57,18 @@ class Wrapper(Objective):
     def label_limit(self) -> float | None:
         return self.wrapped.label_limit
 
+    @property
+    def goals(self) -> tuple[str, ...]:
+        return self.wrapped.goals
+
     def without_noise(self) -> Objective | None:
         return self._around(self.wrapped.without_noise())
 
     def with_exact_hessian(self) -> Objective | None:
         return self._around(self.wrapped.with_exact_hessian())
+
+    def whole(self) -> Objective:
+        return self._around(self.wrapped.whole()) or self
 
     def _around(self, wrapped: Objective | None) -> Objective | None:
         return None if wrapped is None else replace(self, objective=wrapped)  # type: ignore[call-arg]  # of subclasses
@@ -82,6 +89,9 @@ class Wrapper(Objective):
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         return self.wrapped.row_weight(queries)
+
+    def left_out(self, call: Call) -> np.ndarray | None:
+        return self.wrapped.left_out(call)
 
     def fill(self, call: Call) -> None:
         self.wrapped.fill(call)
