@@ -21,7 +21,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 OUT = ROOT / "build" / "docs"
 SCRIPTS = {
-    "mathjax/es5/tex-svg.js": "javascripts/mathjax.js",  # with SVG it needs no fonts, which browsers do not load from files
+    "mathjax/es5/tex-svg.js": "javascripts/mathjax.js",  # SVG needs no fonts, which browsers do not load from files
     "mathjax/LICENSE": "javascripts/mathjax-license.txt",
     "iframe-worker/shim/index.js": "javascripts/iframe-worker.js",  # search where pages are opened as files
     "iframe-worker/LICENSE": "javascripts/iframe-worker-license.txt",

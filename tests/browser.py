@@ -16,7 +16,7 @@ TYPESET = "() => window.MathJax.startup.promise.then(() => true)"
 PROBLEMS = """() => ({
     "scrolls sideways": document.documentElement.scrollWidth > window.innerWidth,
     "formulas that are wrong": document.querySelectorAll("[data-mml-node=merror]").length,
-    "formulas as text": [...document.querySelectorAll(".arithmatex")].filter(e => !e.querySelector("mjx-container")).length,
+    "formulas as text": document.querySelectorAll(".arithmatex:not(:has(mjx-container))").length,
 })"""
 
 

@@ -1,4 +1,4 @@
-"""What an installed wheel can do with one of its extras: ``python tests/extras.py EXTRA``, in an environment with that alone."""
+"""What an installed wheel can do with one of its extras, in an environment with that alone."""
 
 import importlib.util
 import subprocess
@@ -54,9 +54,8 @@ def cli() -> None:
     assert printed.startswith(f"ltr-objectives {ltr_objectives.__version__}\n")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "t.csv").write_text("y,s,q\n1,2,a\n0,1,a\n")
-        files = [
-            f"--{name}={folder}/t.csv:{column}" for name, column in (("labels", "y"), ("scores", "s"), ("qid", "q"))
-        ]
+        columns = {"labels": "y", "scores": "s", "qid": "q"}
+        files = [f"--{name}={folder}/t.csv:{column}" for name, column in columns.items()]
         subprocess.run([command, "evaluate", "--metric=map", *files], check=True)
 
 

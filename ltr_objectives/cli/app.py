@@ -47,7 +47,7 @@ app = typer.Typer(
 
 
 def print_versions(asked: bool) -> None:
-    """Print the version of this package and those of Python, of the system and of the packages that matter; then end."""
+    """Print the versions of this package, of Python, of the system and of the packages that matter."""
     if not asked:
         return
     typer.echo(f"ltr-objectives {__version__}")
