@@ -64,6 +64,7 @@ def visited(browser: Any, address: str, viewport: dict[str, int]) -> Iterator[An
     """A page of the site; afterwards, that it asked no other server and that its scripts had no error."""
     page, trouble = browser.new_page(viewport=viewport), []
     own = address.partition("//")[0], "data:", "blob:"
+    page.set_default_timeout(600_000)  # ms, for a busy machine
     page.on("request", lambda request: None if request.url.startswith(own) else trouble.append(request.url))
     page.on("pageerror", lambda error: trouble.append(str(error)))
     page.goto(address)
