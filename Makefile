@@ -5,7 +5,7 @@ JOBS ?= 2
 EXTRAS ?= none xgboost lightgbm catboost dask letor cli all
 SEED ?= $(shell date +%Y%m%d)
 
-.PHONY: demo test lint bench notebooks docs docs-serve dist test-wheel test-extras test-lowest test-nightly soak clean
+.PHONY: demo test lint bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-nightly soak clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -45,6 +45,9 @@ docs: .venv/installed  ## the documentation, in build/site
 
 docs-serve: docs  ## the documentation at http://127.0.0.1:8000; run `make docs` after a change
 	$(BIN)/zensical serve
+
+test-site: docs  ## every page of the site in Chromium or Chrome, at the width of a phone; and its search
+	$(BIN)/python tests/browser.py
 
 dist: .venv/installed  ## source distribution and wheel, in dist
 	rm -rf dist

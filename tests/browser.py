@@ -3,11 +3,14 @@
 import contextlib
 import functools
 import http.server
+import re
 import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from playwright.sync_api import sync_playwright
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
@@ -20,24 +23,23 @@ PROBLEMS = """() => ({
 })"""
 
 
-def check_browser(site: Path) -> None:
-    """Look at every page, and search; nothing where Chromium or Playwright is not installed."""
+def check(site: Path) -> None:
+    """Look at every page, and search."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
-        return
-    with contextlib.suppress(ModuleNotFoundError), opened(found) as browser:
-        for page in sorted(site.rglob("*.html")):
-            if page.name != "404.html":
-                check_page(browser, page.as_uri())
+        raise SystemExit(f"install one of {', '.join(BROWSERS)}")
+    with opened(found) as browser:
         with served(site) as address:
             check_search(browser, address)
         check_search(browser, site.as_uri())
+        for page in sorted(site.rglob("*.html")):
+            if page.name != "404.html":
+                check_page(browser, page.as_uri())
+                print(f"{page.relative_to(site)}: well", flush=True)
 
 
 @contextlib.contextmanager
 def opened(executable: str) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=OPTIONS)
         yield browser
@@ -85,6 +87,10 @@ def check_search(browser: Any, address: str) -> None:
     with visited(browser, f"{address}/index.html", DESK) as page:
         page.get_by_role("button", name="Search").first.click()
         page.keyboard.type("StochasticRank", delay=20)
-        page.get_by_text("results").wait_for()
+        page.get_by_text(re.compile(r"^\d+ results?$")).wait_for()
         page.keyboard.press("Enter")
         page.wait_for_url("**/*tochastic*")
+
+
+if __name__ == "__main__":
+    check(Path(__file__).resolve().parents[1] / "build" / "site")

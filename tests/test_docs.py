@@ -14,7 +14,6 @@ from urllib.parse import unquote, urlsplit
 
 import examples
 import pytest
-from browser import check_browser
 from loading import load
 
 import ltr_objectives
@@ -76,7 +75,6 @@ def test_the_site():  # one test, so that one process builds
     check_public_names(site)
     check_links(site)
     check_markup(site)
-    check_browser(ROOT / "build" / "site")
 
 
 def check_pages(site: dict[str, Page]) -> None:
