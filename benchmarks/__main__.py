@@ -4,6 +4,7 @@ import os
 
 import typer
 
+from benchmarks.calibration import calibration
 from benchmarks.compare import compare
 from benchmarks.demo import demo
 from benchmarks.kernels import kernels
@@ -13,6 +14,7 @@ from benchmarks.publish import publish
 from benchmarks.quality import quality
 from benchmarks.scaling import scaling
 from benchmarks.startup import startup
+from benchmarks.subsample import subsample
 from benchmarks.training import training
 from ltr_objectives.cli.app import OneLineErrors
 
@@ -27,6 +29,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+app.command()(calibration)
 app.command()(compare)
 app.command()(demo)
 app.command()(kernels)
@@ -36,6 +39,7 @@ app.command()(publish)
 app.command()(quality)
 app.command()(scaling)
 app.command()(startup)
+app.command()(subsample)
 app.command()(training)
 
 if __name__ == "__main__":

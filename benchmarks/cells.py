@@ -184,13 +184,13 @@ def objective_of(cell: Cell) -> str | Objective:
     """Ours with the seed of the cell, or the name of a native one."""
     if cell.native:
         return cell.objective
-    objective = _seeded(get_objective(cell.objective), cell.budget.seed)
+    objective = seeded(get_objective(cell.objective), cell.budget.seed)
     return UnitHessian(objective) if cell.budget.documents > 0 else objective
 
 
-def _seeded(objective: Objective, seed: int) -> Objective:
+def seeded(objective: Objective, seed: int) -> Objective:
     if isinstance(objective, Mixture):
-        return replace(objective, parts=[_seeded(part, seed) for part, _ in objective.weighted])
+        return replace(objective, parts=[seeded(part, seed) for part, _ in objective.weighted])
     takes = "seed" in objective.parameters()
     return replace(objective, seed=seed) if takes else objective  # type: ignore[call-arg]  # of subclasses
 

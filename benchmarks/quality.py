@@ -104,8 +104,8 @@ def quality(
     for name in smoothed:
         check_choice("smooth", name, stated)
     budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0, documents=documents, smooth=smoothed)
-    folds = _folds(data, preset, [_number(s, int, "seeds") for s in names_in(seeds)])
-    rates = [_number(r, float, "learning-rates") for r in names_in(learning_rates)]
+    folds = _folds(data, preset, [number(s, int, "seeds") for s in names_in(seeds)])
+    rates = [number(r, float, "learning-rates") for r in names_in(learning_rates)]
     searched = [bool(tune), bool(draws), len(rates) > 1]
     require(sum(searched) <= 1, "--tune and --draws search the learning rate; give one of these and --learning-rates")
     budgets = [replace(budget, **found) for found in drawn(draws)] if draws else [
@@ -248,7 +248,8 @@ def names_in(text: str) -> list[str]:
     return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
-def _number(text: str, kind: Any, option: str) -> Any:
+def number(text: str, kind: Any, option: str) -> Any:
+    """The number that an option holds, above 0, or at least 0 if it is whole."""
     try:
         value = kind(text)
     except ValueError:

@@ -57,8 +57,36 @@ def startup(document: Document) -> Lines:
     return [*lines, ["(import alone)", f"{document['import']:.2f}", ""]]
 
 
+def subsample(document: Document) -> Lines:
+    """Trainings on a share of the queries in each iteration."""
+    lines = [["library", "objective", "queries", document["metric"], "difference", "processor s", "of all"]]
+    for r in document["results"]:
+        gap = f"{r['difference']:+.4f} ({r['se']:.4f})" if r["se"] else ""
+        took = f"{np.mean(r['seconds']):.1f}"
+        lines.append(
+            [r["library"], r["objective"], f"{r['share']:g}", f"{r['value']:.4f}", gap, took, f"{r['ratio']:.2f}"]
+        )
+    return lines
+
+
+def calibration(document: Document) -> Lines:
+    """Ranking, and probabilities before and after isotonic regression."""
+    pair = [("log_loss", "log loss"), ("brier", "Brier"), ("error", "ECE")]
+    columns = [f"{name}, {when}" for when in ("raw", "isotonic") for _, name in pair]
+    lines = [["library", "objective", "NDCG@10", "difference", *columns, "log loss difference"]]
+    for r in document["results"]:
+        numbers = [f"{r[when][key]:.4f}" for when in ("before", "after") for key, _ in pair]
+        gaps = [f"{r[key]:+.4f} ({r[se]:.4f})" if r[se] else ""
+                for key, se in (("ndcg_difference", "ndcg_se"), ("log_loss_difference", "log_loss_se"))]  # fmt: skip
+        lines.append([r["library"], r["objective"], f"{r['ndcg']:.4f}", gaps[0], *numbers, gaps[1]])
+    of = document["constant"]
+    constant = [f"{of['log_loss']:.4f}", f"{of['brier']:.4f}", "0"]
+    return [*lines, ["", "share of relevant documents", "", "", *constant, *constant, ""]]
+
+
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
+    "subsample": subsample, "calibration": calibration,
 }  # fmt: skip
 
 

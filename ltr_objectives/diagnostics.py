@@ -37,6 +37,9 @@ REASONS = {
 class Report:
     """Which queries have a gradient at given scores, and why the others do not; made by ``objective.report(...)``.
 
+    Queries and pairs are counted for what learns from the labels, without its wrappers, such as the noise of
+    ``Langevin``. Hessians and norms are those that a library gets, of the wrapper in the first iteration.
+
     Parameters
     ----------
     objective : str
@@ -151,11 +154,12 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
 
 
 def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
-    """As ``objective.report(...)``, for validated queries; computes the gradient up to three times."""
+    """As ``objective.report(...)``, for validated queries; computes the gradient up to four times."""
     s = queries.check_scores(scores)
     learner = objective.inner
-    grad, hess = learner.compute(queries, s, n_threads=n_threads)
-    now = _largest(grad, queries)
+    grad, hess = objective.compute(queries, s, n_threads=n_threads)
+    learnt = grad if learner is objective else learner.compute(queries, s, n_threads=n_threads)[0]
+    now = _largest(learnt, queries)
     tied = _largest(learner.compute(queries, np.zeros(queries.rows), n_threads=n_threads)[0], queries)
     useless = _reasons(learner, queries, now, tied)
     useful = now > SETTLED * tied

@@ -265,6 +265,17 @@ def treats_ties_alike(objective: Objective) -> bool:
     return _TIES_ALIKE.get(objective.name, lambda o: False)(objective)
 
 
+def draws_rows_alike(objective: Any) -> bool:
+    """Whether the noise has the same distribution for every order of the rows.
+
+    Rankings from antithetic numbers or a lattice depend on one another, in a way that depends on the order. Their mean
+    gradient is the same, but the mean of a Hessian after a policy such as the absolute value is not.
+    """
+    if isinstance(objective, Mixture):
+        return all(draws_rows_alike(part) for part, _ in objective.weighted)
+    return getattr(objective, "variates", "independent") == "independent"
+
+
 def may_be_negative(objective: Objective) -> bool:
     """Whether entries of the Hessian may be negative, which the libraries do not expect."""
     inner = objective.inner

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from catalog import balances_roughly, may_be_negative, treats_ties_alike
+from catalog import balances_roughly, may_be_negative
 from generated import labels_for
 
 from ltr_objectives import LTRError, Queries, get_objective, registry
@@ -183,20 +183,6 @@ def test_queries_do_not_touch_each_other(any_objective, rng):
     for a, b in zip(ends - group, ends, strict=True):
         for x, alone in zip(together, any_objective.gradient_hessian(scores[a:b], labels[a:b], [b - a]), strict=True):
             np.testing.assert_allclose(x[a:b], alone, rtol=1e-12, atol=1e-15)
-
-
-def test_the_order_of_the_rows_changes_nothing_where_it_is_said(any_objective, rng):
-    any_objective = without_noise(any_objective)
-    n, lists = 6, 20  # truncations here are at least 6
-    for distinct in (True, not treats_ties_alike(any_objective)):
-        labels = labels_for(any_objective.label_limit, rng, n * lists)
-        places = [rng.permutation(n) if distinct else rng.integers(-1, 2, n) for _ in range(lists)]
-        scores = np.concatenate(places) / 4
-        rows = np.concatenate([n * i + rng.permutation(n) for i in range(lists)])
-        before = any_objective.gradient_hessian(scores, labels, [n] * lists)
-        after = any_objective.gradient_hessian(scores[rows], labels[rows], [n] * lists)
-        for x, permuted in zip(before, after, strict=True):
-            np.testing.assert_allclose(x[rows], permuted, rtol=1e-9, atol=1e-12)
 
 
 def test_weights_of_queries_and_rows_mean_the_same(any_objective, rng):

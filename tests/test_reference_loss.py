@@ -79,12 +79,3 @@ def test_steps_and_sums_of_hessians_stay_below_their_limits(any_objective, rng):
                 assert (np.abs(grad) <= longest_step(any_objective) * hess * (1 + 1e-9) + 1e-15).all()
             if hessian_limit(any_objective, n) is not None:
                 assert hess.reshape(lists, n).sum(axis=1).max() <= hessian_limit(any_objective, n) * (1 + 1e-9)
-
-
-def test_a_constant_added_to_all_scores_changes_nothing_where_it_is_said(any_objective, rng):
-    objective = any_objective.without_noise() or pytest.skip("nothing but noise")
-    scores, labels = rng.integers(-3, 4, 9) / 4, labels_for(objective.label_limit, rng, 9)
-    before, after = (objective.gradient_hessian(s, labels, [9])[0] for s in (scores, scores + 5.0))
-    assert np.allclose(before, after, rtol=1e-9, atol=1e-12) == objective.shift_invariant
-    if objective.shift_invariant and objective.reference_loss(scores, labels) is not None:
-        assert abs(before.sum()) < 1e-9 * max(1.0, np.abs(before).sum())

@@ -20,8 +20,11 @@ from ltr_objectives import (
     QueryRMSE,
     RankNet,
     StochasticRank,
+    Subsample,
+    UnitHessian,
     YetiRank,
     adapters,
+    get_objective,
 )
 from ltr_objectives.metrics.cascade import MRR
 from ltr_objectives.objectives.langevin import Langevin
@@ -81,7 +84,7 @@ def test_a_report_is_plain_numbers(any_objective, rng):
     if any_objective.shift_invariant:  # others learn from single documents
         assert report.useless["one document"] == (group == 1).sum()
     assert str(report).startswith(type(any_objective).__name__)
-    grad, hess = any_objective.inner.gradient_hessian(scores, labels, group)
+    grad, hess = any_objective.gradient_hessian(scores, labels, group)
     assert report.gradient_norm == pytest.approx(np.linalg.norm(grad))
     assert report.hessian_sum == pytest.approx(hess.sum())
     assert report.hessian_negative == (hess < 0).sum()
@@ -119,6 +122,20 @@ def test_repaired_hessians_are_counted(make, rng):
         report = make(hessian=policy).report(*data)
         assert (report.hessian_negative, report.hessian_repaired) == (0, (exact < 0).sum())
     assert make(hessian="clipped").report(*data).hessian_zero >= (exact < 0).sum() - (group == 1).sum()
+
+
+@pytest.mark.parametrize("wrap", [UnitHessian, Subsample, lambda o: Langevin(o, 0.0, shrink=0.5)])
+@pytest.mark.parametrize("name", ["lambdamart", "yetiloss:map", "listnet"])
+def test_numbers_of_a_wrapper_are_those_that_a_library_gets(wrap, name, rng):
+    group = rng.integers(1, 9, 30)
+    data = rng.normal(size=group.sum()), rng.integers(0, 3, group.sum()), group
+    wrapped, plain = wrap(get_objective(name)), get_objective(name).report(*data)
+    grad, hess = wrapped.gradient_hessian(*data)
+    report = wrapped.report(*data)
+    assert report.hessian_sum == pytest.approx(hess.sum(), rel=1e-12)
+    assert report.gradient_norm == pytest.approx(np.linalg.norm(grad), rel=1e-12)
+    assert report.gradient_norm != pytest.approx(plain.gradient_norm, rel=1e-3)
+    assert (report.useful, report.useless, report.pairs) == (plain.useful, plain.useless, plain.pairs)
 
 
 def test_noise_of_a_wrapper_does_not_hide_useless_queries():

@@ -1,8 +1,11 @@
 """A random share of the queries in each iteration."""
 
+import json
+
 import numpy as np
 import pytest
 from catalog import EXAMPLES
+from typer.testing import CliRunner
 
 from ltr_objectives import (
     Langevin,
@@ -126,3 +129,26 @@ def test_all_three_libraries_learn_from_it():
     nothing = evaluate("ndcg", np.zeros(len(test.y)), test.y, test.group)
     for scores in (in_xgboost.predict(xgb.DMatrix(test.X)), in_lightgbm.predict(test.X), in_catboost.predict(test.X)):
         assert evaluate("ndcg", scores, test.y, test.group) > nothing + 0.05
+
+
+def test_the_benchmark_compares_shares_of_the_same_queries(tmp_path):
+    app = pytest.importorskip("benchmarks.__main__", reason="the tests run beside an unpacked wheel").app
+    arguments = ["--data", "generated:12,1,10:0", "--libraries", "lightgbm", "--objectives", "lambdamart"]
+    done = CliRunner().invoke(
+        app, ["subsample", *arguments, "--shares", "1,.5", "--trees", "3", "--out", str(tmp_path)]
+    )
+    assert done.exit_code == 0, done.output
+    whole, half = json.loads((tmp_path / "subsample.json").read_text())["results"]
+    assert (whole["share"], half["share"], whole["ratio"]) == (1.0, 0.5, 1.0)
+    assert half["difference"] == pytest.approx(half["value"] - whole["value"], abs=1e-12)
+    assert half["se"] > 0 == whole["se"]
+    assert half["ratio"] == pytest.approx(sum(half["seconds"]) / sum(whole["seconds"]))
+
+
+@everywhere
+def test_queries_are_drawn_once_an_iteration(name, data, monkeypatch):
+    queries, scores = data
+    drawn, rng = [], np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: drawn.append(tuple(seed)) or rng(seed))
+    UnitHessian(Subsample(Subsample(OBJECTIVES[name], seed=1), seed=2)).compute(queries, scores, iteration=7)
+    assert sorted(key for key in drawn if key[1] == 7) == [(1, 7), (2, 7)]

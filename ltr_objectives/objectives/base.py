@@ -140,10 +140,15 @@ class Objective(abc.ABC):
         whole = isinstance(iteration, Integral) and not isinstance(iteration, np.timedelta64)
         require(whole, f"iteration={iteration!r} must be a whole number")
         call = Call(queries, s, *queries.borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads, skip)
+        call = call._replace(skip=self.left_out(call))
         self.fill(call)
         result = self._finished(call, dtype)
         queries.give_back_zeros(call.grad, call.hess)
-        return result if skip is None else without(result, queries, skip)
+        return result if call.skip is None else without(result, queries, call.skip)
+
+    def left_out(self, call: Call) -> np.ndarray | None:
+        """The queries without gradient in this call, a bool array of shape (queries,), or None where there are none."""
+        return call.skip
 
     def _finished(
         self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0

@@ -85,6 +85,9 @@ class Langevin(Wrapper):
         quiet = super().without_noise()
         return None if quiet is None else replace(quiet, temperature=0.0)  # type: ignore[call-arg]  # a Langevin
 
+    def left_out(self, call: Call) -> np.ndarray | None:
+        return call.skip  # queries that the wrapped objective leaves out get noise, too
+
     def fill(self, call: Call) -> None:
         call.grad[:], call.hess[:] = self.wrapped.compute(
             call.queries, call.scores, iteration=call.iteration, n_threads=call.n_threads, skip=call.skip

@@ -93,7 +93,7 @@ class Mixture(Objective):
 
     @property
     def shift_invariant(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
-        return all(part.shift_invariant for part, _ in self.weighted)
+        return all(part.shift_invariant for part, weight in self.weighted if weight > 0)
 
     @property
     def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere

@@ -1,12 +1,12 @@
 r"""A random share of the queries in each iteration."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ltr_objectives.checks import check_fraction, check_seed
-from ltr_objectives.objectives.base import Objective, without
+from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.wrapper import Wrapper
 
@@ -61,19 +61,11 @@ class Subsample(Wrapper):
     def factor(self, call: Call) -> float:
         return 1.0 / self.queries
 
-    def fill(self, call: Call) -> None:
-        super().fill(call._replace(skip=self._left_out(call)))
-
-    def _finished(
-        self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return without(super()._finished(call, dtype, factor), call.queries, self._left_out(call))
-
-    def _left_out(self, call: Call) -> np.ndarray:
-        """Which queries are not drawn, and those that are left out anyway."""
+    def left_out(self, call: Call) -> np.ndarray:
         chance = np.random.default_rng([self.seed, call.iteration]).random(len(call.queries))
-        left_out = chance > max(self.queries, chance.min())
-        return left_out if call.skip is None else left_out | call.skip
+        not_drawn: np.ndarray = chance > max(self.queries, chance.min())
+        skip = super().left_out(call)
+        return not_drawn if skip is None else not_drawn | skip
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad, hess = self.wrapped.reference(scores, labels)

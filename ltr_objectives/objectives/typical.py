@@ -19,12 +19,17 @@ class Typical(NamedTuple):
 
 
 def typical(objective: Objective, queries: Queries, n_threads: int | None = None) -> Typical:
-    """The typical size of the objective's gradients and Hessians; equal queries give equal values."""
+    """The typical size of the objective's gradients and Hessians; equal queries give equal values.
+
+    The random scores go to the documents of a query by label, not by row. So an objective without noise has the same
+    values, up to rounding, whatever the order of the rows in a query, unless rows of equal labels have other weights.
+    """
     objective = objective.whole()  # the queries of one draw would say less
 
     def measure() -> Typical:
-        scores = np.empty(queries.rows)
-        add_noise(np.zeros(queries.rows), NOISES["gaussian"], 1.0, np.uint64(0), np.uint64(0), scores)
+        normal, scores = np.empty(queries.rows), np.empty(queries.rows)
+        add_noise(np.zeros(queries.rows), NOISES["gaussian"], 1.0, np.uint64(0), np.uint64(0), normal)
+        scores[queries.by_label + np.repeat(queries.ptr[:-1], np.diff(queries.ptr))] = normal
         grad, hess = objective.compute(queries, scores, n_threads=n_threads)
         weight = objective.row_weight(queries)
         mean = 1.0 if weight is None else float(weight.mean())

@@ -86,6 +86,9 @@ class Wrapper(Objective):
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         return self.wrapped.row_weight(queries)
 
+    def left_out(self, call: Call) -> np.ndarray | None:
+        return self.wrapped.left_out(call)
+
     def fill(self, call: Call) -> None:
         self.wrapped.fill(call)
 

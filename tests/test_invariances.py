@@ -1,0 +1,197 @@
+"""What changes no gradient: another order of rows or of queries, and a constant added to the scores of a query."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from catalog import EXAMPLES, draws_rows_alike, treats_ties_alike
+from generated import labels_for
+from trainings import LIBRARIES, small_data
+
+from ltr_objectives import Mixture, Queries, Subsample, UnitHessian, get_objective, registry
+from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
+
+N, LISTS = 6, 40
+FAQ = Path(__file__).parents[1] / "docs" / "faq.md"
+WRAPPERS = {
+    "unit": UnitHessian,
+    "subsample": lambda o: Subsample(o, queries=0.5),
+    "mixture": lambda o: Mixture([o, "listnet"], [1.0, 0.3]),
+    "all": lambda o: UnitHessian(Subsample(Mixture([o, "ordinal"]), queries=0.3, seed=2)),
+}
+
+
+def shuffled(rng, lists=LISTS, n=N):
+    """Rows in another order within each query."""
+    return np.concatenate([n * i + rng.permutation(n) for i in range(lists)])
+
+
+def some_lists(objective, rng, tied=False):
+    """Scores and labels; tied scores have three values, others differ within a query."""
+    scores = [rng.integers(-1, 2, N) if tied else rng.permutation(N) for _ in range(LISTS)]
+    return np.concatenate(scores) / 4, labels_for(objective.label_limit, rng, N * LISTS)
+
+
+def same(objective, scores, labels, rows):
+    """Whether gradient and Hessian of rows in another order are those of the rows, within rounding."""
+    before = objective.gradient_hessian(scores, labels, [N] * LISTS)
+    after = objective.gradient_hessian(scores[rows], labels[rows], [N] * LISTS)
+    return all(np.allclose(x[rows], y, rtol=1e-9, atol=1e-12) for x, y in zip(before, after, strict=True))
+
+
+def without_noise(objective):
+    return objective.without_noise() or pytest.skip("nothing but noise")
+
+
+def test_rows_in_another_order_have_the_same_gradients_where_scores_differ(any_objective, rng):
+    objective = without_noise(any_objective)
+    assert same(objective, *some_lists(objective, rng), shuffled(rng))
+
+
+def test_rows_in_another_order_have_the_same_gradients_where_ties_are_alike(any_objective, rng):
+    objective = without_noise(any_objective)
+    if not treats_ties_alike(objective):
+        pytest.skip("ranks tied scores in the order of the rows")
+    assert same(objective, *some_lists(objective, rng, tied=True), shuffled(rng))
+
+
+def order_matters(objective):
+    """Whether the order of rows with tied scores changes gradients."""
+    rng = np.random.default_rng(0)
+    return not same(objective, *some_lists(objective, rng, tied=True), shuffled(rng))
+
+
+@pytest.mark.skipif(not FAQ.exists(), reason="the tests run beside an unpacked wheel")
+def test_the_faq_names_the_objectives_for_which_the_order_of_tied_rows_matters():
+    def named(words):
+        [sentence] = re.findall(rf"{words}: (.*?)\.", FAQ.read_text())
+        return {registry.load_public(name).name for name in re.findall(r"`(\w+)`", sentence)}
+
+    defaults = {name: get_objective(name) for name in registry.objectives()}
+    quiet = {name: objective.without_noise() for name, objective in defaults.items()}
+    matters = {name for name, objective in quiet.items() if objective is None or order_matters(objective)}
+    assert matters == {
+        name for name, objective in quiet.items() if objective is None or not treats_ties_alike(objective)
+    }
+    assert named("In the order of the rows") == {name for name in matters if not defaults[name].random}
+    assert named("By noise") == {name for name in matters if defaults[name].random}
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_rows_in_another_order_have_the_same_distribution_of_gradients(any_objective, tied, rng):
+    stats = pytest.importorskip("scipy.stats")
+    if not any_objective.random:
+        pytest.skip("has no noise")
+    parts = [p for p, _ in any_objective.weighted] if isinstance(any_objective, Mixture) else []
+    if tied and not all(p.random or treats_ties_alike(p) for p in parts):
+        pytest.skip("a part without noise ranks tied scores in the order of the rows")
+    count = 800
+    for n in (2, 5):
+        scores = np.zeros(n) if tied else rng.permutation(n) / 2
+        labels, rows = labels_for(any_objective.label_limit, rng, n), rng.permutation(n)
+        labels[:2] = labels.max(), labels.min()
+
+        def draws(order, iteration, scores=scores, labels=labels, n=n):
+            queries = Queries(np.tile(labels[order], count), [n] * count)
+            found = any_objective.compute(queries, np.tile(scores[order], count), iteration=iteration)
+            return np.array(found).reshape(2, count, n)
+
+        before, after = draws(np.arange(n), 0)[:, :, rows], draws(rows, 1)
+        if not draws_rows_alike(any_objective):
+            before, after = before[:1], after[:1]
+        error = np.sqrt((before.var(axis=1) + after.var(axis=1)) / count)
+        assert (np.abs(before.mean(axis=1) - after.mean(axis=1)) <= 5 * error + 1e-9).all()
+        if not draws_rows_alike(any_objective):
+            continue
+        for x, y in zip(before, after, strict=True):
+            largest = np.abs(x).max() or 1.0
+            x, y = np.round(x / largest, 9), np.round(y / largest, 9)  # equal values differ in their last digits
+            assert min(stats.ks_2samp(x[:, i], y[:, i], method="asymp").pvalue for i in range(n)) > 1e-6
+
+
+def test_queries_in_another_order_have_the_same_gradients(any_objective, rng):
+    objective = without_noise(any_objective)
+    scores, labels = some_lists(objective, rng, tied=True)
+    rows = (N * rng.permutation(LISTS)[:, None] + np.arange(N)).ravel()
+    assert same(objective, scores, labels, rows)
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("name", registry.objectives())
+def test_wrappers_do_not_see_the_order_of_the_rows(name, wrapper, rng):
+    objective = WRAPPERS[wrapper](without_noise(EXAMPLES[name][-1]))
+    scores, labels = some_lists(objective, rng)
+    rows, weight = shuffled(rng), rng.uniform(0.5, 2.0, LISTS)
+    before = objective.gradient_hessian(scores, labels, [N] * LISTS, weight, iteration=4)
+    after = objective.gradient_hessian(scores[rows], labels[rows], [N] * LISTS, weight, iteration=4)
+    assert np.abs(before).sum() > 0
+    for x, y in zip(before, after, strict=True):
+        np.testing.assert_allclose(x[rows], y, rtol=1e-9, atol=1e-12)
+
+
+def test_a_constant_added_to_each_query_changes_nothing_where_it_is_said(any_objective, rng):
+    """Noise included; the constants are such that sums with the scores are not rounded."""
+    for tied in (False, True):
+        scores, labels = some_lists(any_objective, rng, tied)
+        constants = np.repeat(rng.integers(-64, 65, LISTS) / 4, N)
+        before, after = (any_objective.gradient_hessian(s, labels, [N] * LISTS) for s in (scores, scores + constants))
+        for x, y in zip(before, after, strict=True):
+            unchanged = np.allclose(x, y, rtol=1e-9, atol=1e-12 * np.abs(x).max())
+            assert unchanged or not any_objective.shift_invariant
+        assert np.allclose(before[0], after[0], rtol=1e-6) == any_objective.shift_invariant
+
+
+@pytest.mark.parametrize("name", registry.objectives())
+def test_gradients_of_a_query_add_up_to_zero_where_a_constant_is_free(name, rng):
+    objective = get_objective(name).without_noise()
+    if objective is None or objective.reference_loss(*(x[:N] for x in some_lists(objective, rng))) is None:
+        pytest.skip("the gradient is not that of a loss")
+    scores, labels = some_lists(objective, rng)
+    grad, _ = objective.gradient_hessian(scores, labels, [N] * LISTS)
+    sums = np.abs(grad.reshape(LISTS, N).sum(axis=1))
+    assert (sums.max() <= 1e-9 * np.abs(grad).max()) == objective.shift_invariant
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    ("objective", "start"), [("ranknet", False), ("queryrmse", False), ("lambdamart", True), ("hinge:map", True)]
+)
+@pytest.mark.parametrize("what", ["rows", "queries"])
+def test_a_library_trains_the_same_model(library, objective, start, what, rng):
+    """Of tied scores, as before the first tree, only where ties are alike; else from scores that differ."""
+    X, y, qid = small_data()
+    size = int((qid == qid[0]).sum())
+    count = len(y) // size
+    first = rng.normal(size=len(y)) if start else None
+    whole = (size * rng.permutation(count)[:, None] + np.arange(size)).ravel()
+    rows = shuffled(rng, count, size) if what == "rows" else whole
+    model, shifted = (
+        _model(library, get_objective(objective), X[order], y[order], size, None if first is None else first[order])
+        for order in (np.arange(len(y)), rows)
+    )
+    before, after = model(X), shifted(X)
+    assert np.ptp(before) > 0.1
+    np.testing.assert_allclose(before, after, rtol=1e-4, atol=1e-5)
+
+
+def _model(library, objective, X, y, size, start):
+    """Predictions of eight trees, without the scores at the start."""
+    group = [size] * (len(y) // size)
+    if library == "xgboost":
+        xgb = pytest.importorskip("xgboost")
+        data = xgb.DMatrix(X, y, group=group, base_margin=start)
+        params = {"max_depth": 3, "nthread": 1, "min_child_weight": 1e-3, "base_score": 0.0}
+        booster = xgb.train(params, data, 8, obj=xgboost_objective(objective))
+        return lambda X: booster.predict(xgb.DMatrix(X), output_margin=True)
+    if library == "lightgbm":
+        lgb = pytest.importorskip("lightgbm")
+        params = {"objective": lightgbm_objective(objective), "num_leaves": 7, "num_threads": 1, "verbose": -1,
+                  "metric": "None", "deterministic": True, "force_col_wise": True}  # fmt: skip
+        return lgb.train(params, lgb.Dataset(X, y, group=group, init_score=start), 8).predict
+    catboost = pytest.importorskip("catboost")
+    pool = catboost.Pool(X, y, group_id=np.repeat(np.arange(len(group)), size), baseline=start)
+    params = {"loss_function": catboost_objective(objective, pool), "eval_metric": "NDCG", "iterations": 8, "depth": 3,
+              "random_strength": 0, "bootstrap_type": "No", "leaf_estimation_method": "Newton", "verbose": False,
+              "thread_count": 1, "allow_writing_files": False, "learning_rate": 0.3}  # fmt: skip
+    return catboost.CatBoost(params).fit(pool).predict
