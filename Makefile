@@ -2,7 +2,7 @@ PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 BIN := .venv/bin
 JOBS ?= 2
-EXTRAS ?= none xgboost lightgbm catboost dask letor cli all
+EXTRAS ?= none xgboost lightgbm catboost dask letor cli parquet all
 SEED ?= $(shell date +%Y%m%d)
 
 .PHONY: demo test lint bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-nightly soak clean
@@ -60,7 +60,7 @@ test-wheel: .venv/installed  ## the built wheel, unpacked elsewhere, passes the 
 	$(BIN)/python -m pip install --quiet --no-deps --target build/wheel dist/*.whl
 	cp -r tests pyproject.toml build/wheel/
 	cd build/wheel && PYTHONPATH=. ../../$(BIN)/python -m pytest -q -n $(JOBS) -p no:cacheprovider \
-	  ltr_objectives tests/test_queries.py tests/test_adapters.py tests/test_metrics.py
+	  ltr_objectives tests/test_queries.py tests/test_adapters.py tests/test_metrics.py tests/test_cli_compare.py
 
 test-extras: dist  ## the wheel with each extra, in an environment of its own; EXTRAS= for some of them
 	for extra in $(EXTRAS); do \

@@ -1,19 +1,20 @@
 """What the callables of all libraries share: gradients, metrics, and one `Queries` for each data set."""
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, labels_for
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless
 from ltr_objectives.errors import require, warn
 from ltr_objectives.kernels.rng import content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries, to_numpy
+from ltr_objectives.queries import Queries, by_goal, to_numpy
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 Params = Mapping[str, Any]  # of a training, by the library's names
@@ -34,8 +35,20 @@ class QueriesMemo:
     def __reduce__(self) -> tuple[Any, ...]:
         return QueriesMemo, ()
 
-    def find(self, labels: Any, group: Any, weight: Any, propensity: Any = None, position: Any = None) -> Queries:
-        """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before."""
+    def find(
+        self,
+        labels: Any,
+        group: Any,
+        weight: Any,
+        propensity: Any = None,
+        position: Any = None,
+        *,
+        goals: Callable[[Any], Mapping[str, np.ndarray]] = lambda labels: {},
+    ) -> Queries:
+        """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before.
+
+        ``goals(labels)`` are further labels by goal, always the same for the same labels.
+        """
         given = {"weight": weight, "propensity": propensity, "position": position}
         arrays = {name: None if values is None else to_numpy(values, name) for name, values in given.items()}
         if arrays["weight"] is not None and arrays["weight"].size == 0:  # as a DMatrix without weights has it
@@ -45,7 +58,7 @@ class QueriesMemo:
         for known, queries in self._entries:
             if all(map(_equal, known, key)):
                 return queries
-        queries = Queries(labels, group, **arrays)
+        queries = Queries(by_goal(labels, goals(labels)), group, **arrays)
         copies = tuple(None if a is None else a.copy() for a in key)
         self._entries = ((copies, queries), *self._entries)[:KEPT]
         return queries
@@ -79,8 +92,8 @@ def gradients(
 class ObjectiveCallable:
     """The base of what a library calls for gradients.
 
-    Weights, propensities and positions given here replace those of the library's data sets. ``params`` are those of
-    the training; None where the maker of this object does not know them.
+    Weights, propensities and positions given here replace those of the library's data sets, and ``labels`` by goal come
+    beside theirs. ``params`` are those of the training; None where the maker of this object does not know them.
     """
 
     library: ClassVar[Library]
@@ -93,9 +106,11 @@ class ObjectiveCallable:
         weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
+        labels: ByGoal | None = None,
         params: Params | None = None,
     ) -> None:
         self.objective = objective
+        self.labels = labels_for(objective, labels)
         self.n_threads = n_threads
         self.weight = weight
         self.propensity = propensity
@@ -110,7 +125,7 @@ class ObjectiveCallable:
         """The queries of one of the library's data sets."""
         weight = weight if self.weight is None else self.weight
         position = position if self.propensity is None and self.position is None else self.position
-        return self._memo.find(labels, group, weight, self.propensity, position)
+        return self._memo.find(labels, group, weight, self.propensity, position, goals=lambda _: self.labels)
 
     def gradients(self, queries: Queries, scores: Any, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and Hessian in the library's type, in a training with ``params``.
@@ -145,18 +160,24 @@ def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
 
 
 class MetricCallable:
-    """The base of what XGBoost and LightGBM call for metrics; ``params`` as in :class:`ObjectiveCallable`."""
+    """The base of what XGBoost and LightGBM call for metrics; ``labels`` are those of metrics of goals."""
 
     library: ClassVar[Library]
 
-    def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None = None, params: Params | None = None) -> None:
+    def __init__(
+        self, metrics: tuple[Metric, ...], n_threads: int | None = None, labels: Mappings | None = None
+    ) -> None:
         self.metrics = metrics
         self.n_threads = n_threads
-        self.params = params
+        self.labels = LabelSets(labels, metrics)
         self._memo = QueriesMemo()
 
     def __repr__(self) -> str:
         return f"{self.library.name}_metric({', '.join(map(repr, self.metrics))})"
+
+    def queries(self, labels: Any, group: Any, weight: Any) -> Queries:
+        """The queries of one of the library's data sets."""
+        return self._memo.find(labels, group, weight, goals=self.labels.of)
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
         """Each metric and its mean over queries."""

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._callables import ObjectiveCallable, Params
 from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, given_weight, mark, rows_of
 from ltr_objectives.adapters._catboost_passes import Passes, address_of
+from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries, vector
+from ltr_objectives.queries import Queries, by_goal, vector
 from ltr_objectives.registry import get_metric, get_objective
 
 
@@ -41,11 +42,14 @@ class CatBoostObjective(ObjectiveCallable):
         group_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
+        labels: ByGoal | None = None,
         n_threads: int | None = None,
         newton_splits: bool = True,
     ) -> None:
         weight = None if group_weight is None else vector("group_weight", group_weight).astype(np.float32)
-        super().__init__(objective, n_threads=n_threads, weight=weight, propensity=propensity, position=position)
+        super().__init__(
+            objective, n_threads=n_threads, weight=weight, propensity=propensity, position=position, labels=labels
+        )
         require(
             weight is None or rows.weight is None,
             "the pool has weights by row; CatBoost takes either those or group_weight",
@@ -55,7 +59,7 @@ class CatBoostObjective(ObjectiveCallable):
         self._rows = rows
         self._start = start
         weight = rows.weight if weight is None else weight
-        self._queries = Queries(rows.labels, rows.group, weight=weight, propensity=propensity, position=position)
+        self._queries = self.queries(rows.labels, rows.group, weight)
         self._passes: Passes | None = None
 
     def prepare(self, pool: Any) -> CatBoostObjective:
@@ -139,8 +143,11 @@ class CatBoostMetric:
         """An instance of a class named like the metric: CatBoost records values under the name of the class."""
         return object.__new__(type(str(metric), (cls,), {}))
 
-    def __init__(self, metric: Metric, sets: tuple[Rows, ...], n_threads: int | None) -> None:
+    def __init__(
+        self, metric: Metric, sets: tuple[Rows, ...], n_threads: int | None, goals: tuple[ByGoal, ...]
+    ) -> None:
         self.metric = metric
+        self._goals = goals  # of each of the sets
         self.n_threads = n_threads
         self._sets = sets
         self._others: tuple[Metric, ...] = ()
@@ -151,7 +158,7 @@ class CatBoostMetric:
         return f"catboost_metric({self.metric!r}, {len(self._sets)} pools)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CatBoostMetric, (self.metric, self._sets, self.n_threads)
+        return CatBoostMetric, (self.metric, self._sets, self.n_threads, self._goals)
 
     def record(self, *others: Metric) -> list[dict[str, list[float]]]:
         """Compute ``others`` too, since CatBoost takes one metric object; training fills in what is returned."""
@@ -160,7 +167,7 @@ class CatBoostMetric:
         return self._records
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CatBoostMetric:
-        twin = CatBoostMetric(self.metric, self._sets, self.n_threads)
+        twin = CatBoostMetric(self.metric, self._sets, self.n_threads, self._goals)
         twin._others, twin._records = self._others, self._records
         fit = fit_under_way()
         if fit is not None:
@@ -179,8 +186,11 @@ class CatBoostMetric:
         for i, (known, pool) in enumerate(zip(self._sets, pools, strict=True)):
             name = f"fit's eval set {i - 1}" if i else "fit's training pool"
             known.check_same(rows_of(pool, name), f"pool {i} of catboost_metric", name)
-            self.metric.layers(Queries(known.labels, known.group))  # raises for labels that the metric refuses
+            self.metric.layers(self._queries(i, known.labels))  # raises for labels that the metric refuses
         fit.require_known_rows()
+
+    def _queries(self, i: int, labels: np.ndarray, weight: np.ndarray | None = None) -> Queries:
+        return Queries(by_goal(labels, self._goals[i]), self._sets[i].group, weight=weight)
 
     def is_max_optimal(self) -> bool:
         """All metrics are maximised."""
@@ -201,7 +211,7 @@ class CatBoostMetric:
             i = len(self._seen)
             known = i < len(self._sets) and np.array_equal(target, self._sets[i].labels)
             require(known, "CatBoost evaluates other rows, or another order, than those given to catboost_metric")
-            self._seen[address] = Queries(target, self._sets[i].group, weight=weight), weight, i
+            self._seen[address] = self._queries(i, target, weight), weight, i
         queries, before, i = self._seen[address]
         same = weight is before if weight is None or before is None else np.array_equal(weight, before)
         require(same and queries.rows == len(target), "CatBoost evaluates with other rows or weights than before")
@@ -219,6 +229,7 @@ def catboost_objective(
     group_weight: ArrayLike | None = None,
     propensity: ArrayLike | None = None,
     position: ArrayLike | None = None,
+    labels: ByGoal | None = None,
     init_model: Any = None,
     n_threads: int | None = None,
     newton_splits: bool = True,
@@ -241,6 +252,9 @@ def catboost_objective(
     propensity, position : array of shape (rows,), optional
         For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
         Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+    labels : mapping of goals to arrays of shape (rows,), optional
+        For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
+        training set. See :class:`ltr_objectives.Mixture`.
     init_model : CatBoost model or file name, optional
         The model whose predictions training starts from. Needed only to resume a snapshot, where CatBoost does not say
         which model that is: get it by ``fit`` with ``iterations=1`` and the same ``snapshot_file``. With
@@ -306,13 +320,18 @@ def catboost_objective(
         group_weight=group_weight,
         propensity=propensity,
         position=position,
+        labels=labels,
         n_threads=n_threads,
         newton_splits=newton_splits,
     ).prepare(pool)
 
 
 def catboost_metric(
-    metric: str | Metric, *pools: Any, convention: str | None = None, n_threads: int | None = None
+    metric: str | Metric,
+    *pools: Any,
+    convention: str | None = None,
+    labels: Mappings | None = None,
+    n_threads: int | None = None,
 ) -> CatBoostMetric:
     """A metric for CatBoost's ``eval_metric``; early stopping and ``use_best_model`` maximise it.
 
@@ -324,6 +343,9 @@ def catboost_metric(
         The training pool, then each pool of ``eval_set`` in order; each with ``group_id``.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metric.
+    labels : mapping of goals to arrays of shape (rows,), or list of mappings, optional
+        For a metric of a goal, such as ``"ndcg@10[revenue]"``: one mapping for each pool, as
+        :func:`ltr_objectives.evaluate` takes it. Its first labels are those of the data set, which is known by them.
     n_threads : int, optional
         By default ``thread_count`` of the training, at most all processors. The value does not depend on it.
 
@@ -355,4 +377,6 @@ def catboost_metric(
     """
     require(len(pools) > 0, "catboost_metric needs the training pool, then the pools of eval_set in order")
     rows = tuple(rows_of(pool, f"pool {i}") for i, pool in enumerate(pools))
-    return CatBoostMetric(get_metric(metric, convention), rows, n_threads)
+    chosen = get_metric(metric, convention)
+    known = LabelSets(labels, [chosen])
+    return CatBoostMetric(chosen, rows, n_threads, tuple(known.of(each.labels) for each in rows))

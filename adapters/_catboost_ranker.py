@@ -11,7 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
+from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective
+from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories
@@ -31,7 +32,7 @@ class CatBoostRanker(Ranker):
     objective : str or Objective, optional
         Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
         CatBoost's begin with a capital. By default the one for the first metric:
-        :func:`ltr_objectives.objective_for`.
+        :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. Early stopping on one of CatBoost's is
         refused where another is ours.
@@ -142,6 +143,7 @@ def _params(plan: Plan, pool: Any) -> dict[str, Any]:
         pool,
         propensity=plan.train.queries.propensity,
         position=plan.train.queries.position,
+        labels=plan.labels,
         n_threads=plan.n_threads,
         newton_splits=newton_splits,
     )
@@ -170,7 +172,8 @@ def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bo
         f"CatBoost stops early on {plan.metrics[0]} only where no other metric is ours; name {own[0]} first, or leave "
         "out early stopping or our metrics",
     )
-    params["eval_metric"] = made = catboost_metric(own[0], *pools, n_threads=plan.n_threads)
+    goals = tuple(part.queries.goals for part in (plan.train, *plan.evals))
+    params["eval_metric"] = made = CatBoostMetric(own[0], tuple(map(rows_of, pools)), plan.n_threads, goals)
     if native:
         params["custom_metric"] = native
     return made.record(*own[1:])

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ltr_objectives.adapters._goals import IN_PARTS
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import chunk_bounds
@@ -116,6 +117,7 @@ def dask_by_query(
     parts = spread(client, table, places[:1] if everywhere else places)
     if objective is not None:
         chosen = get_objective(objective)
+        require(not chosen.goals, IN_PARTS)
         client.gather([client.submit(_try_out, chosen, part, pure=False) for part in parts])
     return _collections(client, parts * count if everywhere else parts, places)
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params
 from ltr_objectives.adapters._frames import booster_of, calls_of
+from ltr_objectives.adapters._goals import IN_PARTS, ByGoal, Mappings
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
@@ -71,6 +72,7 @@ class LightGBMObjective(ObjectiveCallable):
             str(by_query).lower() in ("false", "0"),
             "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
         )
+        require(not self.labels or int((params or {}).get("num_machines", 1)) == 1, IN_PARTS)
         labels, group, weight, scores = _unpack(first, second, weight, group)
         position = _position(second) if hasattr(second, "get_position") else None
         return self.gradients(self.queries(labels, group, weight, position), scores, params)
@@ -83,7 +85,7 @@ class LightGBMMetric(MetricCallable):
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         *data, scores = _unpack(first, second, weight, group)
-        means = self.means(self._memo.find(*data), scores, _params(self.params))
+        means = self.means(self.queries(*data), scores, _params(None))
         return [(str(m), mean, True) for m, mean in means]
 
 
@@ -92,6 +94,7 @@ def lightgbm_objective(
     *,
     propensity: ArrayLike | None = None,
     position: ArrayLike | None = None,
+    labels: ByGoal | None = None,
     n_threads: int | None = None,
 ) -> LightGBMObjective:
     """An objective for ``lgb.train({"objective": ...})``, ``Booster.update(fobj=...)`` and ``LGBMRanker``.
@@ -104,6 +107,9 @@ def lightgbm_objective(
         For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
         Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`. Where both are left
         out, the position of the ``Dataset`` is used if it has one (LightGBM 4.1 or newer).
+    labels : mapping of goals to arrays of shape (rows,), optional
+        For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
+        training set. See :class:`ltr_objectives.Mixture`.
     n_threads : int, optional
         Threads of the gradient computation; by default ``num_threads`` of the training, at most all processors. The
         model does not depend on it.
@@ -117,7 +123,7 @@ def lightgbm_objective(
     Raises
     ------
     LTRError
-        At the first iteration, for data that cannot be right.
+        Here, for missing labels. At the first iteration, for data that cannot be right.
 
     Examples
     --------
@@ -130,11 +136,14 @@ def lightgbm_objective(
     (60,)
     """
     chosen = get_objective(objective)
-    return LightGBMObjective(chosen, n_threads=n_threads, propensity=propensity, position=position)
+    return LightGBMObjective(chosen, n_threads=n_threads, propensity=propensity, position=position, labels=labels)
 
 
 def lightgbm_metric(
-    *metrics: str | Metric, convention: str | None = None, n_threads: int | None = None
+    *metrics: str | Metric,
+    convention: str | None = None,
+    labels: Mappings | None = None,
+    n_threads: int | None = None,
 ) -> LightGBMMetric:
     """A metric, or several, for ``lgb.train(..., feval=...)`` and ``LGBMRanker.fit(..., eval_metric=...)``.
 
@@ -144,6 +153,9 @@ def lightgbm_metric(
         Such as ``"ndcg@10"``. Set ``"metric": "None"`` in the parameters to evaluate nothing else.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metrics.
+    labels : mapping of goals to arrays of shape (rows,), or list of mappings, optional
+        For metrics of goals, such as ``"ndcg@10[revenue]"``: one mapping for each data set that is evaluated, as
+        :func:`ltr_objectives.evaluate` takes it. Its first labels are those of the data set, which is known by them.
     n_threads : int, optional
         By default ``num_threads`` of the training, at most all processors.
 
@@ -158,4 +170,4 @@ def lightgbm_metric(
     >>> lightgbm_metric("map")  # doctest: +ELLIPSIS
     lightgbm_metric(MAP(...))
     """
-    return LightGBMMetric(get_metrics(metrics, convention), n_threads)
+    return LightGBMMetric(get_metrics(metrics, convention), n_threads, labels)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ltr_objectives.adapters._libraries import LIGHTGBM
-from ltr_objectives.adapters._lightgbm import LightGBMMetric, LightGBMObjective
+from ltr_objectives.adapters._lightgbm import LightGBMObjective
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
 from ltr_objectives.adapters._ranker_plan import Plan, refuse_dart
@@ -32,7 +32,7 @@ class LGBMRanker(Ranker):
     ----------
     objective : str or Objective, optional
         Ours, such as ``"yetiloss:map"``, or LightGBM's own, such as ``"lambdarank"``. By default the one for the first
-        metric: :func:`ltr_objectives.objective_for`.
+        metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's.
         Nothing else is evaluated.
@@ -102,7 +102,7 @@ class LGBMRanker(Ranker):
             valid_sets=evals,
             valid_names=[f"validation_{i}" for i in range(len(evals))],
             init_model=plan.init_model,
-            feval=LightGBMMetric(plan.own_metrics, plan.n_threads, params) if plan.own_metrics else None,
+            feval=_metric(plan, evals) if plan.own_metrics else None,
             callbacks=callbacks,
         )
         booster.free_dataset()
@@ -129,6 +129,12 @@ class LGBMRanker(Ranker):
 
     def _features(self) -> tuple[int, list[str] | None]:
         return self.booster_.num_feature(), None  # LightGBM changes names: "_" replaces " "
+
+
+def _metric(plan: Plan, evals: list[Any]) -> Any:
+    """Our metrics as LightGBM calls them."""
+    values = plan.metric_values(evals)
+    return lambda predictions, data: [(str(metric), value, True) for metric, value in values(predictions, data)]
 
 
 def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None]:

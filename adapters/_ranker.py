@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -32,8 +32,15 @@ else:
         ) from None
 
 from ltr_objectives._files import replacing
+from ltr_objectives.adapters._auto import AUTO, Decision, choose
 from ltr_objectives.adapters._libraries import Library
-from ltr_objectives.adapters._ranker_inputs import check_features, read_eval_sets, read_part, read_table
+from ltr_objectives.adapters._ranker_inputs import (
+    check_features,
+    read_eval_sets,
+    read_goals,
+    read_part,
+    read_table,
+)
 from ltr_objectives.adapters._ranker_plan import (
     EvalMetric,
     Plan,
@@ -65,6 +72,7 @@ class Ranker(BaseEstimator, abc.ABC):
     objective_: Objective | str
     evals_result_: Records
     best_score_: dict[str, dict[str, float]]
+    report_: Decision
     n_features_in_: int
     feature_names_in_: np.ndarray
 
@@ -83,6 +91,8 @@ class Ranker(BaseEstimator, abc.ABC):
         objective : str or Objective, optional
             Ours, such as ``"yetiloss:map"``, or the library's own. By default what :func:`ltr_objectives.objective_for`
             names for the first metric, or ``"yetiloss:ndcg@10"`` where that is the library's own or none is given.
+            ``"auto"`` trains several, ours and the library's own, and keeps the model with the largest first metric on
+            the last pair of ``eval_set``.
         eval_metric : str, Metric or list, optional
             Ours, such as ``"map"``, or a name that only the library knows. By default the metric that our objective
             optimises, or ``"ndcg"``; with the library's own objective, what the library evaluates by default.
@@ -123,12 +133,14 @@ class Ranker(BaseEstimator, abc.ABC):
         sample_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
+        labels: Mapping[str, ArrayLike] | Sequence[str] | None = None,
         init_model: Any = None,
         eval_set: Sequence[tuple[Any, Any]] | None = None,
         eval_group: Sequence[ArrayLike] | None = None,
         eval_qid: Sequence[ArrayLike] | None = None,
         eval_sample_weight: Sequence[ArrayLike | None] | None = None,
         sample_weight_eval_set: Sequence[ArrayLike | None] | None = None,
+        eval_labels: Sequence[Mapping[str, ArrayLike] | None] | None = None,
         early_stopping_rounds: int | None = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
@@ -152,6 +164,10 @@ class Ranker(BaseEstimator, abc.ABC):
         propensity, position : array of shape (rows,), optional
             For labels that are clicks: how likely each document was examined, or where it was shown. Only our pairwise
             objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+        labels : mapping of goals to arrays of shape (rows,), or names of columns, optional
+            For an objective or metrics that read several labels, such as ``"ndcg@10[revenue]"``:
+            ``{"revenue": array}``, or ``["revenue"]`` where that is a column of the table ``X``. Such columns are not
+            features, here, in ``eval_set``, in ``predict`` and in ``score``.
         init_model : file name, model of the library or fitted ranker, optional
             Go on from what this model predicts. Its rounds come first in the new model; it is not changed itself.
             Categorical features must have the same categories.
@@ -160,6 +176,8 @@ class Ranker(BaseEstimator, abc.ABC):
         eval_group, eval_qid, eval_sample_weight : lists, optional
             ``group``, ``qid`` and ``sample_weight`` of each pair in ``eval_set``; one of the first two is needed.
             ``sample_weight_eval_set``, XGBoost's name, is another name of the last.
+        eval_labels : list of mappings, optional
+            ``labels`` of each pair in ``eval_set``, for metrics that read them, unless they are columns of the tables.
         early_stopping_rounds : int, optional
             Stop when the first metric has not improved on the last pair of ``eval_set`` for this many rounds, and keep
             the rounds up to the best. Without it all rounds are kept. May also be given to the constructor.
@@ -173,7 +191,8 @@ class Ranker(BaseEstimator, abc.ABC):
         self
             With ``booster_``, the library's model; ``objective_``, what was trained; ``evals_result_``, such as
             ``{"validation_0": {"map": [...]}}``, one value a round; ``best_score_``, such as
-            ``{"validation_0": {"map": ...}}``, at the last round kept.
+            ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: what
+            was tried, the metric of each, and its difference from the chosen one.
 
         Raises
         ------
@@ -185,10 +204,12 @@ class Ranker(BaseEstimator, abc.ABC):
         of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}
         objective = self._objective()
         patience = given.get("early_stopping_rounds") if early_stopping_rounds is None else early_stopping_rounds
-        train = read_part(X, y, group, qid, sample_weight, propensity=propensity, position=position)
+        by_goal, columns = read_goals(labels)
+        train = read_part(X, y, group, qid, sample_weight, by_goal, columns, propensity=propensity, position=position)
+        weights = eval_sample_weight, sample_weight_eval_set
         plan = Plan(
             train=train,
-            evals=read_eval_sets(eval_set, eval_group, eval_qid, eval_sample_weight, sample_weight_eval_set),
+            evals=read_eval_sets(eval_set, eval_group, eval_qid, *weights, eval_labels, columns),
             params=params,
             of_the_data=of_the_data,
             objective=in_documents(objective),
@@ -207,8 +228,12 @@ class Ranker(BaseEstimator, abc.ABC):
         check_features(self, train.X, reset=True)
         for part in plan.evals:
             check_features(self, part.X)
-        self.booster_, self.evals_result_ = self._train(plan)
-        self.objective_ = objective
+        vars(self).pop("report_", None)  # of another training
+        if self.objective == AUTO:
+            objective, self.evals_result_, self.report_ = choose(self, plan)
+        else:
+            self.booster_, self.evals_result_ = self._train(plan)
+        self.objective_, self.label_columns_ = objective, columns
         before = 0 if plan.init_model is None else self._rounds(plan.init_model)
         each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
         self.best_score_ = _at_round(self._rounds(self.booster_) - before, self.evals_result_) if each else {}
@@ -217,7 +242,7 @@ class Ranker(BaseEstimator, abc.ABC):
     def predict(self, X: Any) -> np.ndarray:
         """Scores, of shape (rows,); higher ranks first. After early stopping, those of the best round."""
         check_is_fitted(self, "booster_")
-        table, _ = read_table(X)
+        table = read_table(X, getattr(self, "label_columns_", ())).X
         check_features(self, table, nameless=self.nameless_)
         return np.asarray(self._predict(table))
 
@@ -229,10 +254,12 @@ class Ranker(BaseEstimator, abc.ABC):
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        labels: Mapping[str, ArrayLike] | None = None,
     ) -> float:
         """Mean over queries of the first metric, under the ranker's ``convention``; higher is better.
 
-        Where the first metric is the library's own, the score is NDCG, with a warning.
+        Where the first metric is the library's own, the score is NDCG, with a warning. ``labels`` are those of its
+        goal, unless :meth:`fit` was told their column.
         """
         first = next(iter(self._metrics(self._objective())), None)
         if isinstance(first, str):
@@ -241,7 +268,8 @@ class Ranker(BaseEstimator, abc.ABC):
                 "such as 'map', name it first"
             )
         metric = first if isinstance(first, Metric) else get_metric("ndcg", self.get_params().get("convention"))
-        part = read_part(X, y, group, qid, sample_weight)
+        columns = () if labels is not None else getattr(self, "label_columns_", ())
+        part = read_part(X, y, group, qid, sample_weight, labels, columns)
         return metric.mean(part.queries, self.predict(X), n_threads=self._n_threads())
 
     @property
@@ -277,7 +305,15 @@ class Ranker(BaseEstimator, abc.ABC):
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
         self.booster_ = self._load(os.fspath(path))
-        of_training = ("objective_", "evals_result_", "best_score_", "categories_", "feature_names_in_")
+        of_training = (
+            "objective_",
+            "evals_result_",
+            "best_score_",
+            "report_",
+            "categories_",
+            "feature_names_in_",
+            "label_columns_",
+        )
         for name in of_training:  # of another one
             vars(self).pop(name, None)
         self.n_features_in_, names = self._features()
@@ -299,7 +335,7 @@ class Ranker(BaseEstimator, abc.ABC):
 
     def _objective(self) -> Objective | str:
         """What to train: the objective as given, or what suits the first metric."""
-        if self.objective is not None:
+        if self.objective is not None and self.objective != AUTO:
             return own_or_native(self.objective, self.library)
         first = next(iter(read_metrics(self.eval_metric, "", self._knows_metric)), None)
         return objective_for(first if isinstance(first, Metric) else "ndcg@10")

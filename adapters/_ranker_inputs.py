@@ -1,7 +1,7 @@
 """What the rankers take as data: tables, queries and weights, in the form that all three libraries read."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_array
 
+from ltr_objectives.adapters._goals import ByGoal, read_labels
 from ltr_objectives.checks import check_list
-from ltr_objectives.errors import LTRError, require
-from ltr_objectives.queries import Queries, refuse_masked, to_numpy
+from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.queries import Queries, by_goal, refuse_masked, to_numpy
 
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
 # scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business
@@ -30,6 +31,11 @@ class Part(NamedTuple):
     def labels(self) -> np.ndarray:
         """One a row, in the type that all three libraries keep."""
         return self.queries.labels.astype(np.float32)
+
+    @property
+    def as_stored(self) -> Queries:
+        """The queries as the libraries keep them, which metrics read; labels of goals as they were given."""
+        return Queries(by_goal(self.labels, self.queries.goals), self.group, weight=self.weight)
 
     @property
     def group(self) -> np.ndarray:
@@ -67,8 +73,16 @@ def native(X: np.ndarray) -> np.ndarray:
     return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
 
-def read_table(X: Any) -> tuple[Any, ArrayLike | None]:
-    """A pandas DataFrame, NumPy array or SciPy CSR matrix, and the column of query ids if there is one."""
+class Table(NamedTuple):
+    """Features, and what stood beside them in the columns of a table."""
+
+    X: Any  # a pandas DataFrame, NumPy array or SciPy CSR matrix
+    qid: ArrayLike | None = None
+    labels: Mapping[str, np.ndarray] = {}
+
+
+def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
+    """The features, the column of query ids if there is one, and the columns of ``goals`` that are there."""
     if hasattr(X, "to_pandas"):  # polars and pyarrow
         X = X.to_pandas()
     if not is_frame(X):
@@ -79,15 +93,26 @@ def read_table(X: Any) -> tuple[Any, ArrayLike | None]:
             raise LTRError(f"X must be a table of numbers of shape (rows, features): {error}") from None
         require(X.dtype.kind not in "mM", f"X holds dates or spans of time ({X.dtype}); convert them to numbers")
         if not issparse(X):
-            return native(X), None
+            return Table(native(X))
         # all versions of the libraries read the older sparse type, with indices of 32 bits where they suffice
-        return csr_matrix((native(X.data), native(X.indices), native(X.indptr)), X.shape), None
+        return Table(csr_matrix((native(X.data), native(X.indices), native(X.indptr)), X.shape))
     swapped = {c: d.newbyteorder("=") for c, d in X.dtypes.items() if isinstance(d, np.dtype) and not d.isnative}
     X = X.astype(swapped) if swapped else X
-    if QID not in X.columns:
-        require(X.shape[0] > 0 and X.shape[1] > 0, f"X has shape {X.shape}; it needs at least one row and one column")
-        return X, None
-    return X.drop(columns=QID), X[QID].to_numpy()
+    labels = {goal: X[goal].to_numpy() for goal in goals if goal in X.columns}
+    qid = X[QID].to_numpy() if QID in X.columns else None
+    beside = [*labels, *([] if qid is None else [QID])]
+    X = X.drop(columns=beside) if beside else X
+    require(qid is not None or min(X.shape) > 0, f"X has shape {X.shape}; it needs at least one row and one column")
+    return Table(X, qid, labels)
+
+
+def read_goals(labels: Any) -> tuple[ByGoal | None, tuple[str, ...]]:
+    """Labels of goals, or the names of the columns that hold them."""
+    if labels is None or isinstance(labels, Mapping):
+        return labels, ()
+    names = [labels] if isinstance(labels, str) else check_list("labels", labels, "names of columns")
+    require(all(isinstance(name, str) for name in names), f"labels must be names of columns of X, got {names}")
+    return None, tuple(names)
 
 
 def read_part(
@@ -96,17 +121,31 @@ def read_part(
     group: ArrayLike | None,
     qid: ArrayLike | None,
     weight: ArrayLike | None,
+    labels: ByGoal | None = None,
+    columns: Sequence[str] = (),
     of: str = "",
     **clicks: ArrayLike | None,
 ) -> Part:
-    """One data set, checked before training; errors name the arguments with ``of`` before them."""
+    """One data set, checked before training; errors name the arguments with ``of`` before them.
+
+    ``labels`` of goals replace those in ``columns`` of ``X``.
+    """
     require(y is not None, "a ranker requires y to be passed, but the target y is None; y holds the labels")
-    table, column = read_table(X)
+    table, column, beside = read_table(X, columns)
+    names = list(X.columns) if is_frame(X) else []
+    missing = next((name for name in columns if name not in beside and labels is None), None)
+    require(
+        missing is None,
+        f"labels names a column {missing!r}, which X does not have{did_you_mean(missing, names)}; name the columns of "
+        f"a table, or pass {of}labels={{{missing!r}: array}}",
+    )
     given = (group is not None) + (qid is not None)
     require(column is None or given == 0, f"X has a column {QID!r}; drop it, or leave {of}qid= and {of}group= out")
     one = f"pass {of}group= (sizes) or {of}qid= (one id per row)"
     require(column is not None or given == 1, f"{one}, not both" if given else one)
-    queries = Queries(to_numpy(y, "labels"), group, qid=qid if column is None else column, weight=weight, **clicks)
+    goals = {**beside, **read_labels(labels, f"{of}labels")}
+    ids = qid if column is None else column
+    queries = Queries(by_goal(to_numpy(y, "labels"), goals), group, qid=ids, weight=weight, **clicks)
     for what, values in (("labels", queries.labels), ("weights", queries.weight_by_row)):
         require(
             values is None or np.abs(values).max() <= FLOAT32_MAX,
@@ -122,8 +161,10 @@ def read_eval_sets(
     eval_qid: Sequence[ArrayLike] | None,
     eval_sample_weight: Sequence[ArrayLike | None] | None,
     sample_weight_eval_set: Sequence[ArrayLike | None] | None,
+    eval_labels: Sequence[ByGoal | None] | None = None,
+    columns: Sequence[str] = (),
 ) -> tuple[Part, ...]:
-    """The parts to evaluate on."""
+    """The parts to evaluate on; ``columns`` of their tables hold the labels of goals."""
     pairs = [check_list("eval_set", pair, "pairs (X, y)") for pair in check_list("eval_set", eval_set, "pairs (X, y)")]
     require(all(len(pair) == 2 for pair in pairs), "eval_set must be a list of pairs (X, y)")
     require(
@@ -135,20 +176,21 @@ def read_eval_sets(
         "eval_qid": eval_qid,
         "eval_sample_weight": eval_sample_weight,
         "sample_weight_eval_set": sample_weight_eval_set,
+        "eval_labels": eval_labels,
     }
-    columns = []
+    given_lists = []
     for name, given in lists.items():
-        arrays = "arrays, one for each pair of eval_set"
+        arrays = f"{'mappings' if name == 'eval_labels' else 'arrays'}, one for each pair of eval_set"
         entries = [None] * len(pairs) if given is None else check_list(name, given, arrays)
         n = len(entries)
         must = f"{name} must be a list with one entry for each of the {len(pairs)} pairs of eval_set"
         require(n == len(pairs), f"{must}, but has {n}" + (f": eval_set[{n}] has none" if n < len(pairs) else ""))
-        columns.append(entries)
+        given_lists.append(entries)
     parts = []
-    for i, ((X, y), group, qid, first, second) in enumerate(zip(pairs, *columns, strict=True)):
+    for i, ((X, y), group, qid, first, second, labels) in enumerate(zip(pairs, *given_lists, strict=True)):
         weight = first if second is None else second
         try:
-            parts.append(read_part(X, y, group, qid, weight, "eval_"))
+            parts.append(read_part(X, y, group, qid, weight, labels, columns, "eval_"))
         except LTRError as error:
             raise LTRError(f"eval_set[{i}]: {error}") from None
     return tuple(parts)

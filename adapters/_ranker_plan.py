@@ -11,10 +11,12 @@ from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._ranker_inputs import Part, require_numbers
 from ltr_objectives.checks import check_integer, check_list
-from ltr_objectives.errors import did_you_mean, require
+from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.unit import UnitHessian
+from ltr_objectives.queries import to_numpy
 from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_metrics, get_objective
 
 T = TypeVar("T", bound=ObjectiveCallable)
@@ -50,6 +52,7 @@ class Plan(NamedTuple):
             weight=self.train.weight,
             propensity=queries.propensity,
             position=queries.position,
+            labels=self.labels,
             params=dict(params),
         )
 
@@ -58,6 +61,23 @@ class Plan(NamedTuple):
         if not isinstance(self.objective, UnitHessian) or any(params.get(name) is not None for name in library.l2):
             return params
         return {**params, library.l2[0]: DOCUMENTS}
+
+    @property
+    def labels(self) -> dict[str, np.ndarray]:
+        """Of the goals that our objective reads."""
+        goals = self.objective.goals if isinstance(self.objective, Objective) else ()
+        return {goal: self.train.queries.of(goal).labels for goal in goals}
+
+    def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[Metric, float]]]:
+        """Our metrics on the library's data sets ``evals``. Weights may be by row, which a DMatrix cannot hold."""
+        known = [(data, part.as_stored) for data, part in zip(evals, self.evals, strict=True)]
+
+        def values(scores: Any, data: Any) -> list[tuple[Metric, float]]:
+            queries = next(queries for each, queries in known if each is data)
+            s = to_numpy(scores, "scores").reshape(-1)
+            return [(m, m.mean(queries, s, n_threads=self.n_threads)) for m in self.own_metrics]
+
+        return values
 
     @property
     def own_metrics(self) -> tuple[Metric, ...]:
@@ -80,7 +100,7 @@ def in_documents(objective: Objective | str) -> Objective | str:
 def own_or_native(objective: Any, library: Library) -> Objective | str:
     """Our objective, or the name of the library's; raises for what is nearly ours, or can only be CatBoost's."""
     name = objective.partition(":")[0].strip() if isinstance(objective, str) else None
-    if name is None or name in OBJECTIVES or "+" in objective:
+    if name is None or name in OBJECTIVES or "+" in objective or split_goal(objective)[1]:
         return get_objective(objective)
     require(
         library.capitals or not name[:1].isupper(),
@@ -122,7 +142,7 @@ def optimised(objective: Objective | str) -> tuple[Metric, ...]:
 
 def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
     """Whether the metric is the library's; raises where it is neither that nor ours."""
-    own = re.fullmatch(r"([a-z]+)(@\d+)?", metric)
+    own = re.fullmatch(r"([a-z]+)(@\d+)?", split_goal(metric)[0])
     if own and own[1] in METRICS:
         return False
     nearest = did_you_mean(metric.lower().partition("@")[0], METRICS)
@@ -166,6 +186,10 @@ def check_plan(plan: Plan, library: Library) -> None:
     for i, part in enumerate(plan.evals):
         require_numbers(part.X, others, f"eval_set[{i}]: ")
     queries = plan.train.queries
+    of_metrics = [metric.goal for metric in plan.own_metrics if metric.goal is not None]
+    read = (*(plan.objective.goals if isinstance(plan.objective, Objective) else ()), *of_metrics)
+    for part in (plan.train, *plan.evals):
+        check_read(part.queries.goals, read, "the ranker")
     if isinstance(plan.objective, Objective):
         plan.objective.compute(queries, np.zeros(queries.rows), n_threads=plan.n_threads)
     else:
@@ -174,5 +198,9 @@ def check_plan(plan: Plan, library: Library) -> None:
             f"objective={plan.objective!r} is the library's own; leave propensity= and position= out",
         )
     for metric in plan.own_metrics:
-        for part in plan.evals:
+        for i, part in enumerate(plan.evals):
+            try:
+                part.queries.of(metric.goal)
+            except LTRError as error:
+                raise LTRError(f"eval_set[{i}]: {str(error).replace('labels=', 'eval_labels=')}") from None
             metric.mean(part.queries, np.zeros(part.queries.rows), n_threads=plan.n_threads)

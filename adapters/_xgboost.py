@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params
 from ltr_objectives.adapters._frames import booster_of, calls_of
+from ltr_objectives.adapters._goals import IN_PARTS, ByGoal, Mappings
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
@@ -58,6 +59,7 @@ class XGBoostObjective(ObjectiveCallable):
         calls = calls_of(XGBOOST) if self.params is None else []
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
+            require(not self.labels or _workers() == 1, IN_PARTS)
             queries = self.queries(*_unpack(data))
             params = _params(calls, data, self.n_threads is None) if self.params is None else self.params
             return self.gradients(queries, predictions, params)
@@ -75,10 +77,10 @@ class XGBoostMetric(MetricCallable):
         params = None if booster is None else _this_round.get(booster) or read_params(learner_of(booster))
 
         def sums() -> np.ndarray:
-            return self.sums(self._memo.find(*_unpack(data)), predictions, params)
+            return self.sums(self.queries(*_unpack(data)), predictions, params)
 
         if _workers() == 1:  # by `mean`, which a metric may define in its own way
-            means = self.means(self._memo.find(*_unpack(data)), predictions, params)
+            means = self.means(self.queries(*_unpack(data)), predictions, params)
         else:
             total = _added(_agreed(sums, predictions, np.zeros((len(self.metrics), 2))))
             means = [(m, m.average(*pair)) for m, pair in zip(self.metrics, total.tolist(), strict=True)]
@@ -211,6 +213,7 @@ def xgboost_objective(
     weight: ArrayLike | None = None,
     propensity: ArrayLike | None = None,
     position: ArrayLike | None = None,
+    labels: ByGoal | None = None,
     n_threads: int | None = None,
 ) -> XGBoostObjective:
     """An objective for ``xgb.train(..., obj=...)``.
@@ -224,6 +227,9 @@ def xgboost_objective(
     propensity, position : array of shape (rows,), optional
         For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
         Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+    labels : mapping of goals to arrays of shape (rows,), optional
+        For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
+        training set. See :class:`ltr_objectives.Mixture`.
     n_threads : int, optional
         Threads of the gradient computation; by default ``nthread`` of the training, at most all processors. The model
         does not depend on it.
@@ -237,7 +243,7 @@ def xgboost_objective(
     Raises
     ------
     LTRError
-        At the first iteration, for data that cannot be right.
+        Here, for missing labels. At the first iteration, for data that cannot be right.
 
     Examples
     --------
@@ -250,12 +256,20 @@ def xgboost_objective(
     (60,)
     """
     return XGBoostObjective(
-        get_objective(objective), n_threads=n_threads, weight=weight, propensity=propensity, position=position
+        get_objective(objective),
+        n_threads=n_threads,
+        weight=weight,
+        propensity=propensity,
+        position=position,
+        labels=labels,
     )
 
 
 def xgboost_metric(
-    *metrics: str | Metric, convention: str | None = None, n_threads: int | None = None
+    *metrics: str | Metric,
+    convention: str | None = None,
+    labels: Mappings | None = None,
+    n_threads: int | None = None,
 ) -> XGBoostMetric:
     """A metric, or several, for ``xgb.train(..., custom_metric=...)``.
 
@@ -268,6 +282,9 @@ def xgboost_metric(
         Such as ``"ndcg@10"``.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metrics.
+    labels : mapping of goals to arrays of shape (rows,), or list of mappings, optional
+        For metrics of goals, such as ``"ndcg@10[revenue]"``: one mapping for each data set that is evaluated, as
+        :func:`ltr_objectives.evaluate` takes it. Its first labels are those of the data set, which is known by them.
     n_threads : int, optional
         By default ``nthread`` of the training, at most all processors.
 
@@ -295,4 +312,4 @@ def xgboost_metric(
     With ``booster="dart"`` leave early stopping out: later rounds change the earlier ones, so the model that is kept is
     not the one that was measured.
     """
-    return XGBoostMetric(get_metrics(metrics, convention), n_threads)
+    return XGBoostMetric(get_metrics(metrics, convention), n_threads, labels)

@@ -18,7 +18,6 @@ from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries, to_numpy
 
 
 class XGBRanker(Ranker):
@@ -28,7 +27,7 @@ class XGBRanker(Ranker):
     ----------
     objective : str or Objective, optional
         Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``. By default the one for the first
-        metric: :func:`ltr_objectives.objective_for`.
+        metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's.
     **params
@@ -233,15 +232,6 @@ def _by_query(part: Part) -> np.ndarray | None:
 
 
 def _metric(plan: Plan, evals: list[Any]) -> Any:
-    """Our metrics under their own names, as XGBoost calls them; weights may be by row, which a DMatrix cannot hold."""
-    known = [
-        (data, Queries(part.labels, part.group, weight=part.weight))
-        for data, part in zip(evals, plan.evals, strict=True)
-    ]
-
-    def values(predictions: Any, data: Any) -> list[tuple[str, float]]:
-        queries = next(queries for each, queries in known if each is data)
-        scores = to_numpy(predictions).reshape(-1)
-        return [(str(m), m.mean(queries, scores, n_threads=plan.n_threads)) for m in plan.own_metrics]
-
-    return values
+    """Our metrics under their own names, as XGBoost calls them."""
+    values = plan.metric_values(evals)
+    return lambda predictions, data: [(str(metric), value) for metric, value in values(predictions, data)]

@@ -10,11 +10,12 @@ from typer import Option
 
 from benchmarks import speed_tables
 from benchmarks.cells import folds_of, per_query
-from benchmarks.quality import names_in, number
-from benchmarks.statistics import standard_error
-from benchmarks.texts import terminal
+from benchmarks.quality import number
 from ltr_objectives import adapters
 from ltr_objectives.checks import check_choice
+from ltr_objectives.cli.options import names_in
+from ltr_objectives.comparison.statistics import standard_error
+from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.datasets import RankingFold
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.libraries import LIBRARIES, Budget, Library, Training
+from benchmarks.libraries import LIBRARIES, Library, Training
 from benchmarks.provenance import versions
 from benchmarks.watch import Report, silent
 from ltr_objectives._files import replacing
 from ltr_objectives.checks import check_choice
+from ltr_objectives.comparison.budget import Budget, in_documents
 from ltr_objectives.datasets import RankingData, RankingFold, load_letor, make_ranking_fold
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
@@ -151,7 +152,7 @@ class Cell:
         library = library_of(self)
         objective = objective_of(self)
         if self.budget.documents > 0:
-            library.budget = library.in_documents(self.budget, objective)
+            library.budget = in_documents(self.library, self.budget, objective, library.train_queries)
         return outcome(self, library, library.run(objective, report))
 
 

@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from typer import Option
 
-from benchmarks.quality import L2, Alpha, Documents, Leaves, Libraries, MinChildWeight, names_in, plan
-from benchmarks.texts import terminal
+from benchmarks.quality import L2, Alpha, Documents, Leaves, Libraries, MinChildWeight, plan
 from ltr_objectives._letor import find_parts
+from ltr_objectives.cli.options import names_in
+from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.datasets import RankingData, RankingFold
 from ltr_objectives.errors import require
 from ltr_objectives.objectives.base import Objective
@@ -55,7 +56,7 @@ def compare(
     counts as much as 20 documents in every objective.
     """
     from benchmarks import cells, short_report
-    from benchmarks.libraries import Budget
+    from ltr_objectives.comparison.budget import Budget
     from ltr_objectives.kernels.threads import available_threads
 
     console = terminal()
@@ -102,7 +103,7 @@ def _names(text: str, option: str) -> list[str]:
 
 def _check_natives(natives: Sequence[str], libraries: Sequence[str]) -> None:
     """Refuse patterns and natives of libraries that are left out, which a study allows."""
-    from benchmarks.libraries import LIBRARIES
+    from ltr_objectives.adapters._libraries import LIBRARIES
 
     kinds = [LIBRARIES[name] for name in libraries if name in LIBRARIES]
     lost = [n for n in natives if "{metric}" in n or not any(kind.knows(n) for kind in kinds)]

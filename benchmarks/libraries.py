@@ -6,39 +6,22 @@ To add a library, write its class and its line in ``LIBRARIES``.
 import abc
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from benchmarks.watch import Report, Watch, silent
 from ltr_objectives import adapters
+from ltr_objectives.adapters._libraries import LIBRARIES as FACTS
+from ltr_objectives.comparison.budget import Budget, params_of
 from ltr_objectives.datasets import RankingData, RankingFold
 from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_objective
 
 Predict = Callable[[np.ndarray, int], Any]  # features and a number of trees to scores
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What every training gets."""
-
-    trees: int = 500
-    learning_rate: float = 0.1
-    leaves: int = 31
-    patience: int = 50
-    min_child_weight: float = 1e-3
-    l2: float = 0.0
-    threads: int = 1
-    seed: int = 0
-    params: tuple[tuple[str, Any], ...] = ()  # by the library's own names; they override the fields above
-    documents: float = 0.0  # l2; min_child_weight is then in documents, too; 0 takes the l2 above
-    smooth: tuple[str, ...] = ()  # metrics with a smoothed vali value
 
 
 @dataclass(frozen=True)
@@ -70,9 +53,7 @@ class Library(abc.ABC):
     """A library with its data sets prepared once, so that times are of training alone."""
 
     name: ClassVar[str]
-    natives: ClassVar[tuple[str, ...]]
     usual: ClassVar[tuple[str, ...]]  # the default; the first is the reference
-    twins: ClassVar[Mapping[str, str]] = {}  # ours with the Hessians of native objectives, which are 1 elsewhere
     with_ours: ClassVar[Mapping[str, Any]] = {}  # parameters for our objectives only; those of the study override them
     budget: Budget
     params: Mapping[str, Any]  # by the library's own names; they override those of the budget
@@ -100,18 +81,12 @@ class Library(abc.ABC):
     @classmethod
     def knows(cls, native: str) -> bool:
         """Whether there is a native objective of this name."""
-        return native in cls.natives
+        return FACTS[cls.name].knows(native)
 
     @classmethod
     def spelled(cls, metric: str) -> str:
         """A metric as it is spelled in the names of the library's own objectives."""
-        return metric
-
-    def in_documents(self, budget: Budget, objective: str | Objective) -> Budget:
-        """The budget with what it has in documents as the library takes it; ours already count documents."""
-        twin = self.twins.get(objective) if isinstance(objective, str) else None
-        unit = 1.0 if twin is None else typical(get_objective(twin), self.train_queries, budget.threads).hessian
-        return replace(budget, l2=unit * budget.documents, min_child_weight=unit * budget.min_child_weight)
+        return FACTS[cls.name].spelled(metric)
 
     @abc.abstractmethod
     def prepare(self) -> None:
@@ -124,12 +99,7 @@ class Library(abc.ABC):
 
 class XGBoost(Library):
     name = "xgboost"
-    natives = ("rank:ndcg", "rank:map", "rank:pairwise")
     usual = ("rank:ndcg", "rank:map")
-    twins: ClassVar[Mapping[str, str]] = {
-        "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
-        "rank:pairwise": "ranknet:preset=xgboost",
-    }  # fmt: skip
 
     def prepare(self) -> None:
         import xgboost as xgb
@@ -143,15 +113,13 @@ class XGBoost(Library):
 
         b = self.budget
         params: dict[str, Any] = {
-            "tree_method": "hist", "grow_policy": "lossguide", "max_leaves": b.leaves, "max_depth": 0,
-            "learning_rate": b.learning_rate, "min_child_weight": b.min_child_weight, "reg_lambda": b.l2,
-            "nthread": b.threads, "seed": b.seed, "disable_default_eval_metric": 1, "verbosity": 0,
+            "disable_default_eval_metric": 1, "verbosity": 0,
+            **params_of(self.name, b), **dict(b.params), **self.params,
         }  # fmt: skip
-        params |= {**dict(b.params), **self.params}
         native = isinstance(objective, str)
         if native:
             params["objective"] = objective
-        if objective == "rank:map":  # takes labels 0 and 1 only
+        if objective in FACTS[self.name].binary:
             self.dtrain.set_label((self.train_data.y > 0).astype(np.float32))
         try:
             booster = xgb.train(
@@ -166,11 +134,7 @@ class XGBoost(Library):
 
 class LightGBM(Library):
     name = "lightgbm"
-    natives = ("lambdarank", "rank_xendcg")
     usual = ("lambdarank", "rank_xendcg")
-    twins: ClassVar[Mapping[str, str]] = {
-        "lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact",
-    }  # fmt: skip
 
     def prepare(self) -> None:
         import lightgbm as lgb
@@ -193,11 +157,7 @@ class LightGBM(Library):
         native = isinstance(objective, str)
         params = {
             "objective": objective if native else adapters.lightgbm_objective(objective, n_threads=b.threads),
-            "metric": "None", "num_leaves": b.leaves, "learning_rate": b.learning_rate,
-            "min_sum_hessian_in_leaf": b.min_child_weight, "lambda_l2": b.l2,
-            "num_threads": b.threads, "seed": b.seed, "verbose": -1,
-            "deterministic": True, "force_col_wise": True,  # else timing chooses an algorithm, and so the last digits
-            **dict(b.params), **self.params,
+            "metric": "None", "verbose": -1, **params_of(self.name, b), **dict(b.params), **self.params,
         }  # fmt: skip
         booster = lgb.train(
             params, self.dtrain, b.trees, valid_sets=[self.dvali], valid_names=["vali"],
@@ -208,25 +168,10 @@ class LightGBM(Library):
 
 class CatBoost(Library):
     name = "catboost"
-    natives = (
-        "YetiRank", "YetiRankPairwise", "QueryRMSE", "StochasticRank", "QuerySoftMax", "PairLogit", "PairLogitPairwise",
-        "LambdaMart",
-    )  # fmt: skip
     usual = ("YetiRank", "YetiRank:mode=NDCG;top=10")
     with_ours: ClassVar[Mapping[str, Any]] = {  # the defaults of CatBoostRanker
         "leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1, "random_strength": 0,
     }  # fmt: skip
-
-    @classmethod
-    def knows(cls, native: str) -> bool:
-        if native.startswith(("StochasticRank:metric=MAP", "YetiRank:mode=PRECISION")):
-            return False
-        return native.partition(":")[0] in cls.natives  # settings may follow
-
-    @classmethod
-    def spelled(cls, metric: str) -> str:
-        name, _, k = metric.partition("@")
-        return name.upper() + (f";top={k}" if k else "")
 
     def prepare(self) -> None:
         import catboost
@@ -242,12 +187,8 @@ class CatBoost(Library):
         b, dtrain = self.budget, self.dtrain if isinstance(objective, str) else self.dtrain_ours
         params: dict[str, Any] = {
             "eval_metric": adapters.catboost_metric(watch, dtrain, self.dvali),
-            "iterations": b.trees, "depth": max(1, round(np.log2(b.leaves))),
-            "learning_rate": b.learning_rate, "l2_leaf_reg": b.l2, "bootstrap_type": "No", "boosting_type": "Plain",
-            "thread_count": b.threads, "random_seed": b.seed, "od_type": "Iter", "od_wait": b.patience,
-            "leaf_estimation_backtracking": "No", "use_best_model": False,
-            "allow_writing_files": False, "verbose": False,
-            **dict(b.params), **self.params,
+            "iterations": b.trees, **params_of(self.name, b), "od_type": "Iter", "od_wait": b.patience,
+            "use_best_model": False, "allow_writing_files": False, "verbose": False, **dict(b.params), **self.params,
         }  # fmt: skip
         newton_splits = params.pop("newton_splits", True)
         if isinstance(objective, str):

@@ -1,18 +1,14 @@
 """Results of a study: per-query values by data set, library, objective and metric, and their tests."""
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.libraries import LIBRARIES
-from benchmarks.statistics import differences, standard_error
+from ltr_objectives.comparison.summary import Values
 
 POOLED = "all data sets"
-Key = tuple[str, str, str, str]  # data set, library, label, metric
-Values = dict[Key, np.ndarray]  # by query
 
 
 def chosen(results: Iterable[dict[str, Any]]) -> pd.DataFrame:
@@ -67,82 +63,7 @@ def by_query(frame: pd.DataFrame) -> Values:
     return found
 
 
-def randomisation_p(a: np.ndarray, b: np.ndarray, draws: int = 9999) -> float:
-    """Two-sided p of the paired randomisation test: the share of random signs with as large a mean difference.
-
-    >>> randomisation_p(np.array([0.5, 0.5]), np.array([0.5, 0.5]))
-    1.0
-    """
-    difference = (a - b)[~np.isnan(a - b)]
-    if not difference.any():
-        return 1.0
-    signs, every = _signs(len(difference), draws)
-    sums = np.concatenate([part @ difference for part in np.array_split(signs, max(1, signs.size // 10**7))])
-    reached = np.count_nonzero(np.abs(sums) >= np.abs(difference.sum()) * (1 - 1e-9))
-    return float(reached / len(signs)) if every else float((reached + 1) / (len(signs) + 1))
-
-
-@lru_cache(1)
-def _signs(n: int, draws: int) -> tuple[np.ndarray, bool]:
-    """Rows of n signs, all or ``draws`` random ones, and whether they are all; cached for the next test."""
-    every = n < 63 and 2**n <= draws
-    if every:
-        bits = np.arange(2**n)[:, None] >> np.arange(n) & 1
-    else:
-        bits = np.random.default_rng(0).integers(0, 2, (draws, n), np.int8)
-    return (2 * bits - 1).astype(np.int8), every
-
-
-def is_native(library: str, label: str) -> bool:
-    """Whether the label is one of the library's own objectives."""
-    return library in LIBRARIES and LIBRARIES[library].knows(label)
-
-
-def named(library: str, label: str) -> str:
-    """A label, marked as native if it is the library's own."""
-    return f"{label} (native)" if is_native(library, label) else label
-
-
-def block_of(values: Values, data: str, library: str, metric: str) -> dict[str, np.ndarray]:
-    """The values of one library and metric, by label."""
-    return {key[2]: v for key, v in values.items() if (key[0], key[1], key[3]) == (data, library, metric)}
-
-
 def whole_of(values: Values) -> str:
     """The name of the pooled data sets, or of the only one."""
     sets = dict.fromkeys(key[0] for key in values)
     return POOLED if POOLED in sets else next(iter(sets), "")
-
-
-def best_of(block: Mapping[str, np.ndarray]) -> str:
-    """The label with the largest mean."""
-    return max(block, key=lambda label: np.nanmean(block[label]))
-
-
-def summary(
-    values: Values, reference: Callable[[dict[str, np.ndarray]], str] = best_of, *, randomise: bool = True
-) -> pd.DataFrame:
-    """Mean and standard error; the difference from the library's best native objective, its error and p values.
-
-    ``p`` is of Student's paired test, after Holm's correction over the objectives of a library. ``p_randomisation`` is
-    not corrected. ``reference`` chooses among the native objectives.
-    """
-    records = []
-    for data, library, metric in dict.fromkeys((data, library, metric) for data, library, _, metric in values):
-        block = block_of(values, data, library, metric)
-        natives = {label: v for label, v in block.items() if is_native(library, label)}
-        rival = reference(natives) if natives else None
-        others = {label: v for label, v in block.items() if rival and label != rival}
-        found = differences(others, block[rival]) if rival else {}
-        for label, v in block.items():
-            record: dict[str, Any] = {
-                "data": data, "library": library, "objective": label, "metric": metric, "native": label in natives,
-                "queries": int((~np.isnan(v)).sum()), "mean": np.nanmean(v), "se": standard_error(v),
-                "reference": rival if label != rival else None,
-            }  # fmt: skip
-            if rival and label in found:
-                of = found[label]
-                record |= {"difference": of["difference"], "difference_se": of["se"], "p": of["p"]}
-                record |= {"p_randomisation": randomisation_p(v, block[rival])} if randomise else {}
-            records.append(record)
-    return pd.DataFrame.from_records(records)

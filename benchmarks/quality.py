@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer import Context, Exit, Option
 
-from benchmarks.texts import terminal
 from ltr_objectives.checks import check_choice
-from ltr_objectives.cli.options import python_value
+from ltr_objectives.cli.options import names_in, python_value
+from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_metric
 
@@ -93,9 +93,8 @@ def quality(
     tables as markdown, CSV and parquet, and plots.
     """
     from benchmarks import cells, report
-    from benchmarks.libraries import Budget
     from benchmarks.provenance import provenance, versions_of
-    from benchmarks.tuning import drawn
+    from ltr_objectives.comparison.budget import Budget, drawn
     from ltr_objectives.kernels.threads import available_threads
 
     console = terminal(140)
@@ -241,11 +240,6 @@ def _params(given: Sequence[str], libraries: Sequence[str]) -> dict[str, list[li
         plain = all(isinstance(value, (bool, int, float, str)) for _, value in found[library][name])
         require(plain, f"--param {text!r}: values must be numbers, true, false or words")
     return {library: [values for _, values in sorted(names.items())] for library, names in found.items()}
-
-
-def names_in(text: str) -> list[str]:
-    """The names between the commas of an option, each once."""
-    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
 def number(text: str, kind: Any, option: str) -> Any:

@@ -4,26 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.cells import CONSTANT
 from benchmarks.lead import lead
 from benchmarks.lead import markdown as lead_markdown
-from benchmarks.pooled import by_query, chosen, named, summary
-from benchmarks.statistics import BETTER, WORSE, mark
-from benchmarks.texts import marked, pipe_table, short
+from benchmarks.pooled import by_query, chosen
 from benchmarks.verdict import markdown, sentences, verdict
 from ltr_objectives._files import replacing
-
-CAPTION = (
-    "Means over test queries, standard errors in brackets. {0} better, {1} worse than the library's own best objective "
-    "for this metric: paired t-test, p < {2:g} after Holm's correction over the objectives of the library. Bold: best "
-    "of the library."
-)
+from ltr_objectives.comparison.statistics import BETTER, WORSE
+from ltr_objectives.comparison.summary import CAPTION, rows_of, summary
+from ltr_objectives.comparison.texts import pipe_table, printed
 
 
 def write(
@@ -43,7 +34,7 @@ def write(
     for data, block in table.groupby("data", sort=False):
         queries = int(block["queries"].max())
         title = f"{data}, {queries:,} test queries"
-        lines = [["library", "objective", *metrics], *_rows(block, metrics, alpha)]
+        lines = [["library", "objective", *metrics], *rows_of(block, metrics, alpha)]
         texts.append(f"**{title}**\n\n{pipe_table(lines)}")
         console.print(printed(lines, title))
     console.print(caption)
@@ -108,42 +99,3 @@ def tuned(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
             for r in results if "tuned" in r
         ]
     )  # fmt: skip
-
-
-def _rows(block: pd.DataFrame, metrics: Sequence[str], alpha: float) -> list[list[str]]:
-    rows = []
-    for library, part in block.groupby("library", sort=False):
-        best = part.groupby("metric")["mean"].max()
-        for objective, lines in part.groupby("objective", sort=False):
-            by = lines.set_index("metric")
-            cells = []
-            for m in metrics:
-                if m not in by.index:
-                    cells.append("")
-                    continue
-                line = by.loc[m]
-                text = short(line["mean"])
-                text = f"**{text}**" if line["mean"] == best[m] and objective != CONSTANT else text
-                sign = mark(line.get("difference"), line.get("p", np.nan), alpha)
-                cells.append(marked(f"{text} ({short(line['se'])})", sign))
-            rows.append([str(library), named(str(library), str(objective)), *cells])
-    return rows
-
-
-def printed(lines: Sequence[Sequence[str]], title: str, caption: str | None = None) -> Table:
-    """A head and its lines for the terminal, a section for each library; ``**`` is bold, as in markdown."""
-    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
-    for name in lines[0][:2]:
-        table.add_column(name, overflow="fold")
-    for name, *cells in list(zip(*lines, strict=True))[2:]:
-        width = max(len(text.replace("**", "")) for text in (name, *cells))
-        table.add_column(name, justify="right", no_wrap=True, min_width=width)
-    last = ""
-    for library, objective, *cells in lines[1:]:
-        if library != last and last:
-            table.add_section()
-        name = objective.replace(" (native)", " [cyan](native)[/]")
-        bold = [text.replace("**", "[bold]", 1).replace("**", "[/]", 1) for text in cells]
-        table.add_row(library if library != last else "", name, *bold)
-        last = library
-    return table

@@ -9,11 +9,12 @@ from rich.console import Console
 
 from benchmarks.cells import write_whole
 from benchmarks.figures import curves, style
-from benchmarks.pooled import by_query, chosen, is_native, named, summary
+from benchmarks.pooled import by_query, chosen
 from benchmarks.provenance import versions
-from benchmarks.report import printed, to_csv
-from benchmarks.statistics import BETTER, WORSE, mark
-from benchmarks.texts import marked
+from benchmarks.report import to_csv
+from ltr_objectives.comparison.statistics import BETTER, WORSE, mark
+from ltr_objectives.comparison.summary import is_native, named, summary
+from ltr_objectives.comparison.texts import marked, printed
 
 CAPTION = (
     "{0} better, {1} worse than the library's first native objective: paired t-test over {2} test queries, p < {3:g} "
@@ -39,7 +40,7 @@ def write(
 
 def rows_of(results: Sequence[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
     """A record for each training; for each metric its test mean, p and mark against the library's first native one."""
-    table = summary(by_query(chosen(results)), lambda natives: next(iter(natives)), randomise=False)
+    table = summary(by_query(chosen(results)), lambda natives, _: next(iter(natives)), randomise=False)
     blocks = table.groupby(["library", "objective"])
     rows = []
     for r in results:

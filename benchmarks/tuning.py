@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.cells import Cell, library_of, objective_of, outcome, write_whole
 from benchmarks.watch import Report, silent
 from ltr_objectives.errors import LTRError, require
@@ -31,21 +29,6 @@ NAMES = {
                  "diffusion": "diffusion_temperature"},
 }  # fmt: skip
 Settings = dict[str, Any]
-SHARED = {"learning_rate": (0.03, 0.3), "leaves": (6, 48), "min_child_weight": (1.0, 50.0), "documents": (1.0, 300.0)}
-
-
-def drawn(count: int) -> list[Settings]:
-    """So many settings within ``SHARED``, log-uniform and spread evenly (Halton); a longer list begins with a shorter.
-
-    >>> drawn(2) == drawn(3)[:2]
-    True
-    """
-    from scipy.stats import qmc
-
-    least, most = np.log(np.array(list(SHARED.values()))).T
-    points = qmc.Halton(len(SHARED), seed=0).random(count)
-    found = [dict(zip(SHARED, map(float, np.exp(point)), strict=True)) for point in least + points * (most - least)]
-    return [{**each, "leaves": round(each["leaves"])} for each in found]
 
 
 def space(library: str, objective: str) -> dict[str, tuple[float, float, str]]:

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.pooled import Values, best_of, block_of, is_native, whole_of
-from benchmarks.statistics import BETTER, WORSE, differences, mark
-from benchmarks.texts import marked, pipe_table, short
+from benchmarks.pooled import whole_of
+from ltr_objectives.comparison.statistics import BETTER, WORSE, differences, mark
+from ltr_objectives.comparison.summary import Values, best_of, block_of, is_native
+from ltr_objectives.comparison.texts import marked, p_of, pipe_table, short, signed
 
 EXPLANATION = (
     "Differences from the library's best native objective by this metric, in brackets their standard errors over test "
@@ -47,14 +48,14 @@ def markdown(table: pd.DataFrame, alpha: float) -> str:
     right = [False, False, False, True, False, True, True, True]
     rows = [
         [r["library"], r["metric"], r["native"], short(r["native_mean"]), r["objective"], short(r["mean"]),
-         _difference(r, alpha), _p(r["p"])]
+         _difference(r, alpha), p_of(r["p"])]
         for _, r in table[table["best"]].iterrows()
     ]  # fmt: skip
     metrics = list(dict.fromkeys(table["metric"]))
     every = []
     for (library, objective), part in table.groupby(["library", "objective"], sort=False):
         by = part.set_index("metric")
-        cells = [f"{_difference(by.loc[m], alpha)}, p {_p(by.loc[m, 'p'])}" if m in by.index else "" for m in metrics]
+        cells = [f"{_difference(by.loc[m], alpha)}, p {p_of(by.loc[m, 'p'])}" if m in by.index else "" for m in metrics]
         every.append([str(library), str(objective), *cells])
     count = table.groupby(["library", "metric"]).size().max()
     explanation = EXPLANATION.format(BETTER, WORSE, alpha, count)
@@ -74,15 +75,10 @@ def sentences(table: pd.DataFrame, alpha: float) -> list[str]:
         return []
     return [
         f"{r['library']}, {r['metric']}: {r['objective']} {short(r['mean'])}, "
-        f"{r['native']} {short(r['native_mean'])}, difference {_difference(r, alpha)}, p {_p(r['p'])}"
+        f"{r['native']} {short(r['native_mean'])}, difference {_difference(r, alpha)}, p {p_of(r['p'])}"
         for _, r in table[table["best"]].iterrows()
     ]
 
 
 def _difference(row: Any, alpha: float) -> str:
-    text = f"{row['difference']:+.4f} ({short(row['se'])})".replace("0.", ".", 1)
-    return marked(text, mark(row["difference"], row["p"], alpha))
-
-
-def _p(p: float) -> str:
-    return f"{p:.2g}" if p >= 1e-4 else "< 1e-4"
+    return marked(signed(row["difference"], row["se"]), mark(row["difference"], row["p"], alpha))

@@ -34,6 +34,7 @@ _ELSEWHERE = {
     "Objective": "ltr_objectives.objectives.base",
     "Queries": "ltr_objectives.queries",
     "Report": "ltr_objectives.diagnostics",
+    "StochasticLabels": "ltr_objectives.objectives.stochasticlabels",
     "Subsample": "ltr_objectives.objectives.subsample",
     "UnitHessian": "ltr_objectives.objectives.unit",
 }
@@ -75,6 +76,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.objectives.ranknet import RankNet as RankNet
     from ltr_objectives.objectives.rmse import RMSE as RMSE
     from ltr_objectives.objectives.softrank import SoftRank as SoftRank
+    from ltr_objectives.objectives.stochasticlabels import StochasticLabels as StochasticLabels
     from ltr_objectives.objectives.stochasticrank import StochasticRank as StochasticRank
     from ltr_objectives.objectives.subsample import Subsample as Subsample
     from ltr_objectives.objectives.unit import UnitHessian as UnitHessian

@@ -52,6 +52,16 @@ def check_list(name: str, value: object, of: str) -> list[Any]:
     return list(entries)
 
 
+def check_weights(value: object, count: int, of: str) -> tuple[float, ...]:
+    """One weight for each of ``count`` things, not all 0; 1 each for None. ``of`` names the things in the error."""
+    weights = tuple(check_list("weights", value, "numbers")) or (1.0,) * count
+    require(len(weights) == count, f"weights has {len(weights)} entries for {count} {of}; give one each")
+    for weight in weights:
+        check_not_negative("weights", weight)
+    require(any(weights), f"weights are all 0; give some {of.removesuffix('s')} a weight above 0")
+    return tuple(map(float, weights))
+
+
 def check_draws(name: str, value: object) -> None:
     """Raise unless ``value`` is a whole number from 1 to 1,000,000: draws per query that one call can finish."""
     check_integer(name, value, most=1_000_000)

@@ -23,19 +23,22 @@ class RankingData:
     Attributes
     ----------
     X : float32 array of shape (rows, features)
-        One row for each document.
+        One row for each document. A DataFrame where the command line read Parquet or CSV.
     y : float32 array of shape (rows,)
         Labels; higher is more relevant.
     group : int64 array of shape (queries,)
         Number of rows of each query.
     qid : int64 array of shape (rows,)
         Query id of each row.
+    weight : float64 array of shape (rows,), optional
+        Weights of the rows, where the source has them.
     """
 
     X: np.ndarray
     y: np.ndarray
     group: np.ndarray
     qid: np.ndarray
+    weight: np.ndarray | None = None
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.X, self.y, self.group, self.qid))
@@ -54,7 +57,8 @@ class RankingData:
         chosen = positions.astype(np.int64)
         starts = np.cumsum(self.group) - self.group
         rows = np.concatenate([np.arange(starts[q], starts[q] + self.group[q]) for q in chosen])
-        return RankingData(self.X[rows], self.y[rows], self.group[chosen], self.qid[rows])
+        weight = None if self.weight is None else self.weight[rows]
+        return RankingData(self.X.take(rows, axis=0), self.y[rows], self.group[chosen], self.qid[rows], weight)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import warn
+from ltr_objectives.goals import with_goal
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
 
@@ -31,6 +32,35 @@ REASONS = {
     SATURATED: f"the gradient is below {SETTLED:g} of that at tied scores: the order is right, or scores are far apart",
     OTHER: "at these scores, for example beyond the cutoff",
 }
+
+
+@dataclass(frozen=True)
+class PartReport:
+    """One part of a sum, with its weight.
+
+    Parameters
+    ----------
+    objective : str
+        The part with its parameters.
+    goal : str or None
+        Whose labels it reads.
+    useful : int
+        Number of queries in which its gradient is not zero.
+    gradient_norm : float
+        Euclidean norm over all rows.
+    cosine : float
+        Of the angle between its gradient and that of the whole: below 0 it is outvoted, 0 where a gradient is zero.
+    """
+
+    objective: str
+    goal: str | None
+    useful: int
+    gradient_norm: float
+    cosine: float
+
+    def __str__(self) -> str:
+        name = with_goal(self.objective.partition("(")[0], self.goal)
+        return f"{name}: useful {self.useful}, gradient norm {self.gradient_norm:.4g}, cosine {self.cosine:+.2f}"
 
 
 @dataclass(frozen=True)
@@ -66,12 +96,14 @@ class Report:
         Euclidean norm over all rows.
     query_norms : tuple of three floats
         Smallest, median and largest norm of the gradient of a useful query.
+    parts : tuple of PartReport
+        What each part of a :class:`ltr_objectives.Mixture` adds; empty for other objectives.
 
     Examples
     --------
     >>> from ltr_objectives import LambdaMART
     >>> print(LambdaMART("mrr").report([0.0, 0.0, 1.0], [1, 0, 1], group=[2, 1]))
-    LambdaMART(metric=MRR(k=None, ties='average', empty=0.0, query_weights='mean', threshold=0.0), ...)
+    LambdaMART(metric=MRR(k=None, ties='average', empty=0.0, query_weights='mean', goal=None, threshold=0.0), ...)
     queries                2, rows 3
       useful               1 (50 %)
       one document         1 (50 %): nothing to order
@@ -92,6 +124,7 @@ class Report:
     hessian_sum: float
     gradient_norm: float
     query_norms: tuple[float, float, float]
+    parts: tuple[PartReport, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON."""
@@ -112,6 +145,7 @@ class Report:
                         f"{repaired} repaired"),
             ("gradient norm", f"{self.gradient_norm:.4g}; by useful query {low:.4g}, {middle:.4g}, {high:.4g} "
                               "(smallest, median, largest)"),
+            *(("  part" if i else "parts", str(part)) for i, part in enumerate(self.parts)),
         ]  # fmt: skip
         return "\n".join([self.objective, *(f"{name:22} {value}" for name, value in lines)])
 
@@ -139,7 +173,7 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
     holds = {
         ONE_DOCUMENT: np.diff(queries.ptr) == 1,
         NO_WEIGHT: ~heavy,
-        EQUAL_LABELS: ~_spread(queries.labels, queries),
+        EQUAL_LABELS: ~np.any([_spread(queries.of(g).labels, queries) for g in (None, *objective.goals)], axis=0),
         NOTHING_RELEVANT: ~(_by_query(np.maximum, worth, queries) > 0) & ~(_by_query(np.minimum, worth, queries) < 0),
         EQUAL_WORTH: ~_spread(worth, queries),
         SATURATED: tied > 0,
@@ -184,7 +218,28 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
         hessian_sum=float(hess.sum()),
         gradient_norm=float(largest * np.linalg.norm(scaled)),
         query_norms=(float(low), float(middle), float(high)),
+        parts=_parts(learner, queries, s, grad, n_threads),
     )
+
+
+def _parts(
+    learner: Objective, queries: Queries, scores: np.ndarray, whole: np.ndarray, n_threads: int | None
+) -> tuple[PartReport, ...]:
+    found = []
+    for part in learner.summands(queries, n_threads):
+        grad = part.factor * part.compute(queries, scores, n_threads=n_threads)[0]
+        units = [g / largest if (largest := np.abs(g).max()) > 0 else g for g in (grad, whole)]  # squares overflow
+        product = float(np.prod([np.linalg.norm(unit) for unit in units]))
+        found.append(
+            PartReport(
+                objective=repr(part.objective),
+                goal=part.goal,
+                useful=int((_largest(grad, queries) > 0).sum()),
+                gradient_norm=float(np.abs(grad).max() * np.linalg.norm(units[0])),
+                cosine=float(units[0] @ units[1]) / product if product > 0 else 0.0,
+            )
+        )
+    return tuple(found)
 
 
 def warn_if_useless(

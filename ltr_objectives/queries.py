@@ -1,17 +1,20 @@
 """The validated queries of a data set: labels, groups, weights, propensities, and what is computed from them."""
 
+import copy
 import numbers
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from decimal import Decimal
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.goals import check_goal
 
 T = TypeVar("T")
+Labels = ArrayLike | Mapping[str, ArrayLike] | Mapping[str | None, ArrayLike]  # one array, or several by goal
 MOST_POSITIONS = 100_000
 
 
@@ -66,6 +69,33 @@ def _finite(name: str, array: np.ndarray) -> None:
         what, many = ("query", "queries") if name == "group" else ("row", "rows")
         repair = "the model has diverged" if name == "scores" else f"remove or repair {int(bad.sum())} such {many}"
         raise LTRError(f"{name} must be finite, but {what} {row} is {array[row]}; {repair}")
+
+
+def by_goal(labels: ArrayLike, goals: Mapping[str, Any]) -> dict[str | None, Any]:
+    """``labels`` as the first, and those of ``goals``, as :class:`Queries` takes them."""
+    named: list[tuple[str | None, Any]] = [(None, labels), *goals.items()]
+    return dict(named)
+
+
+def _read(labels: Labels) -> list[tuple[str | None, np.ndarray]]:
+    """The labels of each goal as float64, the first ones first."""
+    if not isinstance(labels, Mapping):
+        return [(None, vector("labels", labels))]
+    require(labels, "labels is empty; pass at least one array, as in {'relevance': array}")
+    found: list[tuple[str | None, np.ndarray]] = []
+    for goal, values in labels.items():
+        if goal is not None:
+            check_goal(goal)
+        require(goal is not None or not found, "the labels that have None as name must be the first")
+        found.append((goal, vector(f"labels[{goal!r}]" if found else "labels", values)))
+    return found
+
+
+def _kept(labels: np.ndarray) -> np.ndarray:
+    """A copy that nobody changes."""
+    kept = np.array(labels, np.float64, order="C")
+    kept.flags.writeable = False
+    return kept
 
 
 def _sizes(group: ArrayLike) -> np.ndarray:
@@ -150,8 +180,9 @@ class Queries:
 
     Parameters
     ----------
-    labels : array of shape (rows,)
-        Relevance, finite.
+    labels : array of shape (rows,), or mapping of goals to such arrays
+        Relevance, finite. Of a mapping, such as ``{"relevance": y, "revenue": r}``, the first are the labels of
+        whatever names no goal. Their own name may be None.
     group : array of shape (queries,), optional
         Group sizes, in the order of the rows. Pass either this or ``qid``.
     qid : array of shape (rows,), optional
@@ -161,7 +192,8 @@ class Queries:
         multiplies its own. A metric weighs each query by the mean of its rows' weights.
     propensity : array of shape (rows,), optional
         For labels that are clicks: the probability that each document was examined where it was shown, up to a common
-        factor; above 0. The weight of a pair is divided by the propensity of the clicked document.
+        factor; above 0. The weight of a pair is divided by the propensity of the clicked document. Of several labels
+        the first are clicks, and the others are taken as they are.
     position : array of shape (rows,), optional
         For labels that are clicks, instead of ``propensity``: where each document was shown, in whole numbers of at
         least 0. Propensities are then estimated (:func:`ltr_objectives.propensity.position_propensity`).
@@ -181,7 +213,7 @@ class Queries:
 
     def __init__(
         self,
-        labels: ArrayLike,
+        labels: Labels,
         group: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
@@ -189,7 +221,7 @@ class Queries:
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
     ) -> None:
-        y = vector("labels", labels)
+        (first, y), *others = _read(labels)
         require(len(y) > 0, "labels is empty; a data set needs at least one row")
         _finite("labels", y)
         require(group is not None or qid is not None, "pass group= (sizes) or qid= (one id per row)")
@@ -207,8 +239,12 @@ class Queries:
             + ("; group holds the sizes of consecutive queries" if qid is None else "")
             + ("; for one id per row use qid=" if len(sizes) == len(y) else ""),
         )
-        self.labels = np.array(y, np.float64, order="C")
-        self.labels.flags.writeable = False
+        self.labels = _kept(y)
+        self.goals = {} if first is None else {first: self.labels}
+        for goal, values in others:
+            _finite(f"labels[{goal!r}]", values)
+            require(len(values) == len(y), f"labels[{goal!r}] has {len(values)} rows, but the first labels {len(y)}")
+            self.goals[str(goal)] = _kept(values)
         self.ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         self.rows = len(y)
         self.longest = int(sizes.max())
@@ -266,6 +302,31 @@ class Queries:
         )
         require(self.labels.min() >= 0, "with position, labels are clicks and must not be negative")
         return given.astype(np.int64)
+
+    def of(self, goal: str | None) -> "Queries":
+        """These queries with the labels of a goal; None stands for the labels they have.
+
+        Propensities and positions belong to the first labels alone.
+
+        >>> Queries({"relevance": [1, 0], "revenue": [0, 7]}, group=[2]).of("revenue").labels
+        array([0., 7.])
+        """
+        if goal is None:
+            return self
+        known = ", ".join(map(repr, self.goals)) or "none"
+        require(
+            goal in self.goals,
+            f"there are no labels {goal!r} (by name there are {known}); pass them as labels={{{goal!r}: array}}, one "
+            f"number a row{did_you_mean(goal, self.goals)}",
+        )
+        labels = self.goals[goal]
+        return self if labels is self.labels else self.once(("goal", goal), lambda: self.with_labels(labels))
+
+    def with_labels(self, labels: np.ndarray) -> "Queries":
+        """A copy with other labels, float64 and checked; without propensities and positions."""
+        other = copy.copy(self)
+        other.labels, other.propensity, other.position = labels, None, None
+        return other
 
     @property
     def weight_by_query(self) -> np.ndarray | None:

@@ -6,9 +6,11 @@ import ast
 import importlib
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.goals import split_goal
 
 if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
@@ -111,7 +113,7 @@ def metric_class(name: str) -> type[Metric]:
 
 
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
-    """The metric of a name, with ``@k`` for a cutoff.
+    """The metric of a name, with ``@k`` for a cutoff and ``[goal]`` for the labels that it reads.
 
     ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": compute the metric as that
     library does. Options of a metric object that differ from their default are kept.
@@ -120,6 +122,8 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     10
     >>> get_metric("ndcg@10", "lightgbm").empty
     1.0
+    >>> get_metric("ndcg@10[revenue]").goal
+    'revenue'
     """
     found = _metric(metric)
     return found if convention is None else found.with_convention(convention)
@@ -142,17 +146,30 @@ def _metric(metric: str | Metric | None) -> Metric:
         if not isinstance(metric, Metric):
             raise LTRError(f"metric must be a string such as 'ndcg@10' or a metric object, got {type(metric).__name__}")
         return metric
-    match = re.fullmatch(r"([a-z]+)(?:@([0-9]{1,9}))?", metric.strip().lower())
+    text, goal = split_goal(metric.strip())
+    match = re.fullmatch(r"([a-z]+)(?:@([0-9]{1,9}))?", text.lower())
     if not match:
         raise LTRError(f"metric {metric!r} is not of the form name or name@k, such as 'ndcg@10'")
     name, k = match.groups()
-    return metric_class(name)() if k is None else metric_class(name)(k=int(k))
+    return metric_class(name)(k=None if k is None else int(k), goal=goal)
+
+
+def metric_to_learn(metric: str | Metric) -> Metric:
+    """The metric of an objective, which reads the labels of the objective."""
+    found = get_metric(metric)
+    require(
+        found.goal is None,
+        f"metric={str(found)!r}: an objective names the labels that it reads, not its metric; as text put the goal at "
+        f"the end, as in 'yetiloss:map;sigma=2[{found.goal}]', or write Mixture([objective], labels=[{found.goal!r}])",
+    )
+    return found
 
 
 def get_objective(objective: str | Objective) -> Objective:
     """An objective from ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``, or a sum of these.
 
-    Parts of a sum may have weights: see :class:`ltr_objectives.Mixture`.
+    Parts of a sum may have weights, and goals at their end, whose labels they read: see
+    :class:`ltr_objectives.Mixture`.
 
     >>> str(get_objective("yetiloss:map@5").metric)
     'map@5'
@@ -160,6 +177,8 @@ def get_objective(objective: str | Objective) -> Objective:
     2
     >>> get_objective("yetiloss:ndcg@10 + .3*yetiloss:mrr").weights
     (1.0, 0.3)
+    >>> get_objective("yetiloss:ndcg@10 + .3*yetiloss:ndcg@10[revenue]").labels
+    (None, 'revenue')
     """
     if not isinstance(objective, str):
         from ltr_objectives.objectives.base import Objective
@@ -169,8 +188,26 @@ def get_objective(objective: str | Objective) -> Objective:
                 f"objective must be a string such as 'yetiloss:map' or an objective, got {type(objective).__name__}"
             )
         return objective
-    parts = [part.strip() for part in PLUS.split(objective.lower())]
-    return _mixture(parts) if len(parts) > 1 else _one(parts[0])
+    parts = PLUS.split(objective)
+    if len(parts) > 1:
+        return _mixture(parts)
+    found, goal = read_part(objective)
+    return found if goal is None else _on_goal(found, goal)
+
+
+def read_part(objective: str | Objective) -> tuple[Objective, str | None]:
+    """An objective, and the goal at the end of its text."""
+    if not isinstance(objective, str) or PLUS.search(objective):
+        return get_objective(objective), None
+    text, goal = split_goal(objective)
+    return _one(text.strip().lower()), goal
+
+
+def _on_goal(objective: Objective, goal: str | None) -> Objective:
+    """The objective on the labels of a goal."""
+    from ltr_objectives.objectives.mixture import Mixture
+
+    return objective if goal is None else Mixture([objective], labels=[goal], normalize=False)
 
 
 def objective_for(metric: str | Metric) -> Objective:
@@ -183,24 +220,25 @@ def objective_for(metric: str | Metric) -> Objective:
     >>> str(objective_for("ndcg@5").metric)
     'ndcg@5'
     """
-    found = get_metric(metric)
+    given = get_metric(metric)
+    found = given if given.goal is None else replace(given, goal=None)
     best = BEST_FOR.get(found.name)
     if best is not None and type(found) is metric_class(found.name) and found == type(found)(k=found.k):
-        return get_objective(best)
-    return objective_class("yetiloss")(metric=found)
+        return _on_goal(get_objective(best), given.goal)
+    return _on_goal(objective_class("yetiloss")(metric=found), given.goal)
 
 
 # the + between the parts of a mixture, but not that of 1e+3 or of weights=ndcg2++
-PLUS = re.compile(r"(?<![0-9.]e)\+(?=\s*(?:[0-9.][0-9.e+-]*\s*\*\s*)?[a-z]+\s*(?:[:+]|$))")
-WEIGHTED = re.compile(r"(?:([0-9.][0-9.e+-]*)\s*\*\s*)?(.*)", re.DOTALL)
+PLUS = re.compile(r"(?<![0-9.]e)\+(?=\s*(?:[0-9.][0-9.e+-]*\s*\*\s*)?[a-z]+\s*(?:[:+\[]|$))", re.IGNORECASE)
+WEIGHTED = re.compile(r"(?:([0-9.][0-9.e+-]*)\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
 
 
 def _mixture(parts: list[str]) -> Objective:
     from ltr_objectives.objectives.mixture import Mixture
 
-    found = [WEIGHTED.fullmatch(part) for part in parts]
-    weights = [1.0 if match is None or match[1] is None else _literal(match[1]) for match in found]
-    return Mixture([_one(match[2]) for match in found if match is not None], weights)
+    found = [WEIGHTED.fullmatch(part.strip()) for part in parts]
+    weights = [1.0 if match is None or match[1] is None else _literal(match[1].lower()) for match in found]
+    return Mixture([match[2] for match in found if match is not None], weights)
 
 
 def _one(objective: str) -> Objective:

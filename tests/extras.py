@@ -59,7 +59,13 @@ def cli() -> None:
         subprocess.run([command, "evaluate", "--metric=map", *files], check=True)
 
 
-CHECKS = {"none": [], "dask": [dask], "letor": [letor], "cli": [letor, cli]}
+def parquet() -> None:
+    """Parquet files can be read."""
+    import pandas  # noqa: F401 - the extra brings it
+    import pyarrow.parquet  # noqa: F401 - the extra brings it
+
+
+CHECKS = {"none": [], "dask": [dask], "letor": [letor], "cli": [letor, cli], "parquet": [parquet]}
 CHECKS |= {library: [lambda library=library: train(library)] for library in RANKERS}
 CHECKS["all"] = [check for checks in CHECKS.values() for check in checks]
 

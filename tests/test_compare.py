@@ -9,11 +9,14 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from benchmarks import cells, pooled, short_report, statistics
+from benchmarks import cells, pooled, short_report
 from benchmarks.__main__ import app
-from benchmarks.libraries import LIBRARIES, Budget
+from benchmarks.libraries import LIBRARIES
 from benchmarks.quality import plan
 from ltr_objectives import LTRError, evaluate, get_metric, get_objective
+from ltr_objectives.comparison import statistics
+from ltr_objectives.comparison.budget import Budget
+from ltr_objectives.comparison.summary import summary
 from ltr_objectives.datasets import RankingFold, make_ranking, make_ranking_fold
 
 TINY = ["--trees", "4", "--leaves", "6", "--threads", "1"]
@@ -260,7 +263,7 @@ def test_only_others_than_the_reference_are_marked():
     assert rows[2]["mark"] == {"map": statistics.BETTER}
     assert rows[2]["p"]["map"] == pytest.approx(stats.ttest_rel(values["ours"], base).pvalue)
     assert short_report.table_of(rows)["map mark"].tolist() == ["", statistics.BETTER, statistics.BETTER]
-    study = pooled.summary(pooled.by_query(pooled.chosen(results)))
+    study = summary(pooled.by_query(pooled.chosen(results)))
     assert study["reference"].fillna("").tolist() == ["rank:ndcg", "", "rank:ndcg"]
 
 

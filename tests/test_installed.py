@@ -118,6 +118,18 @@ def test_every_install_imports_its_own_files(dist, pythons, tmp_path):
         assert not package.startswith(str(ROOT))
 
 
+def test_the_wheel_compares_objectives(pythons, tmp_path):
+    for needed in ("lightgbm", "pandas", "sklearn", "typer"):
+        pytest.importorskip(needed)
+    rows = [f"{i % 3},{i // 6},{(7 * i) % 11},{(5 * i) % 13}" for i in range(180)]
+    (tmp_path / "data.csv").write_text("\n".join(["label,qid,a,b", *rows]))
+    asked = ("--library", "lightgbm", "--objectives", "lambdarank,yetiloss", "--folds", 3, "--trees", 3, "--threads", 1)
+    compare = (pythons["wheel"], "-m", "ltr_objectives", "compare", "--data", "data.csv", "--save-best", "m.txt")
+    found = json.loads(run(*compare, *asked, "--json", cwd=tmp_path))
+    assert [row["objective"] for row in found["table"]] == ["lambdarank", "yetiloss"]
+    assert (tmp_path / "m.txt").exists()
+
+
 @pytest.mark.parametrize("install", ["wheel", "editable"])
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_a_user_s_types(checker, install, pythons, tmp_path):

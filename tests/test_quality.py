@@ -10,10 +10,12 @@ from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
-from benchmarks import cells, pooled, quality, report, statistics
+from benchmarks import cells, pooled, quality, report
 from benchmarks.__main__ import app
-from benchmarks.libraries import Budget
 from ltr_objectives import LTRError, evaluate
+from ltr_objectives.comparison import statistics
+from ltr_objectives.comparison.budget import Budget
+from ltr_objectives.comparison.summary import randomisation_p, summary
 from ltr_objectives.datasets import make_ranking, make_ranking_fold
 
 SMALL = ["--no-plots", "--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]
@@ -185,7 +187,7 @@ def test_the_summary_compares_with_the_librarys_best_native_objective():
         ("set", "lightgbm", "rank_xendcg", "map"): base - 0.2 * rng.random(100),
         ("set", "lightgbm", "ours", "map"): base + 0.05 + 0.1 * rng.standard_normal(100),
     }
-    table = pooled.summary(values).set_index("objective")
+    table = summary(values).set_index("objective")
     ours = table.loc["ours"]
     d = values["set", "lightgbm", "ours", "map"] - base
     assert ours["reference"] == "lambdarank"
@@ -199,10 +201,10 @@ def test_the_summary_compares_with_the_librarys_best_native_objective():
 def test_randomisation_is_exact_for_few_queries():
     difference = np.array([0.1, 0.2, 0.3, 0.4])
     # of 16 choices of signs only all + and all - reach the mean
-    assert pooled.randomisation_p(difference, np.zeros(4)) == pytest.approx(2 / 16)
+    assert randomisation_p(difference, np.zeros(4)) == pytest.approx(2 / 16)
     rng = np.random.default_rng(0)
     a, b = rng.random(200), rng.random(200)
-    assert pooled.randomisation_p(a, b) == pytest.approx(statistics.paired_p(a, b), abs=0.02)
+    assert randomisation_p(a, b) == pytest.approx(statistics.paired_p(a, b), abs=0.02)
 
 
 @pytest.mark.parametrize(

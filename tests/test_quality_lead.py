@@ -6,11 +6,13 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from benchmarks import cells, lead, pooled, quality, tuning
+from benchmarks import cells, lead, pooled, quality
 from benchmarks.__main__ import app
-from benchmarks.libraries import LIBRARIES, Budget
+from benchmarks.libraries import LIBRARIES
 from benchmarks.watch import DRAWS, NOISE, Watch, silent
 from ltr_objectives import UnitHessian, evaluate, get_metric, get_objective
+from ltr_objectives.adapters._libraries import LIBRARIES as FACTS
+from ltr_objectives.comparison.budget import SHARED, Budget, drawn, in_documents
 from ltr_objectives.datasets import make_ranking
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Queries
@@ -93,12 +95,12 @@ def test_only_metrics_of_the_study_are_smoothed(tmp_path):
 
 def test_every_objective_gets_the_same_settings():
     at = [cells.Fold("generated 6,4,4", "6,4,4", 0)]
-    budgets = [Budget(**settings) for settings in tuning.drawn(3)]
+    budgets = [Budget(**settings) for settings in drawn(3)]
     planned = quality.plan(at, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], budgets)[1:]
     by_label = {label: [c.budget for c in planned if c.label == label] for label in ("rmse", "lambdarank")}
     assert by_label["rmse"] == by_label["lambdarank"] == budgets
-    for settings in tuning.drawn(50):
-        assert all(low <= settings[name] <= high for name, (low, high) in tuning.SHARED.items())
+    for settings in drawn(50):
+        assert all(low <= settings[name] <= high for name, (low, high) in SHARED.items())
 
 
 def test_documents_are_hessians_of_the_native_objective():
@@ -107,17 +109,16 @@ def test_documents_are_hessians_of_the_native_objective():
     budget = Budget(documents=50.0, min_child_weight=2.0)
     for library, kind in LIBRARIES.items():
         for native in kind.usual:
-            cell = cells.Cell(fold, library, native, native, ("map",), budget)
-            found = cells.library_of(cell).in_documents(budget, native)
-            twin = kind.twins.get(native)
+            found = in_documents(library, budget, native, queries)
+            twin = FACTS[library].twins.get(native)
             unit = typical(get_objective(twin), queries).hessian if twin else 1.0
             assert (found.l2, found.min_child_weight) == pytest.approx((50 * unit, 2 * unit))
         ours = cells.Cell(fold, library, "lambdamart", "lambdamart", ("map",), budget)
         assert cells.objective_of(ours) == UnitHessian("lambdamart")
-        assert cells.library_of(ours).in_documents(budget, cells.objective_of(ours)).l2 == 50
+        assert in_documents(library, budget, cells.objective_of(ours), queries).l2 == 50
 
 
-@pytest.mark.parametrize(("library", "native"), [(name, n) for name, kind in LIBRARIES.items() for n in kind.twins])
+@pytest.mark.parametrize(("library", "native"), [(name, n) for name, kind in FACTS.items() for n in kind.twins])
 def test_twins_have_the_hessians_of_native_objectives(library, native):
     module, data = pytest.importorskip(library), make_ranking(60, mean_length=20, features=10)
     labels = (data.y > 0).astype(float) if native == "rank:map" else data.y
@@ -129,7 +130,7 @@ def test_twins_have_the_hessians_of_native_objectives(library, native):
         params = {"objective": native, "num_leaves": 2, "min_sum_hessian_in_leaf": 0, "verbose": -1}
         tree = module.train(params, module.Dataset(data.X, labels, group=data.group), 1).trees_to_dataframe()
         total = tree["weight"][tree["left_child"].isna()].sum()
-    twin = get_objective(LIBRARIES[library].twins[native])
+    twin = get_objective(FACTS[library].twins[native])
     _, hess = twin.gradient_hessian(np.zeros(len(labels)), labels, data.group)
     assert total == pytest.approx(hess.sum(), rel=1e-5)
 

@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks import cells, pooled, quality, report
-from benchmarks.libraries import Budget
 from ltr_objectives import LTRError
+from ltr_objectives.comparison.budget import Budget
 
 
 def test_parameters_of_a_library_are_tried_in_all_combinations_and_reach_it():

@@ -8,6 +8,7 @@ from scipy import stats
 
 from benchmarks import pooled
 from benchmarks.figures import bars, curves, draw, effects, gaps, ranks, style
+from ltr_objectives.comparison.summary import summary
 
 LIBRARIES = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": "YetiRank:mode=NDCG;top=10"}
 OURS = ["yetirank", "yetiloss:{metric}", "yetiloss:{metric};neighbors=1", "yetiloss:{metric};neighbors=3", "plrank",
@@ -37,7 +38,7 @@ def results(sets=("one", "generated 5"), folds=2, ours=OURS, queries=12):
 def test_every_picture_of_a_study_is_drawn_and_nothing_is_cut_off(sets, ours, tmp_path):
     frame = pooled.chosen(results(sets, ours=ours))
     values = pooled.by_query(frame)
-    table = pooled.summary(values)
+    table = summary(values)
     written = draw(frame, values, table, tmp_path, 0.05)
     expected = {"gaps.md"}
     for m in ("map", "err"):
@@ -57,7 +58,7 @@ def test_every_picture_of_a_study_is_drawn_and_nothing_is_cut_off(sets, ours, tm
 
 def test_bars_have_the_length_and_the_interval_of_the_summary(tmp_path, monkeypatch):
     frame = pooled.chosen(results(("one",), ours=OURS[:2]))
-    table = pooled.summary(pooled.by_query(frame))
+    table = summary(pooled.by_query(frame))
     figures = []
     monkeypatch.setattr(bars, "save", lambda figure, *names: figures.append(figure))
     bars.metric_bars(table, "map", tmp_path)

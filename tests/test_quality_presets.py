@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 
 from benchmarks import cells, estimate, presets
 from benchmarks.__main__ import app
-from benchmarks.libraries import LIBRARIES, Budget
+from benchmarks.libraries import LIBRARIES
 from benchmarks.quality import plan
 from benchmarks.tuning import TunedCell
 from ltr_objectives import LTRError
+from ltr_objectives.comparison.budget import Budget
 from ltr_objectives.datasets import make_ranking_fold
 
 LAYOUTS = {

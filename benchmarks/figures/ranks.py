@@ -8,7 +8,8 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.figures.style import INK, LIBRARY_COLOURS, blank, library_title, save, shown
-from benchmarks.pooled import Values, block_of, is_native, whole_of
+from benchmarks.pooled import whole_of
+from ltr_objectives.comparison.summary import Values, block_of, is_native
 
 
 class Ranks(NamedTuple):

@@ -10,6 +10,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from ltr_objectives import __version__
+from ltr_objectives.cli.compare import compare
 from ltr_objectives.cli.evaluate import evaluate
 from ltr_objectives.cli.predict import predict
 from ltr_objectives.cli.report import report
@@ -68,6 +69,7 @@ def main(
     """Ranking metrics, and ranking objectives in XGBoost, LightGBM and CatBoost."""
 
 
+app.command()(compare)
 app.command()(evaluate)
 app.command()(predict)
 app.command()(report)

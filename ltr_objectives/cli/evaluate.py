@@ -11,11 +11,13 @@ from typer import Option, echo
 from ltr_objectives.cli.options import (
     AsJson,
     Convention,
+    Label,
     Labels,
     Letor,
     Metrics,
     Qid,
     Scores,
+    Weight,
     console,
     print_json,
     read_metrics,
@@ -24,6 +26,7 @@ from ltr_objectives.errors import require
 
 if TYPE_CHECKING:
     from ltr_objectives.cli.files import Lists
+    from ltr_objectives.cli.tables import Columns
 
 
 def evaluate(
@@ -32,6 +35,8 @@ def evaluate(
     scores: Scores = None,
     qid: Qid = None,
     data: Letor = None,
+    label: Label = "label",
+    weight: Weight = None,
     run: Annotated[Path | None, Option(metavar="FILE", help="TREC run: query Q0 document rank score tag.")] = None,
     qrels: Annotated[Path | None, Option(metavar="FILE", help="TREC judgements: query 0 document label.")] = None,
     complete: Annotated[
@@ -43,15 +48,18 @@ def evaluate(
 ) -> None:
     """Print the mean of ranking metrics over queries.
 
-    Pass labels, scores and query ids as separate files, a LETOR file and scores, or a TREC run and its judgements.
-    Rows of one query must be consecutive. Judged documents missing from the run count for the ideal DCG and for
-    recall. Documents without a judgement are not relevant.
+    Pass labels, scores and query ids as separate files, a LETOR, Parquet or CSV file and scores, or a TREC run and its
+    judgements. Rows of one query must be consecutive, except in Parquet and CSV files. Judged documents missing from
+    the run count for the ideal DCG and for recall. Documents without a judgement are not relevant.
     """
     chosen = read_metrics(metric, convention)
-    lists = _read(data, labels, scores, qid, run, qrels, complete, convention)
+    from ltr_objectives.cli.tables import Columns
+
+    columns = Columns(label, weight=weight)
+    lists = _read(data, labels, scores, qid, columns, run, qrels, complete, convention)
     values = {str(m): lists.values(m) for m in chosen}
-    weight = lists.queries.weight_by_query
-    means = {str(m): m.average(*m.sums(values[str(m)], weight)) for m in chosen}
+    of_queries = lists.queries.weight_by_query
+    means = {str(m): m.average(*m.sums(values[str(m)], of_queries)) for m in chosen}
     if as_json:
         document: dict[str, Any] = {"queries": len(lists.ids), "convention": convention, "metrics": means}
         if per_query:
@@ -74,7 +82,7 @@ def evaluate(
 
 
 def _read(
-    data: Path | None, labels: str | None, scores: str | None, qid: str | None,
+    data: Path | None, labels: str | None, scores: str | None, qid: str | None, columns: "Columns",
     run: Path | None, qrels: Path | None, complete: bool, convention: str | None,
 ) -> "Lists":  # fmt: skip
     from ltr_objectives.cli.files import read_lists
@@ -88,4 +96,4 @@ def _read(
         return read_trec(run, qrels, complete=complete, convention=convention)
     require(scores is not None, "pass --labels, --scores and --qid, or --data and --scores, or --run and --qrels")
     require(not complete, "--complete needs --run and --qrels")
-    return read_lists(data, labels, scores, qid)
+    return read_lists(data, labels, scores, qid, columns)

@@ -1,6 +1,5 @@
 """Read scores, labels and query ids for the commands, from files of several kinds."""
 
-import importlib
 import os
 import re
 import warnings
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ltr_objectives.cli.tables import Columns, is_table, names_in_table, read_frame, read_keys
 from ltr_objectives.datasets import RankingData, load_letor
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
@@ -59,8 +59,18 @@ class Lists(NamedTuple):
         return metric.values(ranked, self.scores)
 
 
-def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: str | None) -> Lists:
-    """Read labels and query ids from a LETOR file or from separate files; without ``scores`` all scores are 0."""
+def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: str | None, columns: Columns) -> Lists:
+    """Read labels and query ids from one file or from separate files; without ``scores`` all scores are 0.
+
+    ``columns`` are those of Parquet and CSV files; ``qid`` then replaces the name of the column.
+    """
+    if data is not None and is_table(data):
+        require(labels is None, "pass either --data, or --labels and --qid")
+        found = read_keys("data", existing("data", data), columns if qid is None else columns._replace(qid=qid))
+        queries = Queries(found.labels, qid=found.ids, weight=found.weight)
+        s = np.zeros(queries.rows) if scores is None else _all_rows(read_column("scores", scores), queries.rows)
+        return Lists(queries, queries.check_scores(s[found.rows]), found.ids[queries.ptr[:-1]].tolist())
+    columns.refuse(Path(str(data or labels)))
     require(
         (data is None) != (labels is None) and (labels is None) == (qid is None),
         "pass either --data, or --labels and --qid",
@@ -84,16 +94,21 @@ def read_letor(option: str, path: Path) -> RankingData:
     return found
 
 
+def _all_rows(scores: np.ndarray, rows: int) -> np.ndarray:
+    require(len(scores) == rows, f"scores has {len(scores)} entries, but labels has {rows}")
+    return scores
+
+
 def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.ndarray:
     """Read one column: numbers, or ids as they are written."""
-    named = None if Path(text).exists() else re.fullmatch(r"(.+\.csv(?:\.\w+)?):(.+)", text)
+    named = None if Path(text).exists() else re.fullmatch(r"(.+\.(?:parquet|csv(?:\.\w+)?)):(.+)", text)
     path = existing(option, Path(named[1] if named else text))
     kind = float if float_numbers else str
     try:
         if path.suffix == ".npy":
             array = np.load(path)
-        elif ".csv" in path.suffixes:
-            array = _csv_column(path, named and named[2], kind)
+        elif is_table(path):
+            array = _column_of(path, named and named[2], kind)
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # NumPy warns of an empty file
@@ -107,14 +122,13 @@ def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.nda
     return array
 
 
-def _csv_column(path: Path, name: str | None, kind: type) -> np.ndarray:
-    pandas = import_pandas()
-    columns = [str(column) for column in pandas.read_csv(path, nrows=0).columns]
+def _column_of(path: Path, name: str | None, kind: type) -> np.ndarray:
     if name is None:
+        columns = names_in_table(path)
         require(len(columns) == 1, f"name one of its columns, as in {path}:{columns[-1]}; there are {columns}")
         name = columns[0]
-    require(name in columns, f"there is no column {name!r}, only {columns}")
-    return np.asarray(pandas.read_csv(path, usecols=[name], dtype={name: kind})[name].to_numpy())
+    column = read_frame(path, [name], only=True, text=[name] if kind is str else [])[name]
+    return np.asarray(column.to_numpy() if kind is str else column.to_numpy(kind))
 
 
 def existing(option: str, path: Path) -> Path:
@@ -123,27 +137,19 @@ def existing(option: str, path: Path) -> Path:
     return path
 
 
-def writable(out: Path, endings: tuple[str, ...], what: str) -> None:
+def writable(out: Path, endings: tuple[str, ...], what: str, option: str = "out") -> None:
     """Raise where ``out`` cannot be written; called before the work, not after it."""
-    require(out.suffix in endings, f"--out {out} must end with {' or '.join(endings)} for {what}")
-    require(out.parent.is_dir(), f"--out {out}: the folder {out.parent} does not exist")
-    require(not out.is_dir() and (not out.exists() or os.access(out, os.W_OK)), f"--out {out} cannot be written")
+    require(out.suffix in endings, f"--{option} {out} must end with {' or '.join(endings)} for {what}")
+    require(out.parent.is_dir(), f"--{option} {out}: the folder {out.parent} does not exist")
+    require(not out.is_dir() and (not out.exists() or os.access(out, os.W_OK)), f"--{option} {out} cannot be written")
     folder = out.resolve().parent
     beside = out.is_file() or not out.exists()  # a pipe or a device is written itself, not replaced
-    require(not beside or os.access(folder, os.W_OK), f"--out {out}: the folder {folder} cannot be written")
+    require(not beside or os.access(folder, os.W_OK), f"--{option} {out}: the folder {folder} cannot be written")
 
 
-def require_apart(out: Path, *read: Path) -> None:
+def require_apart(out: Path, *read: Path, option: str = "out") -> None:
     """Raise where ``out`` is one of the files to be read, perhaps under another name."""
     for path in read:
         same = path.exists() and out.exists() and path.samefile(out)
         also = "" if path.resolve() == out.resolve() else f", {path}"
-        require(not same, f"--out {out} is also an input{also}; name another file")
-
-
-def import_pandas() -> Any:
-    """Import pandas; the error says what to install."""
-    try:
-        return importlib.import_module("pandas")
-    except ModuleNotFoundError as error:
-        raise ImportError(f"this file needs {error.name}: pip install ltr-objectives[cli]") from None
+        require(not same, f"--{option} {out} is also an input{also}; name another file")

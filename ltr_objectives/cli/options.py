@@ -15,7 +15,7 @@ from ltr_objectives.registry import get_metric
 if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
 
-ONE_A_LINE = "text with one a line (also .gz, .bz2 or .xz), a .npy file, or a CSV column as FILE.csv:COLUMN."
+ONE_A_LINE = "text with one a line (also .gz, .bz2 or .xz), a .npy file, or FILE.csv:COLUMN or FILE.parquet:COLUMN."
 METRICS = "Such as ndcg@10, map or mrr; separate several by commas"
 Metrics = Annotated[str, Option("--metric", help=f"{METRICS}.")]
 ObjectiveName = Annotated[str, Option("--objective", help="Such as lambdamart:map or yetiloss:map;seed=1.")]
@@ -26,17 +26,37 @@ Convention = Annotated[
 AsJson = Annotated[bool, Option("--json", help="Print JSON, for other programs.")]
 Labels = Annotated[str | None, Option(metavar="FILE", help=f"Relevance labels: {ONE_A_LINE}", show_default=False)]
 Scores = Annotated[str | None, Option(metavar="FILE", help="Scores, in the same formats.", show_default=False)]
-Qid = Annotated[str | None, Option(metavar="FILE", help="Query ids, in the same formats.", show_default=False)]
-Letor = Annotated[
-    Path | None, Option(metavar="FILE", help="Labels and query ids from a LETOR file.", show_default=False)
+Qid = Annotated[
+    str | None,
+    Option(
+        metavar="FILE",
+        help="Query ids, in the same formats. With --data as Parquet or CSV, their column; default: qid.",
+        show_default=False,
+    ),
 ]
+Letor = Annotated[
+    Path | None,
+    Option(metavar="FILE", help="Labels and query ids from a LETOR, Parquet or CSV file.", show_default=False),
+]
+OF_TABLES = "Of Parquet and CSV files: the column"
+Label = Annotated[str, Option("--label", metavar="COLUMN", help=f"{OF_TABLES} with the labels.")]
+QidColumn = Annotated[str, Option("--qid", metavar="COLUMN", help=f"{OF_TABLES} with the query ids.")]
+Weight = Annotated[
+    str | None, Option(metavar="COLUMN", help=f"{OF_TABLES} with weights of the rows, if any.", show_default=False)
+]
+Ignore = Annotated[str, Option(metavar="COLUMNS", help=f"{OF_TABLES}s that are neither these nor features.")]
 
 
 def read_metrics(text: str, convention: str | None) -> "list[Metric]":
     """The metrics named in an option, each once."""
-    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    names = names_in(text)
     require(names, "--metric is empty; give metrics such as ndcg@10,map")
     return [get_metric(name, convention) for name in names]
+
+
+def names_in(text: str) -> list[str]:
+    """The names between the commas of an option, each once."""
+    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
 def python_value(text: str) -> Any:

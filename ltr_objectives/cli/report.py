@@ -4,7 +4,7 @@ from typing import Any
 
 from typer import echo
 
-from ltr_objectives.cli.options import AsJson, Labels, Letor, ObjectiveName, Qid, Scores, print_json
+from ltr_objectives.cli.options import AsJson, Label, Labels, Letor, ObjectiveName, Qid, Scores, print_json
 
 
 def report(
@@ -13,18 +13,20 @@ def report(
     scores: Scores = None,
     qid: Qid = None,
     data: Letor = None,
+    label: Label = "label",
     as_json: AsJson = False,
 ) -> None:
     """Print which queries have a gradient under an objective.
 
-    The others are counted by reason. Pass labels and query ids as separate files, or a LETOR file. Without --scores
-    all scores are 0, as before the first tree.
+    The others are counted by reason. Pass labels and query ids as separate files, or a LETOR, Parquet or CSV file.
+    Without --scores all scores are 0, as before the first tree.
     """
     from ltr_objectives.cli.files import read_lists
+    from ltr_objectives.cli.tables import Columns
     from ltr_objectives.registry import get_objective
 
     asked: Any = get_objective(objective)
-    lists = read_lists(data, labels, scores, qid)
+    lists = read_lists(data, labels, scores, qid, Columns(label))
     found = asked.report(lists.scores, lists.queries.labels, lists.group)
     if as_json:
         print_json(found.as_dict())

@@ -1,4 +1,4 @@
-"""``ltr-objectives train``: from LETOR files to a model in the library's own format."""
+"""``ltr-objectives train``: from files to a model in the library's own format."""
 
 from pathlib import Path
 from time import perf_counter
@@ -10,16 +10,31 @@ from rich.table import Table
 from typer import Option
 
 from ltr_objectives.cli.libraries import FACTS, Library, ranker_of
-from ltr_objectives.cli.options import METRICS, AsJson, Convention, console, print_json, python_value, read_metrics
+from ltr_objectives.cli.options import (
+    METRICS,
+    AsJson,
+    Convention,
+    Ignore,
+    Label,
+    QidColumn,
+    Weight,
+    console,
+    names_in,
+    print_json,
+    python_value,
+    read_metrics,
+)
 from ltr_objectives.errors import require
 from ltr_objectives.registry import BEST_FOR
 
 if TYPE_CHECKING:
+    from ltr_objectives.cli.tables import Columns
     from ltr_objectives.datasets import RankingData
     from ltr_objectives.metrics.base import Metric
 
 OWN_OR_NATIVE = (
-    "Ours, such as yetiloss:map or lambdamart, or the library's own, such as lambdarank. Default: ours for the metric."
+    "Ours, such as yetiloss:map or lambdamart, or the library's own, such as lambdarank, or auto: several, of which "
+    "vali chooses. Default: ours for the metric."
 )
 PART = {"metavar": "FILE", "show_default": False}
 
@@ -28,9 +43,13 @@ def train(
     out: Annotated[Path, Option(metavar="FILE", help="The model: .json or .ubj (XGBoost), .txt (LightGBM), .cbm.")],
     library: Annotated[Library, Option(metavar="NAME", help="xgboost, lightgbm or catboost.")],
     data: Annotated[Path | None, Option(metavar="FOLDER", help="With train, vali and test of one fold.")] = None,
-    train: Annotated[Path | None, Option(help="Or each part by itself, in LETOR format.", **PART)] = None,
+    train: Annotated[Path | None, Option(help="Or each part by itself: LETOR, Parquet or CSV.", **PART)] = None,
     vali: Annotated[Path | None, Option(help="For early stopping.", **PART)] = None,
     test: Annotated[Path | None, Option(help="For the table.", **PART)] = None,
+    label: Label = "label",
+    qid: QidColumn = "qid",
+    weight: Weight = None,
+    ignore: Ignore = "",
     objective: Annotated[str | None, Option(help=OWN_OR_NATIVE)] = None,
     metric: Annotated[str | None, Option(help=f"{METRICS}. Default: what the objective optimises, and more.")] = None,
     convention: Convention = None,
@@ -43,13 +62,13 @@ def train(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train on LETOR files, and write the model.
+    """Train on LETOR, Parquet or CSV files, and write the model.
 
     Metrics of vali and test are printed. Early stopping uses the first metric; without a vali part all trees are
     trained. The model is in the library's own format, so that the library alone can predict with it.
     """
     from ltr_objectives.cli.files import require_apart, writable
-    from ltr_objectives.datasets import load_parts
+    from ltr_objectives.cli.tables import Columns
 
     writable(out, FACTS[library.value].endings, library.value)
     metrics = read_metrics(_default(objective, library.value) if metric is None else metric, convention)
@@ -58,13 +77,16 @@ def train(
     given = _parameters(param or [], reserved=("objective", "eval_metric", "n_estimators", "learning_rate"))
     files = _files(data, {"train": train, "vali": vali, "test": test})
     require_apart(out, *files.values())
-    parts = load_parts(files)
+    require(objective != "auto" or "vali" in files, "--objective auto lets vali choose; pass --vali, or a fold with it")
+    parts = _read(files, Columns(label, qid, weight, tuple(names_in(ignore))))
     ranker, seconds = _fit(
         library.value, parts, objective, metrics,
         {"n_estimators": trees, "learning_rate": learning_rate, **given}, patience, threads,
     )  # fmt: skip
     with ranker_of(library.value):
         ranker.save_model(out)
+    decision = getattr(ranker, "report_", None)
+    objective = objective if decision is None else decision.chosen
     values: dict[str, dict[str, float]] = {
         part: _values(ranker, metrics, parts[part]) for part in ("vali", "test") if part in parts
     }
@@ -73,13 +95,15 @@ def train(
         print_json(
             {
                 "library": library.value, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
-                "convention": convention, **values,
+                "convention": convention, **values, **({} if decision is None else {"tried": decision.as_dicts()}),
             }
         )  # fmt: skip
         return
     screen = console()
     for name, part in parts.items():
         screen.print(f"{name:5} {len(part.y):,} rows in {len(part.group):,} queries, {part.X.shape[1]} features")
+    if decision is not None:
+        screen.print(f"\n{decision}", markup=False, soft_wrap=True)
     if values:
         screen.print(_table(values, metrics))
     stopped = f"kept by vali {metrics[0]}" if "vali" in parts else "no vali part to stop by"
@@ -123,6 +147,20 @@ def _files(folder: Path | None, files: dict[str, Path | None]) -> dict[str, Path
     return {part: found[part] for part in ("train", "vali", "test") if part in found}
 
 
+def _read(files: dict[str, Path], columns: "Columns") -> "dict[str, RankingData]":
+    """All files as tables, or all of them as LETOR text."""
+    from ltr_objectives.cli.tables import is_table, read_tables
+    from ltr_objectives.datasets import load_parts
+
+    tables = [path for path in files.values() if is_table(path)]
+    if not tables:
+        columns.refuse(next(iter(files.values())))
+        return load_parts(files)
+    others = [path for path in files.values() if path not in tables]
+    require(not others, f"{tables[0]} has columns by name, and LETOR text such as {(others or tables)[0]} does not")
+    return read_tables(files, columns)
+
+
 def _fit(
     library: str, parts: "dict[str, RankingData]", objective: str, metrics: "list[Metric]", params: dict[str, Any],
     patience: int, threads: int,
@@ -131,12 +169,13 @@ def _fit(
     stopping: dict[str, Any] = {}
     if vali is not None:
         stopping = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "early_stopping_rounds": patience}
+        stopping["eval_sample_weight"] = [vali.weight]
     with Console(stderr=True).status(f"{library} trains {objective}"), ranker_of(library) as ranker_class:
         start = perf_counter()
         if threads:
             params = {ranker_class.library.n_threads[0]: threads, **params}
         ranker = ranker_class(objective=objective, eval_metric=metrics[0], **params)
-        ranker.fit(train.X, train.y, qid=train.qid, **stopping)
+        ranker.fit(train.X, train.y, qid=train.qid, sample_weight=train.weight, **stopping)
     return ranker, perf_counter() - start
 
 
@@ -144,7 +183,7 @@ def _values(ranker: Any, metrics: "list[Metric]", part: "RankingData") -> dict[s
     from ltr_objectives.metrics.evaluation import evaluate
 
     scores = ranker.predict(part.X)
-    return {str(m): float(evaluate(m, scores, part.y, part.group)) for m in metrics}
+    return {str(m): float(evaluate(m, scores, part.y, part.group, part.weight)) for m in metrics}
 
 
 def _table(values: dict[str, dict[str, float]], metrics: "list[Metric]") -> Table:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.cli.files import Lists, existing, import_pandas
+from ltr_objectives.cli.files import Lists, existing
+from ltr_objectives.cli.tables import import_pandas
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries
 

@@ -41,6 +41,14 @@ def uniform(key, counter):
 
 
 @kernel
+def uniforms(seed, iteration, out):
+    """Write numbers in (0, 1) from a stream that no query has."""
+    key = stream(seed, iteration, ~np.uint64(0))
+    for i in range(len(out)):
+        out[i] = uniform(key, np.uint64(i))
+
+
+@kernel
 def add_noise(s, noise, scale, key, start, out):
     """Write ``s`` plus independent noise, from the random numbers with counters ``start, start + 1, ...``."""
     if not NO_NOISE <= noise <= GUMBEL:

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice, check_integer, is_number
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE, swap_matrix
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, WORST_TIES, metric_values
-from ltr_objectives.queries import Queries, to_numpy
+from ltr_objectives.queries import Labels, Queries, to_numpy
 
 TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best": BEST_TIES}
 
@@ -35,12 +36,15 @@ class Metric(abc.ABC):
         The value of a query without a relevant document. With "skip" it is NaN, and the mean leaves the query out.
     query_weights : "mean" or "ignore"
         "mean" weighs a query by the mean weight of its rows; "ignore" weighs all queries the same.
+    goal : str, optional
+        Which labels the metric reads, where a data set has several; by default the first. As text ``"ndcg@10[goal]"``.
     """
 
     k: int | None = None
     ties: str = "average"
     empty: float | str = 0.0
     query_weights: str = "mean"
+    goal: str | None = field(default=None, kw_only=True)
 
     name: ClassVar[str]
     kind: ClassVar[int]
@@ -61,6 +65,8 @@ class Metric(abc.ABC):
             object.__setattr__(self, "k", int(self.k))
         check_choice("ties", self.ties, tuple(TIES))
         check_choice("query_weights", self.query_weights, ("mean", "ignore"))
+        if self.goal is not None:
+            check_goal(self.goal)
         threshold = getattr(self, "threshold", 0.0)
         require(is_number(threshold), f"threshold={threshold!r} must be a finite number")
         require(
@@ -69,8 +75,8 @@ class Metric(abc.ABC):
         )
 
     def __str__(self) -> str:
-        """The name with the cutoff, such as ``ndcg@10``."""
-        return self.name if self.k is None else f"{self.name}@{self.k}"
+        """The name with the cutoff and the goal, such as ``ndcg@10`` and ``ndcg@10[revenue]``."""
+        return with_goal(self.name if self.k is None else f"{self.name}@{self.k}", self.goal)
 
     @property
     def label_limit(self) -> float | None:
@@ -109,7 +115,7 @@ class Metric(abc.ABC):
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         """This metric on ``queries``, as one or more terms that add up to it; computed once for these queries."""
-        return queries.once(self, lambda: self._checked_layers(queries))
+        return queries.of(self.goal).once(self, lambda: self._checked_layers(queries.of(self.goal)))
 
     def _checked_layers(self, queries: Queries) -> tuple[Terms, ...]:
         layers = self._layers(queries)
@@ -148,7 +154,7 @@ class Metric(abc.ABC):
         return Terms(self.kind, gain, discount, scale, offset)
 
     def per_query(
-        self, scores: ArrayLike, labels: ArrayLike, group: ArrayLike | None = None, *, qid: ArrayLike | None = None,
+        self, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None, *, qid: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> np.ndarray:  # fmt: skip
         """The value of each query, shape (queries,), float64."""
@@ -166,6 +172,7 @@ class Metric(abc.ABC):
 
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
         """The mean over queries, weighted as ``query_weights`` says."""
+        queries = queries.of(self.goal)
         values = self.values(queries, scores, n_threads=n_threads)
         return self.average(*self.sums(values, queries.weight_by_query))
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 from numpy.typing import ArrayLike
 
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.queries import Queries
+from ltr_objectives.queries import Labels, Queries
 from ltr_objectives.registry import get_metrics
 
 Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
@@ -15,7 +15,7 @@ Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ..
 
 @overload
 def evaluate(
-    metric: str | Metric, scores: ArrayLike, labels: ArrayLike, group: ArrayLike | None = None,
+    metric: str | Metric, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
     weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: str | None = None,
     per_query: Literal[False] = False, n_threads: int | None = None,
 ) -> float: ...  # fmt: skip
@@ -23,7 +23,7 @@ def evaluate(
 
 @overload
 def evaluate(
-    metric: Several, scores: ArrayLike, labels: ArrayLike, group: ArrayLike | None = None,
+    metric: Several, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
     weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: str | None = None,
     per_query: Literal[False] = False, n_threads: int | None = None,
 ) -> dict[str, float]: ...  # fmt: skip
@@ -31,7 +31,7 @@ def evaluate(
 
 @overload
 def evaluate(
-    metric: str | Metric | Several, scores: ArrayLike, labels: ArrayLike, group: ArrayLike | None = None,
+    metric: str | Metric | Several, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
     weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: str | None = None,
     per_query: bool, n_threads: int | None = None,
 ) -> Any: ...  # fmt: skip
@@ -40,7 +40,7 @@ def evaluate(
 def evaluate(
     metric: str | Metric | Several,
     scores: ArrayLike,
-    labels: ArrayLike,
+    labels: Labels,
     group: ArrayLike | None = None,
     weight: ArrayLike | None = None,
     *,
@@ -56,7 +56,8 @@ def evaluate(
     metric : str, Metric or list
         Such as ``"ndcg@10"``, ``"map"`` or ``NDCG(k=10, gain_type="linear")``; see :func:`ltr_objectives.metrics`.
     scores, labels : arrays of shape (rows,)
-        Finite numbers; higher scores rank first.
+        Finite numbers; higher scores rank first. For metrics such as ``"ndcg@10[revenue]"`` labels are a mapping of
+        goals to arrays, of which the first is read by metrics that name no goal.
     group : array of shape (queries,), optional
         Group sizes; or pass ``qid``, one id per row.
     weight : array of shape (queries,) or (rows,), optional
@@ -87,6 +88,9 @@ def evaluate(
     array([0.5, 0.5])
     >>> evaluate(["mrr", "precision@1"], [0.1, 0.9, 0.5, 0.2], [1, 0, 0, 1], group=[2, 2])
     {'mrr': 0.5, 'precision@1': 0.0}
+    >>> labels = {"relevance": [1, 0, 0, 1], "revenue": [0, 9, 0, 2]}
+    >>> evaluate(["mrr", "mrr[revenue]"], [0.1, 0.9, 0.5, 0.2], labels, group=[2, 2])
+    {'mrr': 0.5, 'mrr[revenue]': 0.75}
     """
     chosen = get_metrics(metric if isinstance(metric, list | tuple) else [metric], convention)
     queries = Queries(labels, group, qid=qid, weight=weight)

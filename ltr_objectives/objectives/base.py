@@ -1,20 +1,36 @@
 """The base class of objectives: frozen parameters, and gradient and Hessian of a data set at its scores."""
 
 import abc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.goals import check_read
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.queries import Queries
+from ltr_objectives.queries import Labels, Queries
 
 if TYPE_CHECKING:
     from ltr_objectives.diagnostics import Report
+
+
+class Summand(NamedTuple):
+    """One of the objectives that a sum adds up."""
+
+    objective: "Objective"
+    factor: float
+    goal: str | None = None  # whose labels it reads
+
+    def compute(self, queries: Queries, scores: np.ndarray, **how: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and Hessian of the objective on its labels, without the factor."""
+        with naming(self.goal):
+            return self.objective.compute(queries.of(self.goal), scores, **how)
 
 
 @dataclass(frozen=True)
@@ -82,6 +98,15 @@ class Objective(abc.ABC):
     def inner(self) -> "Objective":
         """What learns from the labels: this objective itself, or the one that it wraps."""
         return self
+
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """The goals whose labels are read beside the first ones."""
+        return ()
+
+    def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Summand, ...]:
+        """The objectives that this one adds up, where it is a sum."""
+        return ()
 
     def with_exact_hessian(self) -> "Objective | None":
         """This objective with the second derivative as Hessian; None where it does not offer that."""
@@ -172,7 +197,7 @@ class Objective(abc.ABC):
     def gradient_hessian(
         self,
         scores: ArrayLike,
-        labels: ArrayLike,
+        labels: Labels,
         group: ArrayLike | None = None,
         weight: ArrayLike | None = None,
         *,
@@ -187,7 +212,8 @@ class Objective(abc.ABC):
         Parameters
         ----------
         scores, labels : arrays of shape (rows,)
-            Finite numbers; higher scores rank first.
+            Finite numbers; higher scores rank first. For an objective that reads several labels, a mapping of goals to
+            arrays, such as ``{"relevance": y, "revenue": r}``: the first is read by parts that name no goal.
         group : array of shape (queries,), optional
             Group sizes; or pass ``qid``, one id per row.
         weight : array of shape (queries,) or (rows,), optional
@@ -216,12 +242,17 @@ class Objective(abc.ABC):
         """
         from ltr_objectives.diagnostics import warn_if_long
 
-        queries = Queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
+        queries = self._queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
         warn_if_long(self, queries)
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
 
+    def _queries(self, labels: Labels, group: ArrayLike | None, **given: Any) -> Queries:
+        queries = Queries(labels, group, **given)
+        check_read((goal for goal, y in queries.goals.items() if y is not queries.labels), self.goals, self.name)
+        return queries
+
     def report(
-        self, scores: ArrayLike, labels: ArrayLike, group: ArrayLike | None = None, weight: ArrayLike | None = None, *,
+        self, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None, weight: ArrayLike | None = None, *,
         qid: ArrayLike | None = None, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> "Report":  # fmt: skip
@@ -252,8 +283,17 @@ class Objective(abc.ABC):
         """
         from ltr_objectives.diagnostics import diagnose
 
-        queries = Queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
+        queries = self._queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
         return diagnose(self, queries, scores, n_threads=n_threads)
+
+
+@contextmanager
+def naming(goal: str | None) -> Iterator[None]:
+    """Say in errors whose labels they are about."""
+    try:
+        yield
+    except LTRError as error:
+        raise error if goal is None else LTRError(f"labels[{goal!r}]: {error}") from None
 
 
 def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.objectives.reference import softplus
 from ltr_objectives.propensity import examination
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric
+from ltr_objectives.registry import metric_to_learn
 
 HESSIANS = ("exact", "double", "ones")
 XGBOOST = ("xgboost", "xgboost-1.7")  # presets that divide the weights of queries by their mean
@@ -75,7 +75,7 @@ class PairwiseObjective(Objective):
 
     def __post_init__(self) -> None:
         if "metric" in self.parameters():
-            object.__setattr__(self, "metric", get_metric(self.metric))
+            object.__setattr__(self, "metric", metric_to_learn(self.metric))
         check_positive("sigma", self.sigma)
         check_positive("noise_scale", self.noise_scale)
         check_draws("permutations", self.permutations)

@@ -42,7 +42,7 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric
+from ltr_objectives.registry import get_metric, metric_to_learn
 
 WIDTH = 8.0  # in deviations; the density beyond is 1e-14 of its peak
 DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
@@ -140,7 +140,7 @@ class StochasticRank(Objective):
         check_choice("hessian", self.hessian, HESSIANS)
         check_choice("noise", self.noise, ("gaussian", None))
         check_seed(self.seed)
-        object.__setattr__(self, "metric", get_metric(self.metric))
+        object.__setattr__(self, "metric", metric_to_learn(self.metric))
 
     @property
     def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere

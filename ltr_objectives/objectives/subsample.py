@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ltr_objectives.checks import check_fraction, check_seed
+from ltr_objectives.kernels.rng import uniforms
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.wrapper import Wrapper
@@ -34,7 +35,7 @@ class Subsample(Wrapper):
     --------
     >>> half = Subsample("ranknet", queries=0.5)
     >>> half.gradient_hessian([0.0] * 6, [0, 1, 1, 0, 0, 1], group=[2, 2, 2])[0]
-    array([ 0.,  0., -1.,  1.,  1., -1.])
+    array([ 0.,  0.,  0.,  0.,  1., -1.])
     """
 
     objective: str | Objective
@@ -62,7 +63,8 @@ class Subsample(Wrapper):
         return 1.0 / self.queries
 
     def left_out(self, call: Call) -> np.ndarray:
-        chance = np.random.default_rng([self.seed, call.iteration]).random(len(call.queries))
+        chance = np.empty(len(call.queries))
+        uniforms(np.uint64(self.seed), np.uint64(call.iteration), chance)
         not_drawn: np.ndarray = chance > max(self.queries, chance.min())
         skip = super().left_out(call)
         return not_drawn if skip is None else not_drawn | skip

@@ -57,6 +57,10 @@ class Wrapper(Objective):
     def label_limit(self) -> float | None:
         return self.wrapped.label_limit
 
+    @property
+    def goals(self) -> tuple[str, ...]:
+        return self.wrapped.goals
+
     def without_noise(self) -> Objective | None:
         return self._around(self.wrapped.without_noise())
 

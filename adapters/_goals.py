@@ -1,0 +1,87 @@
+"""Labels of several goals beside the data sets of the libraries, which hold one label a row."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_objectives.checks import check_list
+from ltr_objectives.errors import require
+from ltr_objectives.goals import check_goal, check_read
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries, to_numpy, vector
+
+ByGoal = Mapping[str, ArrayLike]
+Mappings = Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]]
+IN_PARTS = (
+    "labels= holds the rows of the whole training set, of which each worker has a part; train in one process, or on "
+    "one goal"
+)
+
+
+def read_labels(labels: ByGoal | None, name: str = "labels") -> dict[str, np.ndarray]:
+    """Copies of labels by goal, as numbers; ``name`` is that of the argument."""
+    good = labels is None or isinstance(labels, Mapping)
+    require(good, f"{name} must be a mapping of goals to arrays, such as {{'revenue': array}}, got {type(labels)}")
+    found = {}
+    for goal, values in (labels or {}).items():
+        check_goal(goal)
+        found[goal] = vector(f"{name}[{goal!r}]", values).copy()
+    return found
+
+
+def labels_for(objective: Objective, labels: ByGoal | None) -> dict[str, np.ndarray]:
+    """The labels of every goal that the objective reads; raises where one is missing, or not read."""
+    found = read_labels(labels)
+    check_read(found, objective.goals, objective.name)
+    missing = next((goal for goal in objective.goals if goal not in found), None)
+    require(
+        missing is None,
+        f"{objective.name} reads labels {missing!r}; pass labels={{{missing!r}: array}} with one number for each row "
+        "of the training set",
+    )
+    return found
+
+
+class LabelSets:
+    """The labels of evaluated data sets, known by their first labels: libraries hand over nothing else."""
+
+    def __init__(self, labels: Mappings | None, metrics: Iterable[Metric]) -> None:
+        self.goals = tuple(dict.fromkeys(m.goal for m in metrics if m.goal is not None))
+        one = labels is None or isinstance(labels, Mapping)
+        given: list[Any] = ([] if labels is None else [labels]) if one else check_list("labels", labels, "mappings")
+        names = ", ".join(map(repr, self.goals))
+        require(
+            given or not self.goals,
+            f"a metric reads the labels of {names}; pass labels={{'relevance': y, 'revenue': r}}, or a list of such "
+            "mappings, one for each data set that is evaluated: the first are the labels that the data set has",
+        )
+        self._known: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
+        for i, mapping in enumerate(given):
+            require(isinstance(mapping, Mapping) and mapping, f"labels[{i}] must be a mapping of goals to arrays")
+            queries = Queries(mapping, [to_numpy(next(iter(mapping.values()))).size])
+            others = {goal: y for goal, y in queries.goals.items() if y is not queries.labels}
+            check_read(others, self.goals, "the metric")
+            for goal in self.goals:
+                queries.of(goal)
+            own = queries.labels.astype(np.float32)
+            require(self._find(own) is None, f"labels[{i}] has the same first labels as another; their goals would mix")
+            self._known.append((own, queries.goals))
+
+    def _find(self, own: np.ndarray) -> dict[str, np.ndarray] | None:
+        return next((goals for known, goals in self._known if np.array_equal(known, own)), None)
+
+    def of(self, labels: Any) -> dict[str, np.ndarray]:
+        """The labels by goal of the data set with these labels."""
+        if not self.goals:
+            return {}
+        found = self._find(to_numpy(labels, "labels").astype(np.float32))
+        require(
+            found is not None,
+            "a metric reads the labels of a goal, but a data set is evaluated whose own labels are not the first of "
+            "any mapping in labels=; add a mapping for it, also for the training set if that is evaluated (workers "
+            "of a distributed training have parts of a data set, and cannot evaluate goals)",
+        )
+        return found or {}

@@ -1,0 +1,38 @@
+"""Which objectives to try for a metric: ours that ranked well for some data in our studies, and the library's own."""
+
+from ltr_objectives.adapters._libraries import LIBRARIES
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.registry import BEST_FOR, get_objective, objective_class, objective_for
+
+OTHERS = ("yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
+
+
+def ours_for(metric: Metric) -> dict[str, Objective]:
+    """Ours by name: what :func:`ltr_objectives.objective_for` names, YetiLoss for the metric itself, and others.
+
+    >>> from ltr_objectives import get_metric
+    >>> list(ours_for(get_metric("map")))
+    ['yetiloss:gap', 'yetiloss:map', 'yetiloss:ndcg@10', 'lambdamart:ndcg', 'queryrmse']
+    """
+    itself, first = f"yetiloss:{metric}", objective_for(metric)
+    named = {BEST_FOR.get(metric.name, itself): first, itself: objective_class("yetiloss")(metric=metric)}
+    if first == named[itself]:
+        named = {itself: first}
+    for label in OTHERS:
+        objective = get_objective(label)
+        if objective not in named.values():
+            named[label] = objective
+    return named
+
+
+def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
+    """The library's own to compare with.
+
+    >>> from ltr_objectives import get_metric
+    >>> natives_for("catboost", get_metric("ndcg@5"))
+    ('YetiRank', 'QueryRMSE', 'YetiRank:mode=NDCG;top=5')
+    """
+    facts = LIBRARIES[library]
+    further = facts.rivals_for.get(metric.name)
+    return facts.rivals if further is None else (*facts.rivals, further.replace("{metric}", facts.spelled(str(metric))))

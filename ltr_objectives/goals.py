@@ -1,0 +1,42 @@
+"""Goals: names of labels, for data sets that have labels of several kinds, such as relevance and revenue."""
+
+import re
+from collections.abc import Iterable
+
+from ltr_objectives.errors import did_you_mean, require
+
+NAME = r"[^\s\[\]:;,+*=]+"  # the others have a meaning in the text of objectives, or in what XGBoost prints
+AT_THE_END = re.compile(rf"(.*?)(?<!=)\[({NAME})\]\s*", re.DOTALL)  # "gain=[1]" is a parameter
+
+
+def check_goal(goal: object) -> None:
+    """Raise unless ``goal`` can name labels."""
+    good = isinstance(goal, str) and re.fullmatch(NAME, goal)
+    require(good, f"{goal!r} cannot name labels; choose a name without spaces and without any of [ ] : ; , + * =")
+
+
+def split_goal(text: str) -> tuple[str, str | None]:
+    """Text and the goal in brackets at its end, None without one.
+
+    >>> split_goal("ndcg@10[revenue]"), split_goal("ndcg@10")
+    (('ndcg@10', 'revenue'), ('ndcg@10', None))
+    """
+    found = AT_THE_END.fullmatch(text)
+    return (text, None) if found is None else (found[1], found[2])
+
+
+def with_goal(text: str, goal: str | None) -> str:
+    """``text`` with the goal in brackets, as :func:`split_goal` reads it."""
+    return text if goal is None else f"{text}[{goal}]"
+
+
+def check_read(given: Iterable[str], read: Iterable[str], reader: str) -> None:
+    """Raise for labels that are ``given`` but not ``read``: probably a goal was left out, or misspelt."""
+    known = tuple(read)
+    unused = next((goal for goal in given if goal not in known), None)
+    have = f"it reads {', '.join(map(repr, known))}" if known else "it reads no goal"
+    require(
+        unused is None,
+        f"labels has {unused!r}, which {reader} does not read ({have}); leave it out, or name it in brackets, as in "
+        f"'yetiloss:ndcg@10+.3*yetiloss:ndcg@10[{unused}]'{did_you_mean(unused, known)}",
+    )

@@ -1,0 +1,245 @@
+"""``ltr-objectives compare``: the cross-validation by hand gives its numbers, and the model is that of all queries."""
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+pytest.importorskip("typer")
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("sklearn")
+
+from commands import fails, invoke, library_predicts, run, run_json, write_letor  # noqa: E402 - skipped without
+from rankers import SUFFIX, ranker_class  # noqa: E402 - skipped without
+
+from ltr_objectives import evaluate  # noqa: E402 - skipped without
+from ltr_objectives.datasets import make_ranking  # noqa: E402 - skipped without
+
+DATA = make_ranking(queries=30, features=10, mean_length=12)
+PAGE = Path(__file__).parents[1] / "docs" / "compare.md"
+NAMES = [f"feature {i}" for i in range(10)]
+SMALL = ["--folds", 3, "--trees", 8, "--patience", 3, "--leaves", 6, "--threads", 1]
+LEAF_WISE = {"tree_method": "hist", "grow_policy": "lossguide"}
+SHAPE = {  # by the names of the library
+    "xgboost": {**LEAF_WISE, "max_leaves": 6, "max_depth": 0, "min_child_weight": 1},
+    "lightgbm": {"num_leaves": 6, "min_child_weight": 1, "deterministic": True, "force_col_wise": True},
+    "catboost": {"depth": 3, "boosting_type": "Plain", "leaf_estimation_backtracking": "No"},
+}
+PAIR = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": "QueryRMSE"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    frame = pandas.DataFrame(DATA.X, columns=NAMES).assign(label=DATA.y, qid=DATA.qid)
+    frame["weight"] = np.where(frame["qid"] % 2, 1.0, 3.0)
+    frame.to_csv("data.csv", index=False)
+    frame.sort_values(NAMES[0]).to_csv("shuffled.csv", index=False)
+    frame.assign(title="text").to_csv("text.csv", index=False)
+    write_letor(tmp_path / "data.txt", DATA)
+    return tmp_path
+
+
+def compare(*arguments, data="data.csv", small=SMALL):
+    ignore = ["--ignore", "weight"] if str(data).endswith("csv") and "--weight" not in arguments else []
+    return run_json("compare", "--data", data, *ignore, *small, *arguments)
+
+
+def row(found, objective, metric="map"):
+    [one] = [r for r in found["table"] if (r["objective"], r["metric"]) == (objective, metric)]
+    return one
+
+
+def unfitted(library, objective, rounds=8):
+    shape = {"n_estimators": rounds, "learning_rate": 0.1, **SHAPE[library]}
+    return ranker_class(library)(objective=objective, eval_metric="map", **shape)
+
+
+@pytest.mark.parametrize("library", SHAPE)
+def test_the_table_is_a_cross_validation_by_hand(library):
+    pytest.importorskip(library)
+    asked = ["yetiloss:map", "queryrmse"]
+    found = compare("--library", library, "--objectives", ",".join([*asked, PAIR[library]]), "--metric", "map,mrr",
+                    "--seed", 4, "--save-best", f"best{SUFFIX[library]}")  # fmt: skip
+    parts = [np.sort(p) for p in np.array_split(np.random.default_rng(4).permutation(30), 3)]
+    values, trees = {o: np.empty((2, 30)) for o in asked}, {o: [] for o in asked}
+    for objective in asked:
+        for i in range(3):
+            train, vali, test = (DATA.select(parts[(i + j) % 3]) for j in (2, 1, 0))
+            made = unfitted(library, objective).fit(
+                train.X, train.y, qid=train.qid, eval_set=[(vali.X, vali.y)], eval_qid=[vali.qid],
+                early_stopping_rounds=3,
+            )  # fmt: skip
+            scores = made.predict(test.X)
+            trees[objective].append(made.best_iteration_)
+            for k, metric in enumerate(("map", "mrr")):
+                values[objective][k, parts[i]] = evaluate(metric, scores, test.y, test.group, per_query=True)
+        for k, metric in enumerate(("map", "mrr")):
+            assert row(found, objective, metric)["mean"] == pytest.approx(values[objective][k].mean(), abs=1e-9)
+            assert row(found, objective, metric)["se"] == pytest.approx(stats.sem(values[objective][k]), abs=1e-9)
+        assert row(found, objective)["trees"] == round(np.median(trees[objective]))
+        assert row(found, objective)["reference"] == PAIR[library]
+    best = found["best"]
+    assert best["objective"] == max(found["table"][:3], key=lambda r: r["mean"])["objective"]
+    if best["objective"] in asked:
+        whole = unfitted(library, best["objective"], best["trees"]).fit(DATA.X, DATA.y, qid=DATA.qid)
+        frame = pandas.DataFrame(DATA.X, columns=NAMES)
+        np.testing.assert_allclose(library_predicts(library, found["model"], frame), whole.predict(DATA.X), rtol=1e-6)
+
+
+def test_a_copy_of_the_native_objective_is_level_with_it():
+    """Both have the same regularisation in documents, although their Hessians differ in scale."""
+    pytest.importorskip("lightgbm")
+    found = compare("--library", "lightgbm", "--objectives", "lambdarank,lambdamart:preset=lightgbm,yetirank",
+                    "--metric", "ndcg@5")  # fmt: skip
+    copied = row(found, "lambdamart:preset=lightgbm", "ndcg@5")
+    assert copied["mean"] == pytest.approx(row(found, "lambdarank", "ndcg@5")["mean"], abs=1e-3)
+    assert (copied["native"], copied["reference"]) == (False, "lambdarank")
+    assert row(found, "lambdarank", "ndcg@5")["p"] is None
+    other = row(found, "yetirank", "ndcg@5")
+    assert 0 <= other["p"] <= 1
+    assert other["difference"] == pytest.approx(other["mean"] - row(found, "lambdarank", "ndcg@5")["mean"])
+
+
+def without_seconds(found):
+    return [{k: v for k, v in r.items() if k not in ("seconds", "data")} for r in found["table"]]
+
+
+def test_every_format_and_order_of_queries_gives_the_same(folder):
+    pytest.importorskip("lightgbm")
+    given = ["--library", "lightgbm", "--objectives", "lambdarank,yetiloss:map", "--metric", "map"]
+    found = compare(*given)
+    assert without_seconds(compare(*given)) == without_seconds(found)
+    assert without_seconds(compare(*given, data="data.txt")) == without_seconds(found)
+    frame = pandas.read_csv("data.csv").rename(columns={"label": "grade", "qid": "query"})
+    frame.to_csv("renamed.csv", index=False)
+    named = compare(*given, "--label", "grade", "--qid", "query", data="renamed.csv")
+    assert without_seconds(named) == without_seconds(found)
+    assert len(compare(*given, data="shuffled.csv")["table"]) == 2
+
+
+def test_weights_count_in_training_and_in_means():
+    pytest.importorskip("lightgbm")
+    given = ["--library", "lightgbm", "--objectives", "lambdarank,yetiloss:map", "--metric", "map"]
+    plain, weighted = compare(*given), compare(*given, "--weight", "weight")
+    assert row(plain, "yetiloss:map")["mean"] != row(weighted, "yetiloss:map")["mean"]
+    table = pandas.read_csv("data.csv").assign(weight=2.0)
+    table.to_csv("twice.csv", index=False)
+    again = compare(*given, "--weight", "weight", data="twice.csv")
+    assert row(again, "yetiloss:map")["se"] == pytest.approx(row(plain, "yetiloss:map")["se"], abs=0.02)
+
+
+def test_draws_are_chosen_on_vali(folder):
+    pytest.importorskip("lightgbm")
+    given = ["--library", "lightgbm", "--objectives", "yetiloss:map", "--metric", "map", "--out", "table.csv"]
+    one, two = compare(*given, "--draws", 1), compare(*given, "--draws", 3)
+    assert without_seconds(one) != without_seconds(two)
+    written = pandas.read_csv("table.csv")
+    assert written["mean"].tolist() == pytest.approx([r["mean"] for r in two["table"]])
+    assert written.columns[:4].tolist() == ["data", "library", "objective", "metric"]
+
+
+def test_people_get_a_table_and_the_reasons(folder):
+    pytest.importorskip("xgboost")
+    small = ["--folds", 3, "--trees", 2, "--threads", 1]
+    frame = pandas.read_csv("data.csv")
+    frame.assign(label=20 * frame["label"]).drop(columns="weight").to_csv("large.csv", index=False)
+    printed = run("compare", "--data", "large.csv", "--library", "xgboost", "--metric", "ndcg@5", *small)
+    assert "30 queries, 3 folds" in printed
+    assert "rank:pairwise (native)" in printed
+    assert "note: xgboost rank:ndcg is left out: xgboost: " in printed
+    assert "best by ndcg@5: xgboost, " in printed
+    assert "nan" not in printed.partition("note:")[0]
+
+
+def test_the_ending_of_the_model_names_the_library(folder):
+    for library in ("xgboost", "lightgbm"):
+        pytest.importorskip(library)
+    given = ["--library", "xgboost,lightgbm", "--objectives", "yetiloss:map", "--metric", "map"]
+    for ending, library in ((".ubj", "xgboost"), (".txt", "lightgbm")):
+        assert compare(*given, "--save-best", f"best{ending}")["best"]["library"] == library
+    found = run_json("predict", "--model", "best.txt", "--data", "shuffled.csv", "--out", "scores.npy")
+    assert found["rows"] == len(DATA.y)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data", "none.csv"], "--data none.csv does not exist"),
+        (["--data", "."], ". holds neither train.txt nor test.txt"),
+        (["--data", "text.csv"], "'title' (str) must hold numbers, as features do; name columns"),
+        (["--label", "grade"], "--data data.csv: there is no column 'grade', only ['feature 0', "),
+        (["--label", "qid"], "label, query id and weight must be different columns"),
+        (["--metric", "foo"], "unknown metric 'foo'"),
+        (["--metric", ","], "--metric is empty"),
+        (["--library", "sklearn"], "--library='sklearn' is not known; choose one of 'xgboost'"),
+        (["--library", ","], "--library is empty"),
+        (["--objectives", ","], "--objectives is empty"),
+        (["--objectives", "foo"], "--objectives: unknown objective 'foo'"),
+        (["--objectives", "rank:ndcg"], "lightgbm has lambdarank, rank_xendcg"),
+        (["--objectives", "yetiloss:foo"], "unknown metric 'foo'"),
+        (["--folds", 31], "--folds 31 needs at least as many queries, and the data have 30"),
+        (["--folds", 2], "Invalid value for '--folds'"),
+        (["--save-best", "model.cbm"], "--save-best model.cbm must end with .txt, as models of --library do"),
+        (["--save-best", "nowhere/model.txt"], "--save-best nowhere/model.txt: the folder nowhere does not exist"),
+        (["--save-best", "data.txt", "--data", "data.txt"], "--save-best data.txt is also an input"),
+        (["--out", "table.txt"], "--out table.txt must end with .csv for tables"),
+    ],
+)
+def test_errors_are_one_line(arguments, message):
+    pytest.importorskip("lightgbm")
+    given = {"--data": "data.csv", "--library": "lightgbm", "--folds": 3, "--trees": 2, "--threads": 1}
+    given |= dict(zip(arguments[::2], arguments[1::2], strict=True))
+    said = fails("compare", *(text for pair in given.items() for text in pair))
+    assert message in said.replace("(object)", "(str)")
+
+
+def test_what_the_user_names_must_train(folder):
+    pytest.importorskip("xgboost")
+    frame = pandas.read_csv("data.csv")
+    frame.assign(label=20 * frame["label"]).to_csv("large.csv", index=False)
+    asked = ["--library", "xgboost", "--objectives", "rank:ndcg", "--metric", "ndcg@5"]
+    assert "error: xgboost: " in fails("compare", "--data", "large.csv", *asked, *SMALL)
+
+
+def test_the_progress_is_no_part_of_the_result(monkeypatch):
+    pytest.importorskip("lightgbm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    given = [
+        "compare",
+        "--data",
+        "data.csv",
+        "--ignore",
+        "weight",
+        "--library",
+        "lightgbm",
+        "--objectives",
+        "lambdarank",
+    ]
+    done = invoke([*given, *SMALL, "--draws", 2, "--json"], 0)
+    assert json.loads(done.stdout)["best"]["objective"] == "lambdarank"
+    assert re.search(r"lightgbm lambdarank.*6/6", done.stderr, re.DOTALL)
+
+
+def test_a_missing_library_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "catboost", None)
+    assert "pip install ltr-objectives[catboost]" in fails("compare", "--data", "data.csv", "--library", "catboost")
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the tests run beside an unpacked wheel")
+def test_the_commands_of_the_documentation_run(folder, monkeypatch):
+    pytest.importorskip("lightgbm")
+    table = pandas.DataFrame(DATA.X, columns=NAMES).assign(grade=DATA.y, query=DATA.qid)
+    table.to_csv("ranking.csv", index=False)
+    commands = re.findall(r"^ltr-objectives (.+)$", PAGE.read_text(), re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["compare", "train", "predict", "evaluate"]
+    for command in commands:
+        few = ["--folds", 3, "--trees", 3] if command.startswith("compare") else []
+        run(*shlex.split(command), *few)

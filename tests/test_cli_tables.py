@@ -1,0 +1,267 @@
+"""Parquet and CSV in the commands: columns by name, rows in any order, and the same models as from arrays."""
+
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("sklearn")
+pytest.importorskip("pyarrow")
+
+from commands import fails, library_predicts, run_json, write_letor  # noqa: E402 - skipped without
+from rankers import SUFFIX, ranker_class  # noqa: E402 - skipped without
+
+from ltr_objectives import evaluate  # noqa: E402 - skipped without
+from ltr_objectives.datasets import make_ranking_fold  # noqa: E402 - skipped without
+
+FOLD = dict(zip(("train", "vali", "test"), make_ranking_fold((40, 15, 15), features=10, mean_length=15), strict=True))
+NAMES = [f"feature {i}" for i in range(10)]
+OPTIONS = ["--trees", 10, "--learning-rate", 0.3, "--patience", 3, "--threads", 1, "--metric", "map"]
+everywhere = pytest.mark.parametrize("library", list(SUFFIX))
+endings = pytest.mark.parametrize("ending", ["parquet", "csv", "csv.gz"])
+
+
+def frame_of(part):
+    return pandas.DataFrame(part.X, columns=NAMES).assign(label=part.y, qid=[f"q{q}" for q in part.qid])
+
+
+def write(frame, path):
+    frame.to_parquet(path, index=False) if path.endswith(".parquet") else frame.to_csv(path, index=False)
+    return path
+
+
+def files(ending, change=lambda frame: frame):
+    """The options that name the parts, written with this ending."""
+    made = {part: write(change(frame_of(data)), f"{part}.{ending}") for part, data in FOLD.items()}
+    return [text for part, path in made.items() for text in (f"--{part}", path)]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@everywhere
+@endings
+def test_from_training_to_metrics(library, ending):
+    pytest.importorskip(library)
+    model = f"model{SUFFIX[library]}"
+    trained = run_json("train", "--library", library, "--out", model, *files(ending), *OPTIONS)
+    test = FOLD["test"]
+    expected = library_predicts(library, model, pandas.DataFrame(test.X, columns=NAMES))
+    assert trained["test"]["map"] == pytest.approx(evaluate("map", expected, test.y, test.group), abs=1e-9)
+    other = frame_of(test).drop(columns=["label", "qid"])[NAMES[::-1]].assign(more=1.0)  # found by name
+    found = run_json("predict", "--model", model, "--data", write(other, f"other.{ending}"), "--out", "scores.npy")
+    assert (found["rows"], found["queries"], found["notes"]) == (len(test.y), None, [])
+    np.testing.assert_allclose(np.load("scores.npy"), expected, rtol=1e-6)
+    given = ["--data", f"test.{ending}", "--scores", "scores.npy", "--metric", "map,ndcg@5"]
+    metrics = run_json("evaluate", *given, "--per-query")
+    assert metrics["metrics"]["map"] == pytest.approx(trained["test"]["map"], abs=1e-9)
+    assert metrics["per_query"]["qid"][0] == f"q{test.qid[0]}"
+    if ending != "csv.gz":
+        frame_of(test).assign(score=np.load("scores.npy")).pipe(write, f"scored.{ending}")
+        again = run_json("evaluate", *given[:3], f"scored.{ending}:score", *given[4:])
+        assert again["metrics"] == metrics["metrics"]
+
+
+@everywhere
+def test_the_model_is_that_of_the_arrays_and_of_letor_text(library, folder):
+    pytest.importorskip(library)
+    for part, data in FOLD.items():
+        write_letor(folder / f"{part}.txt", data)
+    text = [option for part in FOLD for option in (f"--{part}", f"{part}.txt")]
+    made = ["--library", library, *OPTIONS, "--out", f"model{SUFFIX[library]}"]
+    of_tables, of_text = run_json("train", *made, *files("parquet")), run_json("train", *made, *text)
+    assert {**of_tables, "seconds": 0} == {**of_text, "seconds": 0}
+
+
+@everywhere
+def test_scores_are_in_the_order_of_the_rows(library):
+    pytest.importorskip(library)
+    model = f"model{SUFFIX[library]}"
+    run_json("train", "--library", library, "--out", model, *files("csv"), *OPTIONS)
+    whole = frame_of(FOLD["test"])
+    order = np.random.default_rng(0).permutation(len(whole))
+    whole.iloc[order].to_csv("mixed.csv", index=False)
+    for data in ("test", "mixed"):
+        run_json("predict", "--model", model, "--data", f"{data}.csv", "--out", f"{data}.npy")
+    assert np.array_equal(np.load("mixed.npy"), np.load("test.npy")[order])
+    straight, mixed = (
+        run_json("evaluate", "--data", f"{data}.csv", "--scores", f"{data}.npy", "--metric", "map", "--per-query")
+        for data in ("test", "mixed")
+    )
+    assert mixed["metrics"] == pytest.approx(straight["metrics"])
+    by_query = dict(zip(straight["per_query"]["qid"], straight["per_query"]["map"], strict=True))
+    assert by_query == pytest.approx(dict(zip(mixed["per_query"]["qid"], mixed["per_query"]["map"], strict=True)))
+
+
+@everywhere
+def test_rows_of_a_query_need_not_stand_together(library):
+    """First the first document of each query, then the second of each: the same queries in the same order."""
+    pytest.importorskip(library)
+
+    def apart(frame):
+        return frame.iloc[np.argsort(frame.groupby("qid", sort=False).cumcount(), kind="stable")]
+
+    model = f"model{SUFFIX[library]}"
+    given = ["train", "--library", library, "--out", model, *OPTIONS]
+    together = run_json(*given, *files("csv"))
+    assert {**run_json(*given, *files("csv", apart)), "seconds": 0} == {**together, "seconds": 0}
+
+
+@everywhere
+def test_columns_have_the_names_that_are_given(library):
+    pytest.importorskip(library)
+    train, test = FOLD["train"], FOLD["test"]
+    weight = {name: np.where(part.qid % 2, 0.5, 3.0) for name, part in FOLD.items()}
+
+    def change(frame):
+        part = next(name for name in FOLD if len(FOLD[name].y) == len(frame))
+        return frame.rename(columns={"label": "grade", "qid": "query"}).assign(w=weight[part], title="text")
+
+    model = f"model{SUFFIX[library]}"
+    columns = ["--label", "grade", "--qid", "query", "--weight", "w", "--ignore", "title"]
+    parts = files("csv", change)
+    found = run_json("train", "--library", library, "--out", model, *parts, *columns, *OPTIONS[:-2], "--metric", "map")
+    vali = FOLD["vali"]
+    expected = ranker_class(library)(
+        objective=found["objective"], eval_metric="map", n_estimators=10, learning_rate=0.3,
+        **{"catboost": {"thread_count": 1}}.get(library, {"n_jobs": 1}),
+    ).fit(
+        train.X, train.y, qid=train.qid, sample_weight=weight["train"], eval_set=[(vali.X, vali.y)],
+        eval_qid=[vali.qid], eval_sample_weight=[weight["vali"]], early_stopping_rounds=3,
+    )  # fmt: skip
+    scores = expected.predict(test.X)
+    assert found["test"]["map"] == pytest.approx(evaluate("map", scores, test.y, test.group, weight["test"]), abs=1e-9)
+    assert found["test"]["map"] != pytest.approx(evaluate("map", scores, test.y, test.group))
+    run_json("predict", "--model", model, "--data", "test.csv", "--out", "scores.npy")
+    np.testing.assert_allclose(np.load("scores.npy"), scores, rtol=1e-6)
+    given = ["--data", "test.csv", "--scores", "scores.npy", "--metric", "map", *columns[:6]]
+    assert run_json("evaluate", *given)["metrics"]["map"] == pytest.approx(found["test"]["map"], abs=1e-9)
+
+
+@everywhere
+def test_a_model_without_names_takes_the_columns_in_their_order(library):
+    pytest.importorskip(library)
+    train, test = FOLD["train"], FOLD["test"]
+    made = ranker_class(library)(objective="yetiloss:map", n_estimators=3).fit(train.X, train.y, qid=train.qid)
+    model = f"model{SUFFIX[library]}"
+    made.save_model(model)
+    frame_of(test).to_csv("test.csv", index=False)
+    frame_of(test).assign(more=1.0).to_csv("wide.csv", index=False)
+    given = ["predict", "--model", model, "--out", "scores.npy", "--data"]
+    for data, more in (("test.csv", []), ("wide.csv", ["--ignore", "more"])):
+        run_json(*given, data, *more)
+        np.testing.assert_allclose(np.load("scores.npy"), made.predict(test.X), rtol=1e-6)
+    assert "the model has 10 features without names, and the file 11 columns" in fails(*given, "wide.csv")
+
+
+def test_missing_values_and_pandas_own_types_are_features(folder):
+    pytest.importorskip("lightgbm")
+    whole = frame_of(FOLD["train"])
+    whole[NAMES[0]] = pandas.array(np.arange(len(whole)), "Int64")
+    whole.loc[3, NAMES[0]] = pandas.NA
+    whole[NAMES[1]] = whole[NAMES[1]] > 0
+    whole.loc[::5, NAMES[2]] = np.nan
+    whole["qid"] = FOLD["train"].qid
+    whole.to_parquet("own.parquet")
+    found = run_json("train", "--library", "lightgbm", "--out", "m.txt", "--train", "own.parquet", *OPTIONS)
+    assert found["trees"] == 10
+    run_json("predict", "--model", "m.txt", "--data", "own.parquet", "--out", "scores.npy")
+    X = whole[NAMES].astype(float).to_numpy()
+    np.testing.assert_allclose(np.load("scores.npy"), library_predicts("lightgbm", "m.txt", X))
+
+
+def test_an_index_of_pandas_is_a_column():
+    pytest.importorskip("lightgbm")
+    frame_of(FOLD["train"]).to_csv("train.csv", index=False)
+    frame_of(FOLD["train"]).set_index("qid").to_parquet("indexed.parquet")
+    given = ["train", "--library", "lightgbm", "--out", "m.txt", *OPTIONS, "--train"]
+    models = []
+    for data in ("train.csv", "indexed.parquet"):
+        run_json(*given, data)
+        models.append(library_predicts("lightgbm", "m.txt", FOLD["test"].X))
+    np.testing.assert_allclose(models[0], models[1], rtol=1e-6)
+
+
+def test_auto_lets_vali_choose():
+    pytest.importorskip("lightgbm")
+    given = ["train", "--library", "lightgbm", "--out", "m.txt", "--objective", "auto", *files("parquet"), *OPTIONS]
+    found = run_json(*given)
+    tried = {each["objective"]: each["value"] for each in found["tried"]}
+    assert found["objective"] == max(tried, key=tried.get)
+    assert found["vali"]["map"] == pytest.approx(tried[found["objective"]])
+    assert "--objective auto lets vali choose; pass --vali" in fails(*given[:9], *OPTIONS)
+
+
+def test_report_reads_tables_too():
+    letor = FOLD["train"]
+    frame_of(letor).to_csv("train.csv", index=False)
+    assert run_json("report", "--data", "train.csv")["queries"] == len(letor.group)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "--train", "none.csv"], "--train none.csv does not exist"),
+        (["train", "--train", "train.csv", "--label", "lable"], "--train train.csv: there is no column 'lable', only"),
+        (["train", "--train", "train.csv", "--label", "labels"], "did you mean 'label'?"),
+        (
+            ["train", "--train", "train.csv", "--weight", "label"],
+            "label, query id and weight must be different",
+        ),
+        (["train", "--train", "train.csv", "--ignore", "title"], "--train train.csv: there is no column 'title'"),
+        (["train", "--train", "text.csv"], "--train text.csv: 'title' (str) must hold numbers, as features do"),
+        (["train", "--train", "empty.csv"], "--train empty.csv: it is empty"),
+        (["train", "--train", "bare.csv"], "--train bare.csv: it has no columns of features"),
+        (["train", "--train", "missing.csv"], "--train missing.csv: the column 'label' has no finite number in row 2"),
+        (["train", "--train", "words.csv"], "the column 'label' must hold numbers, but its type is str"),
+        (["train", "--train", "noid.csv"], "--train noid.csv: qid has no id in row 1"),
+        (["train", "--train", "broken.parquet"], "--train broken.parquet: "),
+        (["train", "--train", "train.csv", "--vali", "narrow.csv"], "--vali narrow.csv: it does not have the features"),
+        (["train", "--train", "train.csv", "--vali", "vali.txt"], "and LETOR text such as vali.txt does not"),
+        (["predict", "--data", "narrow.csv"], "--data narrow.csv: it does not have the features feature_1"),
+        (
+            ["train", "--train", "vali.txt", "--weight", "w"],
+            "--weight names columns of Parquet and CSV files",
+        ),
+        (["predict", "--data", "vali.txt", "--ignore", "w"], "--ignore names columns of Parquet and CSV files"),
+        (["evaluate", "--data", "vali.txt", "--scores", "x", "--weight", "w"], "--weight names columns of Parquet"),
+        (["predict", "--data", "none.csv"], "--data none.csv does not exist"),
+        (["evaluate", "--data", "train.csv", "--scores", "short.txt"], "scores has 1 entries, but labels has"),
+        (["evaluate", "--data", "train.csv", "--scores", "train.csv"], "name one of its columns, as in train.csv:qid"),
+        (["evaluate", "--data", "train.csv", "--labels", "x", "--scores", "y"], "pass either --data, or --labels"),
+    ],
+)
+def test_errors_are_one_line(folder, arguments, message):
+    pytest.importorskip("lightgbm")
+    whole = frame_of(FOLD["train"])
+    changed = {
+        "train": whole, "text": whole.assign(title="text"), "empty": whole[:0], "bare": whole[["label", "qid"]],
+        "missing": whole.assign(label=whole["label"].where(whole.index != 2)), "words": whole.assign(label="high"),
+        "noid": whole.assign(qid=whole["qid"].where(whole.index != 1)), "narrow": whole.drop(columns=NAMES[1:]),
+    }  # fmt: skip
+    for name, frame in changed.items():
+        frame.to_csv(f"{name}.csv", index=False)
+    (folder / "broken.parquet").write_text("no table")
+    (folder / "vali.txt").write_text("1 qid:1 1:1\n")
+    (folder / "short.txt").write_text("1\n")
+    run_json("train", "--library", "lightgbm", "--train", "train.csv", "--out", "model.txt", *OPTIONS)
+    more = {
+        "train": ["--library", "lightgbm", "--out", "m.txt", *OPTIONS],
+        "predict": ["--model", "model.txt", "--out", "scores.npy"],
+        "evaluate": [],
+    }[arguments[0]]
+    assert message in fails(*arguments, *more).replace("(object)", "(str)").replace("is object", "is str")
+    assert not (folder / "m.txt").exists()
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    frame_of(FOLD["train"]).to_parquet("train.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    given = ["train", "--library", "lightgbm", "--out", "m.txt", "--train", "train.parquet"]
+    assert "Parquet files need pyarrow: pip install ltr-objectives[parquet]" in fails(*given)

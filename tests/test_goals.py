@@ -1,0 +1,387 @@
+"""Several goals: parts of mixtures, metrics and drawn labels read the labels that are named."""
+
+import itertools
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from catalog import EXAMPLES, METRICS
+from generated import labels_for
+
+from ltr_objectives import (
+    Langevin,
+    LTRError,
+    Mixture,
+    Queries,
+    StochasticLabels,
+    Subsample,
+    UnitHessian,
+    evaluate,
+    get_metric,
+    get_objective,
+    objective_for,
+    registry,
+)
+from ltr_objectives.objectives.typical import typical
+
+OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
+everywhere = pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
+SIZES = [1, 2, 9, 30, 20]
+ROWS = sum(SIZES)
+
+
+@pytest.fixture
+def scores(rng):
+    return rng.normal(size=ROWS)
+
+
+def two_goals(objective, rng, sizes=SIZES):
+    """Labels of two goals that the objective accepts, and weights by row."""
+    relevance, revenue = (labels_for(objective.label_limit, rng, sum(sizes)) for _ in range(2))
+    return {"relevance": relevance, "revenue": revenue}, rng.random(sum(sizes)) + 0.1
+
+
+def alone(labels, weight=None, sizes=SIZES):
+    return [Queries(y, sizes, weight=weight) for y in labels.values()]
+
+
+def close(found, expected):
+    return all(np.abs(f - e).max() <= 1e-13 * np.abs(e).max() for f, e in zip(found, expected, strict=True))
+
+
+@everywhere
+@pytest.mark.parametrize("normalize", [True, False])
+def test_a_mixture_is_the_sum_of_its_parts_on_their_labels(objective, normalize, scores, rng):
+    labels, weight = two_goals(objective, rng)
+    mixture = Mixture([objective, objective], [0.5, 2], normalize, labels=[None, "revenue"])
+    expected = np.zeros((2, ROWS))
+    for queries, factor in zip(alone(labels, weight), (0.5, 2), strict=True):
+        size = typical(objective, queries).gradient if normalize else 1.0
+        expected += factor / size * np.array(objective.compute(queries, scores, iteration=3))
+    assert close(mixture.compute(Queries(labels, SIZES, weight=weight), scores, iteration=3), expected)
+    assert close(mixture.gradient_hessian(scores, labels, SIZES, weight, iteration=3), expected)
+
+
+@everywhere
+def test_an_objective_on_a_goal_is_the_objective_on_these_labels(objective, scores, rng):
+    labels, weight = two_goals(objective, rng)
+    on_goal = Mixture([objective], labels=["revenue"], normalize=False)
+    expected = objective.gradient_hessian(scores, labels["revenue"], SIZES, weight)
+    for labels_given in (labels, {None: labels["relevance"], "revenue": labels["revenue"]}):
+        found = on_goal.gradient_hessian(scores, labels_given, SIZES, weight)
+        assert all(map(np.array_equal, found, expected))
+    by_its_name = Mixture([objective], labels=["relevance"], normalize=False)
+    expected = objective.gradient_hessian(scores, labels["relevance"], SIZES, weight)
+    first_only = {"relevance": labels["relevance"]}
+    assert all(map(np.array_equal, by_its_name.gradient_hessian(scores, first_only, SIZES, weight), expected))
+
+
+@pytest.mark.parametrize(
+    "around", [lambda o: o, UnitHessian, Subsample, lambda o: Langevin(o, 1e-9), lambda o: Mixture([o])]
+)
+def test_wrappers_and_mixtures_of_mixtures_pass_goals_on(around, scores, rng):
+    labels, weight = two_goals(OBJECTIVES["yetiloss"], rng)
+    goals = Mixture(["ranknet", "yetiloss:map"], [1, 2], labels=[None, "revenue"])
+    outer = around(goals)
+    assert outer.goals == goals.goals == ("revenue",)
+    queries = Queries(labels, SIZES, weight=weight)
+    names = Mixture(["ranknet", "yetiloss:map"], [1, 2], labels=["relevance", "revenue"])
+    same = around(names)
+    assert same.goals == ("relevance", "revenue")
+    assert all(map(np.array_equal, outer.compute(queries, scores), same.compute(queries, scores)))
+    inside = Mixture([names], labels=["revenue"], normalize=False)  # a part names its own goals
+    assert all(map(np.array_equal, inside.compute(queries, scores), names.compute(queries, scores)))
+
+
+def test_references_read_the_goals(scores, rng):
+    labels = {"relevance": np.array([0.0, 2, 1, 3]), "revenue": np.array([1.0, 0, 0, 2])}
+    parts = [OBJECTIVES["lambdamart"], OBJECTIVES["listnet"]]
+    mixture = Mixture([Mixture([parts[0]], [2], False), parts[1]], [1, 0.5], False, labels=["revenue", None])
+    revenue, relevance = (
+        parts[0].reference(scores[:4], labels["revenue"]),
+        parts[1].reference(scores[:4], labels["relevance"]),
+    )
+    assert close(
+        mixture.reference(scores[:4], labels), [2 * a + 0.5 * b for a, b in zip(revenue, relevance, strict=True)]
+    )
+    assert close(mixture.gradient_hessian(scores[:4], labels, [4]), mixture.reference(scores[:4], labels))
+    nested = Mixture([Mixture(["listnet", "queryrmse"], None, False, labels=[None, "revenue"])], normalize=False)
+    loss = get_objective("listnet").reference_loss(scores[:4], labels["relevance"])
+    loss += get_objective("queryrmse").reference_loss(scores[:4], labels["revenue"])
+    assert nested.reference_loss(scores[:4], labels) == pytest.approx(loss, rel=1e-14)
+
+
+def test_parts_share_rankings_on_equal_labels_only(rng):
+    labels, _ = two_goals(OBJECTIVES["yetiloss"], rng)
+    queries = Queries(labels, SIZES)
+    text = "yetiloss:map + yetiloss:mrr + yetiloss:map[revenue] + yetiloss:mrr[revenue] + yetiloss:err[relevance]"
+    assert [len(vars(s.objective).get("_parts", "1")) for s in get_objective(text)._terms(queries, 1)] == [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "labels"),
+    [
+        ("yetiloss:ndcg@10+.3*yetiloss:ndcg@10[revenue]", ["yetiloss:ndcg@10"] * 2, [None, "revenue"]),
+        (" YetiLoss:map[Umsatz_2024] + .3 * listnet[b-c] ", ["yetiloss:map", "listnet"], ["Umsatz_2024", "b-c"]),
+        ("listnet[a]+0.3*plrank:gain=[0, 1, 3]", ["listnet", "plrank:gain=[0,1,3]"], ["a", None]),
+        (
+            "ranknet:sigma=2[a] + .3*ordinal:thresholds=[0,1][b]",
+            ["ranknet:sigma=2", "ordinal:thresholds=[0,1]"],
+            ["a", "b"],
+        ),
+    ],
+)
+def test_text(text, parts, labels):
+    expected = Mixture(parts, [1, 0.3], labels=labels)
+    assert get_objective(text) == expected
+    assert pickle.loads(pickle.dumps(expected)) == expected
+    brackets = [part if goal is None else f"{part}[{goal}]" for part, goal in zip(parts, labels, strict=True)]
+    assert Mixture(brackets, [1, 0.3]) == expected
+
+
+def test_the_text_of_one_objective():
+    assert get_objective("yetiloss:map[revenue]") == Mixture(["yetiloss:map"], labels=["revenue"], normalize=False)
+    assert str(get_objective("yetiloss:map[revenue]").metric) == "map[revenue]"
+    assert str(get_objective("listnet[revenue] + yetiloss:map").metric) == "None"
+    assert objective_for("ndcg@5[revenue]") == get_objective("yetiloss:ndcg@5[revenue]")
+    assert objective_for("map[revenue]").parts == (objective_for("map"),)
+
+
+@pytest.mark.parametrize("name", registry.metrics())
+def test_a_metric_of_a_goal_is_the_metric_of_these_labels(name, scores, rng):
+    for metric in METRICS[name]:
+        y, other = (labels_for(metric.label_limit, rng, ROWS) for _ in range(2))
+        on_goal = replace(metric, goal="revenue")
+        labels = {"relevance": y, "revenue": other}
+        for how in ({}, {"per_query": True}, {"weight": rng.random(ROWS)}):
+            found = evaluate([metric, on_goal, replace(metric, goal="relevance")], scores, labels, SIZES, **how)
+            expected = [evaluate(metric, scores, labels, SIZES, **how) for labels in (y, other, y)]
+            for a, b in zip(found.values(), expected, strict=True):
+                assert np.array_equal(a, b, equal_nan=True)
+        assert list(found) == [str(metric), f"{metric}[revenue]", f"{metric}[relevance]"]
+
+
+def test_metrics_of_goals_as_text():
+    assert get_metric(" NDCG@10[Revenue] ") == registry.load_public("NDCG")(k=10, goal="Revenue")
+    assert str(get_metric("mrr[revenue]")) == "mrr[revenue]"
+    assert get_metric("ndcg@10[revenue]", "lightgbm").goal == "revenue"
+
+
+DATA = {"relevance": [0.0, 1.0, 2.0], "revenue": [3.0, 0.0, 1.0]}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Mixture(["yetiloss", "yetiloss"], labels=["a"]), "labels has 1 entries for 2 parts"),
+        (lambda: Mixture(["yetiloss[a]"], labels=["a"]), "goal in brackets; leave labels= out, or the brackets"),
+        (lambda: Mixture(["yetiloss"], labels=["a b"]), "'a b' cannot name labels; choose a name without spaces"),
+        (lambda: Mixture(["yetiloss"], labels=[3]), "3 cannot name labels"),
+        (lambda: Mixture(["yetiloss"], labels="revenue"), "labels must be a list of goals, got 'revenue'"),
+        (lambda: get_metric("ndcg[a[b]]"), "not of the form"),
+        (lambda: registry.load_public("NDCG")(goal="a:b"), "'a:b' cannot name labels"),
+        (lambda: registry.load_public("YetiLoss")("map[revenue]"), r"put the goal at the end.*labels=\['revenue'\]"),
+        (lambda: registry.load_public("StochasticRank")("map[revenue]"), "an objective names the labels that it reads"),
+        (lambda: run("yetiloss:map[revenu]"), r"labels has 'revenue', which mixture does.* did you mean 'revenu'"),
+        (lambda: run("hinge+listnet[x]", {"y": [0, 1, 2]}), r"no labels 'x' \(by name there are 'y'\); pass them"),
+        (lambda: run("yetiloss:map+listnet[x]", [0, 1, 2]), r"there are no labels 'x' \(by name there are none\)"),
+        (lambda: run("yetiloss:map"), "labels has 'revenue', which yetiloss does not read"),
+        (lambda: get_objective("listnet").report([0, 0, 0], DATA, [3]), "labels has 'revenue', which listnet does not"),
+        (lambda: evaluate("map[x]", [0, 0, 0], DATA, [3]), "there are no labels 'x'"),
+        (lambda: run("listnet[a]", {"y": [0, 1, 2], "a": [0, 1]}), r"labels\['a'\] has 2 rows, but the first labels 3"),
+        (lambda: run("listnet[a]", {"y": [0, 1, 2], "a": [0, 1, np.nan]}), r"labels\['a'\] must be finite, but row 2"),
+        (lambda: run("listnet[a]", {"y": [0, 1, 2], "a": "text"}), r"labels\['a'\] must be one-dimensional, got str"),
+        (lambda: run("listnet[a]", {"y": [0, 1, 2], "a b": [0, 1, 2]}), "'a b' cannot name labels"),
+        (lambda: run("listnet[a]", {"a": [0, 1, 2], None: [0, 1, 2]}), "None as name must be the first"),
+        (lambda: run("listnet[a]", {}), "labels is empty"),
+        (lambda: run("yetiloss:map[a]", {"y": [0, 1, 2], "a": [0, -1, 2]}), r"labels\['a'\]: map needs labels of at"),
+        (lambda: run("hinge+hinge:err[a]", {"y": [0, 1, 2], "a": [0, 9, 2]}), r"labels\['a'\]: err takes labels up"),
+        (lambda: evaluate("err[a]", [0, 0, 0], {"y": [0, 1, 2], "a": [0, 9, 2]}, [3]), r"err\[a\] takes labels up to"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(call, message):
+    with pytest.raises(LTRError, match=message):
+        call()
+
+
+def run(objective, labels=DATA):
+    return get_objective(objective).gradient_hessian([0.0, 0.0, 0.0], labels, [3])
+
+
+def test_clicks_are_those_of_the_first_labels(scores, rng):
+    clicks, revenue = (rng.random(ROWS) < 0.3).astype(float), rng.integers(0, 4, ROWS).astype(float)
+    labels = {"clicks": clicks, "revenue": revenue}
+    mixture = Mixture(["lambdamart", "listnet"], normalize=False, labels=[None, "revenue"])
+    for how in ({"propensity": rng.uniform(0.1, 1, ROWS)}, {"position": rng.integers(0, 9, ROWS)}):
+        corrected = get_objective("lambdamart").gradient_hessian(scores, clicks, SIZES, **how)
+        plain = get_objective("listnet").gradient_hessian(scores, revenue, SIZES)
+        expected = [a + b for a, b in zip(corrected, plain, strict=True)]
+        assert close(mixture.gradient_hessian(scores, labels, SIZES, **how), expected)
+        with pytest.raises(LTRError, match="does not take propensity"):
+            get_objective("lambdamart[revenue]").gradient_hessian(scores, labels, SIZES, **how)
+
+
+def test_a_report_tells_the_parts(scores):
+    labels = {"relevance": np.tile([0.0, 1.0], ROWS // 2), "revenue": np.tile([1.0, 0.0], ROWS // 2)}
+    sizes, same = [2] * (ROWS // 2), np.zeros(ROWS)
+    mixture = Mixture(["ranknet", "ranknet[revenue]"], [1, 3], normalize=False)
+    report = mixture.report(same, labels, sizes)
+    assert (report.useful, report.useless) == (ROWS // 2, {})  # goals that disagree do not cancel
+    main, other = report.parts
+    assert (main.goal, other.goal, main.useful, other.useful) == (None, "revenue", ROWS // 2, ROWS // 2)
+    assert 3 * main.gradient_norm == pytest.approx(other.gradient_norm)
+    assert (main.cosine, other.cosine) == (pytest.approx(-1), pytest.approx(1))
+    assert "part RankNet[revenue]: useful 31, gradient norm" in " ".join(str(report).split())
+    assert report.as_dict()["parts"][1]["goal"] == "revenue"
+    assert get_objective("ranknet").report(same, labels["revenue"], sizes).parts == ()
+    equal = {"relevance": np.ones(ROWS), "revenue": np.ones(ROWS)}
+    assert mixture.report(same, equal, sizes).useless == {"all labels equal": ROWS // 2}
+
+
+# stochastic label aggregation
+
+
+def drawn(how, queries, iteration):
+    """The labels that are learned from, told by squared error: its gradient is the score less the label."""
+    grad, _ = StochasticLabels("rmse", **how).compute(queries, np.zeros(queries.rows), iteration=iteration)
+    return -grad
+
+
+@everywhere
+@pytest.mark.parametrize("draw", ["document", "query"])
+def test_gradients_are_those_of_the_drawn_labels(objective, draw, scores, rng):
+    labels, weight = two_goals(objective, rng)
+    how = {"labels": [None, "revenue"], "weights": [1, 2], "draw": draw, "seed": 5}
+    stochastic = StochasticLabels(objective, **how)
+    queries, plain = Queries(labels, SIZES, weight=weight), Queries(labels, SIZES)
+    for iteration in (0, 7):
+        expected = objective.compute(
+            Queries(drawn(how, plain, iteration), SIZES, weight=weight), scores, iteration=iteration
+        )
+        found = stochastic.compute(queries, scores, iteration=iteration, n_threads=1)
+        if draw == "document":
+            assert all(map(np.array_equal, found, expected))
+        else:
+            whole = [objective.compute(q, scores, iteration=iteration) for q in alone(labels, weight)]
+            rows = np.repeat(chosen_goal(how, iteration), SIZES)
+            for f, one, other in zip(found, *whole, strict=True):
+                assert np.array_equal(f, np.where(rows == 1, other, one))
+        again = pickle.loads(pickle.dumps(stochastic)).compute(queries, scores, iteration=iteration, n_threads=2)
+        assert all(map(np.array_equal, found, again))
+
+
+def chosen_goal(how, iteration):
+    """The number of the goal of each query."""
+    numbers = {"a": np.zeros(ROWS), "revenue": np.ones(ROWS)}
+    return drawn(how, Queries(numbers, SIZES), iteration)[np.cumsum([0, *SIZES[:-1]])]
+
+
+@pytest.mark.parametrize("draw", ["document", "query"])
+def test_draws_are_independent_and_have_the_probabilities(draw):
+    n, sizes = 20_000, [2] * 10_000
+    queries = Queries({"a": np.zeros(n), "b": np.ones(n), "c": np.full(n, 2.0)}, sizes)
+    how = {"labels": ["a", "b", "c"], "weights": [1, 3, 1], "draw": draw}
+    first, second = (drawn(how, queries, i) for i in (0, 1))
+    pairs = first.reshape(-1, 2)
+    assert (pairs[:, 0] == pairs[:, 1]).all() == (draw == "query")
+    samples = first if draw == "document" else pairs[:, 0]
+    later = second if draw == "document" else second.reshape(-1, 2)[:, 0]
+    for goal, p in enumerate((0.2, 0.6, 0.2)):
+        assert abs((samples == goal).mean() - p) < 4 * np.sqrt(p * (1 - p) / len(samples))
+        both = (samples == goal) & (later == goal)  # of two iterations
+        assert abs(both.mean() - p * p) < 4 * np.sqrt(p * p / len(samples))
+        neighbors = (samples[1:] == goal) & (samples[:-1] == goal)
+        assert abs(neighbors.mean() - p * p) < 4 * np.sqrt(3 * p * p / len(samples))
+    kept = Subsample("rmse", queries=0.2).compute(Queries(np.ones(n), sizes), np.zeros(n))[0].reshape(-1, 2)[:, 0] != 0
+    assert abs((pairs[kept, 0] == 1).mean() - 0.6) < 0.05  # draws of Subsample with the same seed tell nothing
+
+
+@everywhere
+def test_the_expected_gradient_of_draws_by_query_is_that_of_the_mixture(objective, rng):
+    """Exactly: the mean over the goals, each with its probability, of what is computed when it is drawn."""
+    sizes = [5]
+    labels, weight = two_goals(objective, rng, sizes)
+    scores = rng.normal(size=5)
+    how = {"labels": [None, "revenue"], "weights": [1, 3], "draw": "query"}
+    queries, stochastic = Queries(labels, sizes, weight=weight), StochasticLabels(objective, **how)
+    ones = {"a": np.zeros(5), "revenue": np.ones(5)}
+    by_goal = {}
+    for iteration in range(40):
+        goal = int(drawn(how, Queries(ones, sizes), iteration)[0])
+        by_goal.setdefault(goal, (iteration, stochastic.compute(queries, scores, iteration=iteration)))
+    assert sorted(by_goal) == [0, 1]
+    parts = [Mixture([objective], [p], False, labels=[g]) for g, p in ((None, 0.25), ("revenue", 0.75))]
+    for k, (iteration, found) in by_goal.items():  # at the same iteration, since objectives may draw noise of their own
+        expected = parts[k].compute(queries, scores, iteration=iteration)
+        assert close([(0.25, 0.75)[k] * f for f in found], expected)
+    if not objective.random:
+        mixture = Mixture([objective, objective], [0.25, 0.75], False, labels=[None, "revenue"])
+        expectation = [0.25 * a + 0.75 * b for a, b in zip(by_goal[0][1], by_goal[1][1], strict=True)]
+        assert close(expectation, mixture.compute(queries, scores))
+
+
+def test_the_expected_gradient_of_draws_by_document_is_the_mean_over_all_labelings(rng):
+    scores, n = rng.normal(size=3), 3
+    labels = {"a": np.array([0.0, 1.0, 2.0]), "b": np.array([3.0, 0.0, 1.0])}
+    how = {"labels": ["a", "b"], "weights": [1, 2], "draw": "document"}
+    for name in ("lambdamart", "listnet", "rmse"):
+        objective = get_objective(name)
+        stochastic = StochasticLabels(objective, **how)
+        mean, total = np.zeros((2, n)), 0.0
+        for choice in itertools.product("ab", repeat=n):
+            p = np.prod([{"a": 1 / 3, "b": 2 / 3}[goal] for goal in choice])
+            mixed = [labels[goal][i] for i, goal in enumerate(choice)]
+            mean, total = mean + p * np.array(objective.gradient_hessian(scores, mixed, [n])), total + p
+        assert total == pytest.approx(1)
+        assert close(stochastic.reference(scores, labels), mean)
+        many = 4000  # one draw each, at once
+        of_many = {goal: np.tile(y, many) for goal, y in labels.items()}
+        found = np.array(stochastic.gradient_hessian(np.tile(scores, many), of_many, [n] * many)).reshape(2, many, n)
+        assert (np.abs(found.mean(1) - mean) <= 4.5 * found.std(1) / np.sqrt(many)).all()
+        if name == "rmse":  # a sum over documents, linear in the label: as if trained on the mean label
+            assert np.allclose(mean, objective.gradient_hessian(scores, (labels["a"] + 2 * labels["b"]) / 3, [n]))
+
+
+@pytest.mark.parametrize("draw", ["document", "query"])
+def test_what_is_skipped_is_not_drawn(draw, scores, rng):
+    labels, _ = two_goals(OBJECTIVES["yetiloss"], rng)
+    queries, stochastic = Queries(labels, SIZES), StochasticLabels("yetiloss", labels=[None, "revenue"], draw=draw)
+    whole, skip = stochastic.compute(queries, scores), np.array([0, 0, 1, 0, 1], bool)
+    rows = np.repeat(skip, SIZES)
+    for found, all_of_it in zip(stochastic.compute(queries, scores, skip=skip), whole, strict=True):
+        assert np.array_equal(found, np.where(rows, 0.0, all_of_it))
+    half = Subsample(stochastic, queries=0.5, seed=3).compute(queries, scores)
+    kept = np.repeat(np.random.default_rng([3, 0]).random(len(SIZES)) < 0.5, SIZES)
+    assert all(np.array_equal(f, np.where(kept, 2 * w, 0.0)) for f, w in zip(half, whole, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({}, "must name two goals or more"),
+        ({"labels": ["a"]}, "must name two goals or more"),
+        ({"labels": ["a", "a"]}, "names a goal twice"),
+        ({"labels": ["a", "b c"]}, "'b c' cannot name labels"),
+        ({"labels": ["a", None], "weights": [1]}, "weights has 1 entries for 2 goals"),
+        ({"labels": ["a", None], "weights": [0, 0]}, "weights are all 0; give some goal a weight"),
+        ({"labels": ["a", None], "weights": [-1, 0]}, "weights=-1 must be a number of at least 0"),
+        ({"labels": ["a", None], "draw": "row"}, "draw='row' is not known"),
+        ({"labels": ["a", None], "seed": -1}, "seed=-1"),
+    ],
+)
+def test_draws_that_cannot_be_are_refused(how, message):
+    with pytest.raises(LTRError, match=message):
+        StochasticLabels("yetiloss", **how)
+
+
+def test_labels_that_the_objective_refuses_are_named():
+    refused = StochasticLabels("yetiloss:err", labels=[None, "a"])
+    with pytest.raises(LTRError, match=r"labels\['a'\]: err takes labels up to 4"):
+        refused.gradient_hessian([0.0] * 40, {"y": [0.0, 1.0] * 20, "a": [9.0, 0.0] * 20}, [40])
+
+
+def test_a_report_of_drawn_labels():
+    stochastic = StochasticLabels("ranknet", labels=[None, "a"], draw="query")
+    report = stochastic.report([0.0, 0.0], {"y": [0.0, 1.0], "a": [9.0, 0.0]}, [2])
+    assert (report.useful, report.pairs, report.parts) == (1, None, ())

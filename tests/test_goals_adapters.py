@@ -1,0 +1,301 @@
+"""Goals reach the gradient, the metrics and early stopping in all three libraries, and in the estimators."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from rankers import LIBRARIES, fold, ranker
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, cross_val_score
+
+from ltr_objectives import LTRError, Mixture, StochasticLabels, evaluate, get_objective, registry
+from ltr_objectives.adapters import (
+    catboost_metric,
+    catboost_objective,
+    dask_by_query,
+    lightgbm_metric,
+    lightgbm_objective,
+    xgboost_metric,
+    xgboost_objective,
+)
+
+TRAIN, VALID, TEST = fold()
+libraries = pytest.mark.parametrize("library", LIBRARIES)
+TEXT = "yetiloss:ndcg@10 + .3*lambdamart:map[revenue]"
+BY_DOCUMENT = StochasticLabels("lambdamart", labels=[None, "revenue"], weights=[2, 1])
+
+
+def revenue_of(data):
+    """Labels 0 to 2 that the second feature decides."""
+    return np.digitize(data.X[:, 1], np.quantile(data.X[:, 1], [0.6, 0.9])).astype(float)
+
+
+R_TRAIN, R_VALID, R_TEST = map(revenue_of, (TRAIN, VALID, TEST))
+WEIGHT = np.random.default_rng(0).uniform(0.5, 2, len(TRAIN.y)).astype(np.float32)
+
+
+def gradient(objective, labels, weight=None):
+    """Of untrained scores, as the adapters compute it."""
+    objective = get_objective(objective)
+    from ltr_objectives.kernels.rng import content_stream
+
+    scores = np.zeros(len(TRAIN.y))
+    return objective.gradient_hessian(scores, labels, TRAIN.group, weight, iteration=content_stream(scores))
+
+
+def by_parts(weight=None):
+    """The gradient and Hessian of the mixture of TEXT, from its parts on their own labels."""
+    total = np.zeros((2, len(TRAIN.y)))
+    for part, factor, labels in (("yetiloss:ndcg@10", 1.0, TRAIN.y), ("lambdamart:map", 0.3, R_TRAIN)):
+        alone = Mixture([part])  # with its size
+        total += factor * np.array(gradient(alone, labels, weight))
+    return total
+
+
+def one_round(library, objective, weight=None, raw=None):
+    """Predictions after one round of rate 1, and the leaf of each row."""
+    if library == "xgboost":
+        import xgboost as xgb
+
+        data = xgb.DMatrix(TRAIN.X, TRAIN.y, group=TRAIN.group)
+        params = {"max_depth": 3, "eta": 1, "nthread": 1, "reg_lambda": 0, "base_score": 0, "min_child_weight": 0}
+        given = {} if weight is None else {"weight": weight}
+        obj = raw or xgboost_objective(objective, labels={"revenue": R_TRAIN}, **given)
+        return xgb.train(params, data, 1, obj=obj).predict(data)
+    if library == "lightgbm":
+        import lightgbm as lgb
+
+        params = {"num_leaves": 7, "learning_rate": 1, "num_threads": 1, "deterministic": True, "verbosity": -1}
+        params |= {"objective": raw or lightgbm_objective(objective, labels={"revenue": R_TRAIN})}
+        return lgb.train(params, lgb.Dataset(TRAIN.X, TRAIN.y, group=TRAIN.group, weight=weight), 1).predict(TRAIN.X)
+    import catboost
+
+    pool = catboost.Pool(TRAIN.X, TRAIN.y, group_id=TRAIN.qid, weight=weight)
+    params = {"iterations": 1, "learning_rate": 1.0, "depth": 3, "verbose": False, "allow_writing_files": False,
+              "eval_metric": "NDCG", "bootstrap_type": "No", "leaf_estimation_method": "Newton", "l2_leaf_reg": 0,
+              "leaf_estimation_iterations": 1, "thread_count": 1, "random_strength": 0}  # fmt: skip
+    loss = catboost_objective(objective, pool, labels={"revenue": R_TRAIN})
+    params["loss_function"] = pickle.loads(pickle.dumps(loss))
+    model = catboost.CatBoost(params).fit(pool)
+    return model.predict(pool), model.calc_leaf_indexes(pool).reshape(-1)
+
+
+@libraries
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+def test_one_round_is_that_of_the_sum_of_the_parts(library, weight):
+    grad, hess = by_parts(weight)
+    if library == "catboost":
+        predicted, leaf = one_round(library, TEXT, weight)
+        expected = -(np.bincount(leaf, grad) / np.maximum(np.bincount(leaf, hess), 1e-300))[leaf]
+        np.testing.assert_allclose(predicted, expected, rtol=1e-4, atol=1e-6)
+        assert len(set(leaf)) > 3
+        return
+    raw = one_round(library, TEXT, weight, lambda *_: (grad.astype(np.float32), hess.astype(np.float32)))
+    np.testing.assert_allclose(one_round(library, TEXT, weight), raw, rtol=1e-5, atol=1e-7)
+    assert len(set(raw)) > 3
+
+
+@libraries
+@pytest.mark.parametrize("name", registry.objectives())
+def test_a_ranker_on_a_goal_is_the_ranker_of_these_labels(library, name):
+    """The whole training, to the last byte."""
+    objective = registry.objective_class(name)()
+    on_goal = Mixture([objective], labels=["revenue"], normalize=False)
+    how = {"eval_metric": "ndcg", "n_estimators": 3}
+    found = ranker(library, on_goal, **how).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, labels={"revenue": R_TRAIN})
+    expected = ranker(library, Mixture([objective], normalize=False), **how).fit(TRAIN.X, R_TRAIN, qid=TRAIN.qid)
+    assert np.array_equal(found.predict(TEST.X), expected.predict(TEST.X))
+    assert np.ptp(found.predict(TEST.X)) > 0
+
+
+@libraries
+@pytest.mark.parametrize("objective", [TEXT, BY_DOCUMENT], ids=["mixture", "stochastic"])
+def test_arrays_and_columns_train_the_same_bytes(library, objective):
+    def fitted(X, labels, valid, eval_labels, threads=1):
+        return ranker(library, objective, eval_metric=["ndcg@10[revenue]", "ndcg@10"]).set_params(
+            **{"thread_count" if library == "catboost" else "n_jobs": threads}
+        ).fit(
+            X, TRAIN.y, qid=TRAIN.qid, labels=labels, sample_weight=WEIGHT, eval_set=[(valid, VALID.y)],
+            eval_qid=[VALID.qid], eval_labels=eval_labels, early_stopping_rounds=4,
+        )  # fmt: skip
+
+    names = [f"f{i}" for i in range(TRAIN.X.shape[1])]
+    plain, plain_valid = (pd.DataFrame(data.X, columns=names) for data in (TRAIN, VALID))
+    arrays = fitted(plain, {"revenue": R_TRAIN}, plain_valid, [{"revenue": R_VALID}])
+    table, valid, test = (
+        pd.DataFrame(data.X, columns=names).assign(revenue=r)
+        for data, r in ((TRAIN, R_TRAIN), (VALID, R_VALID), (TEST, R_TEST))
+    )
+    for model in (fitted(table, ["revenue"], valid, None, 2), fitted(table, "revenue", valid, None)):
+        assert list(model.feature_names_in_) == names
+        assert model.evals_result_ == arrays.evals_result_
+        assert np.array_equal(model.predict(test), arrays.predict(test.drop(columns="revenue")))
+        assert np.array_equal(model.predict(test.drop(columns="revenue")), model.predict(test))
+        scored = model.score(test, TEST.y, qid=TEST.qid)
+        assert scored == arrays.score(test[names], TEST.y, qid=TEST.qid, labels={"revenue": R_TEST})
+        assert scored == pytest.approx(evaluate("ndcg@10", model.predict(test), R_TEST, TEST.group), abs=1e-12)
+        again = pickle.loads(pickle.dumps(model))
+        assert np.array_equal(again.predict(test), model.predict(test))
+        assert clone(model).get_params() == model.get_params()
+    # metrics of goals, at the round that was kept
+    for name, r in (("ndcg@10[revenue]", R_VALID), ("ndcg@10", VALID.y)):
+        value = evaluate("ndcg@10", arrays.predict(plain_valid), r.astype(np.float32), VALID.group)
+        assert arrays.best_score_["validation_0"][name] == pytest.approx(value, abs=1e-6)
+    values = arrays.evals_result_["validation_0"]["ndcg@10[revenue]"]
+    assert arrays.best_iteration_ == int(np.argmax(values)) + 1  # early stopping looks at the goal of the first metric
+
+
+@libraries
+def test_cross_validation_reads_the_columns(library):
+    table = pd.DataFrame(TRAIN.X, columns=[f"f{i}" for i in range(TRAIN.X.shape[1])])
+    table = table.assign(qid=TRAIN.qid, revenue=R_TRAIN)
+    model = ranker(library, "lambdamart[revenue]", eval_metric="ndcg@10[revenue]", n_estimators=3)
+    of_fit = "params" if "params" in inspect.signature(cross_val_score).parameters else "fit_params"  # before 1.4
+    how = {"groups": TRAIN.qid, "cv": GroupKFold(2), of_fit: {"labels": ["revenue"]}}
+    scores = cross_val_score(model, table, TRAIN.y, error_score="raise", **how)
+    assert scores.min() > 0.5
+
+
+def test_the_default_objective_is_for_the_goal_of_the_metric():
+    model = ranker("lightgbm", None, eval_metric="ndcg@5[revenue]")
+    model.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, labels={"revenue": R_TRAIN})
+    assert model.objective_ == get_objective("yetiloss:ndcg@5[revenue]")
+
+
+def test_metrics_of_goals_in_the_users_own_trainings():
+    xgb, lgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "lightgbm", "catboost"))
+    names = ("ndcg@10", "ndcg@10[revenue]")
+    labels = [{"relevance": data.y, "revenue": r} for data, r in ((TRAIN, R_TRAIN), (VALID, R_VALID))]
+    scores = VALID.X[:, 1]
+    expected = evaluate(list(names), scores, {"y": VALID.y.astype(np.float32), "revenue": R_VALID}, VALID.group)
+    for given in (labels, labels[1]):
+        metric = pickle.loads(pickle.dumps(xgboost_metric(*names, labels=given)))
+        assert dict(metric(scores, xgb.DMatrix(VALID.X, VALID.y, group=VALID.group))) == expected
+        metric = pickle.loads(pickle.dumps(lightgbm_metric(*names, labels=given)))
+        dataset = lgb.Dataset(VALID.X, VALID.y, group=VALID.group).construct()
+        assert {name: value for name, value, _ in metric(scores, dataset)} == expected
+        assert {name: value for name, value, _ in metric(VALID.y, scores, None, VALID.group)} == expected
+    dtrain, dvalid = (xgb.DMatrix(data.X, data.y, group=data.group) for data in (TRAIN, VALID))
+    result = {}
+    booster = xgb.train(
+        {"nthread": 1, "disable_default_eval_metric": 1}, dtrain, 3, obj=xgboost_objective("lambdamart"),
+        custom_metric=xgboost_metric(*names, "mrr[revenue]", labels=labels), evals=[(dtrain, "t"), (dvalid, "v")],
+        evals_result=result, verbose_eval=False,
+    )  # fmt: skip
+    value = evaluate("ndcg@10", booster.predict(dvalid), R_VALID, VALID.group)
+    assert result["v"]["ndcg@10[revenue]"][-1] == pytest.approx(value, abs=1e-6)
+    assert "1-mrr[revenue]" in result["t"]
+    pools = [catboost.Pool(data.X, data.y, group_id=data.qid) for data in (TRAIN, VALID)]
+    metric = pickle.loads(pickle.dumps(catboost_metric("ndcg@10[revenue]", *pools, labels=labels)))
+    params = {"iterations": 3, "thread_count": 1, "verbose": 0, "allow_writing_files": False, "eval_metric": metric}
+    model = catboost.CatBoost({"loss_function": "QueryRMSE", **params}).fit(pools[0], eval_set=pools[1])
+    for (name, data, r), result in zip(
+        (("l", TRAIN, R_TRAIN), ("v", VALID, R_VALID)), model.evals_result_.values(), strict=True
+    ):
+        staged = [evaluate("ndcg@10", s, r, data.group) for s in model.staged_predict(data.X)]
+        assert result["ndcg@10[revenue]"] == pytest.approx(staged), name
+
+
+def fit(library="lightgbm", objective=TEXT, X=TRAIN.X, **how):
+    params = {name: how.pop(name) for name in ("eval_metric",) if name in how}
+    return ranker(library, objective, **params).fit(X, TRAIN.y, qid=TRAIN.qid, **how)
+
+
+EVALUATED = {"eval_set": [(VALID.X, VALID.y)], "eval_qid": [VALID.qid]}
+
+
+@libraries
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({}, "there are no labels 'revenue'"),
+        ({"labels": {"revenu": R_TRAIN}}, "labels has 'revenu', which the ranker.* did you mean 'revenue'"),
+        ({"labels": {"revenue": R_TRAIN[1:]}}, r"labels\['revenue'\] has .* rows, but the first labels"),
+        ({"labels": {"revenue": R_TRAIN * np.nan}}, r"labels\['revenue'\] must be finite"),
+        ({"labels": {"revenue": -R_TRAIN}}, r"labels\['revenue'\]: map needs labels of at least 0"),
+        ({"labels": {"revenue": "revenue"}}, r"labels\['revenue'\] must be one-dimensional, got str"),
+        ({"labels": ["revenue"]}, "labels names a column 'revenue', which X does not have"),
+        ({"labels": [3]}, r"labels must be names of columns of X, got \[3\]"),
+        ({"labels": 3}, "labels must be a list of names of columns, got 3"),
+        ({"labels": {"revenue": R_TRAIN, "x": R_TRAIN}}, "labels has 'x', which the ranker does not read"),
+        ({"labels": {"revenue": R_TRAIN}, "objective": "lambdamart"}, "labels has 'revenue', which the ranker"),
+        ({"labels": {"revenue": R_TRAIN}, "eval_metric": "map[revenue]", **EVALUATED},
+         r"eval_set\[0\]: there are no labels 'revenue'.*pass them as eval_labels="),
+        ({"labels": {"revenue": R_TRAIN}, "eval_metric": "map[revenue]", "eval_labels": [{"revenue": [1]}],
+          **EVALUATED}, r"eval_set\[0\]: labels\['revenue'\] has 1 rows"),
+        ({"labels": {"revenue": R_TRAIN}, "eval_labels": [], **EVALUATED}, "eval_labels must be a list with one entry"),
+        ({"labels": {"revenue": R_TRAIN}, "eval_labels": [[1]], **EVALUATED}, "eval_labels must be a mapping of goals"),
+        ({"labels": {"revenue": R_TRAIN}, "eval_metric": "map[revenu]", **EVALUATED}, "there are no labels 'revenu'"),
+        ({"labels": {"revenue": R_TRAIN}, "eval_metric": "maps[revenue]", **EVALUATED}, "neither ours"),
+    ],
+)  # fmt: skip
+def test_labels_that_cannot_be_are_refused_before_training(library, how, message):
+    with pytest.raises(LTRError, match=message):
+        fit(library, **how)
+
+
+def test_adapters_refuse_labels_that_cannot_be():
+    xgb, lgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "lightgbm", "catboost"))
+    pool = catboost.Pool(TRAIN.X, TRAIN.y, group_id=TRAIN.qid)
+    made = (xgboost_objective, lightgbm_objective, lambda objective, **how: catboost_objective(objective, pool, **how))
+    for make in made:
+        for labels, message in (
+            (None, "mixture reads labels 'revenue'; pass labels="),
+            ({"revenue": R_TRAIN, "x": R_TRAIN}, "labels has 'x', which mixture does not read"),
+            ({"revenue": ["a"]}, r"labels\['revenue'\] must be numbers"),
+            ({"a b": [1]}, "'a b' cannot name labels"),
+            ([R_TRAIN], "labels must be a mapping of goals to arrays"),
+        ):
+            with pytest.raises(LTRError, match=message):
+                make(TEXT, labels=labels)
+        with pytest.raises(LTRError, match="labels has 'revenue', which lambdamart does not read"):
+            make("lambdamart", labels={"revenue": R_TRAIN})
+    short = {"labels": {"revenue": R_TRAIN[1:]}}
+    scores, message = np.zeros(len(TRAIN.y)), r"labels\['revenue'\] has .* rows, but the first labels"
+    with pytest.raises(LTRError, match=message):
+        catboost_objective(TEXT, pool, **short)
+    with pytest.raises(LTRError, match=message):
+        xgboost_objective(TEXT, **short)(scores, xgb.DMatrix(TRAIN.X, TRAIN.y, group=TRAIN.group))
+    dataset = lgb.Dataset(TRAIN.X, TRAIN.y, group=TRAIN.group).construct()
+    with pytest.raises(LTRError, match=message):
+        lightgbm_objective(TEXT, **short)(scores, dataset)
+    several = {"num_machines": 2}
+    distributed = lightgbm_objective(TEXT, labels={"revenue": R_TRAIN})
+    distributed.params = several
+    with pytest.raises(LTRError, match="each worker has a part; train in one process"):
+        distributed(scores, dataset)
+
+
+def test_metrics_refuse_labels_that_cannot_be():
+    xgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "catboost"))
+    pool = catboost.Pool(TRAIN.X, TRAIN.y, group_id=TRAIN.qid)
+    good = {"relevance": TRAIN.y, "revenue": R_TRAIN}
+    for make in (xgboost_metric, lightgbm_metric, lambda name, **how: catboost_metric(name, pool, **how)):
+        for labels, message in (
+            (None, "a metric reads the labels of 'revenue'; pass labels="),
+            ([good, good], r"labels\[1\] has the same first labels as another"),
+            ([[1]], r"labels\[0\] must be a mapping of goals"),
+            ({"relevance": TRAIN.y}, "there are no labels 'revenue'"),
+            ({**good, "x": R_TRAIN}, "labels has 'x', which the metric does not read"),
+            ({"relevance": TRAIN.y, "revenue": [1.0]}, r"labels\['revenue'\] has 1 rows"),
+        ):
+            with pytest.raises(LTRError, match=message):
+                make("map[revenue]", labels=labels)
+    with pytest.raises(LTRError, match="a data set is evaluated whose own labels are not the first"):
+        catboost_metric("map[revenue]", catboost.Pool(VALID.X, VALID.y, group_id=VALID.qid), labels=good)
+    dvalid = xgb.DMatrix(VALID.X, VALID.y, group=VALID.group)
+    with pytest.raises(LTRError, match="a data set is evaluated whose own labels are not the first"):
+        xgboost_metric("map[revenue]", labels=good)(np.zeros(len(VALID.y)), dvalid)
+
+
+def test_workers_with_a_part_of_the_rows_are_refused(client):
+    xgb = pytest.importorskip("xgboost")
+    pytest.importorskip("dask.array")
+    data = dask_by_query(TRAIN.X, TRAIN.y, TRAIN.qid, client=client)
+    dtrain = xgb.dask.DaskDMatrix(client, data.X, data.y, qid=data.qid)
+    with pytest.raises(Exception, match="each worker has a part; train in one process"):
+        xgb.dask.train(client, {"nthread": 1}, dtrain, 2, obj=xgboost_objective(TEXT, labels={"revenue": R_TRAIN}))
+    with pytest.raises(LTRError, match="train in one process, or on one goal"):
+        dask_by_query(TRAIN.X, TRAIN.y, TRAIN.qid, client=client, objective=TEXT)
