@@ -6,6 +6,7 @@ import typer
 
 from benchmarks.compare import compare
 from benchmarks.demo import demo
+from benchmarks.distributed import distributed
 from benchmarks.kernels import kernels
 from benchmarks.lead import lead_command
 from benchmarks.order import order
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.command()(compare)
 app.command()(demo)
+app.command()(distributed)
 app.command()(kernels)
 app.command("lead")(lead_command)
 app.command()(order)

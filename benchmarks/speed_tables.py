@@ -57,8 +57,20 @@ def startup(document: Document) -> Lines:
     return [*lines, ["(import alone)", f"{document['import']:.2f}", ""]]
 
 
+def distributed(document: Document) -> Lines:
+    """Seconds, memory and quality of one process and of Dask workers."""
+    metric = document["metric"]
+    lines = [["objective", "trained in", "prepare, s", "train, s", "client, GiB", "each worker, GiB", metric]]
+    for r in document["results"]:
+        first, *others = (f"{gib:.2f}" for gib in r["memory"])
+        seconds = f"{r['prepare']:.1f}", f"{r['train']:.1f}"
+        lines.append([r["objective"], r["trained"], *seconds, first, " ".join(others), f"{r['value']:.4f}"])
+    return lines
+
+
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
+    "distributed": distributed,
 }  # fmt: skip
 
 
