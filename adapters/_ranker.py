@@ -82,7 +82,7 @@ class Ranker(BaseEstimator, abc.ABC):
         ----------
         objective : str or Objective, optional
             Ours, such as ``"yetiloss:map"``, or the library's own. By default what :func:`ltr_objectives.objective_for`
-            names for the first metric, or ``"yetiloss:ndcg@10"`` without one of ours.
+            names for the first metric, or ``"yetiloss:ndcg@10"`` where that is the library's own or none is given.
         eval_metric : str, Metric or list, optional
             Ours, such as ``"map"``, or a name that only the library knows. By default the metric that our objective
             optimises, or ``"ndcg"``; with the library's own objective, what the library evaluates by default.

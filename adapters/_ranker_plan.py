@@ -72,8 +72,9 @@ class Plan(NamedTuple):
 
 def in_documents(objective: Objective | str) -> Objective | str:
     """Ours with Hessians in documents; presets keep the Hessians of their library."""
-    ours = isinstance(objective, Objective) and getattr(objective.inner, "preset", None) is None
-    return UnitHessian(objective) if ours else objective
+    if isinstance(objective, str | UnitHessian) or getattr(objective.inner, "preset", None) is not None:
+        return objective
+    return UnitHessian(objective)
 
 
 def own_or_native(objective: Any, library: Library) -> Objective | str:

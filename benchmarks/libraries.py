@@ -128,7 +128,7 @@ class XGBoost(Library):
     usual = ("rank:ndcg", "rank:map")
     twins: ClassVar[Mapping[str, str]] = {
         "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
-        "rank:pairwise": "ranknet",
+        "rank:pairwise": "ranknet:preset=xgboost",
     }  # fmt: skip
 
     def prepare(self) -> None:
@@ -168,7 +168,9 @@ class LightGBM(Library):
     name = "lightgbm"
     natives = ("lambdarank", "rank_xendcg")
     usual = ("lambdarank", "rank_xendcg")
-    twins: ClassVar[Mapping[str, str]] = {"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg"}
+    twins: ClassVar[Mapping[str, str]] = {
+        "lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact",
+    }  # fmt: skip
 
     def prepare(self) -> None:
         import lightgbm as lgb

@@ -19,8 +19,8 @@ from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_metric
 
 DATA = (
-    "Folder of one or several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries, or generated-binary: "
-    "the same; may be repeated."
+    "Folder of one or several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries, or "
+    "generated-binary:... or generated-calibrated:...; may be repeated."
 )
 OBJECTIVES = "lambdamart,yetirank,yetiloss,yetiloss:{metric}"
 OURS = "Ours; {metric} in a name is replaced by each of --metrics in turn."
@@ -100,7 +100,9 @@ def quality(
 
     console = terminal(140)
     each = threads or max(1, available_threads() // jobs)
-    smoothed = tuple(str(get_metric(m)) for m in names_in(smooth))
+    smoothed, stated = (tuple(str(get_metric(m)) for m in names_in(names)) for names in (smooth, metrics))
+    for name in smoothed:
+        check_choice("smooth", name, stated)
     budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0, documents=documents, smooth=smoothed)
     folds = _folds(data, preset, [_number(s, int, "seeds") for s in names_in(seeds)])
     rates = [_number(r, float, "learning-rates") for r in names_in(learning_rates)]

@@ -36,7 +36,7 @@ OBJECTIVES = {
     "softrank": "softrank:SoftRank",
 }
 # what to train for a metric where that is not YetiLoss for the metric itself; docs/studies.md has the measurements
-BEST_FOR = {"map": "yetiloss:gap", "mrr": "yetiloss:gap", "precision": "yetiloss:gap", "err": "yetiloss:ndcg@10"}
+BEST_FOR = dict.fromkeys(("map", "mrr", "hit", "precision", "recall"), "yetiloss:gap") | {"err": "yetiloss:ndcg@10"}
 METRICS = {
     "ndcg": "linear:NDCG",
     "dcg": "linear:DCG",

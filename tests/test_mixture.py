@@ -51,6 +51,7 @@ def test_parts_that_differ_in_their_metric_are_sorted_once(data):
     for other in ("yetiloss:map;seed=1", "yetiloss:map;permutations=3", "yetiloss:map;neighbors=1", "listnet",
                   "yetiloss:map;hessian=ones", "yetiloss:map;noise=gaussian"):  # fmt: skip
         assert len(get_objective(f"yetiloss:mrr+{other}")._terms(queries, 1)) == 2
+    assert len(get_objective("yetiloss:map+yetiloss:ndcg+yetiloss:mrr")._terms(queries, 1)) == 2  # NDCG by itself
 
 
 def test_a_weight_means_the_same_whatever_the_size_of_the_gradient(data):

@@ -83,6 +83,14 @@ def test_studies_are_pooled_from_their_files(values, tmp_path):
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "lead.csv"), lead.lead(real), check_dtype=False)
 
 
+def test_only_metrics_of_the_study_are_smoothed(tmp_path):
+    given = ["quality", "--metrics", "map", "--smooth", "mrr", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, given)
+    assert done.exit_code == 2
+    assert "smooth='mrr' is not known; choose one of 'map'" in done.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_every_objective_gets_the_same_settings():
     at = [cells.Fold("generated 6,4,4", "6,4,4", 0)]
     budgets = [Budget(**settings) for settings in tuning.drawn(3)]
@@ -107,6 +115,23 @@ def test_documents_are_hessians_of_the_native_objective():
         ours = cells.Cell(fold, library, "lambdamart", "lambdamart", ("map",), budget)
         assert cells.objective_of(ours) == UnitHessian("lambdamart")
         assert cells.library_of(ours).in_documents(budget, cells.objective_of(ours)).l2 == 50
+
+
+@pytest.mark.parametrize(("library", "native"), [(name, n) for name, kind in LIBRARIES.items() for n in kind.twins])
+def test_twins_have_the_hessians_of_native_objectives(library, native):
+    module, data = pytest.importorskip(library), make_ranking(60, mean_length=20, features=10)
+    labels = (data.y > 0).astype(float) if native == "rank:map" else data.y
+    if library == "xgboost":
+        params = {"objective": native, "max_depth": 1, "min_child_weight": 0, "base_score": 0}
+        booster = module.train(params, module.DMatrix(data.X, labels, group=data.group), 1)
+        total = booster.trees_to_dataframe()["Cover"][0]
+    else:
+        params = {"objective": native, "num_leaves": 2, "min_sum_hessian_in_leaf": 0, "verbose": -1}
+        tree = module.train(params, module.Dataset(data.X, labels, group=data.group), 1).trees_to_dataframe()
+        total = tree["weight"][tree["left_child"].isna()].sum()
+    twin = get_objective(LIBRARIES[library].twins[native])
+    _, hess = twin.gradient_hessian(np.zeros(len(labels)), labels, data.group)
+    assert total == pytest.approx(hess.sum(), rel=1e-5)
 
 
 def test_a_smoothed_metric_is_the_mean_over_noisy_scores():

@@ -86,6 +86,13 @@ def test_the_metric_chooses_the_objective(library):
     assert objective_for(own).metric == own
 
 
+def test_hessians_in_documents_stay_as_they_are(library):
+    data = fold().train
+    given = ("yetiloss:map", UnitHessian("yetiloss:map"))
+    plain, unit = (ranker(library, o, n_estimators=2).fit(data.X, data.y, qid=data.qid) for o in given)
+    assert np.array_equal(plain.predict(data.X), unit.predict(data.X))
+
+
 def test_weights_within_a_query_multiply_gradients(library):
     data = fold().train
     weight = np.random.default_rng(0).uniform(0.2, 2, len(data.y))

@@ -4,7 +4,7 @@ import catalog
 import pytest
 
 from ltr_objectives import LTRError
-from ltr_objectives.registry import get_metric, get_objective, objectives
+from ltr_objectives.registry import get_metric, get_objective, metric_class, metrics, objective_for, objectives
 
 EXAMPLES = [(name, example) for name in objectives() for example in catalog.EXAMPLES[name]]
 
@@ -50,3 +50,11 @@ def test_what_was_meant(make, meant):
         make()
     with pytest.raises(LTRError, match=r"there are [a-z, ]*$"):
         get_metric("xyzw")
+
+
+@pytest.mark.parametrize("name", metrics())
+def test_there_is_something_to_learn_for_every_metric_in_lists_shorter_than_its_cutoff(name):
+    metric = name if metric_class(name).cutoff == "none" else f"{name}@100"
+    grad, hess = objective_for(metric).gradient_hessian([2.0, 1.0, 0.0], [0, 1, 0], [3])
+    assert (grad != 0).any()
+    assert (hess > 0).any()

@@ -4,9 +4,20 @@ import numpy as np
 import pytest
 from catalog import EXAMPLES
 
-from ltr_objectives import Langevin, LTRError, Mixture, Queries, Subsample, UnitHessian, evaluate, registry
+from ltr_objectives import (
+    Langevin,
+    LTRError,
+    Mixture,
+    Queries,
+    Subsample,
+    UnitHessian,
+    evaluate,
+    get_objective,
+    registry,
+)
 from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
 from ltr_objectives.datasets import make_ranking_fold
+from ltr_objectives.objectives.typical import typical
 
 OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
 everywhere = pytest.mark.parametrize("name", OBJECTIVES)
@@ -53,6 +64,18 @@ def test_what_is_skipped_is_not_computed(name, data):
     for found, same in zip(objective.compute(queries, changed, skip=skip), expected, strict=True):
         assert np.array_equal(found, same)
         assert not found[rows].any()
+
+
+@pytest.mark.parametrize("around", [lambda o: o, lambda o: Langevin(o, 0.0), lambda o: Mixture([o, "ranknet"])])
+def test_sizes_are_those_of_all_queries_whatever_was_drawn(around, data):
+    queries, scores = data
+    whole = around(get_objective("lambdamart"))
+    for seed in range(3):
+        few = around(Subsample("lambdamart", queries=0.05, seed=seed))
+        assert typical(few, queries) == typical(whole, queries)
+    skip = np.arange(len(queries)) > 0
+    drawn, plain = (UnitHessian(o).compute(queries, scores, skip=skip) for o in (Subsample(whole, 1.0), whole))
+    assert all(map(np.array_equal, drawn, plain))
 
 
 def test_the_same_iteration_draws_the_same_whatever_the_threads(data):

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 from catalog import EXAMPLES
 
-from ltr_objectives import Langevin, LTRError, Mixture, Queries, QueryRMSE, UnitHessian, YetiLoss, registry
+from ltr_objectives import (
+    Langevin,
+    LTRError,
+    Mixture,
+    Queries,
+    QueryRMSE,
+    UnitHessian,
+    YetiLoss,
+    get_objective,
+    registry,
+)
 from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.objectives.typical import typical
@@ -40,6 +50,14 @@ def test_only_a_constant_is_between_the_two(name, data):
     assert np.abs(after - factor * before).max() <= 1e-13 * np.abs(after).max()
     at_zero = [np.array(o.compute(queries, np.zeros(queries.rows))) for o in (plain, unit)]
     assert np.abs(at_zero[1] - factor * at_zero[0]).max() <= 1e-13 * np.abs(at_zero[1]).max()  # whatever the scores
+
+
+def test_negative_hessians_count_by_their_size(data):
+    labels, sizes, _ = data
+    queries = Queries(labels, sizes)
+    negative = Mixture(["plrank:hessian=exact"], normalize=False)
+    signed = [typical(get_objective(o), queries).hessian for o in ("plrank:hessian=exact", "plrank:hessian=absolute")]
+    assert signed[0] == signed[1] == typical(negative, queries).hessian
 
 
 def test_the_scale_of_an_objective_disappears(data):

@@ -15,6 +15,7 @@ from ltr_objectives.adapters import (
     xgboost_metric,
     xgboost_objective,
 )
+from ltr_objectives.objectives.typical import typical
 
 QUIET = [o.without_noise() for o in OBJECTIVES if o.without_noise() is not None]
 LIBRARIES = ("xgboost", "lightgbm", "catboost")
@@ -44,6 +45,17 @@ def test_a_weight_of_w_is_w_copies_in_the_gradient(objective, rng):
     (s, y, row), copies = repeated(weight, group, scores, labels, np.arange(len(labels)))
     for a, b in zip(ours, objective.gradient_hessian(s, y, copies), strict=True):
         np.testing.assert_allclose(a, scale[0] * np.bincount(row, b), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", registry.objectives())
+def test_sizes_are_nearly_those_of_the_copies(name, rng):
+    """UnitHessian and Mixture divide by means at random scores, which are others for the rows of copies."""
+    objective = registry.objective_class(name)()
+    group, weight = rng.integers(5, 15, 300), np.tile([1, 3], 150)
+    labels = (rng.random(group.sum()) < np.repeat(weight > 1, group) / 2).astype(float)  # all 0 where the weight is 1
+    (y,), copies = repeated(weight, group, labels)
+    weighted, copied = typical(objective, Queries(labels, group, weight=weight)), typical(objective, Queries(y, copies))
+    assert tuple(weighted) == pytest.approx(tuple(copied), rel=0.1)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=[f"{i}-{m.name}" for i, m in enumerate(METRICS)])

@@ -61,6 +61,10 @@ class Objective(abc.ABC):
         """This objective without its randomness; None where it is always random."""
         return None if self.random else self
 
+    def whole(self) -> "Objective":
+        """This objective on all queries, where it takes a random share of them."""
+        return self
+
     @property
     def policy(self) -> str:
         """How the kernel's Hessian is changed: a name in :data:`ltr_objectives.objectives.hessians.POLICIES`."""

@@ -29,8 +29,8 @@ class Mixture(Objective):
     :math:`n_p` is the mean absolute gradient of part :math:`p` over the rows of the data set, at independent standard
     normal scores. So parts of equal weight have gradients of equal mean size there.
 
-    Parts that differ only in their metric share their noisy rankings. The sum then takes little more time than its
-    slowest part.
+    Parts that differ only in their metric share their noisy rankings, unless they are faster alone, as those for linear
+    metrics without a cutoff are. A mixture took .7 to 1.1 times as long as its parts one by one.
 
     Parameters
     ----------
@@ -110,6 +110,9 @@ class Mixture(Objective):
     def with_exact_hessian(self) -> Objective | None:
         return self._with(part.with_exact_hessian() for part, _ in self.weighted)
 
+    def whole(self) -> Objective:
+        return self._with(part.whole() for part, _ in self.weighted) or self
+
     def _with(self, parts: Iterable[Objective | None]) -> Objective | None:
         given = tuple(parts)
         return None if None in given else replace(self, parts=tuple(part for part in given if part is not None))
@@ -143,7 +146,7 @@ class Mixture(Objective):
         for i, (part, weight) in enumerate(self.weighted):
             factor = weight / self._size(part, queries, n_threads)
             if factor > 0:
-                alike.setdefault(_rankings(part) or i, []).append((part, factor))
+                alike.setdefault(_rankings(part, queries) or i, []).append((part, factor))
         return [group[0] if len(group) == 1 else (_Sharing(group), 1.0) for group in alike.values()]
 
     def _size(self, part: Objective, queries: Queries, n_threads: int | None) -> float:
@@ -174,9 +177,11 @@ def _sum(counts: Iterable[np.ndarray | None]) -> np.ndarray | None:
     return np.sum(known, axis=0) if known else None
 
 
-def _rankings(part: Objective) -> tuple[Any, ...] | None:
-    """What two parts must have in common to share rankings; None for a part that cannot share."""
+def _rankings(part: Objective, queries: Queries) -> tuple[Any, ...] | None:
+    """What two parts must have in common to share rankings; None for a part that cannot share, or is faster alone."""
     if not isinstance(part, PairwiseObjective) or part.lambda_norm or part.hessian not in LINEAR_POLICIES:
+        return None
+    if part.graded(queries) and part.pairs(queries).ranks >= queries.longest:
         return None
     return part.loss.code, part.preset in XGBOOST, *(getattr(part, name) for name in SAME_PAIRS)
 

@@ -136,14 +136,18 @@ class PairwiseObjective(Objective):
             call = call._replace(scores=call.scores + seen)
         layers, pairs = self.layers(queries), self.pairs(queries)
         draw = call.draw(self.seed, self.permutations if self.noise else 1, NOISES[self.noise], self.noise_scale)
-        graded = (
-            len(layers) == 1 and layers[0].kind == LINEAR and layers[0].cap == np.inf and pairs.loss == LOGISTIC
-            and pairs.neighbors == MANY and not pairs.score_norm and queries.propensity is None
-        )  # fmt: skip
-        if graded:
+        if self.graded(queries):
             call.run(graded_gradients, layers[0], pairs._replace(by_label=queries.by_label), draw)
         else:
             call.run(pair_gradients, layers, pairs, draw)
+
+    def graded(self, queries: Queries) -> bool:
+        """Whether the kernel for linear metrics, which takes documents by gain, applies."""
+        layers, pairs = self.layers(queries), self.pairs(queries)
+        return (
+            len(layers) == 1 and layers[0].kind == LINEAR and bool(layers[0].cap == np.inf) and pairs.loss == LOGISTIC
+            and pairs.neighbors == MANY and not pairs.score_norm and queries.propensity is None
+        )  # fmt: skip
 
     def worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self.layers(queries)], axis=0)

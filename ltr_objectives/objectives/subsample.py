@@ -55,6 +55,9 @@ class Subsample(Wrapper):
     def without_noise(self) -> Objective | None:
         return self.wrapped.without_noise()
 
+    def whole(self) -> Objective:
+        return self.wrapped.whole()
+
     def factor(self, call: Call) -> float:
         return 1.0 / self.queries
 

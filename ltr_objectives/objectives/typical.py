@@ -15,11 +15,12 @@ class Typical(NamedTuple):
     """Means over the rows of a data set, at independent standard normal scores, for weights of mean 1."""
 
     gradient: float  # absolute value
-    hessian: float
+    hessian: float  # absolute value
 
 
 def typical(objective: Objective, queries: Queries, n_threads: int | None = None) -> Typical:
     """The typical size of the objective's gradients and Hessians; equal queries give equal values."""
+    objective = objective.whole()  # the queries of one draw would say less
 
     def measure() -> Typical:
         scores = np.empty(queries.rows)
@@ -27,6 +28,6 @@ def typical(objective: Objective, queries: Queries, n_threads: int | None = None
         grad, hess = objective.compute(queries, scores, n_threads=n_threads)
         weight = objective.row_weight(queries)
         mean = 1.0 if weight is None else float(weight.mean())
-        return Typical(float(np.abs(grad).mean()) / mean, float(hess.mean()) / mean)
+        return Typical(float(np.abs(grad).mean()) / mean, float(np.abs(hess).mean()) / mean)
 
     return queries.once(("typical", objective), measure)

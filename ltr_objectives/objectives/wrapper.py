@@ -63,6 +63,9 @@ class Wrapper(Objective):
     def with_exact_hessian(self) -> Objective | None:
         return self._around(self.wrapped.with_exact_hessian())
 
+    def whole(self) -> Objective:
+        return self._around(self.wrapped.whole()) or self
+
     def _around(self, wrapped: Objective | None) -> Objective | None:
         return None if wrapped is None else replace(self, objective=wrapped)  # type: ignore[call-arg]  # of subclasses
 
