@@ -85,7 +85,9 @@ def test_solr_gives_the_scores_of_xgboost():
 def test_solr_s_thresholds():
     """A value goes to the right, and the next smaller one to the left; next to 0 only up to Solr's rounding."""
     threshold = page(trained()[2])["threshold"]
-    for value in np.float32([0.0, 1e-10, -1e-10, 1e-6, -1e-6, 0.25, -0.25, 1.0, 17.3, -1e4, 3e7, *ranking(2)[0].ravel()]):
+    for value in np.float32(
+        [0.0, 1e-10, -1e-10, 1e-6, -1e-6, 0.25, -0.25, 1.0, 17.3, -1e4, 3e7, *ranking(2)[0].ravel()]
+    ):
         bound = np.float32(threshold(value)) + np.float32(1e-6)
         assert np.nextafter(value, np.float32(-np.inf)) - np.float32(1e-12) <= bound < value
 
