@@ -8,9 +8,9 @@ import numpy as np
 from typer import Option
 
 from benchmarks import speed_tables
-from benchmarks.texts import terminal
 from benchmarks.workers import workers
 from ltr_objectives import adapters, evaluate
+from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.datasets import make_ranking_fold
 
 GIB = 2**30
