@@ -5,7 +5,7 @@ JOBS ?= 2
 EXTRAS ?= none xgboost lightgbm catboost dask letor cli parquet all
 SEED ?= $(shell date +%Y%m%d)
 
-.PHONY: demo test lint bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-nightly soak clean
+.PHONY: demo test lint bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-serving test-distributed test-nightly soak clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -75,5 +75,17 @@ test-lowest:  ## the suite with the lowest supported versions; needs $(PYTHON_LO
 	.venv-lowest/bin/python -m pip install --quiet --constraint tests/lowest.txt --editable '.[dev]'
 	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist worksteal
 
+.venv-serving/installed .venv-distributed/installed: .venv-%/installed: pyproject.toml
+	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --upgrade pip
+	.venv-$*/bin/python -m pip install --quiet --editable '.[test-$*]'
+	touch $@
+
+test-serving: .venv-serving/installed  ## ONNX, Treelite, TL2cgen and MLflow give the libraries' scores; needs gcc
+	OMP_WAIT_POLICY=passive .venv-serving/bin/python -m pytest tests/serving
+
+test-distributed: .venv-distributed/installed  ## Ray Train and Spark on this machine; needs Java 17
+	OMP_WAIT_POLICY=passive .venv-distributed/bin/python -m pytest tests/distributed
+
 clean:
-	rm -rf .venv .venv-lowest build dist results *.egg-info
+	rm -rf .venv .venv-lowest .venv-serving .venv-distributed build dist results *.egg-info

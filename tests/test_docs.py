@@ -149,7 +149,7 @@ def test_the_code_runs(page, tmp_path, monkeypatch):
 
 @needs_sources
 def test_no_code_is_left_out():
-    others = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
+    others = "".join(path.read_text() for path in Path(__file__).parent.rglob("*.py"))
     tested = {*RUN, "gpu.md"}  # its code needs the reader's data
     assert all(name in tested or name in others for name, text in PAGES.items() if BLOCK.search(text))
     assert len(RUN) > 5
