@@ -2,9 +2,10 @@ PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 BIN := .venv/bin
 JOBS ?= 2
+EXTRAS ?= none xgboost lightgbm catboost dask letor cli parquet all
 SEED ?= $(shell date +%Y%m%d)
 
-.PHONY: demo test lint bench notebooks docs docs-serve test-wheel test-lowest test-nightly soak clean
+.PHONY: demo test lint bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-serving test-distributed test-nightly soak clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -30,6 +31,7 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/zizmor --offline --quiet .github
 
 bench: .venv/installed  ## list the benchmarks
 	$(BIN)/python -m benchmarks --help
@@ -38,10 +40,19 @@ notebooks: .venv/installed  ## run the notebooks again and write their outputs; 
 	OMP_WAIT_POLICY=passive $(BIN)/python notebooks/execute.py $(NAMES)
 
 docs: .venv/installed  ## the documentation, in build/site
-	$(BIN)/python -m mkdocs build --strict
+	$(BIN)/python docs/pages.py
+	$(BIN)/zensical build --clean --strict
 
-docs-serve: .venv/installed  ## the documentation at http://127.0.0.1:8000, built again at every change
-	$(BIN)/python -m mkdocs serve
+docs-serve: docs  ## the documentation at http://127.0.0.1:8000; run `make docs` after a change
+	$(BIN)/zensical serve
+
+test-site: docs  ## every page of the site in Chromium or Chrome, at the width of a phone; and its search
+	$(BIN)/python tests/browser.py
+
+dist: .venv/installed  ## source distribution and wheel, in dist
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/twine check --strict dist/*
 
 test-wheel: .venv/installed  ## the built wheel, unpacked elsewhere, passes the tests of the package
 	rm -rf dist build/wheel
@@ -51,11 +62,30 @@ test-wheel: .venv/installed  ## the built wheel, unpacked elsewhere, passes the 
 	cd build/wheel && PYTHONPATH=. ../../$(BIN)/python -m pytest -q -n $(JOBS) -p no:cacheprovider \
 	  ltr_objectives tests/test_queries.py tests/test_adapters.py tests/test_metrics.py tests/test_cli_compare.py
 
+test-extras: dist  ## the wheel with each extra, in an environment of its own; EXTRAS= for some of them
+	for extra in $(EXTRAS); do \
+	  rm -rf build/extra && $(PYTHON) -m venv build/extra && \
+	  build/extra/bin/python -m pip install --quiet "$$(echo dist/*.whl)$$(test $$extra = none || echo "[$$extra]")" && \
+	  (cd build && extra/bin/python ../tests/extras.py $$extra) || exit 1; \
+	done
+
 test-lowest:  ## the suite with the lowest supported versions; needs $(PYTHON_LOWEST)
 	test -x .venv-lowest/bin/python || $(PYTHON_LOWEST) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
 	.venv-lowest/bin/python -m pip install --quiet --constraint tests/lowest.txt --editable '.[dev]'
 	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist worksteal
 
+.venv-serving/installed .venv-distributed/installed: .venv-%/installed: pyproject.toml
+	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --upgrade pip
+	.venv-$*/bin/python -m pip install --quiet --editable '.[test-$*]'
+	touch $@
+
+test-serving: .venv-serving/installed  ## ONNX, Treelite, TL2cgen and MLflow give the libraries' scores; needs gcc
+	OMP_WAIT_POLICY=passive .venv-serving/bin/python -m pytest tests/serving
+
+test-distributed: .venv-distributed/installed  ## Ray Train and Spark on this machine; needs Java 17
+	OMP_WAIT_POLICY=passive .venv-distributed/bin/python -m pytest tests/distributed
+
 clean:
-	rm -rf .venv .venv-lowest build dist results *.egg-info
+	rm -rf .venv .venv-lowest .venv-serving .venv-distributed build dist results *.egg-info

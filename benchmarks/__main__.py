@@ -7,6 +7,7 @@ import typer
 from benchmarks.calibration import calibration
 from benchmarks.compare import compare
 from benchmarks.demo import demo
+from benchmarks.distributed import distributed
 from benchmarks.kernels import kernels
 from benchmarks.lead import lead_command
 from benchmarks.order import order
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.command()(calibration)
 app.command()(compare)
 app.command()(demo)
+app.command()(distributed)
 app.command()(kernels)
 app.command("lead")(lead_command)
 app.command()(order)

@@ -84,9 +84,20 @@ def calibration(document: Document) -> Lines:
     return [*lines, ["", "share of relevant documents", "", "", *constant, *constant, ""]]
 
 
+def distributed(document: Document) -> Lines:
+    """Seconds, memory and quality of one process and of Dask workers."""
+    metric = document["metric"]
+    lines = [["objective", "trained in", "prepare, s", "train, s", "client, GiB", "each worker, GiB", metric]]
+    for r in document["results"]:
+        first, *others = (f"{gib:.2f}" for gib in r["memory"])
+        seconds = f"{r['prepare']:.1f}", f"{r['train']:.1f}"
+        lines.append([r["objective"], r["trained"], *seconds, first, " ".join(others), f"{r['value']:.4f}"])
+    return lines
+
+
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
-    "subsample": subsample, "calibration": calibration,
+    "subsample": subsample, "calibration": calibration, "distributed": distributed,
 }  # fmt: skip
 
 

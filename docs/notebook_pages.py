@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from mkdocs.structure.files import File
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 
 
-def on_files(files: Any, config: Any) -> None:
-    """Add a page for each notebook, and its pictures."""
+def pages() -> Iterator[tuple[str, bytes]]:
+    """Name and content of a page for each notebook, and of its pictures."""
     for path in sorted(FOLDER.glob("*.ipynb")):
         notebook, pictures = nbformat.read(path, as_version=4), {}
         blocks: list[str] = []
@@ -27,8 +26,8 @@ def on_files(files: Any, config: Any) -> None:
                 if "image/png" in output.get("data", {}):
                     pictures[name] = base64.b64decode(output.data["image/png"])
                 blocks.extend(shown(output, name))
-        for name, content in {f"{path.stem}.md": "\n\n".join(blocks), **pictures}.items():
-            files.append(File.generated(config, f"notebooks/{name}", content=content))
+        yield f"{path.stem}.md", "\n\n".join(blocks).encode()
+        yield from pictures.items()
 
 
 def shown(output: Any, picture: str) -> Iterator[str]:

@@ -25,7 +25,7 @@ def clone(folder):
     skip = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
     for name in ("ltr_objectives", "adapters"):
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=skip)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     return folder
 

@@ -191,3 +191,10 @@ def test_it_runs_as_a_module(folder):
     done = subprocess.run([*command, "--metric", "x"], capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: unknown metric 'x'")
+
+
+def test_versions_are_printed():
+    lines = run("--version").splitlines()
+    assert lines[0] == f"ltr-objectives {ltr_objectives.__version__}"
+    assert f"numpy {np.__version__}" in lines
+    assert len({line.split()[0] for line in lines}) == len(lines) > 6

@@ -4,8 +4,8 @@ import inspect
 import re
 import subprocess
 import sys
-from pathlib import Path
 
+import examples
 import numpy as np
 import pytest
 import recording
@@ -148,10 +148,7 @@ def test_gradients_take_the_threads_that_dask_gives_a_worker(client, train, monk
 
 
 def test_the_example_trains_on_processes(tmp_path):
-    page = Path(__file__).parents[1] / "docs" / "distributed.md"
-    if not page.exists():
-        pytest.skip("the tests run beside an unpacked wheel")
-    [example] = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    example = examples.block("docs/distributed.md", "LocalCluster")
     small = (
         example.replace("(200, 60, 60)", "(24, 12, 12)").replace("        300,", "        5,").replace("=300,", "=5,")
     )

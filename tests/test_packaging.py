@@ -1,12 +1,14 @@
 """The installed package is complete and light to import, and everything registered exists."""
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from loading import load
 
 import ltr_objectives
 from ltr_objectives import adapters, registry
@@ -23,7 +25,8 @@ def test_every_folder_with_modules_is_a_listed_package():
     listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
     folders = {p.parent.relative_to(ROOT) for p in (ROOT / "ltr_objectives").rglob("*.py")}
     assert listed == {".".join(f.parts) for f in folders} | {"ltr_objectives.adapters"}  # rglob does not follow links
-    assert (ROOT / "ltr_objectives" / "adapters").resolve() == ROOT / "adapters"
+    if (ROOT / "adapters").exists():  # not in a source distribution, which holds the files in place of the link
+        assert (ROOT / "ltr_objectives" / "adapters").resolve() == ROOT / "adapters"
 
 
 def test_import_loads_neither_numba_nor_a_library():
@@ -61,12 +64,36 @@ def test_type_checkers_are_told_of_every_name(module):
 
 
 def test_a_checkout_without_links_says_what_to_do(tmp_path):
-    shutil.copytree(ROOT / "ltr_objectives", tmp_path / "ltr_objectives", symlinks=True)
-    (tmp_path / "ltr_objectives" / "adapters").unlink()
+    without = shutil.ignore_patterns("adapters", "__pycache__")
+    shutil.copytree(ROOT / "ltr_objectives", tmp_path / "ltr_objectives", ignore=without)
     (tmp_path / "ltr_objectives" / "adapters").write_text("../adapters")  # what git writes on Windows
     done = subprocess.run([sys.executable, "-c", "import ltr_objectives"], cwd=tmp_path, capture_output=True, text=True)
     assert "ImportError: ltr_objectives/adapters is a text file, but must be" in done.stderr
     assert "git config core.symlinks true" in done.stderr
+
+
+def test_the_readme_of_an_index_has_no_relative_link():
+    if not (ROOT / "setup.py").exists():
+        pytest.skip("the tests run beside an unpacked wheel")
+    at = "https://example.org/a/b"
+    known = load(ROOT / "setup.py")
+    text = "[a](docs/x.md#y) ![b](docs/z.png) [c](https://d.org) [e](#f)"
+    made = f"[a]({at}/blob/v1/docs/x.md#y) ![b]({at}/raw/v1/docs/z.png) [c](https://d.org) [e](#f)"
+    assert known.absolute(text, at, "1") == made
+    described = known.described(f"{at}/")
+    links = re.findall(r"\]\(([^)\s]+)\)", described["long_description"])
+    files = [link.removeprefix(f"{at}/blob/v{ltr_objectives.__version__}/") for link in links if link.startswith(at)]
+    assert files
+    assert all((ROOT / file.partition("#")[0]).exists() for file in files)
+    assert all(link.startswith(("https:", "#")) for link in links)
+    assert described["project_urls"]["Source"] == at
+    assert known.described("")["project_urls"] == {}
+
+
+def test_the_citation_names_the_version():
+    if not (ROOT / "CITATION.cff").exists():
+        pytest.skip("the tests run beside an unpacked wheel")
+    assert f"\nversion: {ltr_objectives.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_registered_names_are_the_classes_names():

@@ -167,3 +167,70 @@ def test_saved_models_load_without_this_package(library, tmp_path):
     subprocess.run([sys.executable, "-c", WITHOUT_US, str(tmp_path / "X.npy"), library, str(path)], check=True)
     assert np.ptp(expected) > 0
     assert np.array_equal(np.load(f"{path}.npy"), expected)
+
+
+UNPICKLED = """
+import pickle, sys
+from pathlib import Path
+sys.modules["ltr_objectives"] = None  # whoever imports it fails
+import numpy as np
+model = pickle.loads(Path(sys.argv[1]).read_bytes())
+X = np.load(sys.argv[2])
+if "xgboost" in type(model).__module__:
+    import xgboost
+    X = xgboost.DMatrix(X)
+np.save(sys.argv[1] + ".npy", model.predict(X))
+"""
+
+
+def pickled(library):
+    """What users of the library pickle: models that need nothing of ours, then those that hold an object of ours."""
+    module = pytest.importorskip(library)
+    pytest.importorskip("sklearn")
+    from ltr_objectives import adapters
+
+    X = np.stack([SCORES, LABELS], axis=1)
+    options = {"objective": "yetiloss:map", "n_estimators": 5, **({"verbose": -1} if library == "lightgbm" else {})}
+    ranker = getattr(
+        adapters, {"xgboost": "XGBRanker", "lightgbm": "LGBMRanker", "catboost": "CatBoostRanker"}[library]
+    )
+    ranker = ranker(**options).fit(X, LABELS, qid=QID)
+    if library == "xgboost":
+        d = module.DMatrix(X, LABELS, qid=QID)
+        return [ranker.booster_, module.train({"max_depth": 2}, d, 5, obj=xgboost_objective("yetiloss:map"))], [ranker]
+    objective = {"objective": lightgbm_objective("yetiloss:map"), "min_child_samples": 5, "verbose": -1}
+    if library == "lightgbm":
+        own = module.LGBMRanker(**objective, n_estimators=5, metric="None").fit(X, LABELS, group=GROUP)
+        return [ranker.booster_, module.train(objective, module.Dataset(X, LABELS, group=GROUP), 5)], [ranker, own]
+    params = {"loss_function": catboost_objective("yetiloss:map", pool()), "eval_metric": "NDCG", "iterations": 5}
+    params |= {"leaf_estimation_method": "Newton", "verbose": False, "allow_writing_files": False}
+    return [ranker.booster_], [ranker, module.CatBoost(params).fit(pool())]
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
+def test_pickled_models_without_this_package(library, tmp_path):
+    X, path = np.stack([SCORES, LABELS], axis=1), tmp_path / "model.pickle"
+    np.save(tmp_path / "X.npy", X)
+    free, bound = pickled(library)
+    for model in (*free, *bound):
+        path.write_bytes(pickle.dumps(model))
+        command = [sys.executable, "-c", UNPICKLED, str(path), str(tmp_path / "X.npy")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if model in bound:
+            assert "ModuleNotFoundError" in done.stderr
+            assert "ltr_objectives" in done.stderr
+            continue
+        assert done.returncode == 0, done.stderr
+        rows = pytest.importorskip("xgboost").DMatrix(X) if library == "xgboost" else X
+        assert np.array_equal(np.load(f"{path}.npy"), model.predict(rows))
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
+def test_estimators_save_the_library_s_own_file(library, tmp_path):
+    [ranker, *_] = pickled(library)[1]
+    path = tmp_path / ("model.ubj" if library == "xgboost" else "model.txt")
+    X = np.stack([SCORES, LABELS], axis=1)
+    ranker.save_model(str(path))
+    np.save(tmp_path / "X.npy", X)
+    subprocess.run([sys.executable, "-c", WITHOUT_US, str(tmp_path / "X.npy"), library, str(path)], check=True)
+    assert np.array_equal(np.load(f"{path}.npy"), ranker.predict(X))

@@ -51,6 +51,17 @@ def test_scaling(tmp_path):
     assert "1,500" in output
 
 
+def test_distributed(tmp_path):
+    pytest.importorskip("distributed")
+    output = run("distributed", "--rows", 4000, "--features", 5, "--trees", 2, "--objectives", "lambdamart",
+                 "--out", tmp_path)  # fmt: skip
+    one, many = json.loads((tmp_path / "distributed.json").read_text())["results"]
+    assert (len(one["memory"]), len(many["memory"])) == (1, 3)
+    assert min(one["train"], many["train"], *one["memory"], *many["memory"]) > 0
+    assert one["value"] == pytest.approx(many["value"], abs=0.1)
+    assert "one process" in output
+
+
 def test_startup(tmp_path):
     run("startup", "--only", "queryrmse", "--rounds", 1, "--out", tmp_path)
     written = json.loads((tmp_path / "startup.json").read_text())

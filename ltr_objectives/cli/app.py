@@ -1,12 +1,15 @@
 """The commands, and how they report errors. To add a command, write its file and register it below."""
 
-from typing import Any
+import importlib.metadata
+import platform
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
+from ltr_objectives import __version__
 from ltr_objectives.cli.compare import compare
 from ltr_objectives.cli.evaluate import evaluate
 from ltr_objectives.cli.predict import predict
@@ -15,6 +18,7 @@ from ltr_objectives.cli.train import train
 from ltr_objectives.cli.warmup import warmup
 from ltr_objectives.errors import LTRError
 
+SHOWN = ("numpy", "numba", "scikit-learn", "xgboost", "lightgbm", "catboost")
 UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's own copy of it
 
 
@@ -35,13 +39,36 @@ class OneLineErrors(TyperGroup):
 
 
 app = typer.Typer(
-    help="Ranking metrics, and ranking objectives in XGBoost, LightGBM and CatBoost.",
     cls=OneLineErrors,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def print_versions(asked: bool) -> None:
+    """Print the versions of this package, of Python, of the system and of the packages that matter."""
+    if not asked:
+        return
+    typer.echo(f"ltr-objectives {__version__}")
+    typer.echo(f"python {platform.python_version()} on {platform.platform()}")
+    installed = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions()}
+    for name in SHOWN:
+        typer.echo(f"{name} {installed.get(name, 'is not installed')}")
+    raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=print_versions, help="Print versions, as for a bug report."),
+    ] = False,
+) -> None:
+    """Ranking metrics, and ranking objectives in XGBoost, LightGBM and CatBoost."""
+
+
 app.command()(compare)
 app.command()(evaluate)
 app.command()(predict)

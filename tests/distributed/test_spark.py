@@ -1,0 +1,104 @@
+"""Spark: what XGBoost's estimators can and cannot do with our objectives. Run by ``make test-distributed``."""
+
+import os
+import sys
+
+import numpy as np
+import pytest
+from generated import ranking
+
+from ltr_objectives import evaluate
+from ltr_objectives.adapters import xgboost_metric, xgboost_objective
+
+pd = pytest.importorskip("pandas")
+pyspark = pytest.importorskip("pyspark")
+xgb = pytest.importorskip("xgboost")
+pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("DeprecationWarning", "FutureWarning")]
+pytestmark += [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.filterwarnings("ignore::UserWarning")]
+
+X, Y, QID = ranking(0, levels=4)
+NAMES = [f"f{i}" for i in range(X.shape[1])]
+FRAME = pd.DataFrame(X, columns=NAMES).assign(label=Y, qid=QID)
+XGB = {"max_depth": 3, "min_child_weight": 1e-3, "base_score": 0, "disable_default_eval_metric": 1}
+
+
+@pytest.fixture(scope="module")
+def spark():
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    local = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    builder = pyspark.sql.SparkSession.builder.master("local[2]").config(map=local)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+def ranker(**options):
+    from xgboost.spark import SparkXGBRanker
+
+    columns = {"features_col": NAMES, "label_col": "label", "qid_col": "qid"}
+    return SparkXGBRanker(**columns, **{"num_workers": 2, "n_estimators": 8, **XGB, **options})
+
+
+def alone(objective):
+    data = xgb.DMatrix(X, Y, qid=QID)
+    return xgb.train(XGB, data, 8, obj=xgboost_objective(objective)).predict(data)
+
+
+def scores_of(model):
+    return model.get_booster().predict(xgb.DMatrix(X), validate_features=False)
+
+
+@pytest.mark.parametrize("objective", ["queryrmse", "listnet"])  # whose gradients do not depend on the order of rows
+def test_two_workers_train_the_model_of_one_process(spark, objective):
+    model = ranker(obj=xgboost_objective(objective), force_repartition=True).fit(spark.createDataFrame(FRAME))
+    assert np.ptp(alone(objective)) > 0.1
+    np.testing.assert_allclose(scores_of(model), alone(objective), atol=1e-5)
+
+
+def test_without_force_repartition_queries_are_cut(spark):
+    """What the page warns of: as many partitions as workers stay as they are."""
+    data = spark.createDataFrame(FRAME)
+    assert data.rdd.getNumPartitions() == 2
+    model = ranker(obj=xgboost_objective("queryrmse")).fit(data)
+    assert np.abs(scores_of(model) - alone("queryrmse")).max() > 0.1
+
+
+def test_early_stopping_by_our_metric(spark):
+    held_out = np.random.default_rng(0).random(QID.max() + 1)[QID] < 0.3
+    model = ranker(
+        obj=xgboost_objective("lambdamart:map"), custom_metric=xgboost_metric("map"), force_repartition=True,
+        n_estimators=60, validation_indicator_col="held_out", early_stopping_rounds=5,
+    ).fit(spark.createDataFrame(FRAME.assign(held_out=held_out)))  # fmt: skip
+    booster = model.get_booster()
+    best = booster[: booster.best_iteration + 1].predict(xgb.DMatrix(X[held_out]), validate_features=False)
+    value = evaluate("map", best, Y[held_out], qid=QID[held_out])
+    assert booster.num_boosted_rounds() < 60
+    assert float(booster.best_score) == pytest.approx(value, abs=1e-5)
+
+
+def test_what_is_refused(spark):
+    for options in ({"objective": xgboost_objective("lambdamart")}, {"eval_metric": xgboost_metric("map")}):
+        with pytest.raises(ValueError, match="Only string type"):
+            ranker(**options)
+
+
+def test_an_error_on_one_worker_ends_the_training(spark):
+    wrong = FRAME.assign(label=np.where(np.arange(len(FRAME)) == len(FRAME) - 1, 5, Y))
+    estimator = ranker(obj=xgboost_objective("lambdamart:err"), force_repartition=True)
+    with pytest.raises(Exception, match="err takes labels up to 4, got 5"):
+        estimator.fit(spark.createDataFrame(wrong))
+
+
+def test_a_model_for_each_group_of_rows(spark):
+    def fit(part):
+        data = xgb.DMatrix(part[NAMES], part["label"], qid=part["qid"])
+        booster = xgb.train(XGB, data, 8, obj=xgboost_objective("lambdamart:map"))
+        return pd.DataFrame({"segment": part["segment"].iloc[:1], "model": [bytes(booster.save_raw("ubj"))]})
+
+    rows = spark.createDataFrame(FRAME.assign(segment=QID % 2))
+    found = rows.groupBy("segment").applyInPandas(fit, "segment long, model binary").toPandas()
+    for segment, raw in zip(found["segment"], found["model"], strict=True):
+        part = FRAME[segment == QID % 2]
+        data = xgb.DMatrix(part[NAMES], part["label"], qid=part["qid"])
+        here = xgb.train(XGB, data, 8, obj=xgboost_objective("lambdamart:map"))
+        assert np.array_equal(xgb.Booster(model_file=bytearray(raw)).predict(data), here.predict(data))

@@ -1,0 +1,82 @@
+"""What an installed wheel can do with one of its extras, in an environment with that alone."""
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import ltr_objectives
+from ltr_objectives import adapters
+
+RANKERS = {"xgboost": "XGBRanker", "lightgbm": "LGBMRanker", "catboost": "CatBoostRanker"}
+X, Y, GROUP = np.arange(40, dtype=float).reshape(20, 2) % 7, np.arange(20) % 3, np.full(4, 5)
+
+
+def core() -> None:
+    """Gradients and metrics need numpy and numba only."""
+    assert "site-packages" in ltr_objectives.__file__
+    grad, hess = ltr_objectives.LambdaMART("map").gradient_hessian(X[:, 0], Y, GROUP)
+    assert np.isfinite(grad).all()
+    assert hess.sum() > 0
+    assert 0 < ltr_objectives.evaluate("map", X[:, 0], Y, GROUP) <= 1
+
+
+def train(library: str) -> None:
+    """The library's estimator trains."""
+    ranker = getattr(adapters, RANKERS[library])(objective="lambdamart:map", n_estimators=2)
+    assert ranker.fit(X, Y, group=GROUP).predict(X).shape == Y.shape
+
+
+def dask() -> None:
+    """Data are spread by query."""
+    import dask.dataframe  # noqa: F401 - the extra brings it
+
+    assert callable(adapters.dask_by_query)
+
+
+def letor() -> None:
+    """A LETOR file is read."""
+    from ltr_objectives.datasets import load_letor
+
+    with tempfile.TemporaryDirectory() as folder:
+        for part in ("train", "vali", "test"):
+            Path(folder, f"{part}.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
+        assert load_letor(folder)[0].y.tolist() == [1, 0]
+
+
+def cli() -> None:
+    """The command is installed."""
+    command = Path(sys.executable).with_name("ltr-objectives")
+    printed = subprocess.run([command, "--version"], check=True, capture_output=True, text=True).stdout
+    assert printed.startswith(f"ltr-objectives {ltr_objectives.__version__}\n")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "t.csv").write_text("y,s,q\n1,2,a\n0,1,a\n")
+        columns = {"labels": "y", "scores": "s", "qid": "q"}
+        files = [f"--{name}={folder}/t.csv:{column}" for name, column in columns.items()]
+        subprocess.run([command, "evaluate", "--metric=map", *files], check=True)
+
+
+def parquet() -> None:
+    """Parquet files can be read."""
+    import pandas  # noqa: F401 - the extra brings it
+    import pyarrow.parquet  # noqa: F401 - the extra brings it
+
+
+CHECKS = {"none": [], "dask": [dask], "letor": [letor], "cli": [letor, cli], "parquet": [parquet]}
+CHECKS |= {library: [lambda library=library: train(library)] for library in RANKERS}
+CHECKS["all"] = [check for checks in CHECKS.values() for check in checks]
+
+if __name__ == "__main__":
+    extra = sys.argv[1]
+    if extra in RANKERS:
+        others = [name for name in RANKERS if name != extra and importlib.util.find_spec(name)]
+        assert not others, f"{extra} also installs {others}"
+    if extra == "all":
+        unwanted = [name for name in ("optuna", "matplotlib", "pytest", "zensical") if importlib.util.find_spec(name)]
+        assert unwanted in ([], ["matplotlib"]), unwanted  # CatBoost needs Matplotlib
+    for check in (core, *CHECKS[extra]):
+        check()
+    print(f"{extra}: works")

@@ -1,0 +1,143 @@
+"""Other programs read the libraries' models: their scores equal the library's. Run by ``make test-serving``."""
+
+import examples
+import numpy as np
+import pytest
+from generated import ranking
+
+from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker, lightgbm_objective, xgboost_objective
+
+catboost = pytest.importorskip("catboost")
+lgb = pytest.importorskip("lightgbm")
+mlflow = pytest.importorskip("mlflow")
+onnxmltools = pytest.importorskip("onnxmltools")
+onnxruntime = pytest.importorskip("onnxruntime")
+tl2cgen = pytest.importorskip("tl2cgen")
+treelite = pytest.importorskip("treelite")
+xgb = pytest.importorskip("xgboost")
+# warnings of the packages' own making
+pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("DeprecationWarning", "FutureWarning")]
+pytestmark += [pytest.mark.filterwarnings("ignore::UserWarning")]
+
+X, Y, QID = ranking(0)
+X = X.astype(np.float32)
+GROUP = np.bincount(QID)
+OTHER = ranking(1)[0].astype(np.float32)  # other rows, with zeros and missing values
+OTHER[np.random.default_rng(1).random(OTHER.shape) < 0.1] = 0
+OTHER[np.random.default_rng(2).random(OTHER.shape) < 0.1] = np.nan
+
+
+def features(missing):
+    """The features, a tenth of them missing if asked for."""
+    return np.where(missing & (np.random.default_rng(0).random(X.shape) < 0.1), np.float32(np.nan), X)
+
+
+def by_xgboost(missing=False, **params):
+    data = xgb.DMatrix(features(missing), Y, qid=QID)
+    params = {"max_depth": 4, "min_child_weight": 1e-3, **params}
+    return xgb.train(params, data, 20, obj=xgboost_objective("yetiloss:map"))
+
+
+def by_lightgbm(missing=False, **params):
+    params |= {"objective": lightgbm_objective("yetiloss:map"), "min_data_in_leaf": 5, "verbose": -1}
+    return lgb.train(params, lgb.Dataset(features(missing), Y, group=GROUP), 20)
+
+
+@pytest.fixture(scope="module")
+def recipes():
+    """The functions of the page's section on ONNX, by name."""
+    code = examples.block("docs/serving.md", "def with_objective").partition("by_xgboost.feature_names = None")[0]
+    names = {"np": np, "lgb": lgb, "X": OTHER}
+    examples.run(code, names)
+    return names
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("base_score", [0, 0.5, 2])
+def test_onnx_of_xgboost(recipes, missing, base_score):
+    booster = by_xgboost(missing, base_score=base_score)
+    made = onnxmltools.convert_xgboost(booster, initial_types=recipes["row"])
+    expected = booster.predict(xgb.DMatrix(OTHER))
+    assert np.ptp(expected) > 1
+    np.testing.assert_allclose(recipes["score"](made.SerializeToString()).ravel(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("split", [None, 5])
+def test_onnx_of_lightgbm(recipes, missing, split):
+    booster = by_lightgbm(missing)
+    known = recipes["with_objective"](booster)
+    assert np.array_equal(known.predict(OTHER), booster.predict(OTHER))
+    made = onnxmltools.convert_lightgbm(known, initial_types=recipes["row"], split=split)
+    np.testing.assert_allclose(recipes["score"](made.SerializeToString()).ravel(), booster.predict(OTHER), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [XGBRanker, LGBMRanker])
+def test_onnx_of_estimators(recipes, kind):
+    ranker = kind(objective="yetiloss:map", n_estimators=20).fit(X, Y, qid=QID)
+    convert, model = onnxmltools.convert_xgboost, ranker.booster_
+    if kind is LGBMRanker:
+        convert, model = onnxmltools.convert_lightgbm, recipes["with_objective"](ranker.booster_)
+    made = convert(model, initial_types=recipes["row"])
+    np.testing.assert_allclose(recipes["score"](made.SerializeToString()).ravel(), ranker.predict(OTHER), atol=1e-5)
+    with pytest.raises((ValueError, NotImplementedError, AttributeError)):
+        convert(ranker, initial_types=recipes["row"])
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_onnx_of_catboost(recipes, missing, tmp_path):
+    ranker = CatBoostRanker(objective="yetiloss:map", n_estimators=20).fit(features(missing), Y, qid=QID)
+    rows = OTHER if missing else np.nan_to_num(OTHER)
+    ranker.booster_.save_model(str(tmp_path / "model.onnx"), format="onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    [scores] = session.run(None, {session.get_inputs()[0].name: rows})
+    assert np.ptp(ranker.predict(rows)) > 0.1
+    np.testing.assert_allclose(scores.ravel(), ranker.predict(rows), atol=1e-5)
+
+
+def test_what_the_onnx_converter_cannot(recipes):
+    """The page's warnings, so that it is noticed when they need not be."""
+    with pytest.raises(NotImplementedError, match="Unsupported LightGbm objective"):
+        onnxmltools.convert_lightgbm(by_lightgbm(), initial_types=recipes["row"])
+    booster = by_lightgbm(zero_as_missing=True)
+    made = onnxmltools.convert_lightgbm(recipes["with_objective"](booster), initial_types=recipes["row"])
+    scores = recipes["score"](made.SerializeToString()).ravel()
+    assert np.abs(scores - booster.predict(OTHER)).max() > 0.1
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_treelite(library, missing, tmp_path):
+    if library == "xgboost":
+        booster = by_xgboost(missing, base_score=0.5)
+        expected, model = booster.predict(xgb.DMatrix(OTHER)), treelite.frontend.from_xgboost(booster)
+    else:
+        booster = by_lightgbm(missing)
+        expected, model = booster.predict(OTHER), treelite.frontend.from_lightgbm(booster)
+    assert np.ptp(expected) > 1
+    np.testing.assert_allclose(treelite.gtil.predict(model, OTHER).ravel(), expected, atol=1e-5)
+    tl2cgen.export_lib(model, toolchain="gcc", libpath=tmp_path / "model.so", params={})
+    compiled = tl2cgen.Predictor(tmp_path / "model.so")
+    np.testing.assert_allclose(compiled.predict(tl2cgen.DMatrix(OTHER)).ravel(), expected, atol=1e-5)
+
+
+def test_mlflow_loads_the_library_s_model(tmp_path):
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    experiment = mlflow.create_experiment("serving", artifact_location=tmp_path.as_uri())
+    for flavor, kind in ((mlflow.xgboost, XGBRanker), (mlflow.lightgbm, LGBMRanker), (mlflow.catboost, CatBoostRanker)):
+        ranker = kind(objective="yetiloss:map", n_estimators=5).fit(X, Y, qid=QID)
+        with mlflow.start_run(experiment_id=experiment):
+            logged = flavor.log_model(ranker.booster_, name="ranker")
+        model = flavor.load_model(logged.model_uri)
+        assert type(model).__module__.partition(".")[0] in ("xgboost", "lightgbm", "catboost")
+        rows = xgb.DMatrix(X) if kind is XGBRanker else X
+        assert np.array_equal(model.predict(rows), ranker.predict(X))
+        assert np.array_equal(np.ravel(mlflow.pyfunc.load_model(logged.model_uri).predict(X)), ranker.predict(X))
+
+
+def test_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for code in examples.blocks("docs/serving.md"):
+        examples.run(code, names)
+    assert {"converted", "compiled", "dump", "solr", "logged"} <= set(names)

@@ -1,0 +1,99 @@
+"""The formats of search engines: the page's code, evaluated by the engines' rules, gives the library's scores."""
+
+import functools
+import json
+
+import examples
+import numpy as np
+import pytest
+from generated import ranking
+
+from ltr_objectives.adapters import xgboost_objective
+
+xgb = pytest.importorskip("xgboost")
+NAMES = ["title", "body", "age", "clicks", "price"]
+# what the plugin's parser declares; it refuses other fields
+SPLIT = {"nodeid", "depth", "split", "split_condition", "yes", "no", "missing", "children"}
+LEAF = {"nodeid", "depth", "leaf"}
+
+
+@functools.cache
+def trained(*, missing=False, base_score=0.0, **params):
+    """Features that often equal a threshold, and a model of them."""
+    X, y, qid = ranking(0, levels=4)
+    X[:, 0] = ranking(0)[0][:, 0]  # thresholds of all sizes
+    X = X.astype(np.float32)
+    if missing:
+        X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    data = xgb.DMatrix(X, y, qid=qid, feature_names=NAMES)
+    params |= {"max_depth": 4, "min_child_weight": 1e-3, "base_score": base_score}
+    return X, data, xgb.train(params, data, 10, obj=xgboost_objective("yetiloss:map"))
+
+
+def page(model):
+    """What the page's code makes of the model."""
+    names = {"np": np, "names": NAMES, "by_xgboost": model}
+    for word in ("get_dump", "MultipleAdditiveTreesModel"):
+        examples.run(examples.block("docs/serving.md", word), names)
+    return names
+
+
+def opensearch(tree, row):
+    """As `NaiveAdditiveDecisionTree` of the Learning to Rank plugin evaluates what its parser reads."""
+    while "leaf" not in tree:
+        assert set(tree) == SPLIT
+        assert tree["missing"] in (tree["yes"], tree["no"])
+        yes, no = tree["children"]
+        assert (yes["nodeid"], no["nodeid"]) == (tree["yes"], tree["no"])
+        value = row[NAMES.index(tree["split"])]
+        left = tree["missing"] == tree["yes"] if np.isnan(value) else np.float32(tree["split_condition"]) > value
+        tree = yes if left else no
+    assert set(tree) <= LEAF
+    return np.float32(tree["leaf"])
+
+
+def solr(tree, row, features):
+    """As `MultipleAdditiveTreesModel` of Solr evaluates a tree."""
+    while "feature" in tree:
+        bound = np.float32(tree["threshold"]) + np.float32(1e-6)
+        tree = tree["left"] if row[features.index(tree["feature"])] <= bound else tree["right"]
+    return np.float32(tree["value"])
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("base_score", [0.0, 0.5])
+def test_opensearch_gives_the_scores_of_xgboost(missing, base_score):
+    X, data, model = trained(missing=missing, base_score=base_score)
+    body = page(model)["body"]["model"]["model"]
+    assert body["type"] == "model/xgboost+json"
+    trees = json.loads(body["definition"])["splits"]
+    scores = [sum(opensearch(tree, row) for tree in trees) for row in X]
+    expected = model.predict(data)
+    assert np.ptp(expected) > 1
+    np.testing.assert_allclose(np.array(scores) + base_score, expected, atol=1e-5)
+
+
+def test_solr_gives_the_scores_of_xgboost():
+    X, data, model = trained()
+    made = page(model)["solr"]
+    features = [feature["name"] for feature in made["features"]]
+    trees = json.loads(json.dumps(made))["params"]["trees"]
+    scores = [sum(np.float32(tree["weight"]) * solr(tree["root"], row, features) for tree in trees) for row in X]
+    np.testing.assert_allclose(scores, model.predict(data), atol=1e-5)
+
+
+def test_solr_s_thresholds():
+    """A value goes to the right, and the next smaller one to the left; next to 0 only up to Solr's rounding."""
+    threshold = page(trained()[2])["threshold"]
+    for value in np.float32(
+        [0.0, 1e-10, -1e-10, 1e-6, -1e-6, 0.25, -0.25, 1.0, 17.3, -1e4, 3e7, *ranking(2)[0].ravel()]
+    ):
+        bound = np.float32(threshold(value)) + np.float32(1e-6)
+        assert np.nextafter(value, np.float32(-np.inf)) - np.float32(1e-12) <= bound < value
+
+
+@pytest.mark.parametrize(("params", "name"), [({}, "reg:squarederror"), ({"objective": "rank:ndcg"}, "rank:ndcg")])
+def test_the_objective_in_the_saved_file(params, name):
+    _, data, model = trained(**params)
+    assert json.loads(bytes(model.save_raw("json")))["learner"]["objective"]["name"] == name
+    assert np.array_equal(model.predict(data), trained()[2].predict(data))  # ours trains in both
