@@ -15,18 +15,6 @@ def generated(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_readme_on_letor_files(generated, tmp_path, capsys):
-    from commands import write_letor
-
-    fold = datasets.make_ranking_fold((20, 10, 10), features=10)
-    for name, part in zip(("train", "vali", "test"), fold, strict=True):
-        write_letor(tmp_path / f"{name}.txt", part)
-    names = dict(zip(("train", "valid", "test"), datasets.load_letor(tmp_path, cache=None), strict=True))
-    assert names["train"].qid[0] > names["train"].qid[-1]
-    examples.run(examples.block("README.md", "xgb.train(", "print("), names)
-    assert capsys.readouterr().out
-
-
 def test_the_page_on_clicks(generated):
     if not hasattr(pytest.importorskip("lightgbm").Dataset, "get_position"):
         pytest.skip("before LightGBM 4.1")
