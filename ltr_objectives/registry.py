@@ -38,7 +38,11 @@ OBJECTIVES = {
     "softrank": "softrank:SoftRank",
 }
 # what to train for a metric where that is not YetiLoss for the metric itself; docs/studies.md has the measurements
-BEST_FOR = dict.fromkeys(("map", "mrr", "hit", "precision", "recall"), "yetiloss:gap") | {"err": "yetiloss:ndcg@10"}
+BEST_FOR = {
+    "ndcg": "yetiloss:ndcg",  # without the cutoff
+    **dict.fromkeys(("map", "mrr", "hit", "precision", "recall"), "yetiloss:gap"),
+    "err": "yetiloss:ndcg@10",
+}
 METRICS = {
     "ndcg": "linear:NDCG",
     "dcg": "linear:DCG",
@@ -218,7 +222,7 @@ def objective_for(metric: str | Metric) -> Objective:
     >>> str(objective_for("map@10").metric)
     'gap'
     >>> str(objective_for("ndcg@5").metric)
-    'ndcg@5'
+    'ndcg'
     """
     given = get_metric(metric)
     found = given if given.goal is None else replace(given, goal=None)

@@ -144,7 +144,7 @@ def test_the_text_of_one_objective():
     assert get_objective("yetiloss:map[revenue]") == Mixture(["yetiloss:map"], labels=["revenue"], normalize=False)
     assert str(get_objective("yetiloss:map[revenue]").metric) == "map[revenue]"
     assert str(get_objective("listnet[revenue] + yetiloss:map").metric) == "None"
-    assert objective_for("ndcg@5[revenue]") == get_objective("yetiloss:ndcg@5[revenue]")
+    assert objective_for("auc[revenue]") == get_objective("yetiloss:auc[revenue]")
     assert objective_for("map[revenue]").parts == (objective_for("map"),)
 
 

@@ -10,7 +10,7 @@ from rankers import LIBRARIES, fold, ranker
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, cross_val_score
 
-from ltr_objectives import LTRError, Mixture, StochasticLabels, evaluate, get_objective, registry
+from ltr_objectives import LTRError, Mixture, StochasticLabels, evaluate, get_objective, objective_for, registry
 from ltr_objectives.adapters import (
     catboost_metric,
     catboost_objective,
@@ -161,7 +161,7 @@ def test_cross_validation_reads_the_columns(library):
 def test_the_default_objective_is_for_the_goal_of_the_metric():
     model = ranker("lightgbm", None, eval_metric="ndcg@5[revenue]")
     model.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, labels={"revenue": R_TRAIN})
-    assert model.objective_ == get_objective("yetiloss:ndcg@5[revenue]")
+    assert model.objective_ == objective_for("ndcg@5[revenue]")
 
 
 def test_metrics_of_goals_in_the_users_own_trainings():
