@@ -58,6 +58,7 @@ from ltr_objectives.registry import get_metric, objective_for
 
 OF_FIT = ("init_model", "xgb_model")
 # parameters of our rankers that the libraries do not get under these names
+DEFAULT = "ndcg@10"  # where neither objective nor metric is named
 OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
 Records = dict[str, dict[str, list[float]]]
 
@@ -335,14 +336,18 @@ class Ranker(BaseEstimator, abc.ABC):
 
     def _objective(self) -> Objective | str:
         """What to train: the objective as given, or what suits the first metric."""
-        if self.objective is not None and self.objective != AUTO:
+        if not self._chosen_by_metric():
             return own_or_native(self.objective, self.library)
         first = next(iter(read_metrics(self.eval_metric, "", self._knows_metric)), None)
-        return objective_for(first if isinstance(first, Metric) else "ndcg@10")
+        return objective_for(first if isinstance(first, Metric) else DEFAULT)
+
+    def _chosen_by_metric(self) -> bool:
+        return self.objective is None or self.objective == AUTO
 
     def _metrics(self, objective: Objective | str) -> tuple[Metric | str, ...]:
         convention = self.get_params().get("convention")
-        return read_metrics(self.eval_metric, objective, self._knows_metric, convention)
+        given = DEFAULT if self.eval_metric is None and self._chosen_by_metric() else self.eval_metric
+        return read_metrics(given, objective, self._knows_metric, convention)
 
     def _start(self, init_model: Any, X: Any) -> Any:
         """The library's model that training continues from; ``X`` is the training table."""

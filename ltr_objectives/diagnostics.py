@@ -200,7 +200,7 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
     exact = learner.with_exact_hessian()
     negative = None if exact is None else exact.compute(queries, s, n_threads=n_threads)[1] < 0
     pairs = learner.pair_counts(queries, s)
-    largest = now.max()
+    largest = np.abs(grad).max()
     scaled = grad / largest if largest > 0 else grad  # squares of large gradients overflow
     norms = largest * np.sqrt(_by_query(np.add, scaled * scaled, queries))
     of_useful = norms[useful] if useful.any() else np.zeros(1)

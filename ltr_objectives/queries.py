@@ -325,7 +325,8 @@ class Queries:
     def with_labels(self, labels: np.ndarray) -> "Queries":
         """A copy with other labels, float64 and checked; without propensities and positions."""
         other = copy.copy(self)
-        other.labels, other.propensity, other.position = labels, None, None
+        other.labels, other.propensity, other.position = labels.view(), None, None
+        other.labels.flags.writeable = False  # kernels are compiled for such arrays
         return other
 
     @property

@@ -33,7 +33,7 @@ def test_it_says_what_the_objective_says(source, scored):
     assert run(*given) == f"{expected}\n"
     found = run_json(*given)
     assert found["queries"] == 12
-    assert found == {**expected.as_dict(), "query_norms": list(expected.query_norms)}
+    assert found == {**expected.as_dict(), "query_norms": list(expected.query_norms), "parts": []}
 
 
 def test_errors_are_one_line():

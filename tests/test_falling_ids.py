@@ -31,8 +31,7 @@ def test_the_page_on_clicks(generated):
 def test_the_page_on_several_machines(client, generated, capsys):
     pytest.importorskip("dask.array")
     names = {"__name__": "page"}
-    [code] = examples.blocks("docs/distributed.md")
-    examples.run(code, names)
+    examples.run(examples.block("docs/distributed.md", "LocalCluster"), names)
     data = datasets.make_ranking_fold((24, 12, 12), features=10)
     for train in (names["in_xgboost"], names["in_lightgbm"]):
         assert 0.3 < train(client, *data) < 1

@@ -53,7 +53,7 @@ def test_scaling(tmp_path):
 
 def test_distributed(tmp_path):
     pytest.importorskip("distributed")
-    output = run("distributed", "--rows", 4000, "--features", 5, "--trees", 2, "--objectives", "lambdamart",
+    output = run("distributed", "--rows", 4000, "--features", 10, "--trees", 2, "--objectives", "lambdamart",
                  "--out", tmp_path)  # fmt: skip
     one, many = json.loads((tmp_path / "distributed.json").read_text())["results"]
     assert (len(one["memory"]), len(many["memory"])) == (1, 3)
