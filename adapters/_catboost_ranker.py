@@ -135,8 +135,9 @@ def _params(plan: Plan, pool: Any) -> dict[str, Any]:
     params = {"allow_writing_files": False, "loss_function": plan.objective, **plan.params}
     if not LOUDNESS & params.keys():
         params["verbose"] = plan.verbose
+    ordered = {"has_time": True} if len(pool.get_cat_feature_indices()) > 0 else {}
     if isinstance(plan.objective, str):
-        return params
+        return (ordered if plan.own_metrics else {}) | params
     newton_splits = params.pop("newton_splits", True)
     params["loss_function"] = catboost_objective(
         plan.objective,
@@ -151,9 +152,9 @@ def _params(plan: Plan, pool: Any) -> dict[str, Any]:
     return {
         "leaf_estimation_method": "Newton",
         "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
-        "has_time": len(pool.get_cat_feature_indices()) > 0,
         "one_hot_max_size": 10,
         "random_strength": 0,
+        **ordered,
         **params,
     }
 

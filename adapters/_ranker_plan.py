@@ -123,7 +123,9 @@ def read_metrics(
     if eval_metric is None:
         return tuple(get_metric(m, convention) for m in optimised(objective))
     given = (
-        [eval_metric] if isinstance(eval_metric, str | Metric) else check_list("eval_metric", eval_metric, "metrics")
+        [eval_metric]
+        if isinstance(eval_metric, str | Metric)
+        else check_list("eval_metric", eval_metric, "metrics, or one")
     )
     found = tuple(m if isinstance(m, str) and _is_native(m, knows) else get_metric(m, convention) for m in given)
     own = [m for m in found if isinstance(m, Metric)]

@@ -121,7 +121,7 @@ def calibration(
     trees: Annotated[int, Option(min=1)] = 100,
     out: Annotated[Path, Option(help="Folder for the JSON file and reliability.png.")] = Path("results"),
 ) -> None:
-    """Compare what scores say about relevance, of ranking and pointwise losses.
+    """Measure the probabilities that scores become.
 
     Isotonic regression on held-out queries makes probabilities of them. A document is relevant if its label is above 0.
     """

@@ -74,7 +74,9 @@ def distributed(
     threads: Annotated[int, Option(min=1, help="Of the one process; as many workers have one each.")] = 2,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
-    """Train in XGBoost in one process and on Dask workers of this machine, and compare seconds, memory and quality."""
+    """Train in one process and on Dask workers.
+
+    In XGBoost, on this machine; the table has seconds, memory and quality."""
     console = terminal()
     count = max(20, rows // 118)
     queries = count, 1, count // 10

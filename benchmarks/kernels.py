@@ -91,7 +91,7 @@ def kernels(
     only: Annotated[str, Option(help="Only the lines that contain this text.")] = "",
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
-    """Time the gradients of an iteration, ours and the libraries' own.
+    """Time gradients, ours and the libraries' own.
 
     Ours are as the adapters compute them. A native objective's time is that of an iteration with trees of one split of
     four features, less the same with squared error. With slow references both are timed on a part of the queries.

@@ -49,7 +49,7 @@ def subsample(
     threads: Annotated[int, Option(min=1)] = 1,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
-    """Compare trainings on all queries with trainings on a share of them in each iteration.
+    """Train on a share of the queries in each iteration.
 
     Seconds are processor time of whole trainings, on data that are prepared before. A first training of two trees,
     which compiles the kernels, does not count.
