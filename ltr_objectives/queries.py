@@ -325,8 +325,7 @@ class Queries:
     def with_labels(self, labels: np.ndarray) -> "Queries":
         """A copy with other labels, float64 and checked; without propensities and positions."""
         other = copy.copy(self)
-        other.labels, other.propensity, other.position = labels.view(), None, None
-        other.labels.flags.writeable = False  # kernels are compiled for such arrays
+        other.labels, other.propensity, other.position = labels, None, None
         return other
 
     @property
@@ -346,8 +345,9 @@ class Queries:
         from ltr_objectives.kernels.sorting import order_by_label
         from ltr_objectives.kernels.threads import run
 
-        out = np.empty(self.rows, np.int32)
-        run(order_by_label, self.ptr, (self.ptr, self.labels, out), 1)
+        out, labels = np.empty(self.rows, np.int32), self.labels.view()
+        labels.flags.writeable = False  # as they are, but for those that were pickled
+        run(order_by_label, self.ptr, (self.ptr, labels, out), 1)
         return out
 
     def borrow_zeros(self) -> tuple[np.ndarray, np.ndarray]:

@@ -82,7 +82,8 @@ def test_the_readme_of_an_index_has_no_relative_link():
     assert known.absolute(text, at, "1") == made
     described = known.described(f"{at}/")
     links = re.findall(r"\]\(([^)\s]+)\)", described["long_description"])
-    files = [link.removeprefix(f"{at}/blob/v{ltr_objectives.__version__}/") for link in links if link.startswith(at)]
+    start = re.compile(f"{re.escape(at)}/(blob|raw)/v{re.escape(ltr_objectives.__version__)}/")
+    files = [start.sub("", link) for link in links if link.startswith(at)]
     assert files
     assert all((ROOT / file.partition("#")[0]).exists() for file in files)
     assert all(link.startswith(("https:", "#")) for link in links)
