@@ -14,6 +14,7 @@ from ltr_objectives.adapters import lightgbm_objective, xgboost_objective
 lgb = pytest.importorskip("lightgbm")
 ray = pytest.importorskip("ray")
 xgb = pytest.importorskip("xgboost")
+# Ray and what it imports use old calls, and close sockets late; these tests are about models
 pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("DeprecationWarning", "FutureWarning")]
 pytestmark += [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.filterwarnings("ignore::UserWarning")]
 

@@ -13,6 +13,7 @@ from ltr_objectives.adapters import xgboost_metric, xgboost_objective
 pd = pytest.importorskip("pandas")
 pyspark = pytest.importorskip("pyspark")
 xgb = pytest.importorskip("xgboost")
+# PySpark and what it imports use old calls, and close sockets late; these tests are about models
 pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("DeprecationWarning", "FutureWarning")]
 pytestmark += [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.filterwarnings("ignore::UserWarning")]
 

@@ -15,7 +15,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 tl2cgen = pytest.importorskip("tl2cgen")
 treelite = pytest.importorskip("treelite")
 xgb = pytest.importorskip("xgboost")
-# warnings of the packages' own making
+# the converters and MLflow use old calls, and warn of their own defaults; these tests are about scores
 pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("DeprecationWarning", "FutureWarning")]
 pytestmark += [pytest.mark.filterwarnings("ignore::UserWarning")]
 
@@ -80,6 +80,7 @@ def test_onnx_of_estimators(recipes, kind):
         convert, model = onnxmltools.convert_lightgbm, recipes["with_objective"](ranker.booster_)
     made = convert(model, initial_types=recipes["row"])
     np.testing.assert_allclose(recipes["score"](made.SerializeToString()).ravel(), ranker.predict(OTHER), atol=1e-5)
+    # the page converts booster_, since converters do not know our estimators; each of them says so by another error
     with pytest.raises((ValueError, NotImplementedError, AttributeError)):
         convert(ranker, initial_types=recipes["row"])
 
