@@ -24,7 +24,7 @@ WEIGHTS = [
     (None, False, 1),
     *itertools.product(("weight", "group_weight"), (False, True), (0.01, 1, 1000)),  # given as, uneven, size
 ]
-# nearly all heads of lists of these data have a relevant document, so that `hit` has no gradient; splits are still tested
+# nearly all heads of lists of these data have a relevant document, so that hit has no gradient; splits are tested still
 some_learn_nothing = pytest.mark.filterwarnings("ignore:.*queries have zero gradient:ltr_objectives.errors.LTRWarning")
 NOISELESS = [o for o in (get_objective(name).without_noise() for name in registry.objectives()) if o is not None]
 
