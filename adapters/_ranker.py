@@ -49,6 +49,7 @@ from ltr_objectives.adapters._ranker_plan import (
     own_or_native,
     read_metrics,
     read_param,
+    refuse_others,
 )
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import require, warn
@@ -60,6 +61,9 @@ OF_FIT = ("init_model", "xgb_model")
 # parameters of our rankers that the libraries do not get under these names
 DEFAULT = "ndcg@10"  # where neither objective nor metric is named
 OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
+OF_TRAINING = (
+    "objective_", "evals_result_", "best_score_", "report_", "categories_", "feature_names_in_", "label_columns_",
+)  # fmt: skip
 Records = dict[str, dict[str, list[float]]]
 
 
@@ -145,6 +149,7 @@ class Ranker(BaseEstimator, abc.ABC):
         early_stopping_rounds: int | None = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
+        **others: Any,
     ) -> Self:
         """Train.
 
@@ -200,6 +205,7 @@ class Ranker(BaseEstimator, abc.ABC):
         LTRError
             Before training, for anything that cannot be right.
         """
+        refuse_others(others, type(self).__name__)
         given = {name: value for name, value in self.get_params().items() if value is not None}
         params = {name: read_param(name, value) for name, value in given.items() if name not in OURS}
         of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}
@@ -306,16 +312,7 @@ class Ranker(BaseEstimator, abc.ABC):
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
         self.booster_ = self._load(os.fspath(path))
-        of_training = (
-            "objective_",
-            "evals_result_",
-            "best_score_",
-            "report_",
-            "categories_",
-            "feature_names_in_",
-            "label_columns_",
-        )
-        for name in of_training:  # of another one
+        for name in OF_TRAINING:  # of another one
             vars(self).pop(name, None)
         self.n_features_in_, names = self._features()
         self.nameless_ = names is None  # then any names are accepted

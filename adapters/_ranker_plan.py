@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +23,15 @@ T = TypeVar("T", bound=ObjectiveCallable)
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 NATIVES = ("rank", "mse")  # objectives of the libraries that are close to names of ours
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
+IN_FIT = {"group_id": "qid", "group_weight": "sample_weight", "xgb_model": "init_model"}  # the libraries' names
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
+
+
+def refuse_others(others: Iterable[str], ranker: str) -> None:
+    """Say of a keyword that ``fit`` does not take where it belongs."""
+    for name in others:
+        better = f"it is called {IN_FIT[name]}= here" if name in IN_FIT else f"give it to {ranker}({name}=...)"
+        raise LTRError(f"fit takes no {name}=; {better}")
 
 
 class Plan(NamedTuple):

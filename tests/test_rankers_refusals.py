@@ -60,6 +60,8 @@ MISTAKES = {
         {"eval_set": [*TWO[:1], (DATA.X, changed(DATA.y, 3, np.nan))], "eval_qid": [DATA.qid] * 2},
         r"eval_set\[1\]: labels must be finite, but row 3",
     ),
+    "a parameter": ({"cat_features": [0]}, r"fit takes no cat_features=; give it to \w+Ranker\(cat_features=...\)$"),
+    "another name": ({"group_id": DATA.qid}, "fit takes no group_id=; it is called qid= here$"),
     "eval pairs": ({"eval_set": (DATA.X, DATA.y)}, "list of pairs"),
 }
 
