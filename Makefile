@@ -14,7 +14,7 @@ SEED ?= $(shell date +%Y%m%d)
 	touch $@
 
 demo: .venv/installed  ## train the three libraries, their own objectives beside ours, on generated data
-	$(BIN)/python -m benchmarks demo
+	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks demo
 
 test: .venv/installed  ## the whole suite
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal

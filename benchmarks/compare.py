@@ -26,7 +26,7 @@ NATIVES = (
     "'usual', 'none', or names such as rank:ndcg,lambdarank,YetiRank:mode=NDCG;top=10. "
     "The first of each library is the reference of its marks."
 )
-OBJECTIVES = "lambdamart,yetirank,yetiloss:ndcg@10,yetiloss:gap"
+OBJECTIVES = "lambdamart,yetirank,yetiloss:ndcg,yetiloss:gap"
 
 
 def compare(

@@ -18,6 +18,7 @@ from benchmarks.figures.style import (
     NATIVE,
     OURS,
     blank,
+    colours_of,
     libraries_of,
     library_title,
     natives_of,
@@ -54,7 +55,7 @@ def drawn(frame: pd.DataFrame, data: str, metric: str, only: Effect | None = Non
     """One data set and metric, a column for each library; curves are pale beyond the early stop."""
     part = frame[(frame["data"] == data) & (frame["metric"] == metric) & (frame["library"] != "")]
     order = [label for label in ours_of(frame) if only is None or label in only.labels.values()]
-    colours = {label: OURS[k % len(OURS)] for k, label in enumerate(order)}  # the same for every data set
+    colours = colours_of(order)  # the same for every data set
     libraries = libraries_of(part)
     means = {
         key: (mean_curve(rows["curve"].tolist(), rows["trees"].astype(int).tolist()), rows["trees"].mean())

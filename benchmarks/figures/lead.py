@@ -4,21 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.lines import Line2D
 
-from benchmarks.figures.style import INK, PALE, blank, distinct, library_title, save
+from benchmarks.figures.style import INK, PALE, blank, colours_of, distinct, library_title, save
 from benchmarks.lead import REAL
 from benchmarks.pooled import POOLED
 
-LOOKS: dict[bool, dict[str, Any]] = {
-    True: {"color": "#D55E00", "marker": "o"},
-    False: {"color": "#0072B2", "marker": "s"},
-}
-
 
 def lead_dots(table: pd.DataFrame, out: Path) -> Path:
-    """A row for each metric and a panel for each library, with 95% intervals; real and generated data apart."""
+    """A row for each metric and a panel for each library, with 95% intervals; dots of real data are hollow."""
     table = table[table["data"] != POOLED]
     metrics, libraries, kinds = (distinct(table[name]) for name in ("metric", "library", "data"))
+    colours = colours_of(distinct(table["ours"]))
     figure = blank(
         9.5, 0.55 * len(metrics) + 1.6, "Ours for the metric, less the library's best own objective, in thousandths"
     )
@@ -27,15 +24,9 @@ def lead_dots(table: pd.DataFrame, out: Path) -> Path:
         for i, kind in enumerate(kinds):
             part = table[(table["library"] == library) & (table["data"] == kind)]
             rows = [metrics.index(metric) + 0.26 * (i - (len(kinds) - 1) / 2) for metric in part["metric"]]
-            ax.errorbar(
-                1000 * part["difference"],
-                rows,
-                xerr=1960 * part["se"],
-                fmt="none",
-                lw=1.4,
-                ecolor=LOOKS[kind == REAL]["color"],
-            )
-            ax.plot(1000 * part["difference"], rows, ls="none", ms=6, label=kind, **LOOKS[kind == REAL])
+            for (_, each), row in zip(part.iterrows(), rows, strict=True):
+                look = {"color": colours[each["ours"]], "mfc": "white" if kind == REAL else None}
+                ax.errorbar(1000 * each["difference"], row, xerr=1960 * each["se"], fmt="o", ms=6.5, lw=1.6, **look)
         ax.axvline(0.0, color=INK, lw=1)
         ax.set_yticks(range(len(metrics)), metrics)
         ax.set_ylim(len(metrics) - 0.5, -0.5)
@@ -45,6 +36,10 @@ def lead_dots(table: pd.DataFrame, out: Path) -> Path:
         ax.grid(axis="x", color=PALE, lw=0.6)
         ax.set_axisbelow(True)
         ax.tick_params(colors=INK, length=0, labelsize=9)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower left", ncols=2, frameon=False, fontsize=9)
+    handles = [Line2D([], [], color=colour, lw=4, label=objective) for objective, colour in colours.items()]
+    handles += [
+        Line2D([], [], color=INK, lw=1.6, marker="o", mfc="white" if kind == REAL else None, label=kind)
+        for kind in kinds
+    ]
+    figure.legend(handles=handles, loc="outside lower left", ncols=len(handles), frameon=False, fontsize=9)
     return save(figure, out, "lead")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import cycle
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -16,8 +17,23 @@ from ltr_objectives.comparison.summary import is_native
 OURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito, for colour-blind readers
 NATIVE = (("#222222", "-"), ("#888888", "-"), ("#222222", ":"), ("#888888", ":"), ("#222222", "--"))
 TITLES = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
+COLOURS = {  # the same in every picture and notebook
+    "yetiloss:ndcg": "#0072B2", "yetiloss:gap": "#D55E00", "yetiloss:ndcg@10": "#56B4E9", "yetiloss": "#56B4E9",
+    "ranknet": "#009E73", "mixture": "#332288",
+}  # fmt: skip
+OTHERS = ("#CC79A7", "#E69F00", "#882255", "#999933", "#44AA99", "#661100")  # with those of Tol
 INK, PALE = "#333333", "#DDDDDD"
 LIBRARY_COLOURS = dict(zip(TITLES, OURS, strict=False))
+
+
+def colours_of(labels: Iterable[str]) -> dict[str, str]:
+    """A colour for each objective: its own, or the next of the others.
+
+    >>> colours_of(["queryrmse", "yetiloss:gap", "listnet"])
+    {'queryrmse': '#CC79A7', 'yetiloss:gap': '#D55E00', 'listnet': '#E69F00'}
+    """
+    others = cycle(OTHERS)
+    return {label: COLOURS.get(label) or next(others) for label in labels}
 
 
 def blank(width: float, height: float, title: str) -> Figure:
