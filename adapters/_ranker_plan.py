@@ -132,7 +132,7 @@ def read_metrics(
         return tuple(get_metric(m, convention) for m in optimised(objective))
     given = (
         [eval_metric]
-        if isinstance(eval_metric, str | Metric)
+        if isinstance(eval_metric, str | Metric) or callable(eval_metric)
         else check_list("eval_metric", eval_metric, "metrics, or one")
     )
     found = tuple(m if isinstance(m, str) and _is_native(m, knows) else get_metric(m, convention) for m in given)

@@ -143,12 +143,23 @@ def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) 
     return found
 
 
+def _told(thing: object) -> str:
+    """What was given instead of a metric or objective, and what to do."""
+    if isinstance(thing, type):
+        return f"the class {thing.__name__}; pass an object, such as {thing.__name__}()"
+    if callable(thing):
+        return f"{type(thing).__name__}; 'Write a metric or an objective' in the documentation makes one of a formula"
+    return type(thing).__name__
+
+
 def _metric(metric: str | Metric | None) -> Metric:
     if not isinstance(metric, str):
         from ltr_objectives.metrics.base import Metric
 
         if not isinstance(metric, Metric):
-            raise LTRError(f"metric must be a string such as 'ndcg@10' or a metric object, got {type(metric).__name__}")
+            raise LTRError(
+                f"metric must be a string such as 'ndcg@10' or an ltr_objectives.Metric, got {_told(metric)}"
+            )
         return metric
     text, goal = split_goal(metric.strip())
     match = re.fullmatch(r"([a-z]+)(?:@([0-9]{1,9}))?", text.lower())
@@ -189,7 +200,8 @@ def get_objective(objective: str | Objective) -> Objective:
 
         if not isinstance(objective, Objective):
             raise LTRError(
-                f"objective must be a string such as 'yetiloss:map' or an objective, got {type(objective).__name__}"
+                "objective must be a string such as 'yetiloss:map' or an ltr_objectives.Objective, "
+                f"got {_told(objective)}"
             )
         return objective
     parts = PLUS.split(objective)

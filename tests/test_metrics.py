@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from generated import labels_for
 
-from ltr_objectives import LTRError, Queries, evaluate, get_metric
+from ltr_objectives import NDCG, LTRError, Queries, evaluate, get_metric
 from ltr_objectives.metrics.base import TIES
 from ltr_objectives.objectives.pairwise import brute_force_changes
 
@@ -128,6 +128,8 @@ def test_means_are_weighted_by_query():
         (lambda: get_metric("ndgc@10"), "unknown metric 'ndgc'; there are ndcg"),
         (lambda: get_metric("ndcg@"), "not of the form name or name@k"),
         (lambda: get_metric("ndcg@0"), "k=0 must be a whole number of at least 1"),
+        (lambda: get_metric(max), "or an ltr_objectives.Metric, got builtin_function_or_method; 'Write a metric"),
+        (lambda: get_metric(NDCG), r"got the class NDCG; pass an object, such as NDCG\(\)$"),
         (lambda: get_metric(3), "must be a string such as"),
         (lambda: get_metric("auc@3"), "auc has no cutoff"),
         (lambda: get_metric("recall"), "recall of the whole list is the same for every ranking; give a cutoff"),
@@ -147,7 +149,7 @@ def test_errors_say_what_to_do(call, message):
 
 
 def test_gain_tables_are_checked():
-    from ltr_objectives import DCG, NDCG
+    from ltr_objectives import DCG
 
     table = NDCG(gain_type=[0, 1, 3])
     assert hash(table) == hash(NDCG(gain_type=(0.0, 1.0, 3.0)))
