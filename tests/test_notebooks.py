@@ -119,6 +119,18 @@ def test_every_plot_has_names_on_its_axes(name):
             assert all(word in cell.source for word in ("xlabel", "ylabel", "title")), cell.source
 
 
+def test_an_objective_has_one_colour_everywhere():
+    from benchmarks.figures.style import COLOURS
+
+    pairs = {(name.lower().removesuffix("()"), colour) for name, colour in COLOURS.items()}
+    for notebook in NOTEBOOKS.values():
+        for found in re.findall(r"^COLOURS = (\{.*?\})", "\n".join(cell.source for cell in code(notebook)), re.M | re.S):
+            pairs |= {(name.lower().removesuffix("()"), colour) for name, colour in ast.literal_eval(found).items()}
+    names = [name for name, _ in pairs]
+    assert len(set(names)) == len(names) > len(COLOURS)
+    assert len({colour for _, colour in pairs}) == len(pairs) - 1  # "yetiloss" is "yetiloss:ndcg@10"
+
+
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_its_links_lead_somewhere(name):
     for cell in NOTEBOOKS[name].cells:
@@ -147,8 +159,8 @@ def test_it_reads_the_reader_s_own_data(name, tmp_path, monkeypatch):
     monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LTR_DATA", str(tmp_path))
     [source] = [cell.source for cell in code(NOTEBOOKS[name]) if "LTR_DATA" in cell.source]
-    lines = source.splitlines()
-    first = next(i for i, line in enumerate(lines) if "LTR_DATA" in line)
+    statements = ast.parse(source).body
+    first = next(i for i, each in enumerate(statements) if "LTR_DATA" in ast.unparse(each))
     names: dict[str, Any] = {"os": os, "load_letor": load_letor}
-    exec("\n".join(lines[first : first + 3]), names)
+    exec("\n".join(map(ast.unparse, statements[first : first + 3])), names)
     assert [len(names[part].group) for part in ("train", "vali", "test")] == [4, 2, 3]
