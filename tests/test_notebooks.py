@@ -124,7 +124,9 @@ def test_an_objective_has_one_colour_everywhere():
 
     pairs = {(name.lower().removesuffix("()"), colour) for name, colour in COLOURS.items()}
     for notebook in NOTEBOOKS.values():
-        for found in re.findall(r"^COLOURS = (\{.*?\})", "\n".join(cell.source for cell in code(notebook)), re.M | re.S):
+        for found in re.findall(
+            r"^COLOURS = (\{.*?\})", "\n".join(cell.source for cell in code(notebook)), re.M | re.S
+        ):
             pairs |= {(name.lower().removesuffix("()"), colour) for name, colour in ast.literal_eval(found).items()}
     names = [name for name, _ in pairs]
     assert len(set(names)) == len(names) > len(COLOURS)

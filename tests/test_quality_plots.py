@@ -7,7 +7,7 @@ from matplotlib.image import imread
 from scipy import stats
 
 from benchmarks import pooled
-from benchmarks.figures import bars, curves, draw, effects, gaps, ranks, style
+from benchmarks.figures import curves, dots, draw, effects, gaps, ranks, style
 from ltr_objectives.comparison.summary import summary
 
 LIBRARIES = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": "YetiRank:mode=NDCG;top=10"}
@@ -42,7 +42,7 @@ def test_every_picture_of_a_study_is_drawn_and_nothing_is_cut_off(sets, ours, tm
     written = draw(frame, values, table, tmp_path, 0.05)
     expected = {"gaps.md"}
     for m in ("map", "err"):
-        expected |= {f"{kind}-{m}.png" for kind in ("bars", "gaps")}
+        expected |= {f"{kind}-{m}.png" for kind in ("dots", "gaps")}
         if len(ours) > 1:
             expected |= {f"ranks-{m}.png", f"effect-yetiloss_{m}-neighbors-{m}.png", f"effect-plrank-hessian-{m}.png"}
         for data in ("one", "generated_5")[: len(sets)]:
@@ -56,23 +56,23 @@ def test_every_picture_of_a_study_is_drawn_and_nothing_is_cut_off(sets, ours, tm
         assert picture[:3].min() == picture[-3:].min() == picture[:, :3].min() == picture[:, -3:].min() == 1.0
 
 
-def test_bars_have_the_length_and_the_interval_of_the_summary(tmp_path, monkeypatch):
+def test_dots_have_the_place_and_the_interval_of_the_summary(tmp_path, monkeypatch):
     frame = pooled.chosen(results(("one",), ours=OURS[:2]))
     table = summary(pooled.by_query(frame))
     figures = []
-    monkeypatch.setattr(bars, "save", lambda figure, *names: figures.append(figure))
-    bars.metric_bars(table, "map", tmp_path)
+    monkeypatch.setattr(dots, "save", lambda figure, *names: figures.append(figure))
+    dots.metric_dots(table, "map", tmp_path)
     [ax] = figures[0].axes
     part = table[table["metric"] == "map"].set_index(["library", "objective"])
     constant = part.loc[("", "constant"), "mean"]
     lines = [(x, o) for o in OURS[:2] for x in LIBRARIES] + list(LIBRARIES.items())
-    assert len(ax.patches) == len(lines)
-    for bar, line, key in zip(ax.patches, ax.lines, lines, strict=True):
-        assert bar.get_x() == pytest.approx(constant)
-        assert bar.get_x() + bar.get_width() == pytest.approx(part.loc[key, "mean"])
-        half = 1.96 * part.loc[key, "se"]
-        assert line.get_xdata() == pytest.approx([part.loc[key, "mean"] - half, part.loc[key, "mean"] + half])
-        assert bool(bar.get_hatch()) == (key[1] in LIBRARIES.values())
+    assert len(ax.containers) == len(lines)
+    for (dot, _, [interval]), key in zip(ax.containers, lines, strict=True):
+        mean, half = part.loc[key, "mean"], 1.96 * part.loc[key, "se"]
+        assert dot.get_xdata() == pytest.approx([mean])
+        assert interval.get_segments()[0][:, 0] == pytest.approx([mean - half, mean + half])
+        assert (dot.get_markerfacecolor() == "white") == (key[1] in LIBRARIES.values())
+    assert ax.lines[-1].get_xdata() == pytest.approx([constant, constant])
     assert [t.get_text() for t in ax.get_yticklabels()] == ["yetirank", "yetiloss:map", *LIBRARIES.values()]
 
 
@@ -181,8 +181,8 @@ def test_an_effect_is_the_paired_difference_from_the_first_value(tmp_path, monke
 def test_a_file_name_fits_every_system(tmp_path):
     figure = style.blank(3, 2, "title " * 20)
     assert figure._suptitle.get_text().count("\n") >= 2
-    path = style.save(figure, tmp_path, "bars", "generated 850,150,400", "yetiloss:map;noise=none", "ndcg@10")
-    assert path.name == "bars-generated_850_150_400-yetiloss_map_noise_none-ndcg_10.png"
+    path = style.save(figure, tmp_path, "dots", "generated 850,150,400", "yetiloss:map;noise=none", "ndcg@10")
+    assert path.name == "dots-generated_850_150_400-yetiloss_map_noise_none-ndcg_10.png"
     assert isinstance(imread(path), np.ndarray)
     assert style.shown("x" * 60, "map").endswith("…")
 
@@ -196,10 +196,10 @@ def test_what_has_no_trainings_has_no_pictures(tmp_path):
 @pytest.mark.parametrize("folds", [1, 2])
 def test_gaps_promise_errors_only_where_there_are_several_folds(folds, tmp_path, monkeypatch):
     figures = []
-    monkeypatch.setattr(bars, "save", lambda figure, *names: figures.append(figure))
-    gaps.gap_bars(gaps.gap_values(pooled.chosen(results(("one",), folds, OURS[:2]))), "map", tmp_path)
+    monkeypatch.setattr(dots, "save", lambda figure, *names: figures.append(figure))
+    gaps.gap_dots(gaps.gap_values(pooled.chosen(results(("one",), folds, OURS[:2]))), "map", tmp_path)
     [ax] = figures[0].axes
-    assert (len(ax.lines) > 0) == (folds > 1)
+    assert any(bars for _, _, bars in ax.containers) == (folds > 1)
     title = figures[0]._suptitle.get_text().replace("\n", " ")
     several = "means and 1.96 standard errors over"
     assert title == f"map: train less test, {several if folds > 1 else 'means over'} folds and seeds"

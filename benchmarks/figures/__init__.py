@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.figures.bars import metric_bars
 from benchmarks.figures.curves import learning_curves
+from benchmarks.figures.dots import metric_dots
 from benchmarks.figures.effects import effect_plot, find_effects
-from benchmarks.figures.gaps import gap_bars, gap_table, gap_values
+from benchmarks.figures.gaps import gap_dots, gap_table, gap_values
 from benchmarks.figures.lead import lead_dots
 from benchmarks.figures.ranks import rank_diagrams
 from benchmarks.figures.style import distinct, ours_of
@@ -25,7 +25,7 @@ def draw(frame: pd.DataFrame, values: Values, summary: pd.DataFrame, out: Path, 
         part = frame[frame["metric"] == metric]
         written += [learning_curves(frame, data, metric, out) for data in sets]
         if (table["metric"] == metric).any():
-            written += [metric_bars(summary, metric, out), gap_bars(table, metric, out)]
+            written += [metric_dots(summary, metric, out), gap_dots(table, metric, out)]
         written.append(rank_diagrams(values, metric, out, alpha))
         for effect in find_effects(ours_of(part), metric):
             written.append(effect_plot(values, effect, metric, out))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.figures.bars import grouped
+from benchmarks.figures.dots import grouped
 from benchmarks.figures.style import distinct
 from ltr_objectives.comparison.summary import named
 from ltr_objectives.comparison.texts import pipe_table
@@ -39,7 +39,7 @@ def gap_table(table: pd.DataFrame) -> str:
     return "\n\n".join([*texts, NOTE]) + "\n"
 
 
-def gap_bars(table: pd.DataFrame, metric: str, out: Path) -> Path:
+def gap_dots(table: pd.DataFrame, metric: str, out: Path) -> Path:
     """Draw the gaps of one metric, with 1.96 standard errors over folds and seeds where there are several."""
     part = table[table["metric"] == metric]
     errors = "" if part["se"].isna().all() else " and 1.96 standard errors"
