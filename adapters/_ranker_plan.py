@@ -23,15 +23,20 @@ T = TypeVar("T", bound=ObjectiveCallable)
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 NATIVES = ("rank", "mse")  # objectives of the libraries that are close to names of ours
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
-IN_FIT = {"group_id": "qid", "group_weight": "sample_weight", "xgb_model": "init_model"}  # the libraries' names
+IN_FIT = {  # arguments of the libraries' fit
+    "group_id": "it is called qid= here",
+    "group_weight": "it is called sample_weight= here",
+    "xgb_model": "it is called init_model= here",
+    "eval_at": "name the cutoffs in eval_metric=, as in eval_metric=['ndcg@5', 'ndcg@10']",
+    "eval_names": "eval sets are called validation_0, validation_1 and so on",
+}
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
 def refuse_others(others: Iterable[str], ranker: str) -> None:
     """Say of a keyword that ``fit`` does not take where it belongs."""
     for name in others:
-        better = f"it is called {IN_FIT[name]}= here" if name in IN_FIT else f"give it to {ranker}({name}=...)"
-        raise LTRError(f"fit takes no {name}=; {better}")
+        raise LTRError(f"fit takes no {name}=; {IN_FIT.get(name, f'give it to {ranker}({name}=...)')}")
 
 
 class Plan(NamedTuple):
@@ -130,7 +135,7 @@ def read_metrics(
     """The metrics to evaluate, by default :func:`optimised`; ``knows(name)`` tells whether the library has that one."""
     if eval_metric is None:
         return tuple(get_metric(m, convention) for m in optimised(objective))
-    given = (
+    given: list[Any] = (
         [eval_metric]
         if isinstance(eval_metric, str | Metric) or callable(eval_metric)
         else check_list("eval_metric", eval_metric, "metrics, or one")

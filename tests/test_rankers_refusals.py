@@ -61,6 +61,7 @@ MISTAKES = {
         r"eval_set\[1\]: labels must be finite, but row 3",
     ),
     "a parameter": ({"cat_features": [0]}, r"fit takes no cat_features=; give it to \w+Ranker\(cat_features=...\)$"),
+    "cutoffs": ({"eval_at": [5]}, "fit takes no eval_at=; name the cutoffs in eval_metric="),
     "another name": ({"group_id": DATA.qid}, "fit takes no group_id=; it is called qid= here$"),
     "eval pairs": ({"eval_set": (DATA.X, DATA.y)}, "list of pairs"),
 }
