@@ -109,7 +109,7 @@ def _default(objective: str | None, library: str) -> str:
 
 
 def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
-    """The parameters of ``NAME=VALUE`` texts, as :func:`~ltr_objectives.cli.options.python_value` reads them."""
+    """The parameters of ``NAME=VALUE`` texts, as ``options.python_value`` reads them."""
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
