@@ -44,10 +44,11 @@ class QueriesMemo:
         position: Any = None,
         *,
         goals: Callable[[Any], Mapping[str, np.ndarray]] = lambda labels: {},
+        check: Callable[[np.ndarray], None] = lambda labels: None,
     ) -> Queries:
         """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before.
 
-        ``goals(labels)`` are further labels by goal, always the same for the same labels.
+        ``goals(labels)`` are further labels by goal, always the same for the same labels; ``check(labels)`` may raise.
         """
         given = {"weight": weight, "propensity": propensity, "position": position}
         arrays = {name: None if values is None else to_numpy(values, name) for name, values in given.items()}
@@ -58,6 +59,7 @@ class QueriesMemo:
         for known, queries in self._entries:
             if all(map(_equal, known, key)):
                 return queries
+        check(labels)
         queries = Queries(by_goal(labels, goals(labels)), group, **arrays)
         copies = tuple(None if a is None else a.copy() for a in key)
         self._entries = ((copies, queries), *self._entries)[:KEPT]
@@ -121,11 +123,15 @@ class ObjectiveCallable:
     def __repr__(self) -> str:
         return f"{self.library.name}_objective({self.objective!r})"
 
+    def check_labels(self, labels: np.ndarray) -> None:
+        """Raise for labels that the library has misread; asked once for a data set."""
+
     def queries(self, labels: Any, group: Any, weight: Any, position: Any = None) -> Queries:
         """The queries of one of the library's data sets."""
         weight = weight if self.weight is None else self.weight
         position = position if self.propensity is None and self.position is None else self.position
-        return self._memo.find(labels, group, weight, self.propensity, position, goals=lambda _: self.labels)
+        data = labels, group, weight, self.propensity, position
+        return self._memo.find(*data, goals=lambda _: self.labels, check=self.check_labels)
 
     def gradients(self, queries: Queries, scores: Any, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and Hessian in the library's type, in a training with ``params``.
@@ -175,9 +181,12 @@ class MetricCallable:
     def __repr__(self) -> str:
         return f"{self.library.name}_metric({', '.join(map(repr, self.metrics))})"
 
+    def check_labels(self, labels: np.ndarray) -> None:
+        """Raise for labels that the library has misread; asked once for a data set."""
+
     def queries(self, labels: Any, group: Any, weight: Any) -> Queries:
         """The queries of one of the library's data sets."""
-        return self._memo.find(labels, group, weight, goals=self.labels.of)
+        return self._memo.find(labels, group, weight, goals=self.labels.of, check=self.check_labels)
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
         """Each metric and its mean over queries."""
