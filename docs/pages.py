@@ -28,6 +28,7 @@ SCRIPTS = {
 }
 PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
 MODULES = ("ltr_objectives.datasets", "ltr_objectives.propensity", "ltr_objectives.warmup")
+NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb\)")
 REQUEST = re.compile(r"^<!-- from the code: (.+) -->$", re.MULTILINE)
 BASE_CLASSES = ("Objective", "Metric", "Queries")
 
@@ -50,8 +51,8 @@ def write() -> None:
 
 
 def filled(markdown: str) -> str:
-    """The page with what it asks for."""
-    return REQUEST.sub(lambda match: CONTENTS[match[1]](), markdown)
+    """The page with what it asks for; links to notebooks lead to their pages."""
+    return REQUEST.sub(lambda match: CONTENTS[match[1]](), NOTEBOOK.sub(r"](\1.md)", markdown))
 
 
 def scripts() -> Path:

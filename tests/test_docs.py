@@ -123,6 +123,15 @@ def check_markup(site: dict[str, Page]) -> None:
 
 
 @needs_sources
+@pytest.mark.parametrize("page", PAGES)
+def test_links_hold_in_the_repository_too(page):
+    for link in re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", BLOCK.sub("", PAGES[page])):
+        if (page, link) == ("several_goals.md", "notebooks/pareto_front.md"):
+            continue  # the site's own
+        assert (DOCS / page).parent.joinpath(link).exists(), link
+
+
+@needs_sources
 def test_what_has_no_docstring_is_refused():
     bare = type("Bare", (), {"__doc__": None})
     with pytest.raises(ValueError, match=r"a\.Bare has no docstring"):
