@@ -17,7 +17,7 @@ def lead_dots(table: pd.DataFrame, out: Path) -> Path:
     metrics, libraries, kinds = (distinct(table[name]) for name in ("metric", "library", "data"))
     colours = colours_of(distinct(table["ours"]))
     figure = blank(
-        9.5, 0.55 * len(metrics) + 1.6, "Ours for the metric, less the library's best own objective, in thousandths"
+        7.4, 0.45 * len(metrics) + 1.5, "Ours for the metric, less the library's best own objective, in thousandths"
     )
     axes: Any = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]
     for ax, library in zip(axes, libraries, strict=True):
@@ -29,6 +29,7 @@ def lead_dots(table: pd.DataFrame, out: Path) -> Path:
                 ax.errorbar(1000 * each["difference"], row, xerr=1960 * each["se"], fmt="o", ms=6.5, lw=1.6, **look)
         ax.axvline(0.0, color=INK, lw=1)
         ax.set_yticks(range(len(metrics)), metrics)
+        ax.locator_params(axis="x", nbins=7)
         ax.set_ylim(len(metrics) - 0.5, -0.5)
         ax.set_title(library_title(library), loc="left", fontsize=10, color=INK)
         ax.spines[["top", "right", "left"]].set_visible(False)
