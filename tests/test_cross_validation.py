@@ -39,6 +39,15 @@ def test_xgboost():
     assert len(d.slice(np.flatnonzero(QID < 9), allow_groups=True).get_weight()) == 0  # xgb.cv ignores weights by query
 
 
+def test_xgboost_refuses_what_is_given_by_row():
+    xgb = pytest.importorskip("xgboost")
+    data, by_row = xgb.DMatrix(X, LABELS, qid=QID), np.ones(len(X))
+    for given in ({"labels": {"revenue": by_row}}, {"propensity": by_row}, {"position": by_row}):
+        objective = xgboost_objective("lambdamart[revenue]" if "labels" in given else "lambdamart", **given)
+        with pytest.raises(LTRError, match=r"call xgb.train on folds of your own"):
+            xgb.cv(XGB, data, 2, nfold=3, shuffle=False, obj=objective)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_lightgbm(weighted):
     lgb = pytest.importorskip("lightgbm")

@@ -4,19 +4,20 @@ import os
 from pathlib import Path
 
 import examples
+import lightgbm as lgb
 import numpy as np
 import pytest
+import ray
+import xgboost as xgb
 from generated import ranking
 
 from ltr_objectives import evaluate
 from ltr_objectives.adapters import lightgbm_objective, xgboost_objective
 
-lgb = pytest.importorskip("lightgbm")
-ray = pytest.importorskip("ray")
-xgb = pytest.importorskip("xgboost")
-# Ray and what it imports use old calls, and close sockets late; these tests are about models
-pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("DeprecationWarning", "FutureWarning")]
-pytestmark += [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.filterwarnings("ignore::UserWarning")]
+pytestmark = [
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.filterwarnings("error::ltr_objectives.errors.LTRWarning"),
+]
 
 HERE = Path(__file__).parent
 DATA = ranking(0, levels=4)  # every worker sees every value, so that all have the same bins
@@ -29,8 +30,11 @@ def jobs():
     os.environ["RAY_TRAIN_V2_ENABLED"] = "1"
     env = {"PYTHONPATH": os.pathsep.join(paths), "OMP_WAIT_POLICY": "passive"}
     ray.init(num_cpus=2, include_dashboard=False, runtime_env={"env_vars": env})
-    jobs = pytest.importorskip("jobs")
-    yield jobs
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(HERE)
+        import jobs
+
+        yield jobs
     ray.shutdown()
 
 

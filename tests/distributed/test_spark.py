@@ -4,18 +4,14 @@ import os
 import sys
 
 import numpy as np
+import pandas as pd
+import pyspark
 import pytest
+import xgboost as xgb
 from generated import ranking
 
 from ltr_objectives import evaluate
 from ltr_objectives.adapters import xgboost_metric, xgboost_objective
-
-pd = pytest.importorskip("pandas")
-pyspark = pytest.importorskip("pyspark")
-xgb = pytest.importorskip("xgboost")
-# PySpark and what it imports use old calls, and close sockets late; these tests are about models
-pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("DeprecationWarning", "FutureWarning")]
-pytestmark += [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.filterwarnings("ignore::UserWarning")]
 
 X, Y, QID = ranking(0, levels=4)
 NAMES = [f"f{i}" for i in range(X.shape[1])]
@@ -80,7 +76,7 @@ def test_early_stopping_by_our_metric(spark):
 def test_what_is_refused(spark):
     for options in ({"objective": xgboost_objective("lambdamart")}, {"eval_metric": xgboost_metric("map")}):
         with pytest.raises(ValueError, match="Only string type"):
-            ranker(**options)
+            ranker(**options).fit(spark.createDataFrame(FRAME))
 
 
 def test_an_error_on_one_worker_ends_the_training(spark):
