@@ -56,14 +56,13 @@ class QueriesMemo:
         if arrays["weight"] is not None and arrays["weight"].size == 0:  # as a DMatrix without weights has it
             arrays["weight"] = None
         labels, group = to_numpy(labels, "labels"), to_numpy(group, "group")
-        take = (lambda values: values) if subset is None else subset.of
-        for name in ("propensity", "position"):
-            arrays[name] = None if arrays[name] is None else take(arrays[name])
+        if subset is not None:
+            arrays |= {name: subset.of(a) for name, a in arrays.items() if a is not None and name != "weight"}
         key = labels, group, *arrays.values(), None if subset is None else subset.rows
         for known, queries in self._entries:
             if all(map(_equal, known, key)):
                 return queries
-        others = {goal: take(values) for goal, values in goals(labels).items()}
+        others = {goal: y if subset is None else subset.of(y) for goal, y in goals(labels).items()}
         queries = Queries(by_goal(labels, others), group, **arrays)
         copies = tuple(None if a is None else a.copy() for a in key)
         self._entries = ((copies, queries), *self._entries)[:KEPT]

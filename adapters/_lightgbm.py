@@ -85,8 +85,8 @@ class LightGBMMetric(MetricCallable):
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         subset = _subset(second)
-        *data, scores = _unpack(first, second, weight, group)
-        means = self.means(self.queries(*data, subset), scores, _params(None))
+        labels, group, weight, scores = _unpack(first, second, weight, group)
+        means = self.means(self.queries(labels, group, weight, subset), scores, _params(None))
         return [(str(m), mean, True) for m, mean in means]
 
 

@@ -16,6 +16,7 @@ XGB = {"max_depth": 3, "min_child_weight": 1e-3, "base_score": 0, "disable_defau
 LGB = {"num_leaves": 7, "min_child_weight": 1e-3, "min_child_samples": 5, "verbose": -1, "metric": "None"}
 LGB |= {"deterministic": True, "force_col_wise": True, "num_threads": 1}
 ROUNDS = 8
+FILE = "model.ubj"  # XGBoost warns of other endings; LightGBM writes its text under any
 
 
 class Die(xgb.callback.TrainingCallback):
@@ -43,7 +44,7 @@ def report(booster, **values):
     """Keep the model of the first worker."""
     with tempfile.TemporaryDirectory() as folder:
         first = ray.train.get_context().get_world_rank() == 0
-        booster.save_model(f"{folder}/model")
+        booster.save_model(f"{folder}/{FILE}")
         ray.train.report(values, checkpoint=ray.train.Checkpoint.from_directory(folder) if first else None)
 
 
