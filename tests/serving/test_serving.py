@@ -18,8 +18,12 @@ from generated import ranking
 
 from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker, lightgbm_objective, xgboost_objective
 
-# MLflow 3.17 asks SQLAlchemy for what its next release will not have, once a process
-pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning")
+pytestmark = [
+    # MLflow 3.17 asks SQLAlchemy for what its next release will not have
+    pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning"),
+    # MLflow, of type hints of its own
+    pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType:UserWarning"),
+]
 
 X, Y, QID = ranking(0)
 X = X.astype(np.float32)
