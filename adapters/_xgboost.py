@@ -39,6 +39,11 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     require(len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
     labels = data.get_label()
     require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
+    return labels, np.diff(ptr.astype(np.int64)), data.get_weight()
+
+
+def _check_bytes(labels: np.ndarray) -> None:
+    """Raise for labels that XGBoost seems to have read in another byte order."""
     tiny = ((labels != 0) & (np.abs(labels) < np.finfo(np.float32).tiny)).any()
     huge = labels.any() and not (labels % 2**24).any()  # NaN is not a multiple
     require(
@@ -47,13 +52,15 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         "another byte order, which XGBoost does not check: convert X, y and qid to native byte order, as with "
         "X.astype(np.float32)",
     )
-    return labels, np.diff(ptr.astype(np.int64)), data.get_weight()
 
 
 class XGBoostObjective(ObjectiveCallable):
     """Callable ``(predictions, DMatrix) -> (gradient, Hessian)``; made by :func:`xgboost_objective`."""
 
     library = XGBOOST
+
+    def check_labels(self, labels: np.ndarray) -> None:
+        _check_bytes(labels)
 
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
         calls = calls_of(XGBOOST) if self.params is None else []
@@ -77,6 +84,9 @@ class XGBoostMetric(MetricCallable):
     """Callable ``(predictions, DMatrix) -> [(name, value), ...]``; made by :func:`xgboost_metric`."""
 
     library = XGBOOST
+
+    def check_labels(self, labels: np.ndarray) -> None:
+        _check_bytes(labels)
 
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
         booster = booster_of(calls_of(XGBOOST), XGBOOST) if self.n_threads is None else None
