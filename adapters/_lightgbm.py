@@ -110,8 +110,8 @@ def lightgbm_objective(
         out, the position of the ``Dataset`` is used if it has one (LightGBM 4.1 or newer).
     labels : mapping of goals to arrays of shape (rows,), optional
         For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
-        training set. See :class:`ltr_objectives.Mixture`. In ``lgb.cv`` each fold takes its rows of these arrays, and of
-        ``propensity`` and ``position``.
+        training set. See :class:`ltr_objectives.Mixture`. In ``lgb.cv`` each fold takes its rows of these arrays, and
+        of ``propensity`` and ``position``.
     n_threads : int, optional
         Threads of the gradient computation; by default ``num_threads`` of the training, at most all processors. The
         model does not depend on it.
