@@ -67,6 +67,12 @@ class XGBoostObjective(ObjectiveCallable):
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
             require(not self.labels or _workers() == 1, IN_PARTS)
+            by_row = bool(self.labels) or self.propensity is not None or self.position is not None
+            require(
+                not by_row or not any(_is_cv(frame) for frame in calls),
+                "xgb.cv does not tell which rows a fold has, so labels=, propensity= and position= cannot follow; call "
+                "xgb.train on folds of your own, with an objective for each",
+            )
             queries = self.queries(*_unpack(data))
             params = _params(calls, data, self.n_threads is None) if self.params is None else self.params
             return self.gradients(queries, predictions, params)
@@ -145,6 +151,10 @@ def metrics_of(learner: dict[str, Any]) -> list[str]:
     return [metric["name"] for metric in learner.get("metrics", ())]
 
 
+def _is_cv(frame: FrameType) -> bool:
+    return frame.f_code.co_name == "cv" and "dtrain" in frame.f_locals
+
+
 def _refuse_abort(calls: list[FrameType], data: Any, learner: dict[str, Any]) -> None:
     """Raise where XGBoost would abort the process, or drop the weights.
 
@@ -153,7 +163,7 @@ def _refuse_abort(calls: list[FrameType], data: Any, learner: dict[str, Any]) ->
     """
     evaluated = [data]  # in the user's own loop around Booster.update nothing tells what else is
     for frame in calls:
-        if frame.f_code.co_name == "cv" and "dtrain" in frame.f_locals:
+        if _is_cv(frame):
             kept = len(data.get_weight()) > 0 or len(frame.f_locals["dtrain"].get_weight()) == 0
             require(kept, "xgb.cv drops weights by query without saying so; call xgb.train on folds of your own")
         if frame.f_code.co_name == "train" and "evals" in frame.f_locals:
