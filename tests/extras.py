@@ -12,7 +12,7 @@ import ltr_objectives
 from ltr_objectives import adapters
 
 RANKERS = {"xgboost": "XGBRanker", "lightgbm": "LGBMRanker", "catboost": "CatBoostRanker"}
-X, Y, GROUP = np.arange(400, dtype=float).reshape(200, 2) % 7, np.arange(200) % 3, np.full(40, 5)  # LightGBM needs some rows
+X, Y, GROUP = np.arange(400, dtype=float).reshape(200, 2) % 7, np.arange(200) % 3, np.full(40, 5)  # LightGBM needs rows
 
 
 def core() -> None:
