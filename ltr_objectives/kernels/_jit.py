@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.compiler import CompileResult
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult
+from numba.core.registry import CPUDispatcher
 from numba.core.serialize import dumps
 
 from ltr_objectives._files import Foreign, private_folder, read_sealed, say_once, user_cache, write_sealed
@@ -124,16 +126,71 @@ class MachineCode:
         say_once(self._folder, f"machine code in {self._folder} cannot be {what}: {error}; {HELP}")
 
 
+class _Unoptimised(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+    """LLVM code that waits for the kernel into which it is copied."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self.codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _ToCopy(Compiler):  # type: ignore[misc]  # numba has no types
+    """Types a function and writes its LLVM code, no more."""
+
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.flags.no_compile = True
+        state.library = _Unoptimised(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()
+
+    def compile_extra(self, function: Callable[..., Any]) -> Any:
+        result = super().compile_extra(function)._replace(entry_point=object())
+        result.target_context.insert_user_function(result.entry_point, result.fndesc, [result.library])
+        return result
+
+
+class _Part(CPUDispatcher):  # type: ignore[misc]  # numba has no types
+    """A function for calls from compiled code."""
+
+    def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
+        super().__init__(function, locals, {**targetoptions, "no_cpython_wrapper": True}, _ToCopy)
+
+    def add_overload(self, result: Any) -> None:
+        self.overloads[result.signature.args] = result
+
+
+class _Kernel(CPUDispatcher):  # type: ignore[misc]  # numba has no types
+    """A compiled function; other compiled functions call its part."""
+
+    def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
+        super().__init__(function, locals, targetoptions)
+        self._part = _Part(function, locals, targetoptions)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self._part._numba_type_
+
+
 def _compile(fastmath: set[str] | bool, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    options = {
+        "nopython": True,
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": fastmath,
+        "no_cfunc_wrapper": True,
+        "forceinline": inline,
+    }
+
     def decorate(function: Callable[..., Any]) -> Any:
-        options: dict[str, Any] = {
-            "nogil": True,
-            "error_model": "numpy",
-            "fastmath": fastmath,
-            "no_cfunc_wrapper": True,
-            "forceinline": inline,
-        }
-        compiled: Any = numba.njit(**options)(function)
+        if config.DISABLE_JIT:
+            return function
+        compiled = _Kernel(function, targetoptions=options)
         if CACHE is not None and os.path.exists(function.__code__.co_filename):  # not from a notebook
             compiled._cache = MachineCode(function, CACHE)
         return compiled
