@@ -23,7 +23,7 @@ from typing import Any
 
 import numba
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, CompileResult
+from numba.core.compiler import Compiler, CompileResult, Flags
 from numba.core.registry import CPUDispatcher
 from numba.core.serialize import dumps
 
@@ -126,27 +126,74 @@ class MachineCode:
         say_once(self._folder, f"machine code in {self._folder} cannot be {what}: {error}; {HELP}")
 
 
-class _Unoptimised(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
-    """LLVM code that waits for the kernel into which it is copied."""
+class _Shared(Flags):  # type: ignore[misc]  # numba has no types
+    """The options that functions of numba's own (``max``, ``np.empty``) take over from the kernels that call them.
+
+    Numba compiles those functions once for each set of options, and compares all options at each addition of two
+    numbers. Kernels differ in what those functions need not know, so they show one object to them.
+    """
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+class _Options(Flags):  # type: ignore[misc]  # numba has no types
+    """The options of one kernel."""
+
+    shown: dict[Any, _Shared] = {}
+
+    def copy(self) -> _Shared:
+        """What numba shows to the functions that it compiles meanwhile."""
+        return self.shown.setdefault(frozenset(self.fastmath.flags), _Shared(self))
+
+
+class _Copied(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+    """The LLVM code of one function, which waits for the kernels into which it is copied."""
 
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self.codegen._data_layout
 
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
+    def finalize(self) -> None:
         self._finalized = True
 
 
-class _ToCopy(Compiler):  # type: ignore[misc]  # numba has no types
-    """Types a function and writes its LLVM code, no more."""
+class _Whole(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+    """A kernel with all functions that it calls, optimised once."""
+
+    def finalize(self) -> None:
+        self._linking_libraries = list(dict.fromkeys(_with_callees(self._linking_libraries)))
+        super().finalize()
+
+
+def _with_callees(libraries: list[Any]) -> Iterator[Any]:
+    for library in libraries:
+        yield library
+        if isinstance(library, _Copied):
+            yield from _with_callees(library._linking_libraries)
+
+
+class _ToRun(Compiler):  # type: ignore[misc]  # numba has no types
+    """Compiles a function for calls from Python."""
+
+    library: type[JITCodeLibrary] = _Whole
+
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, names: Any):
+        super().__init__(typing, target, library, args, returned, _Options(flags), names)
 
     def define_pipelines(self) -> Any:
         state = self.state
-        state.flags.no_compile = True
-        state.library = _Unoptimised(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
+class _ToCopy(_ToRun):
+    """Compiles a function for calls from kernels: its types and its LLVM code, and no more."""
+
+    library = _Copied
+
+    def define_pipelines(self) -> Any:
+        self.state.flags.no_compile = True
         return super().define_pipelines()
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
@@ -169,7 +216,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]  # numba has no types
     """A compiled function; other compiled functions call its part."""
 
     def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
-        super().__init__(function, locals, targetoptions)
+        super().__init__(function, locals, targetoptions, _ToRun)
         self._part = _Part(function, locals, targetoptions)
 
     @property
