@@ -26,6 +26,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags
 from numba.core.registry import CPUDispatcher
 from numba.core.serialize import dumps
+from numba.core.types import unliteral
 
 from ltr_objectives._files import Foreign, private_folder, read_sealed, say_once, user_cache, write_sealed
 from ltr_objectives.kernels._notice import tell_before_compiling
@@ -144,7 +145,7 @@ class _Options(Flags):  # type: ignore[misc]  # numba has no types
 
     def copy(self) -> _Shared:
         """What numba shows to the functions that it compiles meanwhile."""
-        return self.shown.setdefault(frozenset(self.fastmath.flags), _Shared(self))
+        return self.shown.setdefault((self.nrt, frozenset(self.fastmath.flags)), _Shared(self))
 
 
 class _Copied(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
@@ -206,7 +207,14 @@ class _Part(CPUDispatcher):  # type: ignore[misc]  # numba has no types
     """A function for calls from compiled code."""
 
     def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
-        super().__init__(function, locals, {**targetoptions, "no_cpython_wrapper": True}, _ToCopy)
+        import inspect
+        src = inspect.getsource(function)
+        own = any(w in src for w in ("np.empty", "np.zeros", ".copy(", "Placed(", "Graded(", "Rankings(", "scratch(", "rankings(", "others(", "placed_space(","first_ranks(", ".view(","np.array","np.full","_space("))
+        more = {} if own or os.environ.get("NONRT") else {"_nrt": False}
+        super().__init__(function, locals, {**targetoptions, "no_cpython_wrapper": True, **more}, _ToCopy)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        return super().get_call_template(tuple(map(unliteral, args)), {k: unliteral(a) for k, a in kws.items()})
 
     def add_overload(self, result: Any) -> None:
         self.overloads[result.signature.args] = result
