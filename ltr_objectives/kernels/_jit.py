@@ -24,8 +24,10 @@ from typing import Any
 import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags
+from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.serialize import dumps
+from numba.core.typed_passes import NopythonTypeInference
 from numba.core.types import unliteral
 
 from ltr_objectives._files import Foreign, private_folder, read_sealed, say_once, user_cache, write_sealed
@@ -145,7 +147,7 @@ class _Options(Flags):  # type: ignore[misc]  # numba has no types
 
     def copy(self) -> _Shared:
         """What numba shows to the functions that it compiles meanwhile."""
-        return self.shown.setdefault((self.nrt, frozenset(self.fastmath.flags)), _Shared(self))
+        return self.shown.setdefault(frozenset(self.fastmath.flags), _Shared(self))
 
 
 class _Copied(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
@@ -158,12 +160,20 @@ class _Copied(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         self._finalized = True
 
 
-class _Whole(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
-    """A kernel with all functions that it calls, optimised once."""
+class _Linked(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+    """The LLVM code of one function and of all that it calls, optimised once."""
 
     def finalize(self) -> None:
         self._linking_libraries = list(dict.fromkeys(_with_callees(self._linking_libraries)))
         super().finalize()
+
+
+class _Reordered(_Linked):
+    """The LLVM code of a function that reorders sums, the same in all kernels."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
 
 
 def _with_callees(libraries: list[Any]) -> Iterator[Any]:
@@ -173,10 +183,27 @@ def _with_callees(libraries: list[Any]) -> Iterator[Any]:
             yield from _with_callees(library._linking_libraries)
 
 
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _Borrow(AnalysisPass):  # type: ignore[misc]  # numba has no types
+    """Leave out the counting of references where no array is made: the callers hold all of them."""
+
+    _name = "ltr_objectives_borrow"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        made = [call.return_type for at, call in state.calltypes.items() if call and getattr(at, "op", "") != "getitem"]
+        models = state.targetctx.data_model_manager
+        if not any(models[kind].contains_nrt_meminfo() for kind in (*made, state.return_type)):
+            state.targetctx = state.targetctx.subtarget(enable_nrt=False)
+        return False
+
+
 class _ToRun(Compiler):  # type: ignore[misc]  # numba has no types
     """Compiles a function for calls from Python."""
 
-    library: type[JITCodeLibrary] = _Whole
+    library: type[JITCodeLibrary] = _Linked
 
     def __init__(self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, names: Any):
         super().__init__(typing, target, library, args, returned, _Options(flags), names)
@@ -185,16 +212,18 @@ class _ToRun(Compiler):  # type: ignore[misc]  # numba has no types
         state = self.state
         state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        return super().define_pipelines()
+        [passes] = super().define_pipelines()
+        passes.add_pass_after(_Borrow, NopythonTypeInference)
+        passes.finalize()
+        return [passes]
 
 
 class _ToCopy(_ToRun):
     """Compiles a function for calls from kernels: its types and its LLVM code, and no more."""
 
-    library = _Copied
-
     def define_pipelines(self) -> Any:
         self.state.flags.no_compile = True
+        self.library = _Reordered if self.state.flags.fastmath else _Copied
         return super().define_pipelines()
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
@@ -207,14 +236,12 @@ class _Part(CPUDispatcher):  # type: ignore[misc]  # numba has no types
     """A function for calls from compiled code."""
 
     def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
-        import inspect
-        src = inspect.getsource(function)
-        own = any(w in src for w in ("np.empty", "np.zeros", ".copy(", "Placed(", "Graded(", "Rankings(", "scratch(", "rankings(", "others(", "placed_space(","first_ranks(", ".view(","np.array","np.full","_space("))
-        more = {} if own or os.environ.get("NONRT") else {"_nrt": False}
-        super().__init__(function, locals, {**targetoptions, "no_cpython_wrapper": True, **more}, _ToCopy)
+        super().__init__(function, locals, {**targetoptions, "no_cpython_wrapper": True}, _ToCopy)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        return super().get_call_template(tuple(map(unliteral, args)), {k: unliteral(a) for k, a in kws.items()})
+        if not self.targetoptions["forceinline"]:  # else the caller's constants select loops
+            args = tuple(map(unliteral, args))
+        return super().get_call_template(args, kws)
 
     def add_overload(self, result: Any) -> None:
         self.overloads[result.signature.args] = result
