@@ -18,6 +18,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.types import unliteral
@@ -84,13 +86,14 @@ class MachineCode:
         self._folder = folder
         code = function.__code__
         self._file = folder / f"{function.__module__}.{function.__qualname__}-{code.co_firstlineno}.code"
-        source = Path(code.co_filename).read_bytes()
-        cells = [cell.cell_contents for cell in function.__closure__ or ()]
-        self._stamp = hashlib.sha256(source + code.co_code + dumps(cells)).digest()
+        self._function = function
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return what was compiled before, or None."""
-        target.refresh()
+        """Return what was compiled before, or None.
+
+        Of numba only what machine code calls is prepared, not what compiles it: that takes as long as ``import numba``.
+        """
+        rtsys.initialize(target)
         try:
             found = self._read().get(self._key(signature, target.codegen()))
             return None if found is None else CompileResult._rebuild(target, *pickle.loads(found))
@@ -123,7 +126,13 @@ class MachineCode:
             return {}
 
     def _key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
-        return signature, codegen.magic_tuple(), self._stamp
+        return signature, codegen.magic_tuple(), self._stamp()
+
+    def _stamp(self) -> bytes:
+        code = self._function.__code__
+        source = Path(code.co_filename).read_bytes()
+        cells = [cell.cell_contents for cell in self._function.__closure__ or ()]
+        return hashlib.sha256(source + code.co_code + dumps(cells)).digest()
 
     def _say(self, what: str, error: Exception) -> None:
         say_once(self._folder, f"machine code in {self._folder} cannot be {what}: {error}; {HELP}")
@@ -252,7 +261,10 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]  # numba has no types
 
     def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
         super().__init__(function, locals, targetoptions, _ToRun)
-        self._part = _Part(function, locals, targetoptions)
+
+    @cached_property
+    def _part(self) -> _Part:
+        return _Part(self.py_func, self.locals, self.targetoptions)
 
     @property
     def _numba_type_(self) -> Any:

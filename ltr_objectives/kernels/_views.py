@@ -9,7 +9,6 @@ import numpy as np
 from numba import types
 from numba.core.imputils import impl_ret_borrowed
 from numba.extending import lower_builtin, type_callable
-from numba.np.arrayobj import make_array, populate_array
 
 
 def reinterpret(array: np.ndarray, dtype: Any) -> np.ndarray:
@@ -24,6 +23,8 @@ def _types(context: Any) -> Any:
 
 @lower_builtin(reinterpret, types.Array, types.NumberClass)
 def _lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    from numba.np.arrayobj import make_array, populate_array  # not needed where kernels are in the cache
+
     given, wanted = signature.args[0], signature.return_type
     source, result = make_array(given)(context, builder, arguments[0]), make_array(wanted)(context, builder)
     size = wanted.dtype.bitwidth // 8
