@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import ir
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags
 from numba.core.compiler_machinery import AnalysisPass, register_pass
@@ -30,7 +31,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.core.typed_passes import NopythonTypeInference
-from numba.core.types import unliteral
+from numba.core.types import Integer, SliceType, none, unliteral
 
 from ltr_objectives._files import Foreign, private_folder, read_sealed, say_once, user_cache, write_sealed
 from ltr_objectives.kernels._notice import tell_before_compiling
@@ -110,7 +111,9 @@ class MachineCode:
         except Exception:  # load_overload has reported it
             known = {}
         try:
-            code = dumps(result._reduce())
+            *reduced, used = result._replace(type_annotation="")._reduce()
+            text = str(result.library._final_module)
+            code = dumps((*reduced, tuple(env for env in used if text.count(env.env_name) > 1)))
             write_sealed(self._file, dumps({**known, self._key(signature, result.codegen): code}))
         except Exception as error:
             self._say("written", error)
@@ -202,11 +205,20 @@ class _Borrow(AnalysisPass):  # type: ignore[misc]  # numba has no types
         super().__init__()
 
     def run_pass(self, state: Any) -> bool:
-        made = [call.return_type for at, call in state.calltypes.items() if call and getattr(at, "op", "") != "getitem"]
         models = state.targetctx.data_model_manager
-        if not any(models[kind].contains_nrt_meminfo() for kind in (*made, state.return_type)):
+        if not any(models[kind].contains_nrt_meminfo() for kind in (*_made(state.calltypes), state.return_type)):
             state.targetctx = state.targetctx.subtarget(enable_nrt=False)
         return False
+
+
+def _made(calls: dict[Any, Any]) -> Iterator[Any]:
+    """The types of all that a function computes, except parts of arrays; and of what it copies into arrays."""
+    for at, call in calls.items():
+        if isinstance(at, ir.SetItem):
+            yield call.args[-1]
+        elif call is not None:
+            part = getattr(at, "op", "") == "getitem" and isinstance(call.args[1], Integer | SliceType)
+            yield none if part else call.return_type
 
 
 class _ToRun(Compiler):  # type: ignore[misc]  # numba has no types
