@@ -214,7 +214,7 @@ class _Borrow(AnalysisPass):  # type: ignore[misc]  # numba has no types
 def _made(calls: dict[Any, Any]) -> Iterator[Any]:
     """The types of all that a function computes, except parts of arrays; and of what it copies into arrays."""
     for at, call in calls.items():
-        if isinstance(at, ir.SetItem):
+        if isinstance(at, ir.SetItem | ir.StaticSetItem):
             yield call.args[-1]
         elif call is not None:
             part = getattr(at, "op", "") == "getitem" and isinstance(call.args[1], Integer | SliceType)
