@@ -6,10 +6,16 @@ here lies in a folder that only its user can write, named after a hash of every 
 Where that folder cannot be used, kernels are compiled without a cache.
 
 ``kernel`` computes sums in the order written. ``inlined`` lets LLVM reorder them, so that it vectorises them, and
-copies the function into every caller. If it were called instead, LLVM would optimise it once for itself and once for
-each caller, and the order of the sums would depend on what the process loaded first. ``inlined_kernel`` keeps the order
-of sums and copies the function too. It is for functions that are called often and take records: a call would pass each
-array of a record as seven arguments or more.
+copies the function into every caller. If it were called instead, LLVM would optimise it with each caller, and the order
+of the sums would depend on what the process loaded first. ``inlined_kernel`` keeps the order of sums and copies the
+function too. It is for functions that are called often and take records: a call would pass each array of a record as
+seven arguments or more.
+
+Numba optimises every function, makes machine code of it, and optimises its copy again in each caller, that caller's
+copy in the next one, and so on. Here compiled code does not call a kernel itself but its *part*: its LLVM code, neither
+optimised nor made machine code of. The kernel that Python calls is optimised once, with all its parts; only it is
+cached. A part that reorders sums is optimised alone, so that its sums have the same order in all kernels.
+
 All release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
 """
 
@@ -20,7 +26,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 from numba.core import ir
@@ -28,7 +34,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.registry import CPUDispatcher
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.types import Integer, SliceType, none, unliteral
@@ -87,7 +93,9 @@ class MachineCode:
         self._folder = folder
         code = function.__code__
         self._file = folder / f"{function.__module__}.{function.__qualname__}-{code.co_firstlineno}.code"
-        self._function = function
+        source = Path(code.co_filename).read_bytes()
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        self._stamp = hashlib.sha256(source + code.co_code + dumps(cells)).digest()
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return what was compiled before, or None.
@@ -129,19 +137,13 @@ class MachineCode:
             return {}
 
     def _key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
-        return signature, codegen.magic_tuple(), self._stamp()
-
-    def _stamp(self) -> bytes:
-        code = self._function.__code__
-        source = Path(code.co_filename).read_bytes()
-        cells = [cell.cell_contents for cell in self._function.__closure__ or ()]
-        return hashlib.sha256(source + code.co_code + dumps(cells)).digest()
+        return signature, codegen.magic_tuple(), self._stamp
 
     def _say(self, what: str, error: Exception) -> None:
         say_once(self._folder, f"machine code in {self._folder} cannot be {what}: {error}; {HELP}")
 
 
-class _Shared(Flags):  # type: ignore[misc]  # numba has no types
+class _Shared(Flags):
     """The options that functions of numba's own (``max``, ``np.empty``) take over from the kernels that call them.
 
     Numba compiles those functions once for each set of options, and compares all options at each addition of two
@@ -152,17 +154,18 @@ class _Shared(Flags):  # type: ignore[misc]  # numba has no types
     __eq__ = object.__eq__
 
 
-class _Options(Flags):  # type: ignore[misc]  # numba has no types
+class _Options(Flags):
     """The options of one kernel."""
 
-    shown: dict[Any, _Shared] = {}
+    shown: ClassVar[dict[Any, _Shared]] = {}
 
     def copy(self) -> _Shared:
         """What numba shows to the functions that it compiles meanwhile."""
-        return self.shown.setdefault(frozenset(self.fastmath.flags), _Shared(self))
+        fastmath: Any = self.fastmath
+        return self.shown.setdefault(frozenset(fastmath.flags), _Shared(self))
 
 
-class _Copied(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+class _Copied(JITCodeLibrary):
     """The LLVM code of one function, which waits for the kernels into which it is copied."""
 
     def _optimize_functions(self, module: Any) -> None:
@@ -172,7 +175,7 @@ class _Copied(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         self._finalized = True
 
 
-class _Linked(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+class _Linked(JITCodeLibrary):
     """The LLVM code of one function and of all that it calls, optimised once."""
 
     def finalize(self) -> None:
@@ -196,7 +199,7 @@ def _with_callees(libraries: list[Any]) -> Iterator[Any]:
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
-class _Borrow(AnalysisPass):  # type: ignore[misc]  # numba has no types
+class _Borrow(AnalysisPass):
     """Leave out the counting of references where no array is made: the callers hold all of them."""
 
     _name = "ltr_objectives_borrow"
@@ -221,7 +224,7 @@ def _made(calls: dict[Any, Any]) -> Iterator[Any]:
             yield none if part else call.return_type
 
 
-class _ToRun(Compiler):  # type: ignore[misc]  # numba has no types
+class _ToRun(Compiler):
     """Compiles a function for calls from Python."""
 
     library: type[JITCodeLibrary] = _Linked
@@ -253,8 +256,8 @@ class _ToCopy(_ToRun):
         return result
 
 
-class _Part(CPUDispatcher):  # type: ignore[misc]  # numba has no types
-    """A function for calls from compiled code."""
+class _Part(CPUDispatcher):
+    """A function for calls from compiled code, where it is compiled once for all constant arguments."""
 
     def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
         super().__init__(function, locals, {**targetoptions, "no_cpython_wrapper": True}, _ToCopy)
@@ -268,14 +271,14 @@ class _Part(CPUDispatcher):  # type: ignore[misc]  # numba has no types
         self.overloads[result.signature.args] = result
 
 
-class _Kernel(CPUDispatcher):  # type: ignore[misc]  # numba has no types
+class _Kernel(CPUDispatcher):
     """A compiled function; other compiled functions call its part."""
 
     def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
         super().__init__(function, locals, targetoptions, _ToRun)
 
     @cached_property
-    def _part(self) -> _Part:
+    def _part(self) -> Any:
         return _Part(self.py_func, self.locals, self.targetoptions)
 
     @property
@@ -296,7 +299,7 @@ def _compile(fastmath: set[str] | bool, inline: bool = False) -> Callable[[Calla
     def decorate(function: Callable[..., Any]) -> Any:
         if config.DISABLE_JIT:
             return function
-        compiled = _Kernel(function, targetoptions=options)
+        compiled: Any = _Kernel(function, targetoptions=options)
         if CACHE is not None and os.path.exists(function.__code__.co_filename):  # not from a notebook
             compiled._cache = MachineCode(function, CACHE)
         return compiled

@@ -21,7 +21,6 @@ def _types(context: Any) -> Any:
     return lambda array, dtype: array.copy(dtype=dtype.dtype)
 
 
-@lower_builtin(reinterpret, types.Array, types.NumberClass)
 def _lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     from numba.np.arrayobj import make_array, populate_array  # not needed where kernels are in the cache
 
@@ -39,3 +38,6 @@ def _lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         parent=source.parent,
     )
     return impl_ret_borrowed(context, builder, wanted, result._getvalue())
+
+
+lower_builtin(reinterpret, types.Array, types.NumberClass)(_lower)
