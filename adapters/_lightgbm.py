@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params
 from ltr_objectives.adapters._frames import booster_of, calls_of
-from ltr_objectives.adapters._goals import IN_PARTS, ByGoal, Mappings
+from ltr_objectives.adapters._goals import IN_PARTS, ByGoal, Mappings, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
@@ -21,7 +21,6 @@ def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any,
     """Labels, sizes of queries, weights and scores: of ``(predictions, Dataset)`` or ``(labels, predictions, ...)``."""
     labels, scores = first, second
     if hasattr(second, "get_group"):
-        _refuse_cut(second)
         labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
     require(
         group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes) or fit(X, y, group=sizes)"
@@ -29,29 +28,29 @@ def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any,
     return labels, group, weight, scores
 
 
-def _refuse_cut(data: Any) -> None:
-    """Raise for a subset with parts of queries, which `lgb.cv` makes unless told how to fold."""
+def _subset(data: Any) -> Subset | None:
+    """The rows of a fold of `lgb.cv`, or of another subset of a Dataset; raises where it has parts of queries."""
     rows, whole = getattr(data, "used_indices", None), getattr(data, "reference", None)
-    sizes = None if rows is None or whole is None else whole.get_group()
-    if sizes is None:
-        return
-    sizes = np.asarray(sizes, np.int64)
-    taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[rows], minlength=len(sizes))
-    require(
-        ((taken == 0) | (taken == sizes)).all(),
-        "the data is a subset that cuts queries in two; lgb.cv needs folds=GroupKFold(n) of scikit-learn, or pairs of "
-        "row indices that keep queries whole",
-    )
+    if rows is None or whole is None:
+        return None
+    found, sizes = Subset(np.asarray(rows, np.int64), whole), whole.get_group()
+    if sizes is not None:
+        sizes = np.asarray(sizes, np.int64)
+        taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[found.rows], minlength=len(sizes))
+        require(
+            ((taken == 0) | (taken == sizes)).all(),
+            "the data is a subset that cuts queries in two; lgb.cv needs folds=GroupKFold(n) of scikit-learn, or pairs "
+            "of row indices that keep queries whole",
+        )
+    return found
 
 
-def _position(data: Any) -> Any:
+def _position(data: Any, subset: Subset | None) -> Any:
     """The positions of a Dataset; LightGBM leaves them out of subsets."""
-    rows, whole = getattr(data, "used_indices", None), getattr(data, "reference", None)
+    if not hasattr(data, "get_position"):
+        return None
     position = data.get_position()
-    if position is not None or rows is None or whole is None:
-        return position
-    position = whole.get_position()
-    return None if position is None else np.asarray(position)[rows]
+    return position if position is not None or subset is None else subset.whole.get_position()
 
 
 def _params(given: Params | None) -> Params | None:
@@ -73,9 +72,10 @@ class LightGBMObjective(ObjectiveCallable):
             "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
         )
         require(not self.labels or int((params or {}).get("num_machines", 1)) == 1, IN_PARTS)
+        subset = _subset(second)
         labels, group, weight, scores = _unpack(first, second, weight, group)
-        position = _position(second) if hasattr(second, "get_position") else None
-        return self.gradients(self.queries(labels, group, weight, position), scores, params)
+        queries = self.queries(labels, group, weight, _position(second, subset), subset)
+        return self.gradients(queries, scores, params)
 
 
 class LightGBMMetric(MetricCallable):
@@ -84,8 +84,9 @@ class LightGBMMetric(MetricCallable):
     library = LIGHTGBM
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
-        *data, scores = _unpack(first, second, weight, group)
-        means = self.means(self.queries(*data), scores, _params(None))
+        subset = _subset(second)
+        labels, group, weight, scores = _unpack(first, second, weight, group)
+        means = self.means(self.queries(labels, group, weight, subset), scores, _params(None))
         return [(str(m), mean, True) for m, mean in means]
 
 
@@ -109,7 +110,8 @@ def lightgbm_objective(
         out, the position of the ``Dataset`` is used if it has one (LightGBM 4.1 or newer).
     labels : mapping of goals to arrays of shape (rows,), optional
         For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
-        training set. See :class:`ltr_objectives.Mixture`.
+        training set. See :class:`ltr_objectives.Mixture`. In ``lgb.cv`` each fold takes its rows of these arrays, and
+        of ``propensity`` and ``position``.
     n_threads : int, optional
         Threads of the gradient computation; by default ``num_threads`` of the training, at most all processors. The
         model does not depend on it.

@@ -39,6 +39,11 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     require(len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
     labels = data.get_label()
     require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
+    return labels, np.diff(ptr.astype(np.int64)), data.get_weight()
+
+
+def _check_bytes(labels: np.ndarray) -> None:
+    """Raise for labels that XGBoost seems to have read in another byte order."""
     tiny = ((labels != 0) & (np.abs(labels) < np.finfo(np.float32).tiny)).any()
     huge = labels.any() and not (labels % 2**24).any()  # NaN is not a multiple
     require(
@@ -47,7 +52,6 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         "another byte order, which XGBoost does not check: convert X, y and qid to native byte order, as with "
         "X.astype(np.float32)",
     )
-    return labels, np.diff(ptr.astype(np.int64)), data.get_weight()
 
 
 class XGBoostObjective(ObjectiveCallable):
@@ -55,11 +59,20 @@ class XGBoostObjective(ObjectiveCallable):
 
     library = XGBOOST
 
+    def check_labels(self, labels: np.ndarray) -> None:
+        _check_bytes(labels)
+
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
         calls = calls_of(XGBOOST) if self.params is None else []
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
             require(not self.labels or _workers() == 1, IN_PARTS)
+            by_row = bool(self.labels) or self.propensity is not None or self.position is not None
+            require(
+                not by_row or not any(_is_cv(frame) for frame in calls),
+                "xgb.cv does not tell which rows a fold has, so labels=, propensity= and position= cannot follow; call "
+                "xgb.train on folds of your own, with an objective for each",
+            )
             queries = self.queries(*_unpack(data))
             params = _params(calls, data, self.n_threads is None) if self.params is None else self.params
             return self.gradients(queries, predictions, params)
@@ -71,6 +84,9 @@ class XGBoostMetric(MetricCallable):
     """Callable ``(predictions, DMatrix) -> [(name, value), ...]``; made by :func:`xgboost_metric`."""
 
     library = XGBOOST
+
+    def check_labels(self, labels: np.ndarray) -> None:
+        _check_bytes(labels)
 
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
         booster = booster_of(calls_of(XGBOOST), XGBOOST) if self.n_threads is None else None
@@ -135,6 +151,10 @@ def metrics_of(learner: dict[str, Any]) -> list[str]:
     return [metric["name"] for metric in learner.get("metrics", ())]
 
 
+def _is_cv(frame: FrameType) -> bool:
+    return frame.f_code.co_name == "cv" and "dtrain" in frame.f_locals
+
+
 def _refuse_abort(calls: list[FrameType], data: Any, learner: dict[str, Any]) -> None:
     """Raise where XGBoost would abort the process, or drop the weights.
 
@@ -143,7 +163,7 @@ def _refuse_abort(calls: list[FrameType], data: Any, learner: dict[str, Any]) ->
     """
     evaluated = [data]  # in the user's own loop around Booster.update nothing tells what else is
     for frame in calls:
-        if frame.f_code.co_name == "cv" and "dtrain" in frame.f_locals:
+        if _is_cv(frame):
             kept = len(data.get_weight()) > 0 or len(frame.f_locals["dtrain"].get_weight()) == 0
             require(kept, "xgb.cv drops weights by query without saying so; call xgb.train on folds of your own")
         if frame.f_code.co_name == "train" and "evals" in frame.f_locals:

@@ -1,5 +1,6 @@
 """``python -m benchmarks calibration``: ranking and probabilities of a ranking loss, a pointwise one, and both."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -106,6 +107,29 @@ def compared(found: Arrays, base: Arrays, relevant: np.ndarray, starts: np.ndarr
     return result
 
 
+def over_seeds(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Means over seeds; standard errors too, but with one seed those over queries.
+
+    >>> means = over_seeds([{"ndcg_difference": x, "ndcg_se": 9.0} for x in (0.25, 0.5, 0.75)])
+    >>> means["ndcg_difference"], round(means["ndcg_se"], 4)
+    (0.5, 0.1443)
+    """
+    if len(found) == 1:
+        return found[0]
+    columns = {key: [each[key] for each in found] for key in found[0]}
+    return {key: _over_seeds(key, values, columns) for key, values in columns.items()}
+
+
+def _over_seeds(key: str, values: list[Any], columns: dict[str, list[Any]]) -> Any:
+    if isinstance(values[0], dict):
+        return over_seeds(values)
+    if key.endswith("_se"):
+        return standard_error(np.array(columns[key.replace("_se", "_difference")]))
+    if key == "curve":  # bins are of equal sizes within a seed
+        return [tuple(np.mean(points, axis=0)) for points in zip(*values, strict=True)]
+    return float(np.mean(values))
+
+
 def of_a_constant(share: float) -> dict[str, float]:
     """What giving every document the share of relevant documents costs."""
     return {
@@ -129,23 +153,17 @@ def calibration(
 
     console, results = terminal(), []
     folds = [(place, place.load()) for place in folds_of(data, [number(s, int, "seeds") for s in names_in(seeds)])]
-    relevant = np.concatenate([fold.test.y > 0 for _, fold in folds])
-    sizes = np.concatenate([fold.test.group for _, fold in folds])
+    truth = [(fold.test.y > 0, np.cumsum(fold.test.group) - fold.test.group) for _, fold in folds]
     for library in names_in(libraries):
         check_choice("libraries", library, tuple(RANKERS))
-        by_label: dict[str, Arrays] = {}
+        by_label: dict[str, list[Arrays]] = {}
         for label, objective in track(OBJECTIVES.items(), library, console=console, transient=True):
-            parts = [measure(library, objective, fold, trees, place.seed) for place, fold in folds]
-            by_label[label] = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-        results += [
-            {
-                "library": library,
-                "objective": label,
-                **compared(found, by_label["ranking"], relevant, np.cumsum(sizes) - sizes),
-            }
-            for label, found in by_label.items()
-        ]
-    share = float(relevant.mean())
+            by_label[label] = [measure(library, objective, fold, trees, place.seed) for place, fold in folds]
+        for label, parts in by_label.items():
+            pairs = zip(parts, by_label["ranking"], truth, strict=True)
+            each = [compared(found, base, *of) for found, base, of in pairs]
+            results.append({"library": library, "objective": label, **over_seeds(each)})
+    share = float(np.concatenate([relevant for relevant, _ in truth]).mean())
     document = {"relevant": share, "constant": of_a_constant(share), "trees": trees, "results": results}
     speed_tables.save("calibration", document, out, console)
     console.print(f"written: {reliability_curves(document, out)}")

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from typer import Context, Exit, Option
 
 from ltr_objectives.checks import check_choice
-from ltr_objectives.cli.options import names_in, python_value
+from ltr_objectives.cli.options import names_in, python_value, refuse_with_draws
 from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_metric
@@ -33,7 +33,7 @@ DOCUMENTS = "L2 in documents; --min-child-weight then is in documents, too. 0 le
 L2 = Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")]
 DRAWS = (
     "So many settings of learning rate, leaves, least Hessian and L2, both in documents, the same for every objective; "
-    "the best on vali counts, metric by metric."
+    "the best on vali counts, metric by metric. Not with options that set one of these."
 )
 SMOOTH = "Metrics whose vali value is the mean over slightly noisy scores, such as mrr."
 Documents = Annotated[float, Option(min=0, help=DOCUMENTS)]
@@ -62,6 +62,7 @@ def _preset(context: Context, value: str | None) -> str | None:
 
 
 def quality(
+    context: Context,
     data: Annotated[list[str] | None, Option(help=DATA)] = None,
     preset: Annotated[str | None, Option(help=PRESET, callback=_preset, is_eager=True)] = None,
     libraries: Libraries = "xgboost,lightgbm,catboost",
@@ -105,6 +106,8 @@ def quality(
     budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0, documents=documents, smooth=smoothed)
     folds = _folds(data, preset, [number(s, int, "seeds") for s in names_in(seeds)])
     rates = [number(r, float, "learning-rates") for r in names_in(learning_rates)]
+    if draws:
+        refuse_with_draws(context, "learning_rates", "leaves", "min_child_weight", "documents", "l2")
     searched = [bool(tune), bool(draws), len(rates) > 1]
     require(sum(searched) <= 1, "--tune and --draws search the learning rate; give one of these and --learning-rates")
     budgets = [replace(budget, **found) for found in drawn(draws)] if draws else [

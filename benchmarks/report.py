@@ -14,7 +14,7 @@ from benchmarks.verdict import markdown, sentences, verdict
 from ltr_objectives._files import replacing
 from ltr_objectives.comparison.statistics import BETTER, WORSE
 from ltr_objectives.comparison.summary import CAPTION, rows_of, summary
-from ltr_objectives.comparison.texts import pipe_table, printed
+from ltr_objectives.comparison.texts import pipe_table, show
 
 
 def write(
@@ -36,7 +36,7 @@ def write(
         title = f"{data}, {queries:,} test queries"
         lines = [["library", "objective", *metrics], *rows_of(block, metrics, alpha)]
         texts.append(f"**{title}**\n\n{pipe_table(lines)}")
-        console.print(printed(lines, title))
+        show(console, lines, title)
     console.print(caption)
     keys = zip(frame["data"], frame["library"], frame["label"], frame["metric"], strict=True)
     if lost := dict.fromkeys(f"{key[1]} {key[2]}" for key in keys if key not in values):

@@ -14,7 +14,7 @@ from benchmarks.provenance import versions
 from benchmarks.report import to_csv
 from ltr_objectives.comparison.statistics import BETTER, WORSE, mark
 from ltr_objectives.comparison.summary import is_native, named, summary
-from ltr_objectives.comparison.texts import marked, printed
+from ltr_objectives.comparison.texts import marked, show
 
 CAPTION = (
     "{0} better, {1} worse than the library's first native objective: paired t-test over {2} test queries, p < {3:g} "
@@ -29,7 +29,7 @@ def write(
     data, metrics = settings["data"], settings["metrics"]
     rows = rows_of(results, settings["alpha"])
     caption = CAPTION.format(BETTER, WORSE, len(results[0]["test"][metrics[0]]), settings["alpha"])
-    console.print(printed(lines_of(rows, metrics), f"{data}: test metrics", caption))
+    show(console, lines_of(rows, metrics), f"{data}: test metrics", caption)
     csv, full, picture = (out / f"{name}.{kind}" for kind in ("csv", "json", "png"))
     to_csv(table_of(rows), csv)
     write_whole(full, {"settings": settings, "versions": versions(), "rows": rows}, indent=1)

@@ -26,12 +26,14 @@ def kernels(document: Document) -> Lines:
 
 
 def training(document: Document) -> Lines:
-    """Whole trainings."""
-    lines = [["library", "its objective", "ours", "its, s", "ours, s", "ours / its", "least to most"]]
+    """Whole trainings; ratios are medians, with their range."""
+    lines = [["library", "objective", "s", "times squared error", "times the library's own"]]
     for r in document["results"]:
-        times = [f"{np.median(r[key]):.1f}" for key in ("native_seconds", "seconds")]
-        spread = f"{r['least']:.2f} to {r['most']:.2f}"
-        lines.append([r["library"], r["native"], r["objective"], *times, f"{r['ratio']:.2f}", spread])
+        floor, *natives = r["over"].items()
+        above = {base: f"{most[1]:.2f} ({most[0]:.2f} to {most[2]:.2f})" for base, most in r["over"].items()}
+        own = "; ".join(f"{base} {above[base]}" for base, _ in natives if r["objective"] not in r["over"])
+        times = above[floor[0]] if r["objective"] != floor[0] else ""
+        lines.append([r["library"], r["objective"], f"{np.median(r['seconds']):.1f}", times, own])
     return lines
 
 

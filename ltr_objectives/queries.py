@@ -263,6 +263,11 @@ class Queries:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_computed": {}, "_zeros": []}  # a copy or pickle computes them anew
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        for labels in (self.labels, *self.goals.values()):  # a pickle forgets that, and kernels would be compiled anew
+            labels.flags.writeable = False
+
     def __repr__(self) -> str:
         return f"Queries({len(self)} queries, {self.rows} rows, longest {self.longest})"
 
@@ -323,7 +328,8 @@ class Queries:
         return self if labels is self.labels else self.once(("goal", goal), lambda: self.with_labels(labels))
 
     def with_labels(self, labels: np.ndarray) -> "Queries":
-        """A copy with other labels, float64 and checked; without propensities and positions."""
+        """A copy with other labels, float64, checked and from now on read-only; without propensities and positions."""
+        labels.flags.writeable = False
         other = copy.copy(self)
         other.labels, other.propensity, other.position = labels, None, None
         return other
@@ -345,9 +351,8 @@ class Queries:
         from ltr_objectives.kernels.sorting import order_by_label
         from ltr_objectives.kernels.threads import run
 
-        out, labels = np.empty(self.rows, np.int32), self.labels.view()
-        labels.flags.writeable = False  # as they are, but for those that were pickled
-        run(order_by_label, self.ptr, (self.ptr, labels, out), 1)
+        out = np.empty(self.rows, np.int32)
+        run(order_by_label, self.ptr, (self.ptr, self.labels, out), 1)
         return out
 
     def borrow_zeros(self) -> tuple[np.ndarray, np.ndarray]:

@@ -247,6 +247,12 @@ def _mixture(parts: list[str]) -> Objective:
 
 def _one(objective: str) -> Objective:
     """One objective by its text."""
+    match = WEIGHTED.fullmatch(objective)
+    require(
+        match is None or match[1] is None,
+        f"{objective!r} is not a sum, and only parts of a sum have weights: leave out the weight, or add a part, as in "
+        "'2*yetiloss:map+.3*yetiloss:ndcg@10'",
+    )
     name, _, rest = objective.partition(":")
     found = objective_class(name)
     settings: dict[str, Any] = {}

@@ -1,5 +1,6 @@
 """``ltr-objectives compare``: the cross-validation by hand gives its numbers, and the model is that of all queries."""
 
+import io
 import json
 import re
 import shlex
@@ -16,14 +17,18 @@ pytest.importorskip("sklearn")
 
 from commands import fails, invoke, library_predicts, run, run_json, write_letor  # noqa: E402 - skipped without
 from rankers import SUFFIX, ranker_class  # noqa: E402 - skipped without
+from rich.console import Console  # noqa: E402 - skipped without
 
 from ltr_objectives import evaluate  # noqa: E402 - skipped without
+from ltr_objectives.comparison.budget import SHARED, drawn  # noqa: E402 - skipped without
+from ltr_objectives.comparison.texts import show  # noqa: E402 - skipped without
 from ltr_objectives.datasets import make_ranking  # noqa: E402 - skipped without
 
 DATA = make_ranking(queries=30, features=10, mean_length=12)
 PAGE = Path(__file__).parents[1] / "docs" / "compare.md"
 NAMES = [f"feature {i}" for i in range(10)]
-SMALL = ["--folds", 3, "--trees", 8, "--patience", 3, "--leaves", 6, "--threads", 1]
+FEW = ["--folds", 3, "--trees", 8, "--patience", 3, "--threads", 1]
+SMALL = [*FEW, "--leaves", 6]
 LEAF_WISE = {"tree_method": "hist", "grow_policy": "lossguide"}
 SHAPE = {  # by the names of the library
     "xgboost": {**LEAF_WISE, "max_leaves": 6, "max_depth": 0, "min_child_weight": 1},
@@ -138,8 +143,12 @@ def test_weights_count_in_training_and_in_means():
 def test_draws_are_chosen_on_vali(folder):
     pytest.importorskip("lightgbm")
     given = ["--library", "lightgbm", "--objectives", "yetiloss:map", "--metric", "map", "--out", "table.csv"]
-    one, two = compare(*given, "--draws", 1), compare(*given, "--draws", 3)
+    one, two = (compare(*given, "--draws", n, small=FEW) for n in (1, 3))
     assert without_seconds(one) != without_seconds(two)
+    chosen = {name: two["best"][name] for name in SHARED}
+    assert chosen in drawn(3)
+    said = run("compare", "--data", "data.csv", "--ignore", "weight", *given, "--draws", 3, *FEW)
+    assert f"learning rate {chosen['learning_rate']:.3g}, {chosen['leaves']} leaves, " in said
     written = pandas.read_csv("table.csv")
     assert written["mean"].tolist() == pytest.approx([r["mean"] for r in two["table"]])
     assert written.columns[:4].tolist() == ["data", "library", "objective", "metric"]
@@ -158,6 +167,37 @@ def test_people_get_a_table_and_the_reasons(folder):
     assert "nan" not in printed.partition("note:")[0]
 
 
+@pytest.mark.parametrize("width", [40, 80, 150])
+def test_nothing_of_the_table_is_cropped(width):
+    lines = [["library", "objective", "ndcg@10", "map", "difference in ndcg@10", "seconds"],
+             ["xgboost", "YetiRank:mode=MAP (native)", "**.4321 (.0249)** ▲", ".1 (.2)", "-.0059 (.0089)", "12.5"],
+             ]  # fmt: skip
+    screen = Console(width=width, force_terminal=True, color_system=None, file=io.StringIO())
+    show(screen, lines, "title")
+    head, printed = "".join(screen.file.getvalue()).split("─" * 40, 1)
+    assert all(name in "".join(head.split()) for name in ("library", "objective", "ndcg@10", "seconds"))
+    for word in ("xgboost", "YetiRank:mode=", "(native)", ".4321", "▲", "-.0059 (.0089)", "12.5"):
+        assert word in printed
+    assert ("(.0249)" in printed) == (width == 150)
+
+
+def test_the_best_is_named_with_its_certainty(folder):
+    """That of one library where the ending of the model names it."""
+    for library in ("xgboost", "lightgbm"):
+        pytest.importorskip(library)
+    given = ["--library", "xgboost,lightgbm", "--objectives", "rank:ndcg,lambdarank,queryrmse", "--metric", "map"]
+    command = ["compare", "--data", "data.csv", "--ignore", "weight", *given, *SMALL]
+    found = compare(*given, "--save-best", "best.txt")
+    said = run(*command, "--save-best", "best.txt")
+    assert f"best of lightgbm by map: lightgbm, {found['best']['objective']}" in said
+    assert "trees on all queries, written to best.txt" in said
+    [best] = re.findall(r"^best by map: (\w+), ([\w:]+)(.*)$", run(*command), re.MULTILINE)
+    top = max(found["table"], key=lambda r: r["mean"])
+    assert best[:2] == (top["library"], top["objective"])
+    chance = "beyond" if (top["p"] or 1) < 0.05 else "within"
+    assert best[2] == ("" if top["p"] is None else f"; its lead over {top['reference']} is {chance} chance")
+
+
 def test_the_ending_of_the_model_names_the_library(folder):
     for library in ("xgboost", "lightgbm"):
         pytest.importorskip(library)
@@ -172,8 +212,9 @@ def test_the_ending_of_the_model_names_the_library(folder):
     ("arguments", "message"),
     [
         (["--data", "none.csv"], "--data none.csv does not exist"),
-        (["--data", "."], ". holds neither train.txt nor test.txt"),
-        (["--data", "text.csv"], "'title' (str) must hold numbers, as features do; name columns"),
+        (["--data", "."], "--data . is a folder; join the parts of a fold: cat ./*.txt > all.txt"),
+        (["--data", "text.csv"], "'title' (str) must hold numbers, as features do; number the categories, or list"),
+        (["--data", "text.csv"], "as in --ignore title"),
         (["--label", "grade"], "--data data.csv: there is no column 'grade', only ['feature 0', "),
         (["--label", "qid"], "label, query id and weight must be different columns"),
         (["--metric", "foo"], "unknown metric 'foo'"),
@@ -185,6 +226,9 @@ def test_the_ending_of_the_model_names_the_library(folder):
         (["--objectives", "rank:ndcg"], "lightgbm has lambdarank, rank_xendcg"),
         (["--objectives", "yetiloss:foo"], "unknown metric 'foo'"),
         (["--folds", 31], "--folds 31 needs at least as many queries, and the data have 30"),
+        (["--objectives", "2*yetiloss:map"], "only parts of a sum have weights: leave out the weight, or add a part"),
+        (["--draws", 1, "--leaves", 6], "--draws tries settings of its own for --leaves; leave out either"),
+        (["--draws", 1, "--learning-rate", 0.1], "of its own for --learning-rate; leave out either"),
         (["--folds", 2], "Invalid value for '--folds'"),
         (["--save-best", "model.cbm"], "--save-best model.cbm must end with .txt, as models of --library do"),
         (["--save-best", "nowhere/model.txt"], "--save-best nowhere/model.txt: the folder nowhere does not exist"),
@@ -223,7 +267,7 @@ def test_the_progress_is_no_part_of_the_result(monkeypatch):
         "--objectives",
         "lambdarank",
     ]
-    done = invoke([*given, *SMALL, "--draws", 2, "--json"], 0)
+    done = invoke([*given, *FEW, "--draws", 2, "--json"], 0)
     assert json.loads(done.stdout)["best"]["objective"] == "lambdarank"
     assert re.search(r"lightgbm lambdarank.*6/6", done.stderr, re.DOTALL)
 

@@ -107,7 +107,9 @@ def test_wheels_and_sdist_hold_every_module(dist):
     assert names >= MODULES
     for folder in ("of-sdist", "of-clone"):
         [wheel] = (dist / folder).glob("*.whl")
-        assert {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name} == MODULES
+        with zipfile.ZipFile(wheel) as archive:
+            found = {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
+        assert found == {name: (dist / "clone" / name).read_bytes() for name in MODULES}
 
 
 def test_every_install_imports_its_own_files(dist, pythons, tmp_path):

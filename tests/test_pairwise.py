@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from catalog import METRICS
 from scipy import stats
+from scipy.special import expit
 
 from ltr_objectives import LambdaMART, LTRError, Queries, RankNet, StochasticRank, YetiLoss, YetiRank, registry
 from ltr_objectives.kernels.rng import NOISES, add_noise, content_stream, stream, uniform
@@ -107,6 +108,42 @@ def test_expected_gradient_equals_monte_carlo(make, noise):
     theirs, error = monte_carlo(objective, scores, labels, noise, 40_000)
     assert (np.abs(ours - theirs) < 5 * np.sqrt(2) * error + 1e-12).all()
     assert error.max() < 0.02
+
+
+def by_definition(objective, scores, labels):
+    """Mean gradient and Hessian over the draws, pair by pair, with the random numbers of the kernel."""
+    n = len(scores)
+    key = np.uint64(stream(np.uint64(objective.seed), np.uint64(0), np.uint64(0)))
+    grad, hess, noisy = np.zeros(n), np.zeros(n), np.empty(n)
+    for draw in range(objective.permutations):
+        add_noise(scores, NOISES[objective.noise], objective.noise_scale, key, np.uint64(2 * n * draw), noisy)
+        order = np.argsort(-noisy, kind="stable")
+        weights = objective.pair_weights(labels[order])
+        for d, e in zip(*np.triu_indices(n, 1), strict=True):
+            if d < (objective.truncation or n) and labels[order[d]] != labels[order[e]]:
+                hi, lo = (order[d], order[e]) if labels[order[d]] > labels[order[e]] else (order[e], order[d])
+                slope, curve = (expit(sign * (scores[lo] - scores[hi])) for sign in (1, -1))
+                grad[[hi, lo]] += weights[d, e] * slope * np.array([-1, 1])
+                hess[[hi, lo]] += weights[d, e] * slope * curve
+    return grad / objective.permutations, hess / objective.permutations
+
+
+@pytest.mark.parametrize("truncation", [None, 3])
+@pytest.mark.parametrize("metric_name", registry.metrics())
+def test_sums_over_draws_equal_the_definition(rng, metric_name, truncation):
+    class Truncated(YetiLoss):
+        pass
+
+    Truncated.truncation = truncation
+    for metric in METRICS[metric_name]:
+        for permutations, scale in ((1, 1.0), (2, 1.0), (4, 1.0), (16, 1.0), (17, 1.0), (40, 1.0), (7, 2e3)):
+            limit = metric.label_limit
+            labels = rng.choice(4, 12) * (limit / 4 if limit is not None and limit < 4 else 1.0)
+            scores = rng.normal(size=12) * scale
+            objective = Truncated(metric, noise="gaussian", noise_scale=scale, permutations=permutations, seed=5)
+            found = objective.gradient_hessian(scores, labels, [12])
+            for ours, theirs in zip(found, by_definition(objective, scores, labels), strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
 def test_yetiloss_without_noise_over_all_neighbors_is_lambdamart(rng):

@@ -216,6 +216,7 @@ def test_randomisation_is_exact_for_few_queries():
         (["--objectives", "yetiloss:{metrik}"], "is not an objective of xgboost"),
         (["--libraries", "sklearn"], "libraries='sklearn' is not known"),
         (["--seeds", "x"], "--seeds: 'x' is not a valid number"),
+        (["--draws", "1"], "--draws tries settings of its own for --leaves; leave out either --draws or --leaves"),
         (["--learning-rates", "0"], "--learning-rates: '0' is not a valid number"),
         (["--libraries", ","], "name libraries, metrics, seeds and learning rates"),
     ],

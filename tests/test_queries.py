@@ -1,5 +1,8 @@
 """Queries: what is accepted, what is refused, and the messages."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -91,3 +94,10 @@ def test_best_sums_are_those_of_the_best_order(rng):
         lists = np.split(values, queries.ptr[1:-1])
         expected = [np.sort(x)[::-1] @ discount[: len(x)] for x in lists]
         np.testing.assert_allclose(best_sums(queries, values, discount), expected, rtol=1e-12)
+
+
+def test_labels_are_read_only_so_that_kernels_are_compiled_for_one_type_of_them():
+    queries = Queries({"a": [1, 0, 2], "b": [0, 1, 0]}, [3])
+    for found in (queries, pickle.loads(pickle.dumps(queries)), copy.deepcopy(queries)):
+        for each in (found, found.of("a"), found.of("b"), found.with_labels(np.ones(3))):
+            assert not each.labels.flags.writeable

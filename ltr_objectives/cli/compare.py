@@ -8,22 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from typer import Option, echo
+from typer import Context, Option, echo
 
 from ltr_objectives.checks import check_choice
+from ltr_objectives.cli import options
 from ltr_objectives.cli.libraries import FACTS, Library, ranker_of
-from ltr_objectives.cli.options import (
-    METRICS,
-    AsJson,
-    Ignore,
-    Label,
-    QidColumn,
-    Weight,
-    console,
-    names_in,
-    print_json,
-    read_metrics,
-)
 from ltr_objectives.errors import LTRError, require
 
 if TYPE_CHECKING:
@@ -46,32 +35,41 @@ OBJECTIVES = (
     "Ours such as yetiloss:map, and the libraries' own such as lambdarank, separated by commas. Default: several of "
     "both that suit the first metric."
 )
-DRAWS = "Settings of learning rate, leaves, least Hessian and L2 to try, the same for every objective; vali chooses."
+DRAWS = (
+    "Settings of learning rate, leaves, least Hessian and L2 to try, the same for every objective; vali chooses. Not "
+    "with --learning-rate or --leaves."
+)
+
+SETTINGS = (
+    "learning rate {learning_rate:.3g}, {leaves} leaves, at least {min_child_weight:.3g} documents in a leaf by their "
+    "Hessians, L2 of {documents:.3g} documents"
+)
 
 
 def compare(
+    context: Context,
     data: Annotated[Path, Option(metavar="FILE", help="LETOR text, Parquet or CSV.")],
-    label: Label = "label",
-    qid: QidColumn = "qid",
-    weight: Weight = None,
-    ignore: Ignore = "",
-    metric: Annotated[str, Option(help=f"{METRICS}. The first stops the trainings and chooses.")] = "ndcg@10",
+    label: options.Label = "label",
+    qid: options.QidColumn = "qid",
+    weight: options.Weight = None,
+    ignore: options.Ignore = "",
+    metric: Annotated[str, Option(help=f"{options.METRICS}. The first stops the trainings and chooses.")] = "ndcg@10",
     library: Annotated[str | None, Option(metavar="NAMES", help=LIBRARIES, show_default=False)] = None,
     objectives: Annotated[str | None, Option(metavar="NAMES", help=OBJECTIVES, show_default=False)] = None,
     folds: Annotated[int, Option(min=3, help="Of queries: one is test, one is vali, the others train.")] = 5,
     draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
-    trees: Annotated[int, Option(min=1, help="At most this many.")] = 500,
-    learning_rate: Annotated[float, Option(min=1e-6, help="Without --draws.")] = 0.1,
-    leaves: Annotated[int, Option(min=2, help="Without --draws. CatBoost's trees have the nearest depth.")] = 31,
-    patience: Annotated[int, Option(min=1, help="Stop when vali has not improved for this many trees.")] = 50,
-    threads: Annotated[int, Option(min=0, help="0: all processors.")] = 0,
+    trees: options.Trees = 500,
+    learning_rate: options.LearningRate = 0.1,
+    leaves: Annotated[int, Option(min=2, help="CatBoost's trees have the nearest depth.")] = 31,
+    patience: options.Patience = 50,
+    threads: options.Threads = 0,
     seed: Annotated[int, Option(min=0, help="Of the folds and the libraries.")] = 0,
     alpha: Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")] = 0.05,
     save_best: Annotated[
         Path | None, Option(metavar="MODEL", help="Train the best again on all queries.", show_default=False)
     ] = None,
     out: Annotated[Path | None, Option(metavar="FILE", help="The table as .csv.", show_default=False)] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compare objectives on your data, by cross-validation over queries.
 
@@ -81,10 +79,12 @@ def compare(
     """
     from ltr_objectives.cli.crossval import folds_of
     from ltr_objectives.cli.files import require_apart, writable
-    from ltr_objectives.comparison.budget import Budget, drawn
+    from ltr_objectives.comparison.budget import SHARED, Budget, drawn
     from ltr_objectives.kernels.threads import available_threads
 
-    metrics = read_metrics(metric, None)
+    if draws:
+        options.refuse_with_draws(context, "learning_rate", "leaves")
+    metrics = options.read_metrics(metric, None)
     chosen = _libraries(library)
     saved = _library_of(save_best, chosen)
     for option, path, endings in (("save-best", save_best, FACTS[saved].endings), ("out", out, (".csv",))):
@@ -92,7 +92,7 @@ def compare(
             writable(path, endings, saved if option == "save-best" else "tables", option)
             require_apart(path, data, option=option)
     planned = _candidates(objectives, chosen, metrics[0])
-    table = _read(data, label, qid, weight, names_in(ignore), metrics)
+    table = _read(data, label, qid, weight, options.names_in(ignore), metrics)
     n_threads = threads or available_threads()
     budget = Budget(trees, learning_rate, leaves, patience, 1.0, 0.0, n_threads, seed, documents=20.0)
     budgets = [replace(budget, **found) for found in drawn(draws)] or [budget]
@@ -103,6 +103,7 @@ def compare(
     require(not best.empty, f"no objective of {saved} could be trained; leave --save-best out, or see the data")
     winner = best.loc[best["mean"].idxmax()]
     kept = found[winner["library"], winner["objective"]]
+    settings = {name: getattr(kept.budget, name) for name in SHARED}
     if out is not None:
         _write(rows, out)
     if not as_json:
@@ -112,16 +113,27 @@ def compare(
     if save_best is not None:  # after the table, which a failure would lose
         _save(winner, kept, metrics[0], table, save_best)
     if as_json:
-        print_json({
+        options.print_json({
             "data": str(data), "queries": len(table.group), "folds": folds, "metrics": [str(m) for m in metrics],
             "table": _records(rows), "left_out": left_out,
-            "best": {"library": winner["library"], "objective": winner["objective"], "trees": kept.trees},
+            "best": {"library": winner["library"], "objective": winner["objective"], "trees": kept.trees, **settings},
             "model": None if save_best is None else str(save_best),
         })  # fmt: skip
         return
-    line = f"best by {metrics[0]}: {winner['library']}, {winner['objective']}"
-    to = "" if save_best is None else f"; {kept.trees} trees on all queries, written to {save_best}"
-    console().print(line + to, markup=False, soft_wrap=True)
+    where = f"of {saved} " if save_best is not None and len(chosen) > 1 else ""
+    lines = [f"best {where}by {metrics[0]}: {winner['library']}, {winner['objective']}{_certainty(winner, alpha)}"]
+    if draws:
+        lines.append(SETTINGS.format(**settings))
+    if save_best is not None:
+        lines.append(f"{kept.trees} trees on all queries, written to {save_best}")
+    options.console().print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def _certainty(winner: "pd.Series[Any]", alpha: float) -> str:
+    """Whether the best of all is better than the library's own best beyond chance."""
+    if not winner.get("p", -1) >= 0:  # it is the library's own best, or none was trained
+        return ""
+    return f"; its lead over {winner['reference']} is {'beyond' if winner['p'] < alpha else 'within'} chance"
 
 
 def _libraries(text: str | None) -> list[str]:
@@ -129,7 +141,7 @@ def _libraries(text: str | None) -> list[str]:
         found = [each.value for each in Library if importlib.util.find_spec(each.value)]
         require(found, "no library is installed: pip install ltr-objectives[lightgbm], or [xgboost] or [catboost]")
         return found
-    names = names_in(text)
+    names = options.names_in(text)
     require(names, "--library is empty; name at least one of xgboost, lightgbm, catboost")
     for name in names:
         check_choice("--library", name, tuple(each.value for each in Library))
@@ -154,7 +166,7 @@ def _candidates(objectives: str | None, libraries: Sequence[str], metric: "Metri
 
     if objectives is None:
         return [(name, each) for name in libraries for each in (*natives_for(name, metric), *ours_for(metric))]
-    asked = names_in(objectives)
+    asked = options.names_in(objectives)
     require(asked, "--objectives is empty; leave it out, or name some")
     for each in asked:
         if not any(KNOWN[name].knows(each) for name in libraries):
@@ -177,6 +189,7 @@ def _read(
     from ltr_objectives.cli.tables import Columns, is_table, read_table
 
     existing("data", data)
+    require(not data.is_dir(), f"--data {data} is a folder; join the parts of a fold: cat {data}/*.txt > all.txt")
     table = is_table(data)
     columns = Columns(label, qid, weight, tuple(ignore))
     if not table:
@@ -235,7 +248,7 @@ def _print(rows: "pd.DataFrame", found: Found, metrics: "Sequence[Metric]", titl
 
     from ltr_objectives.comparison.statistics import BETTER, WORSE
     from ltr_objectives.comparison.summary import CAPTION, rows_of
-    from ltr_objectives.comparison.texts import p_of, printed, signed
+    from ltr_objectives.comparison.texts import p_of, show, signed
 
     names = [str(metric) for metric in metrics]
     lines = rows_of(rows, names, alpha)
@@ -245,7 +258,7 @@ def _print(rows: "pd.DataFrame", found: Found, metrics: "Sequence[Metric]", titl
         line += [signed(of["difference"], of["difference_se"]), p_of(of["p"])] if tested else ["", ""]
         line += [str(of["trees"]), f"{of['seconds']:.1f}"]
     head = ["library", "objective", *names, f"difference in {names[0]}", "p", "trees", "seconds"]
-    console().print(printed([head, *lines], title, CAPTION.format(BETTER, WORSE, alpha)))
+    show(options.console(), [head, *lines], title, CAPTION.format(BETTER, WORSE, alpha))
 
 
 def _write(rows: "pd.DataFrame", out: Path) -> None:

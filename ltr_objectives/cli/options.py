@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
-from typer import Option, echo
+from typer import Context, Option, echo
 
 from ltr_objectives.errors import require
 from ltr_objectives.registry import get_metric
@@ -45,6 +45,19 @@ Weight = Annotated[
     str | None, Option(metavar="COLUMN", help=f"{OF_TABLES} with weights of the rows, if any.", show_default=False)
 ]
 Ignore = Annotated[str, Option(metavar="COLUMNS", help=f"{OF_TABLES}s that are neither these nor features.")]
+
+LearningRate = Annotated[float, Option(min=1e-6)]
+Trees = Annotated[int, Option(min=1, help="At most this many.")]
+Patience = Annotated[int, Option(min=1, help="Stop when vali has not improved for this many trees.")]
+Threads = Annotated[int, Option(min=0, help="0: all processors.")]
+
+
+def refuse_with_draws(context: Context, *drawn: str) -> None:
+    """Raise for options on the command line whose values --draws would replace."""
+    sources = {name: context.get_parameter_source(name) for name in drawn}
+    given = [name.replace("_", "-") for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    named = " and ".join(f"--{name}" for name in given)
+    require(not given, f"--draws tries settings of its own for {named}; leave out either --draws or {named}")
 
 
 def read_metrics(text: str, convention: str | None) -> "list[Metric]":

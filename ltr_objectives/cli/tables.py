@@ -1,6 +1,7 @@
 """Parquet and CSV files: labels, query ids and weights in named columns, features in all others."""
 
 import importlib
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -128,8 +129,13 @@ def select(frame: Any, names: Sequence[str]) -> Any:
 def numbers_in(frame: Any) -> Any:
     """All columns as numbers; raise for text and dates."""
     numeric = import_pandas().api.types.is_numeric_dtype
-    wrong = ", ".join(f"{name!r} ({kind})" for name, kind in frame.dtypes.items() if not numeric(kind))
-    require(not wrong, f"{wrong} must hold numbers, as features do; name columns that are not features in --ignore")
+    wrong = {str(name): kind for name, kind in frame.dtypes.items() if not numeric(kind)}
+    named = ", ".join(f"{name!r} ({kind})" for name, kind in wrong.items())
+    require(
+        not wrong,
+        f"{named} must hold numbers, as features do; number the categories, or list what is not a feature, as in "
+        f"--ignore {shlex.quote(','.join(wrong))}",
+    )
     require(frame.shape[1] > 0, "it has no columns of features")
     plain = frame.astype({name: _plain(kind) for name, kind in frame.dtypes.items()})
     return plain.set_axis([str(name) for name in frame.columns], axis=1)

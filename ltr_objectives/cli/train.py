@@ -9,21 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from typer import Option
 
+from ltr_objectives.cli import options
 from ltr_objectives.cli.libraries import FACTS, Library, ranker_of
-from ltr_objectives.cli.options import (
-    METRICS,
-    AsJson,
-    Convention,
-    Ignore,
-    Label,
-    QidColumn,
-    Weight,
-    console,
-    names_in,
-    print_json,
-    python_value,
-    read_metrics,
-)
 from ltr_objectives.errors import require
 from ltr_objectives.registry import BEST_FOR
 
@@ -36,6 +23,7 @@ OWN_OR_NATIVE = (
     "Ours, such as yetiloss:map or lambdamart, or the library's own, such as lambdarank, or auto: several, of which "
     "vali chooses. Default: ours for the metric."
 )
+METRIC = f"{options.METRICS}. Default: what the objective optimises, and more."
 PART = {"metavar": "FILE", "show_default": False}
 
 
@@ -46,21 +34,21 @@ def train(
     train: Annotated[Path | None, Option(help="Or each part by itself: LETOR, Parquet or CSV.", **PART)] = None,
     vali: Annotated[Path | None, Option(help="For early stopping.", **PART)] = None,
     test: Annotated[Path | None, Option(help="For the table.", **PART)] = None,
-    label: Label = "label",
-    qid: QidColumn = "qid",
-    weight: Weight = None,
-    ignore: Ignore = "",
+    label: options.Label = "label",
+    qid: options.QidColumn = "qid",
+    weight: options.Weight = None,
+    ignore: options.Ignore = "",
     objective: Annotated[str | None, Option(help=OWN_OR_NATIVE)] = None,
-    metric: Annotated[str | None, Option(help=f"{METRICS}. Default: what the objective optimises, and more.")] = None,
-    convention: Convention = None,
-    trees: Annotated[int, Option(min=1, help="At most this many.")] = 500,
-    learning_rate: Annotated[float, Option(min=1e-6)] = 0.1,
-    patience: Annotated[int, Option(min=1, help="Stop when vali has not improved for this many trees.")] = 50,
-    threads: Annotated[int, Option(min=0, help="0: all processors.")] = 0,
+    metric: Annotated[str | None, Option(help=METRIC)] = None,
+    convention: options.Convention = None,
+    trees: options.Trees = 500,
+    learning_rate: options.LearningRate = 0.1,
+    patience: options.Patience = 50,
+    threads: options.Threads = 0,
     param: Annotated[
         list[str] | None, Option(metavar="NAME=VALUE", help="Any parameter of the library; can be repeated.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Train on LETOR, Parquet or CSV files, and write the model.
 
@@ -71,14 +59,14 @@ def train(
     from ltr_objectives.cli.tables import Columns
 
     writable(out, FACTS[library.value].endings, library.value)
-    metrics = read_metrics(_default(objective, library.value) if metric is None else metric, convention)
+    metrics = options.read_metrics(_default(objective, library.value) if metric is None else metric, convention)
     if objective is None:
         objective = BEST_FOR.get(metrics[0].name, f"yetiloss:{metrics[0]}")
     given = _parameters(param or [], reserved=("objective", "eval_metric", "n_estimators", "learning_rate"))
     files = _files(data, {"train": train, "vali": vali, "test": test})
     require_apart(out, *files.values())
     require(objective != "auto" or "vali" in files, "--objective auto lets vali choose; pass --vali, or a fold with it")
-    parts = _read(files, Columns(label, qid, weight, tuple(names_in(ignore))))
+    parts = _read(files, Columns(label, qid, weight, tuple(options.names_in(ignore))))
     ranker, seconds = _fit(
         library.value, parts, objective, metrics,
         {"n_estimators": trees, "learning_rate": learning_rate, **given}, patience, threads,
@@ -92,14 +80,14 @@ def train(
     }
     kept = ranker.best_iteration_
     if as_json:
-        print_json(
+        options.print_json(
             {
                 "library": library.value, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
                 "convention": convention, **values, **({} if decision is None else {"tried": decision.as_dicts()}),
             }
         )  # fmt: skip
         return
-    screen = console()
+    screen = options.console()
     for name, part in parts.items():
         screen.print(f"{name:5} {len(part.y):,} rows in {len(part.group):,} queries, {part.X.shape[1]} features")
     if decision is not None:
@@ -121,14 +109,14 @@ def _default(objective: str | None, library: str) -> str:
 
 
 def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
-    """The parameters of ``NAME=VALUE`` texts, as :func:`python_value` reads them."""
+    """The parameters of ``NAME=VALUE`` texts, as ``options.python_value`` reads them."""
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
         require(name and equals and value, f"--param {text!r} is not of the form NAME=VALUE, such as max_depth=6")
         require(name not in reserved, f"--param {name} has an option of its own; see --help")
         require(name not in found, f"--param {name} is given twice")
-        found[name] = python_value(value)
+        found[name] = options.python_value(value)
     return found
 
 

@@ -1,5 +1,6 @@
 """Numbers and tables as text, and the console that prints them."""
 
+import re
 import sys
 from collections.abc import Sequence
 
@@ -37,12 +38,12 @@ def signed(difference: float, error: float) -> str:
 
 
 def p_of(p: float) -> str:
-    """Two digits of p.
+    """Two digits of p, one of a small one.
 
     >>> p_of(0.01234), p_of(1e-9)
     ('0.012', '< 1e-4')
     """
-    return f"{p:.2g}" if p >= 1e-4 else "< 1e-4"
+    return f"{p:.{1 if p < 1e-3 else 2}g}" if p >= 1e-4 else "< 1e-4"
 
 
 def pipe_table(lines: Sequence[Sequence[str]], right: Sequence[bool] | None = None) -> str:
@@ -57,14 +58,33 @@ def pipe_table(lines: Sequence[Sequence[str]], right: Sequence[bool] | None = No
     return "\n".join("| " + " | ".join(line) + " |" for line in (lines[0], rule, *lines[1:]))
 
 
-def printed(lines: Sequence[Sequence[str]], title: str, caption: str | None = None) -> Table:
-    """A head and its lines for the terminal, a section for each library; ``**`` is bold, as in markdown."""
-    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
-    for name in lines[0][:2]:
-        table.add_column(name, overflow="fold")
-    for name, *cells in list(zip(*lines, strict=True))[2:]:
-        width = max(len(text.replace("**", "")) for text in (name, *cells))
-        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+def show(screen: Console, lines: Sequence[Sequence[str]], title: str, caption: str | None = None) -> None:
+    """Print a head and its lines; on a narrow terminal closely, without the errors of what is not a difference.
+
+    Nothing is cropped: where that is still too wide, the terminal wraps.
+    """
+    table = _table(lines, title, caption, 1)
+    if screen.is_terminal and _width(table) > screen.width:
+        plain = [[text if text[:1] in "+-" else re.sub(r" \([.\d]+\)", "", text) for text in line] for line in lines]
+        table = _table(plain, title, caption, 0)
+    screen.width = max(screen.width, _width(table))
+    screen.print(table)
+
+
+def _width(table: Table) -> int:
+    """The least width, with the space between columns."""
+    return sum(table.padding[1] * 2 + 1 + (column.min_width or 0) for column in table.columns) + 2 * table.show_edge - 1
+
+
+def _table(lines: Sequence[Sequence[str]], title: str, caption: str | None, padding: int) -> Table:
+    """A section for each library; ``**`` is bold, as in markdown."""
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left",
+                  padding=(0, padding), show_edge=padding > 0)  # fmt: skip
+    for i, texts in enumerate(zip(*lines, strict=True)):
+        head = texts[0].replace(" in ", "\nin ")
+        least = max(len(line.replace("**", "")) for text in (head, *texts[1:]) for line in text.split("\n"))
+        folded = min(least, 16) if i == 1 else least
+        table.add_column(head, justify="left" if i < 2 else "right", overflow="fold", min_width=folded)
     last = ""
     for library, objective, *cells in lines[1:]:
         if library != last and last:

@@ -11,7 +11,8 @@ averaged over the draws. The weight of a pair is the sum of its weights in the `
 With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|. With propensities delta is divided by that of hi. The
 gradient is linear in the weights, so pairs are not stored: a thread takes O(n) memory.
 
-:mod:`ltr_objectives.kernels.graded` does the same for linear metrics over all pairs, by gain.
+:mod:`ltr_objectives.kernels.graded` does the same for linear metrics over all pairs, by gain, and
+:mod:`ltr_objectives.kernels.relevant` for average precision.
 
 The inner loops run over slices from index 0, so that LLVM vectorises them: 0.8 ns a pair. Loops that index the whole
 arrays from d + 1 would take 2.4 ns, and so would ``min`` and ``max`` instead of the comparisons in ``capped``. One
@@ -29,10 +30,9 @@ from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels._views import reinterpret
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
-from ltr_objectives.kernels.relevant import others, relevant_pairs
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, scratch
-from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, is_empty, restart, swap_terms
+from ltr_objectives.kernels.swaps import CASCADE, is_empty, restart, swap_terms
 
 LOGISTIC, HINGE = range(2)
 PLAIN, BY_DISTANCE, DIVIDED = range(3)  # the weight of a pair is divided by: nothing, the score distance, ``divisor``
@@ -70,13 +70,6 @@ def pair(m, loses, wins):
     ``loses`` and ``wins`` are the probabilities that the first document loses and wins.
     """
     return m * (loses if m > 0.0 else wins), abs(m) * loses * wins
-
-
-@inlined
-def better_first(m, loses, wins):
-    """As :func:`pair`, where the first document is known to be the better one."""
-    x = m * loses
-    return x, x * wins
 
 
 @inlined
@@ -193,7 +186,7 @@ def _rank_any_loss(d, end, cap, a, V, pairs, r, sums):
 
 
 @kernel
-def _reach(discount, most):
+def reach(discount, most):
     """How many of the first ``most`` ranks have a discount above zero; discounts do not increase."""
     if most > 0 and discount[most - 1] > 0.0:
         return most
@@ -208,7 +201,7 @@ def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
     """Add the pairs of one list in rank order to ``sums``; return the sum of |slope|."""
     swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
     total, cap, neighbors = 0.0, terms.cap, pairs.neighbors
-    ranks = _reach(terms.discount, min(pairs.ranks, n - 1))
+    ranks = reach(terms.discount, min(pairs.ranks, n - 1))
     clicks = len(r.propensity) > 0
     near = neighbors <= NEAR and narrow and not score_norm and not clicks
     # with near neighbours, this loop takes only the ranks that need ``restart``, which other kinds do not have
@@ -265,7 +258,6 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
         np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest),
     )  # fmt: skip
     sums = Sums(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), out.stop)
-    z = others(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
@@ -275,7 +267,6 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
         narrow = relative_to_top(x, pairs.sigma, E) and pairs.loss == LOGISTIC
         logistic_noise = odds_of(x, draw, space)
         score_norm = pairs.score_norm and not all_equal(x)
-        plain = narrow and not (score_norm or propensities) and pairs.neighbors >= n
         key = stream(draw.seed, draw.iteration, np.uint64(q))
         total = 0.0
         ordered = min(n, pairs.head)
@@ -294,11 +285,7 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
                     gain = terms.gain[a:b]
                     for d in range(m):
                         r.g[d] = gain[order[d]]
-                    if plain and terms.kind == AVERAGE:
-                        upper = _reach(terms.discount, min(pairs.ranks, m - 1))
-                        total += relevant_pairs(m, terms.scale[q], upper, terms, r, sums, z)
-                    else:
-                        total += _list(m, terms.scale[q], narrow, score_norm, terms, pairs, r, sums)
+                    total += _list(m, terms.scale[q], narrow, score_norm, terms, pairs, r, sums)
             for d in range(m):
                 grad[order[d]] += sums.lam[d] + sums.low[d]
                 hess[order[d]] += sums.hes[d] + sums.hes_low[d]

@@ -53,18 +53,19 @@ def softmax(s, out):
         out[i] = s[i] - top
     exponentials(out)
     rest = total_without(out, best)
-    all_of_it = 1.0 + rest
+    scale = 1.0 / (1.0 + rest)
     for i in range(len(s)):
-        out[i] /= all_of_it
-    return best, rest / all_of_it
+        out[i] *= scale
+    return best, rest * scale
 
 
 @kernel
 def softmax_without(s, rho, rest, best, out):
     """Write the softmax of all scores but the largest, and 0 there; ``rho, rest, best`` are from :func:`softmax`."""
     if rest > LEAST:
+        scale = 1.0 / rest
         for i in range(len(s)):
-            out[i] = rho[i] / rest
+            out[i] = rho[i] * scale
         out[best] = 0.0
     else:
         out[:] = s

@@ -93,14 +93,14 @@ def _cascade(g, w, scale, n, U, A, V):
 
 
 @kernel
-def _average(g, w, scale, n, U, A, V):
+def average_terms(g, w, scale, n, U, V):
+    """Fill ``U, V`` of average precision, where A is 1."""
     count, p = 0.0, 0.0
     for d in range(n):
         before = p
         count += g[d]
         p += g[d] * w[d]
         U[d] = ((count + 1.0 - g[d]) * w[d] - p) * scale
-        A[d] = 1.0
         V[d] = (before - count * w[d]) * scale
 
 
@@ -160,7 +160,8 @@ def swap_terms(kind, g, w, scale, n, U, A, V):
     elif kind == CASCADE:
         _cascade(g, w, scale, n, U, A, V)
     elif kind == AVERAGE:
-        _average(g, w, scale, n, U, A, V)
+        average_terms(g, w, scale, n, U, V)
+        A[:n] = 1.0
     elif kind == LEVEL:
         _level(g, w, scale, n, U, A, V)
     elif kind == HEAD:

@@ -11,11 +11,12 @@ from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.binary import Binary
 from ltr_objectives.queries import Queries
 
 
 @dataclass(frozen=True)
-class MAP(Metric):
+class MAP(Binary):
     r"""Average precision: the mean, over the relevant documents, of the precision at their ranks.
 
     scikit-learn gives all documents of a tie the precision at the last rank of the tie. ``ties`` does not offer that,
@@ -40,7 +41,6 @@ class MAP(Metric):
     0.8333333333333333
     """
 
-    threshold: float = 0.0
     normalizer: str = "reachable"
 
     name: ClassVar[str] = "map"
@@ -55,9 +55,6 @@ class MAP(Metric):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("normalizer", self.normalizer, ("reachable", "relevant"))
-
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        return gains.relevant(labels, self.threshold)
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:
         return 1.0 / ranks

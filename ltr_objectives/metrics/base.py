@@ -67,8 +67,6 @@ class Metric(abc.ABC):
         check_choice("query_weights", self.query_weights, ("mean", "ignore"))
         if self.goal is not None:
             check_goal(self.goal)
-        threshold = getattr(self, "threshold", 0.0)
-        require(is_number(threshold), f"threshold={threshold!r} must be a finite number")
         require(
             is_number(self.empty) or (isinstance(self.empty, str) and self.empty == "skip"),
             f"empty={self.empty!r} must be a number or 'skip'",

@@ -1,11 +1,11 @@
-r"""Metrics that are linear in 0/1 relevance: precision, recall, rank-biased precision, area under the ROC curve."""
+r"""The base of metrics of 0/1 relevance; and those linear in it: precision, recall, rank-biased precision, AUC."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_fraction
+from ltr_objectives.checks import check_choice, check_fraction, is_number
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.metrics import gains
@@ -14,7 +14,24 @@ from ltr_objectives.queries import Queries
 
 
 @dataclass(frozen=True)
-class Precision(Metric):
+class Binary(Metric):
+    """Base of the metrics of relevant documents, which are those with labels above ``threshold``."""
+
+    threshold: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(is_number(self.threshold), f"threshold={self.threshold!r} must be a finite number")
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        return gains.relevant(labels, self.threshold)
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return np.ones(len(ranks))
+
+
+@dataclass(frozen=True)
+class Precision(Binary):
     r"""Share of relevant documents among the first :math:`k`.
 
     Parameters
@@ -33,7 +50,6 @@ class Precision(Metric):
     0.5
     """
 
-    threshold: float = 0.0
     short_lists: str = "pad"
 
     name: ClassVar[str] = "precision"
@@ -49,12 +65,6 @@ class Precision(Metric):
         super().__post_init__()
         check_choice("short_lists", self.short_lists, ("pad", "shrink"))
 
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        return gains.relevant(labels, self.threshold)
-
-    def discount(self, ranks: np.ndarray) -> np.ndarray:
-        return np.ones(len(ranks))
-
     def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
         k = self.k or queries.longest
         depth = np.minimum(k, np.diff(queries.ptr)) if self.short_lists == "shrink" else k
@@ -69,23 +79,19 @@ class Precision(Metric):
 
 
 @dataclass(frozen=True)
-class Recall(Metric):
+class Recall(Binary):
     r"""Share of the relevant documents that are among the first :math:`k`.
 
     Parameters
     ----------
-    k, ties, empty
-        As in every metric; the cutoff is required.
-    threshold : float
-        A document is relevant if its label is above this.
+    k, ties, empty, threshold
+        As in :class:`Precision`.
 
     Examples
     --------
     >>> float(Recall(k=1).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
     0.5
     """
-
-    threshold: float = 0.0
 
     name: ClassVar[str] = "recall"
     cutoff: ClassVar[str] = "required"
@@ -94,12 +100,6 @@ class Recall(Metric):
         "catboost": {"ties": "worst", "threshold": 0.5, "empty": 1.0, "query_weights": "ignore"},
         "trec_eval": {"ties": "input"},
     }
-
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        return gains.relevant(labels, self.threshold)
-
-    def discount(self, ranks: np.ndarray) -> np.ndarray:
-        return np.ones(len(ranks))
 
     def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
         found = np.add.reduceat(gain, queries.ptr[:-1])
@@ -111,7 +111,7 @@ class Recall(Metric):
 
 
 @dataclass(frozen=True)
-class AUC(Metric):
+class AUC(Binary):
     r"""Share of (relevant, irrelevant) pairs of a query in the right order; a tied pair counts half by default.
 
     XGBoost's ``auc`` for ranking also counts pairs of equal labels, so there is not an "xgboost" convention.
@@ -129,17 +129,12 @@ class AUC(Metric):
     0.5
     """
 
-    threshold: float = 0.0
-
     name: ClassVar[str] = "auc"
     cutoff: ClassVar[str] = "none"
     kind: ClassVar[int] = LINEAR
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "sklearn": {"ties": "average", "empty": "skip"},
     }
-
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        return gains.relevant(labels, self.threshold)
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:
         return len(ranks) + 1.0 - ranks
@@ -161,7 +156,7 @@ class AUC(Metric):
 
 
 @dataclass(frozen=True)
-class RBP(Metric):
+class RBP(Binary):
     r"""Rank-biased precision, :math:`(1 - p) \sum_d p^{d-1} r_d`, of a user who reads on with probability :math:`p`.
 
     Moffat and Zobel, "Rank-biased precision for measurement of retrieval effectiveness", TOIS 2008. :math:`r_d` is 1
@@ -171,10 +166,10 @@ class RBP(Metric):
     ----------
     k, ties, empty
         As in every metric.
-    patience : float
-        :math:`p`, between 0 and 1.
     threshold : float
         A document is relevant if its label is above this.
+    patience : float
+        :math:`p`, between 0 and 1.
 
     Examples
     --------
@@ -183,7 +178,6 @@ class RBP(Metric):
     """
 
     patience: float = 0.8
-    threshold: float = 0.0
 
     name: ClassVar[str] = "rbp"
     kind: ClassVar[int] = LINEAR
@@ -192,9 +186,6 @@ class RBP(Metric):
         super().__post_init__()
         check_fraction("patience", self.patience)
         require(self.patience < 1, "patience=1 must be below 1: the user would never stop; pass 0.8, for example")
-
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        return gains.relevant(labels, self.threshold)
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:
         return (1.0 - self.patience) * np.power(self.patience, ranks - 1.0)

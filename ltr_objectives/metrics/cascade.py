@@ -10,10 +10,11 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.binary import Binary
 
 
 @dataclass(frozen=True)
-class MRR(Metric):
+class MRR(Binary):
     r"""Reciprocal rank of the first relevant document, 0 if that is beyond the cutoff.
 
     Parameters
@@ -29,17 +30,12 @@ class MRR(Metric):
     0.3333333333333333
     """
 
-    threshold: float = 0.0
-
     name: ClassVar[str] = "mrr"
     kind: ClassVar[int] = CASCADE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "catboost": {"ties": "worst", "threshold": 0.5},
         "trec_eval": {"ties": "input"},
     }
-
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        return gains.relevant(labels, self.threshold)
 
     def discount(self, ranks: np.ndarray) -> np.ndarray:
         return 1.0 / ranks
@@ -52,17 +48,15 @@ class MRR(Metric):
 
 
 @dataclass(frozen=True)
-class Hit(Metric):
+class Hit(Binary):
     r"""1 if a relevant document is among the first :math:`k`, else 0; also called success or hit rate.
 
     As trec_eval's ``success``.
 
     Parameters
     ----------
-    k, ties, empty
-        As in every metric; the cutoff is required.
-    threshold : float
-        A document is relevant if its label is above this.
+    k, ties, empty, threshold
+        As in :class:`Precision`.
 
     Examples
     --------
@@ -70,18 +64,10 @@ class Hit(Metric):
     1.0
     """
 
-    threshold: float = 0.0
-
     name: ClassVar[str] = "hit"
     cutoff: ClassVar[str] = "required"
     kind: ClassVar[int] = CASCADE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {"trec_eval": {"ties": "input"}}
-
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        return gains.relevant(labels, self.threshold)
-
-    def discount(self, ranks: np.ndarray) -> np.ndarray:
-        return np.ones(len(ranks))
 
     def reference(self, labels: np.ndarray) -> float:
         found = labels > self.threshold

@@ -150,12 +150,8 @@ class Kendall(Correlation):
 
     Parameters
     ----------
-    ties, empty
-        As in every metric; a query whose labels are all equal is empty.
-    normalizer : "all" or "untied"
-        "all" is the formula above, and with tied scores its expected value over their orders. "untied" also takes
-        :math:`n^2 - \sum t^2` of the scores instead of :math:`n^2 - n`, as SciPy does; a query whose scores are all
-        equal is then empty too. Both have the same gradients.
+    ties, empty, normalizer
+        As in :class:`Spearman`, with squares instead of cubes.
 
     Examples
     --------

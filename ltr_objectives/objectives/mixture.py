@@ -10,6 +10,7 @@ from ltr_objectives.checks import check_choice, check_list, check_weights
 from ltr_objectives.errors import require
 from ltr_objectives.goals import check_goal
 from ltr_objectives.kernels.records import Terms
+from ltr_objectives.kernels.swaps import AVERAGE, LINEAR
 from ltr_objectives.objectives.base import Objective, Summand, naming
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.pairwise import XGBOOST, PairwiseObjective
@@ -239,7 +240,8 @@ def _rankings(part: Objective, queries: Queries) -> tuple[Any, ...] | None:
     """What two parts must have in common to share rankings; None for a part that cannot share, or is faster alone."""
     if not isinstance(part, PairwiseObjective) or part.lambda_norm or part.hessian not in LINEAR_POLICIES:
         return None
-    if part.graded(queries) and part.pairs(queries).ranks >= queries.longest:
+    family = part.family(queries)
+    if family == AVERAGE or (family == LINEAR and part.pairs(queries).ranks >= queries.longest):
         return None
     return part.loss.code, part.preset in XGBOOST, *(getattr(part, name) for name in SAME_PAIRS)
 

@@ -11,8 +11,9 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.graded import graded_gradients
 from ltr_objectives.kernels.pairs import LOGISTIC, count_pairs, pair_gradients
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
+from ltr_objectives.kernels.relevant import relevant_gradients
 from ltr_objectives.kernels.rng import NOISES
-from ltr_objectives.kernels.swaps import HEAD, LINEAR
+from ltr_objectives.kernels.swaps import AVERAGE, HEAD, LINEAR
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -136,18 +137,22 @@ class PairwiseObjective(Objective):
             call = call._replace(scores=call.scores + seen)
         layers, pairs = self.layers(queries), self.pairs(queries)
         draw = call.draw(self.seed, self.permutations if self.noise else 1, NOISES[self.noise], self.noise_scale)
-        if self.graded(queries):
+        family = self.family(queries)
+        if family == LINEAR:
             call.run(graded_gradients, layers[0], pairs._replace(by_label=queries.by_label), draw)
         else:
-            call.run(pair_gradients, layers, pairs, draw)
+            call.run(relevant_gradients if family == AVERAGE else pair_gradients, layers, pairs, draw)
 
-    def graded(self, queries: Queries) -> bool:
-        """Whether the kernel for linear metrics, which takes documents by gain, applies."""
+    def family(self, queries: Queries) -> int | None:
+        """The family of metrics whose own kernel, which adds up draws, applies; None for the general kernel."""
         layers, pairs = self.layers(queries), self.pairs(queries)
-        return (
-            len(layers) == 1 and layers[0].kind == LINEAR and bool(layers[0].cap == np.inf) and pairs.loss == LOGISTIC
-            and pairs.neighbors == MANY and not pairs.score_norm and queries.propensity is None
+        kinds = {terms.kind for terms in layers}
+        plain = (
+            pairs.loss == LOGISTIC and pairs.neighbors == MANY and not pairs.score_norm and queries.propensity is None
+            and all(terms.cap == np.inf for terms in layers)
         )  # fmt: skip
+        own = kinds == {AVERAGE} or (kinds == {LINEAR} and len(layers) == 1)
+        return kinds.pop() if plain and own else None
 
     def worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self.layers(queries)], axis=0)

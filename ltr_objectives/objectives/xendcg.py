@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ltr_objectives.checks import check_choice, check_seed
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.rng import stream, uniform
 from ltr_objectives.kernels.softmax import softmax, softmax_without, total
 from ltr_objectives.kernels.sorting import longest_list
@@ -142,43 +142,68 @@ class XENDCG(Objective):
         return grad, POLICIES[self.hessian].formula(grad, rho * miss)
 
 
+@inlined
+def _lowered(y, key, unit, part):
+    """Write random phi over the largest gain; return the sum."""
+    result = 0.0
+    for i in range(len(part)):
+        part[i] = y[i] - uniform(key, np.uint64(i)) * unit
+        result += part[i]
+    return result
+
+
+@inlined
+def _first_term(rho, scale, inverse, part, g, h):
+    """Write the first term and the Hessian, and the term over 1 - rho into ``part``; return the sum of those."""
+    result = 0.0
+    for i in range(len(g)):
+        g[i] = rho[i] - part[i] * scale
+        h[i] = rho[i] * (1.0 - rho[i])
+        part[i] = g[i] * inverse[i]
+        result += part[i]
+    return result
+
+
+@inlined
+def _next_term(rho, others, share, first, inverse, part, g):
+    """Add the next term to ``g``; the rest is as in ``_first_term``."""
+    result = 0.0
+    for i in range(len(g)):
+        term = rho[i] * (others - part[i]) + share[i] * first
+        g[i] += term
+        part[i] = term * inverse[i]
+        result += part[i]
+    return result
+
+
 @kernel
 def _xendcg(first, last, ptr, s, gains, draw, out):
     longest = longest_list(ptr, first, last)
-    rho_, part_, share_ = np.empty(longest), np.empty(longest), np.empty(longest)
+    rho_, part_, share_, inverse_ = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
         if gains.largest[q] == 0.0 or out.skip[q]:
             continue
-        x, rho, part, share = s[a:b], rho_[:n], part_[:n], share_[:n]
+        x, rho, part, share, inverse = s[a:b], rho_[:n], part_[:n], share_[:n], inverse_[:n]
         g, h, y = out.grad[a:b], out.hess[a:b], gains.power[a:b]
         best, rest = softmax(x, rho)
         unit = 1.0 / gains.largest[q]
-        if len(gains.u) > 0:
-            for i in range(n):
-                part[i] = y[i] - gains.u[a + i] * unit
-        elif gains.random:
-            key = stream(draw.seed, draw.iteration, np.uint64(q))
-            for i in range(n):
-                part[i] = y[i] - uniform(key, np.uint64(i)) * unit
+        if gains.random and len(gains.u) == 0:
+            sum_ = _lowered(y, stream(draw.seed, draw.iteration, np.uint64(q)), unit, part)
         else:
             for i in range(n):
-                part[i] = y[i] - 0.5 * unit
-        all_of_it = total(part)
+                part[i] = y[i] - (gains.u[a + i] if len(gains.u) > 0 else 0.5) * unit
+            sum_ = total(part)
         for i in range(n):
-            part[i] = rho[i] - part[i] / all_of_it
-            g[i] = part[i]
-            h[i] = rho[i] * (1.0 - rho[i])
+            inverse[i] = 1.0 / (1.0 - rho[i])
+        inverse[best] = 0.0
+        others = _first_term(rho, 1.0 / sum_, inverse, part, g, h)
         h[best] = rho[best] * rest
         if gains.terms > 1:
             softmax_without(x, rho, rest, best, share)
+        term = g[best]
         for _ in range(1, gains.terms):
-            first_part = part[best]
-            for i in range(n):
-                part[i] /= 1.0 - rho[i]
-            part[best] = 0.0
-            others = total(part)
-            for i in range(n):
-                part[i] = rho[i] * (others - part[i]) + share[i] * first_part
-                g[i] += part[i]
+            best_term = rho[best] * others  # part and share are 0 there
+            others = _next_term(rho, others, share, term, inverse, part, g)
+            term = best_term

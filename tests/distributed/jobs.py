@@ -1,13 +1,13 @@
 """What runs on Ray's workers. They import this file."""
 
 import os
-import tempfile
 from pathlib import Path
 
 import lightgbm as lgb
 import numpy as np
 import ray.train
 import ray.train.lightgbm
+import ray.train.xgboost
 import xgboost as xgb
 
 from ltr_objectives.adapters import lightgbm_objective, xgboost_metric, xgboost_objective
@@ -16,18 +16,25 @@ XGB = {"max_depth": 3, "min_child_weight": 1e-3, "base_score": 0, "disable_defau
 LGB = {"num_leaves": 7, "min_child_weight": 1e-3, "min_child_samples": 5, "verbose": -1, "metric": "None"}
 LGB |= {"deterministic": True, "force_col_wise": True, "num_threads": 1}
 ROUNDS = 8
+FILE = "model.ubj"  # XGBoost warns of other endings; LightGBM writes its text under any
+
+
+def die(done, died):
+    """End the process of the second worker after three rounds, unless the file says that it did."""
+    if done == 3 and ray.train.get_context().get_world_rank() == 1 and not died.exists():
+        ray.train.get_all_reported_checkpoints()  # waits until Ray has them
+        died.touch()
+        os._exit(1)
 
 
 class Die(xgb.callback.TrainingCallback):
-    """End the process of the second worker in the fourth round, unless the file says that it did."""
+    """:func:`die`, for XGBoost."""
 
     def __init__(self, died):
-        self.died = Path(died)
+        self.died = died
 
-    def after_iteration(self, model, epoch, evals_log):
-        if epoch == 3 and ray.train.get_context().get_world_rank() == 1 and not self.died.exists():
-            self.died.touch()
-            os._exit(1)
+    def before_iteration(self, model, epoch, evals_log):
+        die(model.num_boosted_rounds(), self.died)
         return False
 
 
@@ -39,23 +46,20 @@ def share(X, y, qid):
     return X[mine], y[mine], qid[mine]
 
 
-def report(booster, **values):
-    """Keep the model of the first worker."""
-    with tempfile.TemporaryDirectory() as folder:
-        first = ray.train.get_context().get_world_rank() == 0
-        booster.save_model(f"{folder}/model")
-        ray.train.report(values, checkpoint=ray.train.Checkpoint.from_directory(folder) if first else None)
-
-
 def in_xgboost(config):
+    """Goes on from the last checkpoint, of which there is one after ``every`` rounds."""
     X, y, qid = share(*config["data"])
-    data, history = xgb.DMatrix(X, y, qid=qid), {}
-    booster = xgb.train(
-        XGB, data, ROUNDS, obj=xgboost_objective("lambdamart:map"), custom_metric=xgboost_metric("map"),
-        evals=[(data, "train")], evals_result=history, verbose_eval=False,
-        callbacks=[Die(config["died"])] if "died" in config else None,
+    saved = ray.train.get_checkpoint()
+    begun = None if saved is None else ray.train.xgboost.RayTrainReportCallback.get_model(saved, FILE)
+    done = 0 if begun is None else begun.num_boosted_rounds()
+    Path(config["folder"], f"{done} rounds").touch()
+    data = xgb.DMatrix(X, y, qid=qid)
+    callbacks = [Die(Path(config["folder"], "died"))] if config["die"] else []
+    xgb.train(
+        XGB, data, ROUNDS - done, obj=xgboost_objective("lambdamart:map"), custom_metric=xgboost_metric("map"),
+        evals=[(data, "train")], verbose_eval=False, xgb_model=begun,
+        callbacks=[*callbacks, ray.train.xgboost.RayTrainReportCallback(filename=FILE, frequency=config["every"])],
     )  # fmt: skip
-    report(booster, map=history["train"]["map"][-1])
 
 
 def in_lightgbm(config):
@@ -63,4 +67,7 @@ def in_lightgbm(config):
     params = {**LGB, "objective": lightgbm_objective("lambdamart:map"), "tree_learner": "data", "pre_partition": True}
     params |= ray.train.lightgbm.get_network_params()
     data = lgb.Dataset(X, y, group=np.unique(qid, return_counts=True)[1])
-    report(lgb.train(params, data, ROUNDS), rows=len(y))
+    died = Path(config["folder"], "died")
+    callbacks = [lambda env: die(env.iteration + 1, died)] if config["die"] else []
+    callbacks.append(ray.train.lightgbm.RayTrainReportCallback(filename=FILE))
+    lgb.train(params, data, ROUNDS, callbacks=callbacks)

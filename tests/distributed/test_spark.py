@@ -3,19 +3,16 @@
 import os
 import sys
 
+import lightgbm as lgb
 import numpy as np
+import pandas as pd
+import pyspark
 import pytest
+import xgboost as xgb
 from generated import ranking
 
 from ltr_objectives import evaluate
-from ltr_objectives.adapters import xgboost_metric, xgboost_objective
-
-pd = pytest.importorskip("pandas")
-pyspark = pytest.importorskip("pyspark")
-xgb = pytest.importorskip("xgboost")
-# PySpark and what it imports use old calls, and close sockets late; these tests are about models
-pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("DeprecationWarning", "FutureWarning")]
-pytestmark += [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.filterwarnings("ignore::UserWarning")]
+from ltr_objectives.adapters import lightgbm_objective, xgboost_metric, xgboost_objective
 
 X, Y, QID = ranking(0, levels=4)
 NAMES = [f"f{i}" for i in range(X.shape[1])]
@@ -80,7 +77,7 @@ def test_early_stopping_by_our_metric(spark):
 def test_what_is_refused(spark):
     for options in ({"objective": xgboost_objective("lambdamart")}, {"eval_metric": xgboost_metric("map")}):
         with pytest.raises(ValueError, match="Only string type"):
-            ranker(**options)
+            ranker(**options).fit(spark.createDataFrame(FRAME))
 
 
 def test_an_error_on_one_worker_ends_the_training(spark):
@@ -90,16 +87,22 @@ def test_an_error_on_one_worker_ends_the_training(spark):
         estimator.fit(spark.createDataFrame(wrong))
 
 
-def test_a_model_for_each_group_of_rows(spark):
-    def fit(part):
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_a_model_for_each_group_of_rows(spark, library):
+    def train(part):
+        if library == "lightgbm":
+            params = {"verbose": -1, "deterministic": True, "force_col_wise": True, "num_threads": 1}
+            data = lgb.Dataset(part[NAMES], part["label"], group=np.unique(part["qid"], return_counts=True)[1])
+            model = lgb.train({**params, "objective": lightgbm_objective("lambdamart:map")}, data, 8)
+            return model.model_to_string().encode()
         data = xgb.DMatrix(part[NAMES], part["label"], qid=part["qid"])
-        booster = xgb.train(XGB, data, 8, obj=xgboost_objective("lambdamart:map"))
-        return pd.DataFrame({"segment": part["segment"].iloc[:1], "model": [bytes(booster.save_raw("ubj"))]})
+        return bytes(xgb.train(XGB, data, 8, obj=xgboost_objective("lambdamart:map")).save_raw("ubj"))
+
+    def fit(part):
+        return pd.DataFrame({"segment": part["segment"].iloc[:1], "model": [train(part)]})
 
     rows = spark.createDataFrame(FRAME.assign(segment=QID % 2))
     found = rows.groupBy("segment").applyInPandas(fit, "segment long, model binary").toPandas()
-    for segment, raw in zip(found["segment"], found["model"], strict=True):
-        part = FRAME[segment == QID % 2]
-        data = xgb.DMatrix(part[NAMES], part["label"], qid=part["qid"])
-        here = xgb.train(XGB, data, 8, obj=xgboost_objective("lambdamart:map"))
-        assert np.array_equal(xgb.Booster(model_file=bytearray(raw)).predict(data), here.predict(data))
+    assert sorted(found["segment"]) == [0, 1]
+    for segment, model in zip(found["segment"], found["model"], strict=True):
+        assert bytes(model) == train(FRAME[segment == QID % 2])

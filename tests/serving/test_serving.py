@@ -1,23 +1,29 @@
 """Other programs read the libraries' models: their scores equal the library's. Run by ``make test-serving``."""
 
+import ctypes
+import subprocess
+
+import catboost
 import examples
+import lightgbm as lgb
+import mlflow
 import numpy as np
+import onnxmltools
+import onnxruntime
 import pytest
+import tl2cgen
+import treelite
+import xgboost as xgb
 from generated import ranking
 
 from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker, lightgbm_objective, xgboost_objective
 
-catboost = pytest.importorskip("catboost")
-lgb = pytest.importorskip("lightgbm")
-mlflow = pytest.importorskip("mlflow")
-onnxmltools = pytest.importorskip("onnxmltools")
-onnxruntime = pytest.importorskip("onnxruntime")
-tl2cgen = pytest.importorskip("tl2cgen")
-treelite = pytest.importorskip("treelite")
-xgb = pytest.importorskip("xgboost")
-# the converters and MLflow use old calls, and warn of their own defaults; these tests are about scores
-pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("DeprecationWarning", "FutureWarning")]
-pytestmark += [pytest.mark.filterwarnings("ignore::UserWarning")]
+pytestmark = [
+    # MLflow 3.17 asks SQLAlchemy for what its next release will not have
+    pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning"),
+    # MLflow, of type hints of its own
+    pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType:UserWarning"),
+]
 
 X, Y, QID = ranking(0)
 X = X.astype(np.float32)
@@ -98,6 +104,10 @@ def test_onnx_of_catboost(recipes, missing, tmp_path):
 
 def test_what_the_onnx_converter_cannot(recipes):
     """The page's warnings, so that it is noticed when they need not be."""
+    named = by_xgboost()
+    named.feature_names = list("abcde")
+    with pytest.raises(RuntimeError, match="feature names should follow pattern"):
+        onnxmltools.convert_xgboost(named, initial_types=recipes["row"])
     with pytest.raises(NotImplementedError, match="Unsupported LightGbm objective"):
         onnxmltools.convert_lightgbm(by_lightgbm(), initial_types=recipes["row"])
     booster = by_lightgbm(zero_as_missing=True)
@@ -122,18 +132,69 @@ def test_treelite(library, missing, tmp_path):
     np.testing.assert_allclose(compiled.predict(tl2cgen.DMatrix(OTHER)).ravel(), expected, atol=1e-5)
 
 
+SHIM = """
+extern "C" void score(const float* rows, int n, int columns, double* scores) {
+    for (int i = 0; i < n; ++i)
+        scores[i] = ApplyCatboostModel(std::vector<float>(rows + i * columns, rows + (i + 1) * columns));
+}
+"""
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_code_of_catboost(missing, tmp_path):
+    ranker = CatBoostRanker(objective="yetiloss:map", n_estimators=20).fit(features(missing), Y, qid=QID)
+    rows = np.ascontiguousarray(OTHER if missing else np.nan_to_num(OTHER))
+    expected = ranker.predict(rows)
+    assert np.ptp(expected) > 0.1
+    for kind in ("python", "cpp"):
+        ranker.booster_.save_model(str(tmp_path / f"model.{kind}"), format=kind)
+    names = {}
+    examples.run((tmp_path / "model.python").read_text(), names)
+    scores = [names["apply_catboost_model"](row) for row in rows.tolist()]
+    np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
+    (tmp_path / "model.cpp").write_text((tmp_path / "model.cpp").read_text() + SHIM)
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", tmp_path / "model.so", tmp_path / "model.cpp"], check=True)
+    scores, address = np.zeros(len(rows)), lambda array: ctypes.c_void_p(array.ctypes.data)
+    ctypes.CDLL(str(tmp_path / "model.so")).score(address(rows), *rows.shape, address(scores))
+    np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_mlflow_loads_the_library_s_model(tmp_path):
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
     experiment = mlflow.create_experiment("serving", artifact_location=tmp_path.as_uri())
     for flavor, kind in ((mlflow.xgboost, XGBRanker), (mlflow.lightgbm, LGBMRanker), (mlflow.catboost, CatBoostRanker)):
         ranker = kind(objective="yetiloss:map", n_estimators=5).fit(X, Y, qid=QID)
         with mlflow.start_run(experiment_id=experiment):
-            logged = flavor.log_model(ranker.booster_, name="ranker")
+            needs = flavor.get_default_pip_requirements()
+            logged = flavor.log_model(ranker.booster_, name="ranker", pip_requirements=needs)
         model = flavor.load_model(logged.model_uri)
         assert type(model).__module__.partition(".")[0] in ("xgboost", "lightgbm", "catboost")
         rows = xgb.DMatrix(X) if kind is XGBRanker else X
         assert np.array_equal(model.predict(rows), ranker.predict(X))
         assert np.array_equal(np.ravel(mlflow.pyfunc.load_model(logged.model_uri).predict(X)), ranker.predict(X))
+
+
+def test_catboost_exports_no_categorical_features(tmp_path):
+    table = [[str(q % 3), x] for q, x in zip(QID, X[:, 0], strict=True)]
+    pool = catboost.Pool(table, Y, group_id=QID, cat_features=[0])
+    params = {"loss_function": "QueryRMSE", "iterations": 3, "verbose": False, "allow_writing_files": False}
+    model = catboost.CatBoost(params).fit(pool)
+    for kind, message in (("onnx", "not support categorical"), ("cpp", "Need to use training dataset Pool")):
+        with pytest.raises(catboost.CatBoostError, match=message):
+            model.save_model(str(tmp_path / kind), format=kind)
+
+
+def test_what_mlflow_refuses(tmp_path):
+    """What the page says of estimators as a whole."""
+    ranker = LGBMRanker(objective="yetiloss:map", n_estimators=2).fit(X, Y, qid=QID)
+    for flavor in (mlflow.lightgbm, mlflow.sklearn):
+        with pytest.raises(mlflow.exceptions.MlflowException, match="untrusted types"):
+            flavor.save_model(ranker, tmp_path / flavor.__name__, pip_requirements=["lightgbm"])
+
+
+def test_treelite_does_not_read_catboost():
+    assert hasattr(treelite.frontend, "from_xgboost")
+    assert not any("catboost" in name for name in dir(treelite.frontend))
 
 
 def test_the_page_runs(tmp_path, monkeypatch):
