@@ -260,7 +260,7 @@ class _Part(CPUDispatcher):
     """A function for calls from compiled code, where it is compiled once for all constant arguments."""
 
     def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
-        super().__init__(function, locals, {**targetoptions, "no_cpython_wrapper": True}, _ToCopy)
+        super().__init__(function, locals or {}, {**targetoptions, "no_cpython_wrapper": True}, _ToCopy)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         if not self.targetoptions["forceinline"]:  # else the caller's constants select loops
@@ -275,7 +275,7 @@ class _Kernel(CPUDispatcher):
     """A compiled function; other compiled functions call its part."""
 
     def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
-        super().__init__(function, locals, targetoptions, _ToRun)
+        super().__init__(function, locals or {}, targetoptions, _ToRun)
 
     @cached_property
     def _part(self) -> Any:
