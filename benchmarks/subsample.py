@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from rich.progress import track
@@ -23,20 +23,28 @@ from ltr_objectives.objectives.subsample import Subsample
 from ltr_objectives.objectives.unit import UnitHessian
 from ltr_objectives.registry import get_metric, get_objective
 
-DATA = "As of `quality`; the vali queries are not used, so one is enough."
+DATA = "As of `quality`."
 
 
-def measure(library: Library, objective: Objective, fold: RankingFold, metric: str) -> tuple[float, list[Any]]:
-    """Processor seconds of a training, and the metric of each test query with all trees."""
+class Measured(NamedTuple):
+    """One training."""
+
+    seconds: float  # of a processor, for each tree
+    trees: int  # the best number by the vali queries
+    values: list[Any]  # of the test queries
+
+
+def measure(library: Library, objective: Objective, fold: RankingFold, metric: str) -> Measured:
+    """Train with early stopping."""
     start = time.process_time()
     training = library.run(objective)
-    seconds = time.process_time() - start
-    scores = np.asarray(training.predict(fold.test.X, library.budget.trees), np.float64)
-    return seconds, per_query(get_metric(metric), fold.test, scores, library.budget.threads)
+    seconds = (time.process_time() - start) / len(training.curves[metric])
+    values = per_query(get_metric(metric), fold.test, training.scores(fold.test, metric), library.budget.threads)
+    return Measured(seconds, training.best(metric), list(values))
 
 
 def subsample(
-    data: Annotated[str, Option(help=DATA)] = "generated-calibrated:300,1,600",
+    data: Annotated[str, Option(help=DATA)] = "generated-calibrated:300,100,600",
     seeds: Annotated[str, Option(help="Of data, objectives and draws.")] = "0",
     libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
     objectives: Annotated[str, Option(help="Ours.")] = "yetiloss:ndcg@10,lambdamart",
@@ -44,26 +52,27 @@ def subsample(
         "1,.5,.2,.1"
     ),
     metric: Annotated[str, Option(help="Of the test queries.")] = "ndcg@10",
-    trees: Annotated[int, Option(min=1, help="Of each training; none stops early.")] = 100,
+    trees: Annotated[int, Option(min=1, help="At most.")] = 500,
+    patience: Annotated[int, Option(min=1, help="Trees without a better vali value.")] = 50,
     documents: Annotated[float, Option(min=0, help="L2 in documents.")] = 20.0,
     threads: Annotated[int, Option(min=1)] = 1,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
-    """Train on a share of the queries in each iteration.
+    """Train on a share of the queries in each iteration, with early stopping.
 
-    Seconds are processor time of whole trainings, on data that are prepared before. A first training of two trees,
+    Seconds are processor time of trainings, on data that are prepared before, by tree. A first training of two trees,
     which compiles the kernels, does not count.
     """
     console = terminal()
     names, wanted = names_in(libraries), [number(share, float, "shares") for share in names_in(shares)]
     for name in names:
         check_choice("libraries", name, tuple(LIBRARIES))
-    seconds: dict[Any, list[float]] = {}
-    values: dict[Any, list[Any]] = {}
+    found: dict[Any, list[Measured]] = {}
     for place in folds_of(data, [number(seed, int, "seeds") for seed in names_in(seeds)]):
         fold = place.load()
         for name in names:
-            budget = Budget(trees, patience=trees, min_child_weight=1.0, l2=documents, threads=threads, seed=place.seed)
+            budget = Budget(trees, patience=patience, min_child_weight=1.0, l2=documents, threads=threads,
+                            seed=place.seed)  # fmt: skip
             library = LIBRARIES[name](fold, [get_metric(metric)], budget)
             for label in names_in(objectives):
                 whole = UnitHessian(seeded(get_objective(label), place.seed))
@@ -72,18 +81,17 @@ def subsample(
                 library.budget = budget
                 for share in track(wanted, f"{name} {label}", console=console, transient=True):
                     objective = Subsample(whole, share, seed=place.seed) if share < 1 else whole
-                    took, found = measure(library, objective, fold, metric)
-                    seconds.setdefault((name, label, share), []).append(took)
-                    values.setdefault((name, label, share), []).extend(found)
+                    found.setdefault((name, label, share), []).append(measure(library, objective, fold, metric))
     results = []
-    for (name, label, share), found in values.items():
-        base = name, label, wanted[0]
-        here, there = (np.array(each, float) for each in (found, values[base]))
+    for (name, label, share), trainings in found.items():
+        here, there = (np.concatenate([t.values for t in found[name, label, s]]).astype(float)
+                       for s in (share, wanted[0]))  # fmt: skip
+        seconds = [t.seconds for t in trainings]
         results.append({
             "library": name, "objective": label, "share": share, "value": float(np.nanmean(here)),
             "difference": float(np.nanmean(here - there)),
             "se": standard_error(here - there) if share != wanted[0] else 0.0,
-            "seconds": seconds[name, label, share],
-            "ratio": sum(seconds[name, label, share]) / sum(seconds[base]),
+            "trees": [t.trees for t in trainings], "seconds": seconds,
+            "ratio": sum(seconds) / sum(t.seconds for t in found[name, label, wanted[0]]),
         })  # fmt: skip
     speed_tables.save("subsample", {"metric": metric, "trees": trees, "results": results}, out, console)

@@ -115,7 +115,7 @@ def test_references_read_the_goals(scores, rng):
 def test_parts_share_rankings_on_equal_labels_only(rng):
     labels, _ = two_goals(OBJECTIVES["yetiloss"], rng)
     queries = Queries(labels, SIZES)
-    text = "yetiloss:map + yetiloss:mrr + yetiloss:map[revenue] + yetiloss:mrr[revenue] + yetiloss:err[relevance]"
+    text = "yetiloss:ndcg@2 + yetiloss:mrr + yetiloss:ndcg@2[revenue] + yetiloss:mrr[revenue] + yetiloss:err[relevance]"
     assert [len(vars(s.objective).get("_parts", "1")) for s in get_objective(text)._terms(queries, 1)] == [2, 2, 1]
 
 

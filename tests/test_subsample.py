@@ -136,7 +136,7 @@ def test_all_three_libraries_learn_from_it():
 
 def test_the_benchmark_compares_shares_of_the_same_queries(tmp_path):
     app = pytest.importorskip("benchmarks.__main__", reason="the tests run beside an unpacked wheel").app
-    arguments = ["--data", "generated:12,1,10:0", "--libraries", "lightgbm", "--objectives", "lambdamart"]
+    arguments = ["--data", "generated:12,5,10:0", "--libraries", "lightgbm", "--objectives", "lambdamart"]
     done = CliRunner().invoke(
         app, ["subsample", *arguments, "--shares", "1,.5", "--trees", "3", "--out", str(tmp_path)]
     )

@@ -6,10 +6,15 @@ here lies in a folder that only its user can write, named after a hash of every 
 Where that folder cannot be used, kernels are compiled without a cache.
 
 ``kernel`` computes sums in the order written. ``inlined`` lets LLVM reorder them, so that it vectorises them, and
-copies the function into every caller. If it were called instead, LLVM would optimise it once for itself and once for
-each caller, and the order of the sums would depend on what the process loaded first. ``inlined_kernel`` keeps the order
-of sums and copies the function too. It is for functions that are called often and take records: a call would pass each
-array of a record as seven arguments or more.
+copies the function into every caller. If it were called instead, LLVM would optimise it with each caller, and the order
+of the sums would depend on what the process loaded first. ``inlined_kernel`` keeps the order of sums and copies the
+function too. It is for functions that are called often and take records: a call would pass each array of a record as
+seven arguments or more.
+
+With the versions of numba that this package was tested with, :mod:`ltr_objectives.kernels._parts` halves the time to
+compile. It uses numba's own parts, which later versions may change; with those numba compiles as it always does, to the
+same results.
+
 All release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
 """
 
@@ -31,7 +36,29 @@ from ltr_objectives.kernels._notice import tell_before_compiling
 PACKAGE = Path(__file__).resolve().parent.parent
 config: Any = numba.config
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
+TESTED = tuple(f"0.{minor}" for minor in range(61, 69))  # versions of numba
 HELP = "kernels are compiled in each process; to cache them, repair the folder or set NUMBA_CACHE_DIR to another"
+
+
+class _Plain:
+    """In place of ``_parts``: numba compiles each function by itself."""
+
+    @staticmethod
+    def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+        return numba.njit(**options)(function)
+
+    @staticmethod
+    def prepare(target: Any) -> None:
+        target.refresh()
+
+    @staticmethod
+    def reduced(result: Any) -> Any:
+        return result._reduce()
+
+
+parts: Any = _Plain
+if numba.__version__.rpartition(".")[0] in TESTED:
+    from ltr_objectives.kernels import _parts as parts
 
 
 def source_hash(package: Path = PACKAGE) -> str:
@@ -85,7 +112,7 @@ class MachineCode:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return what was compiled before, or None."""
-        target.refresh()
+        parts.prepare(target)
         try:
             found = self._read().get(self._key(signature, target.codegen()))
             return None if found is None else CompileResult._rebuild(target, *pickle.loads(found))
@@ -102,7 +129,7 @@ class MachineCode:
         except Exception:  # load_overload has reported it
             known = {}
         try:
-            code = dumps(result._reduce())
+            code = dumps(parts.reduced(result))
             write_sealed(self._file, dumps({**known, self._key(signature, result.codegen): code}))
         except Exception as error:
             self._say("written", error)
@@ -125,16 +152,19 @@ class MachineCode:
 
 
 def _compile(fastmath: set[str] | bool, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    options = {
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": fastmath,
+        "no_cfunc_wrapper": True,
+        "forceinline": inline,
+    }
+
     def decorate(function: Callable[..., Any]) -> Any:
-        options: dict[str, Any] = {
-            "nogil": True,
-            "error_model": "numpy",
-            "fastmath": fastmath,
-            "no_cfunc_wrapper": True,
-            "forceinline": inline,
-        }
-        compiled: Any = numba.njit(**options)(function)
-        if CACHE is not None and os.path.exists(function.__code__.co_filename):  # not from a notebook
+        compiled: Any = parts.compiled(function, options)
+        if (
+            CACHE is not None and not config.DISABLE_JIT and os.path.exists(function.__code__.co_filename)
+        ):  # not from a notebook
             compiled._cache = MachineCode(function, CACHE)
         return compiled
 

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, kernel
+from ltr_objectives.kernels._views import reinterpret
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
 from ltr_objectives.kernels.rng import stream
@@ -250,7 +251,7 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
     """Write gradient and Hessian of the queries ``first <= q < last``, rank by rank."""
     longest = longest_list(ptr, first, last)
     space, E = rankings(longest), np.empty(longest)
-    order = space.order.view(np.uint64)  # unsigned: numba checks whether signed indices are negative
+    order = reinterpret(space.order, np.uint64)  # unsigned: numba checks whether signed indices are negative
     propensities = len(pairs.propensity) > 0
     r = Ranked(
         np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest if propensities else 0),

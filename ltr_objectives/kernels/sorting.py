@@ -11,6 +11,7 @@ Insertion takes 12, since it mispredicts every second branch. A score must not b
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._views import reinterpret
 
 RUN = 24  # runs are sorted by insertion, then merged; 16 to 32 are equally fast, 8 and 64 slower
 SHORT = 64  # the longest list to sort by comparing each pair once; from here on buckets are faster
@@ -89,8 +90,8 @@ def _distribute(s, key, order, key2, order2):
     """Sort ``s`` into ``key`` and ``order`` by buckets; the other two are scratch."""
     n = len(s)
     # unsigned: numba checks signed indices for being negative, which takes a third of these loops
-    bucket, start = key2.view(np.uint32)[:n], order2.view(np.uint32)[: 2 * n]
-    _buckets(s, key, key2.view(np.int32)[:n], 2 * n)
+    bucket, start = reinterpret(key2, np.uint32)[:n], reinterpret(order2, np.uint32)[: 2 * n]
+    _buckets(s, key, reinterpret(key2, np.int32)[:n], 2 * n)
     start[:] = 0
     for i in range(n):
         start[bucket[i]] += np.uint32(1)

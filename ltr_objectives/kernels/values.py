@@ -38,7 +38,7 @@ def _linear(key, g, w, n, average):
             sum_g += g[b]
             sum_w += w[b]
             b += 1
-        total += sum_g * sum_w / (b - a)
+        total += sum_g * sum_w if b == a + 1 else sum_g * sum_w / (b - a)
         a = b
     return total
 

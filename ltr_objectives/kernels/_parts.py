@@ -1,0 +1,185 @@
+"""Compile kernels in half the time, with parts of numba that are not public.
+
+Numba optimises every function, makes machine code of it, and optimises its copy again in each caller, that caller's
+copy in the next one, and so on. Here compiled code does not call a kernel itself but its *part*: its LLVM code, neither
+optimised nor made machine code of. The kernel that Python calls is optimised once, with all its parts; only it is
+cached. A part that reorders sums is optimised alone, so that its sums have the same order in all kernels.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numba
+from numba.core import ir
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, Flags
+from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.registry import CPUDispatcher
+from numba.core.runtime.nrt import rtsys
+from numba.core.typed_passes import NopythonTypeInference
+from numba.core.types import Integer, SliceType, none, unliteral
+
+config: Any = numba.config
+
+
+def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """The function as a kernel, with ``options`` of ``numba.njit``."""
+    if config.DISABLE_JIT:
+        return function
+    return _Kernel(function, targetoptions={"nopython": True, **options})
+
+
+def prepare(target: Any) -> None:
+    """Prepare what machine code from the cache calls, not what compiles it: that takes as long as ``import numba``."""
+    rtsys.initialize(target)
+
+
+def reduced(result: Any) -> Any:
+    """What the cache keeps of a compiled kernel: nothing of the functions that were copied into it."""
+    *most, used = result._replace(type_annotation="")._reduce()
+    text = str(result.library._final_module)
+    return (*most, tuple(env for env in used if text.count(env.env_name) > 1))
+
+
+class _Shared(Flags):
+    """The options that functions of numba's own (``max``, ``np.empty``) take over from the kernels that call them.
+
+    Numba compiles those functions once for each set of options, and compares all options at each addition of two
+    numbers. Kernels differ in what those functions need not know, so they show one object to them.
+    """
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+class _Options(Flags):
+    """The options of one kernel."""
+
+    shown: ClassVar[dict[Any, _Shared]] = {}
+
+    def copy(self) -> _Shared:
+        """What numba shows to the functions that it compiles meanwhile."""
+        fastmath: Any = self.fastmath
+        return self.shown.setdefault(frozenset(fastmath.flags), _Shared(self))
+
+
+class _Copied(JITCodeLibrary):
+    """The LLVM code of one function, which waits for the kernels into which it is copied."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self.codegen._data_layout
+
+    def finalize(self) -> None:
+        self._finalized = True
+
+
+class _Linked(JITCodeLibrary):
+    """The LLVM code of one function and of all that it calls, optimised once."""
+
+    def finalize(self) -> None:
+        self._linking_libraries = list(dict.fromkeys(_with_callees(self._linking_libraries)))
+        super().finalize()
+
+
+class _Reordered(_Linked):
+    """The LLVM code of a function that reorders sums, the same in all kernels."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+def _with_callees(libraries: list[Any]) -> Iterator[Any]:
+    for library in libraries:
+        yield library
+        if isinstance(library, _Copied):
+            yield from _with_callees(library._linking_libraries)
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _Borrow(AnalysisPass):
+    """Leave out the counting of references where no array is made: the callers hold all of them."""
+
+    _name = "ltr_objectives_borrow"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        models = state.targetctx.data_model_manager
+        if not any(models[kind].contains_nrt_meminfo() for kind in (*_made(state.calltypes), state.return_type)):
+            state.targetctx = state.targetctx.subtarget(enable_nrt=False)
+        return False
+
+
+def _made(calls: dict[Any, Any]) -> Iterator[Any]:
+    """The types of all that a function computes, except parts of arrays; and of what it copies into arrays."""
+    for at, call in calls.items():
+        if isinstance(at, ir.SetItem | ir.StaticSetItem):
+            yield call.args[-1]
+        elif call is not None:
+            part = getattr(at, "op", "") == "getitem" and isinstance(call.args[1], Integer | SliceType)
+            yield none if part else call.return_type
+
+
+class _ToRun(Compiler):
+    """Compiles a function for calls from Python."""
+
+    library: type[JITCodeLibrary] = _Linked
+
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, names: Any):
+        super().__init__(typing, target, library, args, returned, _Options(flags), names)
+
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        [passes] = super().define_pipelines()
+        passes.add_pass_after(_Borrow, NopythonTypeInference)
+        passes.finalize()
+        return [passes]
+
+
+class _ToCopy(_ToRun):
+    """Compiles a function for calls from kernels: its types and its LLVM code, and no more."""
+
+    def define_pipelines(self) -> Any:
+        self.state.flags.no_compile = True
+        self.library = _Reordered if self.state.flags.fastmath else _Copied
+        return super().define_pipelines()
+
+    def compile_extra(self, function: Callable[..., Any]) -> Any:
+        result = super().compile_extra(function)._replace(entry_point=object())
+        result.target_context.insert_user_function(result.entry_point, result.fndesc, [result.library])
+        return result
+
+
+class _Part(CPUDispatcher):
+    """A function for calls from compiled code, where it is compiled once for all constant arguments."""
+
+    def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
+        super().__init__(function, locals or {}, {**targetoptions, "no_cpython_wrapper": True}, _ToCopy)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        if not self.targetoptions["forceinline"]:  # else the caller's constants select loops
+            args = tuple(map(unliteral, args))
+        return super().get_call_template(args, kws)
+
+    def add_overload(self, result: Any) -> None:
+        self.overloads[result.signature.args] = result
+
+
+class _Kernel(CPUDispatcher):
+    """A compiled function; other compiled functions call its part."""
+
+    def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
+        super().__init__(function, locals or {}, targetoptions, _ToRun)
+
+    @cached_property
+    def _part(self) -> Any:
+        return _Part(self.py_func, self.locals, self.targetoptions)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self._part._numba_type_
