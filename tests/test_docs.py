@@ -126,8 +126,6 @@ def check_markup(site: dict[str, Page]) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_links_hold_in_the_repository_too(page):
     for link in re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", BLOCK.sub("", PAGES[page])):
-        if (page, link) == ("several_goals.md", "notebooks/pareto_front.md"):
-            continue  # the site's own
         assert (DOCS / page).parent.joinpath(link).exists(), link
 
 
