@@ -111,7 +111,12 @@ def read_goals(labels: Any) -> tuple[ByGoal | None, tuple[str, ...]]:
     if labels is None or isinstance(labels, Mapping):
         return labels, ()
     names = [labels] if isinstance(labels, str) else check_list("labels", labels, "names of columns")
-    require(all(isinstance(name, str) for name in names), f"labels must be names of columns of X, got {names}")
+    wrong = next((name for name in names if not isinstance(name, str)), None)
+    require(
+        wrong is None,
+        f"labels must be names of columns of X, but has {wrong!r}; pass an array by its goal, as in "
+        "labels={'revenue': array}",
+    )
     return None, tuple(names)
 
 
@@ -134,10 +139,11 @@ def read_part(
     table, column, beside = read_table(X, columns)
     names = list(X.columns) if is_frame(X) else []
     missing = next((name for name in columns if name not in beside and labels is None), None)
+    given_as = f"eval_labels=[{{{missing!r}: array}}]" if of else f"labels={{{missing!r}: array}}"
     require(
         missing is None,
         f"labels names a column {missing!r}, which X does not have{did_you_mean(missing, names)}; name the columns of "
-        f"a table, or pass {of}labels={{{missing!r}: array}}",
+        f"a table, or pass {given_as}",
     )
     given = (group is not None) + (qid is not None)
     require(column is None or given == 0, f"X has a column {QID!r}; drop it, or leave {of}qid= and {of}group= out")

@@ -202,7 +202,8 @@ def check_plan(plan: Plan, library: Library) -> None:
         require_numbers(part.X, others, f"eval_set[{i}]: ")
     queries = plan.train.queries
     of_metrics = [metric.goal for metric in plan.own_metrics if metric.goal is not None]
-    read = (*(plan.objective.goals if isinstance(plan.objective, Objective) else ()), *of_metrics)
+    of_objective = plan.objective.goals if isinstance(plan.objective, Objective) else ()
+    read = tuple(dict.fromkeys((*of_objective, *of_metrics)))
     for part in (plan.train, *plan.evals):
         check_read(part.queries.goals, read, "the ranker")
     if isinstance(plan.objective, Objective):
@@ -217,5 +218,7 @@ def check_plan(plan: Plan, library: Library) -> None:
             try:
                 part.queries.of(metric.goal)
             except LTRError as error:
-                raise LTRError(f"eval_set[{i}]: {str(error).replace('labels=', 'eval_labels=')}") from None
-            metric.mean(part.queries, np.zeros(part.queries.rows), n_threads=plan.n_threads)
+                listed = re.sub(r"labels=(\{.*?\})", r"eval_labels=[\1]", str(error))
+                raise LTRError(f"eval_set[{i}]: {listed}") from None
+            scores = np.arange(part.queries.rows, dtype=np.float64)  # without ties, of which a correlation may be empty
+            metric.mean(part.queries, scores, n_threads=plan.n_threads)

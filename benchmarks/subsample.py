@@ -58,10 +58,10 @@ def subsample(
     threads: Annotated[int, Option(min=1)] = 1,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
-    """Train on a share of the queries in each iteration, with early stopping.
+    """Train on a share of the queries in each iteration.
 
-    Seconds are processor time of trainings, on data that are prepared before, by tree. A first training of two trees,
-    which compiles the kernels, does not count.
+    Trainings stop early. Seconds are processor time by tree, on data that are prepared before. A first training of two
+    trees, which compiles the kernels, does not count.
     """
     console = terminal()
     names, wanted = names_in(libraries), [number(share, float, "shares") for share in names_in(shares)]

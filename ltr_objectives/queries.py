@@ -243,7 +243,10 @@ class Queries:
         self.goals = {} if first is None else {first: self.labels}
         for goal, values in others:
             _finite(f"labels[{goal!r}]", values)
-            require(len(values) == len(y), f"labels[{goal!r}] has {len(values)} rows, but the first labels {len(y)}")
+            require(
+                len(values) == len(y),
+                f"labels[{goal!r}] has {len(values)} rows, but the first labels {len(y)}; give one number a row",
+            )
             self.goals[str(goal)] = _kept(values)
         self.ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         self.rows = len(y)

@@ -181,3 +181,15 @@ def test_one_query_has_no_standard_error():
     found = fitted("lightgbm", eval_set=[(one.X, one.y)], eval_qid=[one.qid])
     assert all(each.se is None for each in found.report_.candidates)
     assert "nan" not in str(found.report_)
+
+
+@everywhere
+def test_it_chooses_for_the_labels_of_a_goal(library):
+    steps = np.quantile(TRAIN.X[:, 1], [0.5, 0.8])
+    goals = [np.digitize(part.X[:, 1], steps).astype(float) for part in (TRAIN, VALI)]
+    found = fitted(library, metric="ndcg@5[other]", labels={"other": goals[0]}, eval_labels=[{"other": goals[1]}])
+    assert [each.objective for each in found.report_.candidates] == list(ours_for(get_metric("ndcg@5[other]")))
+    assert not any(each.left_out for each in found.report_.candidates)
+    value = evaluate("ndcg@5", found.predict(VALI.X), goals[1], VALI.group)
+    assert max(each.value for each in found.report_.candidates) == pytest.approx(value)
+    assert found.objective_.goals == ("other",)

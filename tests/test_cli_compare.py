@@ -225,6 +225,8 @@ def test_the_ending_of_the_model_names_the_library(folder):
         (["--objectives", "foo"], "--objectives: unknown objective 'foo'"),
         (["--objectives", "rank:ndcg"], "lightgbm has lambdarank, rank_xendcg"),
         (["--objectives", "yetiloss:foo"], "unknown metric 'foo'"),
+        (["--objectives", "yetiloss[x]"], "--objectives reads the labels of 'x', but commands read one column"),
+        (["--metric", "map[x]"], "--metric reads the labels of 'x', but commands read one column of labels"),
         (["--folds", 31], "--folds 31 needs at least as many queries, and the data have 30"),
         (["--objectives", "2*yetiloss:map"], "only parts of a sum have weights: leave out the weight, or add a part"),
         (["--draws", 1, "--leaves", 6], "--draws tries settings of its own for --leaves; leave out either"),

@@ -39,3 +39,4 @@ def test_it_says_what_the_objective_says(source, scored):
 def test_errors_are_one_line():
     assert "pass either --data, or --labels and --qid" in fails("report", "--scores", "scores.npy")
     assert "unknown objective 'foo'" in fails("report", "--objective", "foo", "--data", "data.txt")
+    assert "--objective reads the labels of 'x'" in fails("report", "--objective", "ranknet[x]", "--data", "data.txt")

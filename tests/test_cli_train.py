@@ -139,6 +139,8 @@ def test_people_get_a_table(folder):
         (["--train", "train.txt", "--objective", "lambdaran"], "lightgbm: Unknown objective type name: lambdaran"),
         (["--train", "train.txt", "--objective", "yetiloss:foo"], "unknown metric 'foo'"),
         (["--train", "train.txt", "--metric", "foo"], "unknown metric 'foo'"),
+        (["--train", "train.txt", "--metric", "map[x]"], "--metric reads the labels of 'x', but commands read one"),
+        (["--train", "train.txt", "--objective", "yetiloss[x]"], "--objective reads the labels of 'x', but commands"),
     ],
 )
 def test_errors_are_one_line(folder, arguments, message):

@@ -93,7 +93,7 @@ def test_conventions_hold_in_records_and_scores(library, convention):
     vali = VALI.select(np.arange(len(VALI.group)))
     y = np.where(vali.qid == vali.qid[0], 0, vali.y)  # a query without relevant documents
     data = {"eval_set": [(vali.X, y)], "eval_qid": [vali.qid]}
-    for metric in ("ndcg@5", "map@3"):
+    for metric in ("ndcg@5", "map@3", "spearman", "kendall"):
         known = convention in next(c for c in all_metric_classes() if c.name == metric.partition("@")[0]).conventions
         by = ranker(library, eval_metric=metric, convention=convention)
         assert by.get_params()["convention"] == convention

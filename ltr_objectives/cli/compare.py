@@ -171,10 +171,11 @@ def _candidates(objectives: str | None, libraries: Sequence[str], metric: "Metri
     for each in asked:
         if not any(KNOWN[name].knows(each) for name in libraries):
             try:
-                get_objective(each)
+                goals = get_objective(each).goals
             except LTRError as error:
                 own = "; ".join(f"{name} has {', '.join(KNOWN[name].natives)}" for name in libraries)
                 raise LTRError(f"--objectives: {error}; {own}") from None
+            options.refuse_goals("objectives", goals)
     natives = {each for each in asked if any(KNOWN[name].knows(each) for name in libraries)}
     return [(name, each) for name in libraries for each in asked if each not in natives or KNOWN[name].knows(each)]
 
@@ -196,7 +197,7 @@ def _read(
         columns.refuse(data)
     found = read_table("data", data, columns) if table else read_letor("data", data)
     for metric in metrics:  # raises for labels that it does not take
-        metric.mean(queries_of(found), np.zeros(len(found.y)))
+        metric.mean(queries_of(found), np.arange(len(found.y), dtype=np.float64))
     return found
 
 

@@ -4,7 +4,17 @@ from typing import Any
 
 from typer import echo
 
-from ltr_objectives.cli.options import AsJson, Label, Labels, Letor, ObjectiveName, Qid, Scores, print_json
+from ltr_objectives.cli.options import (
+    AsJson,
+    Label,
+    Labels,
+    Letor,
+    ObjectiveName,
+    Qid,
+    Scores,
+    print_json,
+    refuse_goals,
+)
 
 
 def report(
@@ -26,6 +36,7 @@ def report(
     from ltr_objectives.registry import get_objective
 
     asked: Any = get_objective(objective)
+    refuse_goals("objective", asked.goals)
     lists = read_lists(data, labels, scores, qid, Columns(label))
     found = asked.report(lists.scores, lists.queries.labels, lists.group)
     if as_json:

@@ -55,10 +55,14 @@ def train(
     Metrics of vali and test are printed. Early stopping uses the first metric; without a vali part all trees are
     trained. The model is in the library's own format, so that the library alone can predict with it.
     """
+    from ltr_objectives.adapters._libraries import LIBRARIES
+    from ltr_objectives.adapters._ranker_plan import own_or_native
     from ltr_objectives.cli.files import require_apart, writable
     from ltr_objectives.cli.tables import Columns
 
     writable(out, FACTS[library.value].endings, library.value)
+    asked = None if objective is None else own_or_native(objective, LIBRARIES[library.value])
+    options.refuse_goals("objective", getattr(asked, "goals", ()))
     metrics = options.read_metrics(_default(objective, library.value) if metric is None else metric, convention)
     if objective is None:
         objective = BEST_FOR.get(metrics[0].name, f"yetiloss:{metrics[0]}")

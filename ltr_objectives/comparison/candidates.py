@@ -1,8 +1,12 @@
 """Which objectives to try for a metric: ours that ranked well for some data in our studies, and the library's own."""
 
+from dataclasses import replace
+
 from ltr_objectives.adapters._libraries import LIBRARIES
+from ltr_objectives.goals import with_goal
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.registry import BEST_FOR, get_objective, objective_class, objective_for
 
 OTHERS = ("yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
@@ -14,7 +18,14 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
     >>> from ltr_objectives import get_metric
     >>> list(ours_for(get_metric("map")))
     ['yetiloss:gap', 'yetiloss:map', 'yetiloss:ndcg@10', 'lambdamart:ndcg', 'queryrmse']
+    >>> list(ours_for(get_metric("ndcg@10[revenue]")))
+    ['yetiloss:ndcg[revenue]', 'yetiloss:ndcg@10[revenue]', 'yetiloss:gap[revenue]', 'lambdamart:ndcg[revenue]', \
+'queryrmse[revenue]']
     """
+    goal = metric.goal
+    if goal is not None:
+        plain = ours_for(replace(metric, goal=None))
+        return {with_goal(n, goal): Mixture([each], labels=[goal], normalize=False) for n, each in plain.items()}
     itself, first = f"yetiloss:{metric}", objective_for(metric)
     named = {BEST_FOR.get(metric.name, itself): first, itself: objective_class("yetiloss")(metric=metric)}
     if first == named[itself]:
@@ -27,12 +38,14 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
 
 
 def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
-    """The library's own to compare with.
+    """The library's own to compare with; none for the labels of a goal, which only ours read.
 
     >>> from ltr_objectives import get_metric
     >>> natives_for("catboost", get_metric("ndcg@5"))
     ('YetiRank', 'QueryRMSE', 'YetiRank:mode=NDCG;top=5')
     """
+    if metric.goal is not None:
+        return ()
     facts = LIBRARIES[library]
     further = facts.rivals_for.get(metric.name)
     return facts.rivals if further is None else (*facts.rivals, further.replace("{metric}", facts.spelled(str(metric))))

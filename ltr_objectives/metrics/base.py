@@ -183,7 +183,11 @@ class Metric(abc.ABC):
 
     def average(self, total: float, weight: float) -> float:
         """The mean over queries from :meth:`sums`. For a data set in parts, add up the sums of the parts first."""
-        require(weight > 0, f"{self}: every query is skipped as empty or has weight 0, so the mean is not defined")
+        require(
+            weight > 0,
+            f"{self}: every query is skipped as empty or has weight 0, so the mean is not defined; where equal scores "
+            "count as empty, as with convention='scipy', leave the convention out",
+        )
         return total / weight
 
     def swap_changes(self, labels: ArrayLike) -> np.ndarray:

@@ -31,7 +31,9 @@ class StochasticLabels(Wrapper):
     With a draw for each query the expected gradient and Hessian are those of
     ``Mixture([objective, ...], weights / sum(weights), normalize=False, labels=labels)``, for every objective. With a
     draw for each document a pair may compare one goal's label with another's. So the goals need labels on one scale,
-    and the expectation is that of the mixture only for losses that are sums over documents.
+    and the expectation is that of the mixture only for losses that are sums over documents. Wrap it in
+    :class:`ltr_objectives.UnitHessian` rather than the other way round, whose constant would be measured in each
+    iteration.
 
     Parameters
     ----------

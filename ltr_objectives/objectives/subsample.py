@@ -19,8 +19,11 @@ class Subsample(Wrapper):
     .. math:: (g, h) = \frac{B_q}{p} (g, h), \quad B_q \sim \mathrm{Bernoulli}(p)
 
     for query :math:`q`. So gradients and Hessians keep their means, and Newton steps their size. The others are zero.
+    At least one query is drawn: of :math:`n` queries the mean is :math:`1 + (1 - p)^n / (n p)` times as large, which
+    matters only where :math:`n p` is small.
+
     The objective leaves out what is not drawn, so that a gradient takes the share :math:`p` of the time, and a little
-    for each row; trees take the same time. At least one query is drawn.
+    for each row; trees take the same time.
 
     Parameters
     ----------
