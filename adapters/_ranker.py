@@ -336,6 +336,9 @@ class Ranker(BaseEstimator, abc.ABC):
         if not self._chosen_by_metric():
             return own_or_native(self.objective, self.library)
         first = next(iter(read_metrics(self.eval_metric, "", self._knows_metric)), None)
+        if isinstance(first, str):
+            warn(f"eval_metric={first!r} is {self.library.name}'s own, so this trains for {DEFAULT}; to train for a "
+                 "metric name ours first, such as 'map', or pass objective=")  # fmt: skip
         return objective_for(first if isinstance(first, Metric) else DEFAULT)
 
     def _chosen_by_metric(self) -> bool:

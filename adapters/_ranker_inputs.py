@@ -83,6 +83,11 @@ class Table(NamedTuple):
 
 def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
     """The features, the column of query ids if there is one, and the columns of ``goals`` that are there."""
+    require(
+        type(X).__name__ not in ("Pool", "DMatrix", "QuantileDMatrix", "Dataset"),
+        f"X is a {type(X).__name__}; give the features themselves, or train it by the library's own functions with the "
+        "callables of ltr_objectives.adapters",
+    )
     if hasattr(X, "to_pandas"):  # polars and pyarrow
         X = X.to_pandas()
     if not is_frame(X):

@@ -248,10 +248,10 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
             "objective='yetilos' is unknown; did you mean 'yetiloss'[?] Ours are lambdamart, ",
         ),
         ({"objective": "lambdamrt"}, "did you mean 'lambdamart'"),
-        ({"eval_metric": "ndgc@10"}, "eval_metric='ndgc@10' is neither .*; did you mean 'ndcg'"),
-        ({"eval_metric": "ndcg10"}, "eval_metric='ndcg10' is neither .*; did you mean 'ndcg'"),
+        ({"eval_metric": "ndgc@10"}, "eval_metric='ndgc@10' is neither .*; did you mean 'ndcg@10'"),
+        ({"eval_metric": "ndcg10"}, "eval_metric='ndcg10' is neither .*; did you mean 'ndcg@10'"),
         ({"eval_metric": ["map", "mpa"]}, "eval_metric='mpa' is neither .*; did you mean 'map'"),
-        ({"eval_metric": "NDCG@10"}, "eval_metric='NDCG@10' is neither .*; did you mean 'ndcg'"),
+        ({"eval_metric": "NDCG@10"}, "eval_metric='NDCG@10' is neither .*; did you mean 'ndcg@10'"),
     ],
 )
 def test_what_is_nearly_a_name_of_ours_is_refused(library, parameters, message):
@@ -294,3 +294,16 @@ def test_score_says_where_it_is_not_the_metric_of_the_training(library):
             warnings.simplefilter("error")
             assert fitted.set_params(eval_metric=["ndcg", theirs]).score(*data, qid=DATA.qid) == found
             assert fitted.set_params(eval_metric=None).score(*data, qid=DATA.qid) == found
+
+
+@everywhere
+def test_what_is_written_as_elsewhere_is_told_apart(library):
+    theirs = KNOWN[library].split()[0]
+    with pytest.warns(LTRWarning, match=f"eval_metric='{theirs}' is {library}'s own, so this trains for ndcg@10"):
+        ranker(library, None, eval_metric=theirs, n_estimators=1).fit(DATA.X, DATA.y, qid=DATA.qid)
+    for eval_metric, message in (("ndcg@10,map", "give a list, such as"), ("MAP@10", "did you mean 'map@10'"),
+                                 ("ndcg10", "did you mean 'ndcg@10'")):  # fmt: skip
+        with pytest.raises(LTRError, match=message):
+            ranker(library, eval_metric=eval_metric).fit(DATA.X, DATA.y, qid=DATA.qid)
+    with pytest.raises(LTRError, match="X is a Pool; give the features themselves"):
+        ranker(library).fit(type("Pool", (), {})(), DATA.y, qid=DATA.qid)
