@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -149,7 +149,7 @@ class Ranker(BaseEstimator, abc.ABC):
         early_stopping_rounds: int | None = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
-        **others: Any,
+        **others: NoReturn,  # so that type checkers refuse them
     ) -> Self:
         """Train.
 
@@ -269,7 +269,7 @@ class Ranker(BaseEstimator, abc.ABC):
         goal, unless :meth:`fit` was told their column.
         """
         first = next(iter(self._metrics(self._objective())), None)
-        if isinstance(first, str):
+        if isinstance(first, str) and self.objective is None:
             warn(
                 f"score is the mean NDCG, since eval_metric={first!r} is the library's own; to score by one of ours, "
                 "such as 'map', name it first"
@@ -336,7 +336,7 @@ class Ranker(BaseEstimator, abc.ABC):
         if not self._chosen_by_metric():
             return own_or_native(self.objective, self.library)
         first = next(iter(read_metrics(self.eval_metric, "", self._knows_metric)), None)
-        if isinstance(first, str):
+        if isinstance(first, str) and self.objective is None:
             warn(f"eval_metric={first!r} is {self.library.name}'s own, so this trains for {DEFAULT}; to train for a "
                  "metric name ours first, such as 'map', or pass objective=")  # fmt: skip
         return objective_for(first if isinstance(first, Metric) else DEFAULT)

@@ -44,7 +44,7 @@ def letor() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for part in ("train", "vali", "test"):
             Path(folder, f"{part}.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
-        assert load_letor(folder)[0].y.tolist() == [1, 0]
+        assert load_letor(folder).train.y.tolist() == [1, 0]
 
 
 def cli() -> None:
