@@ -269,7 +269,7 @@ class Ranker(BaseEstimator, abc.ABC):
         goal, unless :meth:`fit` was told their column.
         """
         first = next(iter(self._metrics(self._objective())), None)
-        if isinstance(first, str) and self.objective is None:
+        if isinstance(first, str):
             warn(
                 f"score is the mean NDCG, since eval_metric={first!r} is the library's own; to score by one of ours, "
                 "such as 'map', name it first"
