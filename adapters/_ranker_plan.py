@@ -160,13 +160,14 @@ def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
     own = re.fullmatch(r"([a-z]+)(@\d+)?", split_goal(metric)[0])
     if own and own[1] in METRICS:
         return False
-    name, cutoff = re.fullmatch(r"(.*?)@?(\d*)", metric.lower(), re.S).groups()  # type: ignore[union-attr]  # matches all
+    name = metric.lower().rstrip("0123456789")
+    cutoff = metric[len(name) :]
     several = metric.split(",")
     require(
         len(several) == 1 or not any(each.partition("@")[0].strip() in METRICS for each in several),
         f"eval_metric={metric!r} names several metrics; give a list, such as ['ndcg@10', 'map']",
     )
-    nearest = did_you_mean(name, METRICS).replace("'?", f"@{cutoff}'?" if cutoff else "'?")
+    nearest = did_you_mean(name.rstrip("@"), METRICS).replace("'?", f"@{cutoff}'?" if cutoff else "'?")
     require(
         knows(metric), f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{nearest}"
     )

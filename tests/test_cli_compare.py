@@ -15,14 +15,14 @@ pytest.importorskip("typer")
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("sklearn")
 
-from commands import fails, invoke, library_predicts, run, run_json, write_letor  # noqa: E402 - skipped without
-from rankers import SUFFIX, ranker_class  # noqa: E402 - skipped without
-from rich.console import Console  # noqa: E402 - skipped without
+from commands import fails, invoke, library_predicts, run, run_json, write_letor  # noqa: E402 - they need what importorskip asks for
+from rankers import SUFFIX, ranker_class  # noqa: E402 - they need what importorskip asks for
+from rich.console import Console  # noqa: E402 - they need what importorskip asks for
 
-from ltr_objectives import evaluate  # noqa: E402 - skipped without
-from ltr_objectives.comparison.budget import SHARED, drawn  # noqa: E402 - skipped without
-from ltr_objectives.comparison.texts import show  # noqa: E402 - skipped without
-from ltr_objectives.datasets import make_ranking  # noqa: E402 - skipped without
+from ltr_objectives import evaluate  # noqa: E402 - they need what importorskip asks for
+from ltr_objectives.comparison.budget import SHARED, drawn  # noqa: E402 - they need what importorskip asks for
+from ltr_objectives.comparison.texts import show  # noqa: E402 - they need what importorskip asks for
+from ltr_objectives.datasets import make_ranking  # noqa: E402 - they need what importorskip asks for
 
 DATA = make_ranking(queries=30, features=10, mean_length=12)
 PAGE = Path(__file__).parents[1] / "docs" / "compare.md"

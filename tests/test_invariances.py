@@ -124,7 +124,7 @@ def test_rows_in_another_order_have_the_same_distribution_of_gradients(objective
 
 @pytest.mark.parametrize("name", registry.objectives())
 def test_wrappers_do_not_see_the_order_of_the_rows(name, rng):
-    quiet = EXAMPLES[name][-1].without_noise() or pytest.skip("nothing but noise")
+    quiet = EXAMPLES[name][-1].without_noise() or pytest.skip("nothing but noise")  # which follows the rows
     scores, labels = some_lists(quiet, rng)
     rows, weight = shuffled(rng), rng.uniform(0.5, 2.0, LISTS)
     for wrapper in WRAPPERS:

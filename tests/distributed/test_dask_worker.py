@@ -12,8 +12,8 @@ from generated import ranking
 
 from ltr_objectives.adapters import dask_by_query, lightgbm_objective, xgboost_objective
 
-# LightGBM, of a parameter that it gave itself
-pytestmark = pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored:UserWarning")
+OWN = "ignore:Parameter n_jobs will be ignored:UserWarning"  # LightGBM sets it itself, and warns of it
+pytestmark = pytest.mark.filterwarnings(OWN)  # see above
 
 X, Y, QID = ranking(0)
 

@@ -16,8 +16,8 @@ from generated import ranking
 from ltr_objectives import evaluate
 from ltr_objectives.adapters import lightgbm_objective, xgboost_objective
 
-# Ray 2.60 reads its own deprecated settings
-pytestmark = pytest.mark.filterwarnings("ignore:.* is deprecated:DeprecationWarning:ray.data.context")
+OWN = "ignore:.* is deprecated:DeprecationWarning:ray.data.context"  # Ray 2.60 reads its own deprecated settings
+pytestmark = pytest.mark.filterwarnings(OWN)  # see above
 
 LIBRARIES = "xgboost", "lightgbm"
 HERE = Path(__file__).parent

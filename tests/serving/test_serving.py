@@ -19,10 +19,12 @@ from generated import ranking
 from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker, lightgbm_objective, xgboost_objective
 
 pytestmark = [
-    # MLflow 3.17 asks SQLAlchemy for what its next release will not have
-    pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning"),
-    # MLflow, of type hints of its own
-    pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType:UserWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:The ``noload`` loader strategy:DeprecationWarning"
+    ),  # MLflow's own use of SQLAlchemy
+    pytest.mark.filterwarnings(
+        "ignore:.*Any type hint is inferred as AnyType:UserWarning"
+    ),  # type hints of MLflow's own
 ]
 
 X, Y, QID = ranking(0)
