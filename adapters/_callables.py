@@ -129,9 +129,6 @@ class ObjectiveCallable:
     def __repr__(self) -> str:
         return f"{self.library.name}_objective({self.objective!r})"
 
-    def check_labels(self, labels: np.ndarray) -> None:
-        """Raise for labels that the library has misread; asked once for a data set."""
-
     def queries(
         self, labels: Any, group: Any, weight: Any, position: Any = None, subset: Subset | None = None
     ) -> Queries:
@@ -139,7 +136,7 @@ class ObjectiveCallable:
         weight = weight if self.weight is None else self.weight
         position = position if self.propensity is None and self.position is None else self.position
         data = labels, group, weight, self.propensity, position
-        return self._memo.find(*data, goals=lambda _: self.labels, check=self.check_labels, subset=subset)
+        return self._memo.find(*data, goals=lambda _: self.labels, check=self.library.check_labels, subset=subset)
 
     def gradients(self, queries: Queries, scores: Any, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and Hessian in the library's type, in a training with ``params``.
@@ -189,13 +186,10 @@ class MetricCallable:
     def __repr__(self) -> str:
         return f"{self.library.name}_metric({', '.join(map(repr, self.metrics))})"
 
-    def check_labels(self, labels: np.ndarray) -> None:
-        """Raise for labels that the library has misread; asked once for a data set."""
-
     def queries(self, labels: Any, group: Any, weight: Any, subset: Subset | None = None) -> Queries:
         """The queries of one of the library's data sets."""
         goals = partial(self.labels.of, subset=subset)
-        return self._memo.find(labels, group, weight, goals=goals, check=self.check_labels, subset=subset)
+        return self._memo.find(labels, group, weight, goals=goals, check=self.library.check_labels, subset=subset)
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
         """Each metric and its mean over queries."""

@@ -2,13 +2,26 @@
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import at_most
+
+
+def _check_bytes(labels: np.ndarray) -> None:
+    """Raise for labels that XGBoost seems to have read in another byte order."""
+    tiny = ((labels != 0) & (np.abs(labels) < np.finfo(np.float32).tiny)).any()
+    huge = labels.any() and not (labels % 2**24).any()  # NaN is not a multiple
+    require(
+        not (tiny or huge),
+        f"the DMatrix has labels {'below 1e-37' if tiny else 'that are all multiples of 2^24'}; probably they had "
+        "another byte order, which XGBoost does not check: convert X, y and qid to native byte order, as with "
+        "X.astype(np.float32)",
+    )
 
 
 class Library(NamedTuple):
@@ -26,6 +39,7 @@ class Library(NamedTuple):
     capitals: bool = False  # whether the names of its objectives and metrics begin with one
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
     negative_hessians: bool = False  # whether it learns from them
+    check_labels: Callable[[np.ndarray], None] = lambda labels: None  # raises for labels that it has misread
     all_zero: str = ""  # why all labels may be 0 although the user's are not
     error: str = ""  # its exception
     natives: tuple[str, ...] = ()  # its own ranking objectives
@@ -83,6 +97,7 @@ XGBOOST = Library(
     least_hessian_default=1.0,
     l2=("reg_lambda", "lambda"),
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
+    check_labels=_check_bytes,
     all_zero="as if XGBoost got float64 of another byte order, which it does not check",
     error="core.XGBoostError",
     natives=("rank:ndcg", "rank:map", "rank:pairwise"),

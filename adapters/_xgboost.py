@@ -42,25 +42,10 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return labels, np.diff(ptr.astype(np.int64)), data.get_weight()
 
 
-def _check_bytes(labels: np.ndarray) -> None:
-    """Raise for labels that XGBoost seems to have read in another byte order."""
-    tiny = ((labels != 0) & (np.abs(labels) < np.finfo(np.float32).tiny)).any()
-    huge = labels.any() and not (labels % 2**24).any()  # NaN is not a multiple
-    require(
-        not (tiny or huge),
-        f"the DMatrix has labels {'below 1e-37' if tiny else 'that are all multiples of 2^24'}; probably they had "
-        "another byte order, which XGBoost does not check: convert X, y and qid to native byte order, as with "
-        "X.astype(np.float32)",
-    )
-
-
 class XGBoostObjective(ObjectiveCallable):
     """Callable ``(predictions, DMatrix) -> (gradient, Hessian)``; made by :func:`xgboost_objective`."""
 
     library = XGBOOST
-
-    def check_labels(self, labels: np.ndarray) -> None:
-        _check_bytes(labels)
 
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
         calls = calls_of(XGBOOST) if self.params is None else []
@@ -84,9 +69,6 @@ class XGBoostMetric(MetricCallable):
     """Callable ``(predictions, DMatrix) -> [(name, value), ...]``; made by :func:`xgboost_metric`."""
 
     library = XGBOOST
-
-    def check_labels(self, labels: np.ndarray) -> None:
-        _check_bytes(labels)
 
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
         booster = booster_of(calls_of(XGBOOST), XGBOOST) if self.n_threads is None else None
