@@ -1,6 +1,7 @@
 """Each notebook as a page of the documentation, with the outputs that it is shipped with."""
 
 import base64
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,13 +22,20 @@ def pages() -> Iterator[tuple[str, bytes]]:
                 blocks.append(cell.source.replace("](../docs/", "](../").replace(".ipynb)", ".md)"))
                 continue
             blocks.append(f"```python\n{cell.source}\n```")
-            for i, output in enumerate(cell.outputs):
+            for i, output in enumerate(joined(cell.outputs)):
                 name = f"{path.stem}-{number}-{i}.png"
                 if "image/png" in output.get("data", {}):
                     pictures[name] = base64.b64decode(output.data["image/png"])
                 blocks.extend(shown(output, name))
         yield f"{path.stem}.md", "\n\n".join(blocks).encode()
         yield from pictures.items()
+
+
+def joined(outputs: list[Any]) -> Iterator[Any]:
+    """The outputs, with what was printed in several parts as one."""
+    for printed, group in itertools.groupby(outputs, key=lambda output: output.output_type == "stream"):
+        parts = list(group)
+        yield from [{"text": "".join(part.text for part in parts)}] if printed else parts
 
 
 def shown(output: Any, picture: str) -> Iterator[str]:

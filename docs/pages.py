@@ -38,7 +38,7 @@ def write() -> None:
     import notebook_pages  # beside this file, which is the first place on the path of a script alone
 
     shutil.rmtree(OUT, ignore_errors=True)
-    shutil.copytree(DOCS, OUT, ignore=shutil.ignore_patterns("*.py", "__pycache__", "package*.json"))
+    shutil.copytree(DOCS, OUT, ignore=shutil.ignore_patterns("*.py", "__pycache__", "package*.json", "theme"))
     for page in OUT.rglob("*.md"):
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
     for name, content in notebook_pages.pages():
