@@ -25,7 +25,6 @@ from ltr_objectives.kernels.slopes import BATCH, add_pairs, add_weighted_pairs, 
 from ltr_objectives.kernels.sorting import longest_list, sort_descending
 from ltr_objectives.kernels.swaps import LINEAR
 
-
 HEADS = 256  # draws at a time where only the first ranks of each are read
 
 
