@@ -12,7 +12,7 @@ from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, Subset, 
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless
 from ltr_objectives.errors import require, warn
-from ltr_objectives.kernels.rng import content_stream
+from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, to_numpy
@@ -90,11 +90,9 @@ def gradients(
     dtype: type[np.floating[Any]] = np.float64,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient and Hessian. The scores, not a count of the calls, select the random numbers."""
-    iteration = 0
-    if objective.random:
-        scores = queries.check_scores(scores)
-        iteration = content_stream(scores)
-    return objective.compute(queries, scores, iteration=iteration, n_threads=n_threads, dtype=dtype)
+    checked = queries.check_scores(scores, n_threads)
+    iteration = content_stream(checked, queries.ptr, n_threads) if objective.random else 0
+    return objective.compute(queries, checked, iteration=iteration, n_threads=n_threads, dtype=dtype)
 
 
 class ObjectiveCallable:

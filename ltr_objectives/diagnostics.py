@@ -189,7 +189,7 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
 
 def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
     """As ``objective.report(...)``, for validated queries; computes the gradient up to four times."""
-    s = queries.check_scores(scores)
+    s = queries.check_scores(scores).values
     learner = objective.inner
     grad, hess = objective.compute(queries, s, n_threads=n_threads)
     learnt = grad if learner is objective else learner.compute(queries, s, n_threads=n_threads)[0]

@@ -77,7 +77,7 @@ def position_propensity(
     check_positive("sigma", sigma)
     require(position is not None, "position is None; pass where each document was shown")
     queries = Queries(clicks, group, qid=qid, weight=weight, position=position)
-    theta = examination(queries, queries.check_scores(scores), sigma)
+    theta = examination(queries, queries.check_scores(scores).values, sigma)
     return np.asarray(theta / theta[queries.position].max())
 
 

@@ -5,13 +5,16 @@ import numbers
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_goal
+
+if TYPE_CHECKING:
+    from ltr_objectives.kernels.scores import Scores
 
 T = TypeVar("T")
 Labels = ArrayLike | Mapping[str, ArrayLike] | Mapping[str | None, ArrayLike]  # one array, or several by goal
@@ -42,11 +45,13 @@ def refuse_masked(values: Any, name: str) -> None:
         raise LTRError(f"{name} has a masked value in row {row}; remove such rows, or fill them with .filled(value)")
 
 
-def vector(name: str, values: ArrayLike) -> np.ndarray:
-    """Convert to a one-dimensional float64 array. Dates and text raise, although NumPy would convert them."""
+def vector(name: str, values: ArrayLike, keep: Any = np.float64) -> np.ndarray:
+    """Convert to a one-dimensional float64 array, unless it has the type ``keep``. Dates and text raise."""
     given = to_numpy(values, name)
     got = f"shape {given.shape}" if given.shape else type(values).__name__
     require(given.ndim == 1, f"{name} must be one-dimensional, got {got}")
+    if given.dtype == keep:
+        return given
     kind = given.dtype.kind
     require(kind in "biufO", f"{name} must be {'real ' * (kind == 'c')}numbers, got {given.dtype}")
     if kind == "O":
@@ -381,13 +386,15 @@ class Queries:
         value: T = self._computed[key]
         return value
 
-    def check_scores(self, scores: ArrayLike) -> np.ndarray:
-        """Scores as a contiguous float64 array; raise unless there is one finite number per row."""
-        s = vector("scores", scores)
-        require(len(s) == self.rows, f"scores has {len(s)} entries, but labels has {self.rows}")
-        from ltr_objectives.kernels.sorting import all_finite
+    def check_scores(self, scores: "ArrayLike | Scores", n_threads: int | None = 1) -> "Scores":
+        """Read scores; raise unless there is one finite number per row."""
+        from ltr_objectives.kernels.scores import Scores, read_scores
 
-        s = np.require(s, np.float64, ["C", "A", "W"])  # kernels take one type; XGBoost's float32 is copied
-        if not all_finite(s):
-            _finite("scores", s)
-        return s
+        if isinstance(scores, Scores):
+            return scores
+        given = vector("scores", scores, keep=np.float32)
+        require(len(given) == self.rows, f"scores has {len(given)} entries, but labels has {self.rows}")
+        read = read_scores(given, self.ptr, n_threads)
+        if not np.isfinite(read.largest):
+            _finite("scores", read.values)
+        return read

@@ -9,7 +9,7 @@ import numpy as np
 
 from ltr_objectives import registry
 from ltr_objectives.kernels._jit import CACHE
-from ltr_objectives.kernels.rng import content_stream
+from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.objectives.yetiloss import YetiLoss
 from ltr_objectives.queries import Queries
 
@@ -19,7 +19,8 @@ def warm_up() -> float:
     start = perf_counter()
     scores, labels, group = [0.0, 1.0, 2.0], [0, 1, 0], [3]
     graded = Queries([0, 1, 2, 3, 4], [5])
-    content_stream(np.array(scores))
+    for dtype in (np.float32, np.float64):
+        content_stream(np.array(scores, dtype))
     for name in registry.objectives():
         objective = registry.objective_class(name)()
         objective.gradient_hessian(scores, labels, group, position=[0, 1, 2] if objective.takes_clicks else None)

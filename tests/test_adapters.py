@@ -10,7 +10,7 @@ from catalog import EXAMPLES
 from ltr_objectives import LTRError, LTRWarning, evaluate, registry
 from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
 from ltr_objectives.adapters._callables import QueriesMemo
-from ltr_objectives.kernels.rng import content_stream
+from ltr_objectives.kernels.scores import content_stream
 
 lgb = pytest.importorskip("lightgbm")
 xgb = pytest.importorskip("xgboost")

@@ -39,7 +39,7 @@ WEIGHT = np.random.default_rng(0).uniform(0.5, 2, len(TRAIN.y)).astype(np.float3
 def gradient(objective, labels, weight=None):
     """Of untrained scores, as the adapters compute it."""
     objective = get_objective(objective)
-    from ltr_objectives.kernels.rng import content_stream
+    from ltr_objectives.kernels.scores import content_stream
 
     scores = np.zeros(len(TRAIN.y))
     return objective.gradient_hessian(scores, labels, TRAIN.group, weight, iteration=content_stream(scores))

@@ -18,6 +18,7 @@ from catalog import EXAMPLES, METRICS
 import ltr_objectives.kernels as kernels
 from ltr_objectives import registry
 from ltr_objectives.kernels import _jit
+from ltr_objectives.kernels.scores import content_stream, read_scores
 
 CODE = """
 from ltr_objectives import evaluate
@@ -57,6 +58,7 @@ if len(sys.argv) > 1:
 import numpy as np
 from ltr_objectives import get_objective
 from ltr_objectives.kernels import _jit
+from ltr_objectives.kernels.scores import content_stream, read_scores
 rng = np.random.default_rng(0)
 s, y = rng.normal(size=50), rng.integers(0, 3, 50)
 print(_jit.parts.__name__, *(x.tobytes().hex() for x in get_objective("listnet").gradient_hessian(s, y, [20, 30])))
@@ -180,7 +182,7 @@ def test_a_relative_cache_folder_is_ignored(tmp_path):
     assert not (tmp_path / "relative").exists()
 
 
-ONE = "import numpy; from ltr_objectives.kernels.sorting import all_finite; all_finite(numpy.zeros(1))"
+ONE = "import numpy; from ltr_objectives.kernels.sorting import all_equal; all_equal(numpy.zeros(1))"
 
 
 def said(folder: Path, code: str = ONE, **environment: str) -> list[str]:
@@ -227,6 +229,7 @@ def test_each_kernel_has_one_compiled_signature(rng):
                 for threads in (1, 2):
                     objective.gradient_hessian(scores, labels, group, n_threads=threads)
                 objective.report(scores, labels, group)
+        content_stream(scores)
         for name in registry.metrics():
             for metric in METRICS[name]:
                 metric.per_query(scores, labels, group)
@@ -247,9 +250,10 @@ def test_only_functions_that_are_copied_into_callers_reorder_sums():
     assert all(f.targetoptions["forceinline"] for f in reordering)
 
 
-def test_strict_kernels_see_nan():
-    from ltr_objectives.kernels.sorting import all_finite
+FINITE_AND_NOT = [0, 1, -2], [0, np.nan, 9], [0, 9, -np.inf], [np.inf, 9, 0], [np.inf, np.nan, 0]
 
-    assert all_finite(np.array([0.0, 1.0]))
-    assert not all_finite(np.array([0.0, np.nan]))
-    assert not all_finite(np.array([np.inf, 0.0]))
+
+def test_strict_kernels_see_nan():
+    for dtype in (np.float32, np.float64):
+        largest = [read_scores(np.array(s, dtype), np.array([0, 3]), 1).largest for s in FINITE_AND_NOT]
+        np.testing.assert_array_equal(largest, [2.0, np.nan, np.inf, np.inf, np.nan])

@@ -9,7 +9,8 @@ from scipy import stats
 from scipy.special import expit
 
 from ltr_objectives import LambdaMART, LTRError, Queries, RankNet, StochasticRank, YetiLoss, YetiRank, registry
-from ltr_objectives.kernels.rng import NOISES, add_noise, content_stream, stream, uniform
+from ltr_objectives.kernels.rng import NOISES, add_noise, stream, uniform
+from ltr_objectives.kernels.scores import content_stream
 
 
 def draws(noise: str, n: int, query: int = 0, seed: int = 1) -> np.ndarray:

@@ -1,5 +1,7 @@
 """The samplers of Plackett-Luce rankings against exact probabilities."""
 
+import math
+
 import numpy as np
 import pytest
 from generated import exact_rankings
@@ -9,49 +11,35 @@ from ltr_objectives.kernels.plackett_luce import (
     INDEPENDENT,
     VARIATES,
     Strata,
-    build,
-    change,
     find,
-    guide_sums,
     lattice,
-    leaves,
-    place_guided,
     place_narrow,
     place_wide,
     placed_space,
     shares,
+    table_of,
 )
 from ltr_objectives.kernels.rng import stream
 
 
-def drawn(scores, ranks, count, sampler, seed=5):
-    """Sampled rankings of documents, numbered by descending score, and how many of them the guided sampler drew."""
-    n = len(scores)
-    s = -np.sort(-scores)
-    mass, size = np.exp(s - s[0]), leaves(n)
-    tree, sums, guide = np.empty(2 * size), np.empty(n + 1), np.empty(size, np.int64)
-    build(tree, size, mass, n)
-    guide_sums(mass, n, size, sums, guide)
+def placed_by(sampler, scores, ranks, count, given=None, seed=5):
+    """Yield rankings of documents, numbered by descending score, as ``Placed`` records; ``given`` or drawn."""
+    s = -np.sort(-np.array(scores))
+    table, placed = table_of(s), placed_space(ranks, len(s))
     key = np.uint64(stream(np.uint64(seed), np.uint64(0), np.uint64(0)))
     unused, nothing = Strata(np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)), np.full(ranks, -1)
-    placed = placed_space(ranks)
-    y, e, m = placed.y, placed.e, placed.m
-    out, own = np.empty((count, ranks), np.int64), 0
+    placed.shrink[:] = 1.0
     for j in range(count):
         shares(key, j, count, INDEPENDENT, unused, placed.u)
         if sampler == "wide":
-            place_wide(s, np.ones(n, bool), nothing, placed)
-        elif sampler == "narrow" or not place_guided(sums, guide, mass, placed):
-            place_narrow(tree, mass, nothing, placed)
+            place_wide(s, nothing if given is None else given[j], placed)
         else:
-            own += 1
-            assert np.array_equal(e, mass[y])
-            np.testing.assert_allclose(m, [mass[[d for d in range(n) if d not in y[:k]]].sum() for k in range(ranks)])
-        out[j] = y
-    return out, own
+            place_narrow(table, key, j, nothing if given is None else given[j], placed)
+        assert placed.open_.all()
+        yield placed
 
 
-@pytest.mark.parametrize("sampler", ["narrow", "wide", "guided"])
+@pytest.mark.parametrize("sampler", ["narrow", "wide"])
 @pytest.mark.parametrize(
     "scores",
     [[0.0, 0.0, 0.0, 0.0], [1.0, 0.5, -0.5, 0.0, 0.3], [30.0, 0.0, 0.5, -0.5, 1.0], [50.0, 0.0, 0.4, -50.0, -50.3]],
@@ -63,8 +51,8 @@ def test_rankings_have_their_probabilities(scores, sampler):
     for ranks in (2, 4):
         rankings, probability = exact_rankings(scores, ranks)
         seen = {tuple(y): 0 for y in rankings}
-        for y in drawn(scores, ranks, count, sampler)[0]:
-            seen[tuple(y)] += 1
+        for placed in placed_by(sampler, scores, ranks, count):
+            seen[tuple(placed.y.tolist())] += 1
         expected, observed = probability * count, np.array(list(seen.values()))
         common = expected >= 5
         rare = expected[~common].sum()
@@ -76,26 +64,38 @@ def test_rankings_have_their_probabilities(scores, sampler):
         assert stats.chi2.sf(statistic, max(1, common.sum() - 1)) > 1e-4
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 100])
-def test_the_tree_finds_every_document_and_only_open_ones(n, rng):
-    mass, size = rng.uniform(1e-280, 1, n) * 10.0 ** -rng.integers(0, 130, n), leaves(n)
-    tree = np.empty(2 * size)
-    build(tree, size, mass, n)
-    before = tree.copy()
-    ends = np.cumsum(mass) / mass.sum()
-    for u in (1e-300, *rng.uniform(size=50), 1 - 1e-16):
-        i = find(tree, size, u)
-        assert (0 if i == 0 else ends[i - 1]) - 1e-12 <= u <= ends[i] + 1e-12
-    order = rng.permutation(n)
-    for t, i in enumerate(order):
-        assert tree[1] == pytest.approx(mass[order[t:]].sum(), rel=1e-13, abs=0)
-        for u in (1e-300, 0.5, 1 - 1e-16):
-            assert find(tree, size, u) in order[t:]
-        change(tree, size, i, 0.0)
-    assert tree[1] == 0.0
-    for i in order:
-        change(tree, size, i, mass[i])
-    assert np.array_equal(tree, before)
+@pytest.mark.parametrize("spread", [0.0, 1.0, 20.0, 290.0])
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 200])
+def test_the_open_mass_keeps_its_digits_in_every_order(n, spread, rng):
+    s = -np.sort(-np.append(rng.uniform(-spread, 0.0, n - 1), 0.0))
+    mass = table_of(s).mass
+    rising = np.arange(n)[::-1]
+    orders = np.array([rising, rising[::-1], np.roll(rising, 1), *(rng.permutation(n) for _ in range(20))])
+    for order, placed in zip(orders, placed_by("narrow", s, n, len(orders), orders), strict=True):
+        assert np.array_equal(placed.y, order)
+        assert np.array_equal(placed.e, mass[order])
+        exact = [math.fsum(mass[order[k:]]) for k in range(n)]
+        np.testing.assert_allclose(placed.m, exact, rtol=1e-12 * n, atol=0)
+        assert all(placed.m[k] >= mass[order[k:]].max() for k in range(n))
+    for placed in placed_by("narrow", s, n, 50):
+        assert len(set(placed.y.tolist())) == n
+        exact = [math.fsum(mass[placed.y[k:]]) for k in range(n)]
+        np.testing.assert_allclose(placed.m, exact, rtol=1e-12 * n, atol=0)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 20.0, 290.0])
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 200])
+def test_the_guide_finds_what_a_search_finds(n, spread, rng):
+    table = table_of(-np.sort(-rng.uniform(-spread, 0.0, n)))
+    for top in sorted({0, n // 2, n - 1}):
+        for u in (1e-300, 1e-12, *rng.uniform(size=100), 1 - 2.0**-53):
+            x = u * table.tail[top]
+            found = int(find(x, np.uint64(top), table))
+            after = np.append(table.tail[1:], 0.0)
+            close = 1e-15 * table.tail[0]  # the guide rounds where a bucket begins
+            assert found >= top
+            assert after[found] <= x + close
+            assert table.tail[found] > x - close
 
 
 @pytest.mark.parametrize("rankings", [1, 2, 7, 200])
@@ -109,12 +109,3 @@ def test_a_lattice_meets_each_stratum_once_and_stays_inside_0_and_1(rankings):
             shares(key, j, rankings, VARIATES["lattice"], strata, u[j])
         assert ((u > 0) & (u < 1)).all()
         assert (np.sort((u * rankings).astype(int), axis=0) == np.arange(rankings)[:, None]).all()
-
-
-@pytest.mark.parametrize("n", [2, 3, 10, 200])
-def test_the_guide_finds_what_the_tree_finds(n, rng):
-    for spread in (0.0, 1.0, 3.0, 20.0):
-        scores, ranks = spread * rng.normal(size=n), min(n, 10)
-        guided, own = drawn(scores, ranks, 300, "guided")
-        assert np.array_equal(guided, drawn(scores, ranks, 300, "narrow")[0])
-        assert own > 250 or spread > 2.0 or n < 10  # elsewhere nearly all mass may be gone before the last rank

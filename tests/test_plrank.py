@@ -115,7 +115,7 @@ def test_long_lists_converge_to_the_derivative_of_the_expected_reward(rng):
 
 
 def test_variates_lower_the_variance(rng):
-    # measured: antithetic .93 of the independent variance, lattice .57
+    # measured: antithetic .96 of the independent variance, lattice .44
     count, n = 1000, 30
     scores, labels = rng.normal(size=n), rng.choice(4, n, p=[0.5, 0.3, 0.1, 0.1]).astype(float)
     queries = Queries(np.tile(labels, count), np.full(count, n))
@@ -170,12 +170,12 @@ def test_fair_exposure_is_a_reward():
 
 
 def test_narrow_and_wide_lists_meet(rng):
-    """A document without gain far below makes a list wide; if it is never drawn it changes nothing else."""
+    """A document without gain far below makes a list wide; it changes nothing else."""
     scores, labels = rng.normal(size=12), np.concatenate((rng.integers(1, 4, 11), [0.0]))
     scores[11] = -250.0
-    narrow = PLRank(3, samples=500, hessian="exact").gradient_hessian(scores, labels, [12])
+    narrow = enumerated(PLRank(3, hessian="exact"), scores, labels)
     scores[11] = -350.0
-    wide = PLRank(3, samples=500, hessian="exact").gradient_hessian(scores, labels, [12])
+    wide = enumerated(PLRank(3, hessian="exact"), scores, labels)
     for a, b in zip(narrow, wide, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 

@@ -69,7 +69,7 @@ def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: s
         found = read_keys("data", existing("data", data), columns if qid is None else columns._replace(qid=qid))
         queries = Queries(found.labels, qid=found.ids, weight=found.weight)
         s = np.zeros(queries.rows) if scores is None else _all_rows(read_column("scores", scores), queries.rows)
-        return Lists(queries, queries.check_scores(s[found.rows]), found.ids[queries.ptr[:-1]].tolist())
+        return Lists(queries, queries.check_scores(s[found.rows]).values, found.ids[queries.ptr[:-1]].tolist())
     columns.refuse(Path(str(data or labels)))
     require(
         (data is None) != (labels is None) and (labels is None) == (qid is None),
@@ -82,7 +82,7 @@ def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: s
         y, ids = read_column("labels", str(labels)), read_column("qid", str(qid), float_numbers=False)
     queries = Queries(y, qid=ids)
     s = np.zeros(queries.rows) if scores is None else read_column("scores", scores)
-    return Lists(queries, queries.check_scores(s), ids[queries.ptr[:-1]].tolist())
+    return Lists(queries, queries.check_scores(s).values, ids[queries.ptr[:-1]].tolist())
 
 
 def read_letor(option: str, path: Path) -> RankingData:

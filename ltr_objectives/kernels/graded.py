@@ -6,22 +6,84 @@ of lower gain. It skips the pairs of equal gains, two fifths of the pairs in web
 
 With a truncation, the loop takes only the documents among the first ranks. It pairs each of them with all documents of
 lower gain, and with those of higher gain beyond the truncation in all draws of a batch, which ``mark`` marks by 1.
+
+Where the discount is 0 beyond the truncation and most documents are, abs(w_i - w_j) = w_i + w_j - 2 min(w_i, w_j), and
+the last term is 0 unless both are among the first ranks of the draw. So the sum over the draws takes a pass over the
+documents and one over those ranks, whatever the number of draws.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.pairs import list_factor
 from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
 from ltr_objectives.kernels.rng import stream
-from ltr_objectives.kernels.slopes import BATCH, add_pairs, batches, filled_up, part_of
+from ltr_objectives.kernels.slopes import BATCH, add_pairs, add_weighted_pairs, batches, filled_up, part_of
 from ltr_objectives.kernels.sorting import longest_list, sort_descending
 from ltr_objectives.kernels.swaps import LINEAR
 
+HEADS = 256  # draws at a time where only the first ranks of each are read
+
+
+class Heads(NamedTuple):
+    """The first ranks of the draws of one list; rank d of draw p is entry ``p * ranks + d``."""
+
+    ranks: int  # 0 where all ranks are read
+    w: np.ndarray  # the discounts of these ranks, times the scale
+    place: np.ndarray  # by entry: the place of its document
+    before: np.ndarray  # by entry: the document's entry of an earlier draw, -1 where there is none
+    last: np.ndarray  # by place: the document's last entry, -1 where there is none
+    total: np.ndarray  # by place: the sum of w over the draws
+
 
 @kernel
-def _graded_list(draws, truncated, narrow, sigma, r, stop):
+def _heads(longest, ranks, draws):
+    """Space for lists of up to ``longest`` documents."""
+    entries = ranks * min(draws, HEADS)
+    return Heads(
+        ranks, np.empty(ranks), np.empty(entries, np.uint32), np.empty(entries, np.int64),
+        np.empty(longest, np.int64), np.empty(longest),
+    )  # fmt: skip
+
+
+@kernel
+def _heads_of(heads, n, ranks):
+    """The space for a list of n documents."""
+    return Heads(ranks, heads.w[:ranks], heads.place, heads.before, heads.last[:n], heads.total[:n])
+
+
+@kernel
+def _add_head(order, place, p, heads, mark):
+    """Add draw p, whose first ranks are sorted in ``order``."""
+    for d in range(heads.ranks):
+        at, entry = place[order[d]], p * heads.ranks + d
+        heads.place[entry], heads.before[entry], heads.last[at] = at, heads.last[at], entry
+        heads.total[at] += heads.w[d]
+        mark[at] = 0.0
+
+
+@inlined_kernel
+def _head_weights(i, heads, weight):
+    """Write the weights of the pairs of i with all documents, summed over all draws."""
+    w, ranks, total = heads.w, heads.ranks, heads.total
+    for j in range(len(weight)):
+        weight[j] = total[i] + total[j]
+    entry = heads.last[i]
+    while entry >= 0:
+        first = entry // ranks * ranks
+        place, own = heads.place[first : first + ranks], w[entry - first]
+        for d in range(ranks):
+            weight[place[d]] -= 2.0 * (own if own < w[d] else w[d])
+        entry = heads.before[entry]
+    for j in range(len(weight)):
+        weight[j] = weight[j] if weight[j] > 0.0 else 0.0  # where rounding leaves less
+
+
+@kernel
+def _graded_list(draws, truncated, narrow, sigma, heads, r, stop):
     """Add the pairs of one list in order of gain, for all draws of a batch; return the sum of |slope|."""
     n = len(r.g)
     total = 0.0
@@ -34,6 +96,11 @@ def _graded_list(draws, truncated, narrow, sigma, r, stop):
             while lower < n and r.g[lower] == r.g[i]:
                 lower += 1
         if r.mark[i] > 0.0:
+            continue
+        if heads.ranks > 0:
+            _head_weights(i, heads, r.weight)
+            total += add_weighted_pairs(LINEAR, i, lower, n, True, narrow, sigma, r)
+            total += add_weighted_pairs(LINEAR, i, 0, same, False, narrow, sigma, r)
             continue
         total += add_pairs(LINEAR, i, lower, n, True, draws, narrow, sigma, r)
         if truncated:
@@ -61,6 +128,8 @@ def graded_gradients(first, last, ptr, s, terms, pairs, draw, out):
     space, E = rankings(longest), np.empty(longest)
     by_gain, place = np.empty(longest, np.int64), np.empty(longest, np.int64)
     whole = batches(longest, draw.draws)
+    head = pairs.ranks if draw.draws > 1 and pairs.ranks <= longest // 4 and terms.discount[pairs.ranks] == 0.0 else 0
+    all_heads = _heads(longest, head, draw.draws)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
@@ -77,22 +146,30 @@ def graded_gradients(first, last, ptr, s, terms, pairs, draw, out):
             r.lam[at], r.hes[at] = 0.0, 0.0
         key = stream(draw.seed, draw.iteration, np.uint64(q))
         truncated = pairs.ranks < n
-        batch = 1 if truncated and terms.discount[pairs.ranks] > 0.0 else BATCH
+        heads = _heads_of(all_heads, n, head if head <= n // 4 else 0)
+        heads.w[:] = terms.discount[: heads.ranks] * terms.scale[q]
+        batch = 1 if truncated and terms.discount[pairs.ranks] > 0.0 else HEADS if heads.ranks > 0 else BATCH
         total = 0.0
         for begin in range(0, draw.draws, batch):
             draws = min(batch, draw.draws - begin)
             r.mark[:] = 1.0 if truncated else 0.0
-            r.D[draws * n : filled_up(draws) * n] = 0.0
+            if heads.ranks > 0:
+                r.U[:], heads.last[:], heads.total[:] = 0.0, -1, 0.0
+            else:
+                r.D[draws * n : filled_up(draws) * n] = 0.0
             for p in range(draws):
                 if out.stop[0]:
                     return
-                ranking(x, min(n, pairs.head), draw, key, begin + p, logistic_noise, space)
+                ranking(x, min(n, pairs.head), heads.ranks == 0, draw, key, begin + p, logistic_noise, space)
+                if heads.ranks > 0:
+                    _add_head(space.order, place, p, heads, r.mark)
+                    continue
                 w = r.U if p == 0 else r.D[p * n : (p + 1) * n]
                 for d in range(n):
                     w[place[space.order[d]]] = terms.discount[d] * terms.scale[q]
                 for d in range(min(n, pairs.ranks)):
                     r.mark[place[space.order[d]]] = 0.0
-            total += _graded_list(filled_up(draws), truncated, narrow, pairs.sigma, r, out.stop)
+            total += _graded_list(filled_up(draws), truncated, narrow, pairs.sigma, heads, r, out.stop)
         factor = list_factor(total, pairs, draw)
         for at in range(n):
             i = a + by_gain[at]

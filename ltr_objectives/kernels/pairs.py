@@ -274,7 +274,7 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
         for number in range(draw.draws):
             if out.stop[0]:
                 return
-            ranking(x, ordered, draw, key, number, logistic_noise, space)
+            ranking(x, ordered, True, draw, key, number, logistic_noise, space)
             for d in range(m):
                 r.s[d], r.E[d] = x[order[d]], E[order[d]]
                 if propensities:

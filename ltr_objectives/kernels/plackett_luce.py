@@ -3,18 +3,18 @@ r"""Rankings drawn from a Plackett-Luce model, without cancellation and without 
 The model places documents one after another, each with probability :math:`e^{s_d} / S_k`, where :math:`S_k` is the mass
 of the open documents, those not yet placed. Documents come sorted by descending score.
 
-``narrow`` lists keep the running sums of their masses :math:`e^{s_d - s_0}` and a guide into them. A uniform number is
-a share of the open mass. Adding the placed masses that lie before it turns it into a position in the running sums. The
-guide finds the document there in O(1): 3 times as fast as a tree. The open mass is a difference, which would cancel
-where it is less than ``LEAST_OPEN`` of the total. There the ranking is drawn from a binary tree of sums: one descent
-draws a document, one ascent removes it, each in O(log n). The root is :math:`S_k`, a sum of positive numbers. Neither
-way rejects a draw, and both find the same document for the same share.
+``narrow`` lists keep the sums of their masses :math:`e^{s_d - s_0}` over a document and all below it. ``top`` is the
+first open document. A uniform number is a share of the sum from ``top`` on, and a guide finds the document there in
+O(1). A document already placed is rejected, and another uniform number drawn. Documents above ``top`` are all placed,
+and none below has a larger mass. So at least one of k + 1 draws at rank k is expected to be accepted, however few
+documents hold the mass. The open mass is the sum from ``top`` on less the masses placed there. It is at least a
+(k + 1)-th of that sum, so the difference does not cancel.
 
 ``wide`` lists have scores that span more than exponentials can hold. At each rank the scores are shifted by the largest
 open one, and only the documents within ``REACH`` of it are read.
 
-All write a ``Placed`` record, with ``e[k]`` and ``m[k]`` in the same unit. With ``given[0] >= 0`` the tree and ``wide``
-lists place the documents of ``given`` instead of drawing.
+Both write a ``Placed`` record, with ``e[k]`` and ``m[k]`` in the same unit. With ``given[0] >= 0`` they place the
+documents of ``given`` instead of drawing.
 """
 
 import math
@@ -22,12 +22,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.rng import uniform
 
 WIDEST = 300.0  # masses are squared and divided by squares: exp(-600) is far from underflow
 REACH = 745.0  # exp(-745) is the smallest number above 0
-LEAST_OPEN = 2.0**-10
+BUCKETS = 8  # of the guide, by document
+ONE = np.uint64(1)  # indices are unsigned: numba checks whether signed ones are negative
+NEAR = np.uint64(4)  # documents that are tried one after the other; of more, half are left out at a time
+FADED = 8.0  # a sum that was so many times as large as what it is subtracted from is added up anew
+REDRAWS = np.uint64(40)  # bits: the numbers of one ranking that are drawn again have counters from 2^40 (j + 1) on
 INDEPENDENT, ANTITHETIC, LATTICE = range(3)
 VARIATES = {"independent": INDEPENDENT, "antithetic": ANTITHETIC, "lattice": LATTICE}
 
@@ -36,12 +40,12 @@ class Placed(NamedTuple):
     """One ranking by rank, and scratch space."""
 
     u: np.ndarray  # the share that draws the document
-    y: np.ndarray  # the document
+    y: np.ndarray  # the document, uint64
     e: np.ndarray  # its mass
     m: np.ndarray  # the open mass
     shrink: np.ndarray  # this rank's unit divided by that of the rank above, at most 1
     later: np.ndarray  # scratch: sums over a rank and all below it; one element longer
-    places: np.ndarray  # scratch: the placed documents in ascending order
+    open_: np.ndarray  # by document: whether it is not yet placed; all True between two rankings
 
 
 class Strata(NamedTuple):
@@ -51,73 +55,58 @@ class Strata(NamedTuple):
     at: np.ndarray
 
 
+class Table(NamedTuple):
+    """One list, and how a share of its mass finds a document."""
+
+    mass: np.ndarray
+    tail: np.ndarray  # sums of mass over a document and all below it; one element longer
+    guide: np.ndarray  # guide[b] is the last document whose tail exceeds b / scale; one element longer than the buckets
+    scale: float
+
+
 @kernel
-def placed_space(ranks):
-    """Space for rankings of up to ``ranks`` ranks."""
-    return Placed(np.empty(ranks), np.empty(ranks, np.int64), np.empty(ranks), np.empty(ranks), np.empty(ranks),
-                  np.empty(ranks + 1), np.empty(ranks, np.int64))  # fmt: skip
+def placed_space(ranks, longest):
+    """Space for rankings of up to ``ranks`` ranks of lists of up to ``longest`` documents."""
+    return Placed(np.empty(ranks), np.empty(ranks, np.uint64), np.empty(ranks), np.empty(ranks), np.empty(ranks),
+                  np.empty(ranks + 1), np.ones(longest, np.bool_))  # fmt: skip
 
 
 @kernel
 def first_ranks(p, ranks):
     """The part of the space that ``ranks`` ranks need."""
-    return Placed(p.u[:ranks], p.y[:ranks], p.e[:ranks], p.m[:ranks], p.shrink[:ranks], p.later, p.places[:ranks])
+    return Placed(p.u[:ranks], p.y[:ranks], p.e[:ranks], p.m[:ranks], p.shrink[:ranks], p.later, p.open_)
 
 
 @kernel
-def leaves(n):
-    """Leaves of a tree over ``n`` documents."""
-    size = 1
-    while size < n:
-        size *= 2
-    return size
-
-
-@kernel
-def build(tree, size, mass, n):
-    """Fill ``tree[1 : 2 size]`` with sums of ``mass[:n]``."""
-    for i in range(size):
-        tree[size + i] = mass[i] if i < n else 0.0
-    for node in range(size - 1, 0, -1):
-        tree[node] = tree[2 * node] + tree[2 * node + 1]
-
-
-@kernel
-def change(tree, size, i, value):
-    """Set leaf ``i`` and the sums above it."""
-    node = size + i
-    tree[node] = value
-    while node > 1:
-        value += tree[node ^ 1]
-        node >>= 1
-        tree[node] = value
-
-
-@kernel
-def find(tree, size, u):
-    """The leaf where the running sum passes the share ``u`` of all mass; never a leaf of mass 0."""
-    node = 1
-    rest = u * tree[1]
-    while node < size:
-        node *= 2
-        left = tree[node]
-        right = (rest >= left) & (tree[node + 1] > 0.0)
-        rest -= left * right
-        node += right
-    return node - size
-
-
-@kernel
-def guide_sums(mass, n, size, sums, guide):
-    """Fill ``sums[:n + 1]`` with running sums of ``mass``, ``guide[b]`` with the document at b / size of the total."""
-    sums[0] = 0.0
-    for i in range(n):
-        sums[i + 1] = sums[i] + mass[i]
-    i = 0
-    for b in range(size):
-        while i < n - 1 and sums[i + 1] <= sums[n] * b / size:
-            i += 1
+def table_of(s):
+    """The table of a list of descending scores."""
+    n, buckets = len(s), BUCKETS * len(s)
+    mass, tail, guide = np.exp(s - s[0]), np.zeros(n + 1), np.zeros(buckets + 1, np.uint64)
+    for i in range(n - 1, -1, -1):
+        tail[i] = tail[i + 1] + mass[i]
+    i, scale = n - 1, buckets / tail[0]
+    for b in range(buckets):
+        while i > 0 and tail[i] * scale <= b:
+            i -= 1
         guide[b] = i
+    return Table(mass, tail, guide, scale)
+
+
+@inlined_kernel
+def find(x, top, table):
+    """The last document from ``top`` on whose tail exceeds ``x``, a mass below ``tail[top]``."""
+    tail, guide = table.tail, table.guide
+    b = min(np.uint64(x * table.scale), np.uint64(len(guide) - 2))
+    i, last = max(guide[b + ONE], top), max(guide[b], top)
+    while last - i > NEAR:
+        middle = (i + last + ONE) >> ONE
+        if tail[middle] > x:
+            i = middle
+        else:
+            last = middle - ONE
+    while i < last and tail[i + ONE] > x:
+        i += ONE
+    return i
 
 
 @kernel
@@ -131,7 +120,7 @@ def lattice(key, rankings, ranks, strata):
             step[k] += 1
 
 
-@kernel
+@inlined_kernel
 def shares(key, j, rankings, variates, strata, u):
     """Write the uniform numbers that draw ranking ``j``, and advance a lattice.
 
@@ -152,66 +141,43 @@ def shares(key, j, rankings, variates, strata, u):
         u[k] = x
 
 
-@kernel
-def place_guided(sums, guide, mass, p):
-    """Place ``len(p.u)`` documents, drawn by the shares ``p.u``.
-
-    Return False, with the ranking half done, where too little mass is left open or rounding finds a placed document.
-    """
-    n, size = len(mass), len(guide)
-    u, y, e, m, placed = p.u, p.y, p.e, p.m, p.places
-    total, taken, top = sums[n], 0.0, 0
-    buckets = size / total
+@inlined_kernel
+def place_narrow(table, key, j, given, p):
+    """Place ``len(p.u)`` documents, drawn by the shares ``p.u``; ``j`` is the number of the ranking."""
+    mass, tail = table.mass, table.tail
+    u, y, e, m, open_ = p.u, p.y, p.e, p.m, p.open_
+    n, counter = np.uint64(len(mass)), np.uint64(j + 1) << REDRAWS
+    top, below, most = np.uint64(0), 0.0, 0.0  # below: the masses placed from top on, and the most that they have been
     for k in range(len(u)):
-        m[k] = max(total - taken, mass[top])  # rounding must not leave less than the largest open mass
-        if m[k] < LEAST_OPEN * total:
-            return False
-        x = u[k] * m[k]
-        at = 0
-        while at < k and x >= sums[placed[at]]:
-            x += mass[placed[at]]
-            at += 1
-        i = guide[min(int(x * buckets), size - 1)]
-        while i < n - 1 and sums[i + 1] <= x:
-            i += 1
-        while at < k and placed[at] <= i:  # rounding can find a placed document
-            at += 1
-        while at > 0 and placed[at - 1] >= i:
-            if placed[at - 1] == i:
-                return False
-            at -= 1
-        for j in range(k, at, -1):
-            placed[j] = placed[j - 1]
-        placed[at] = i
+        m[k] = max(tail[top] - below, mass[top])  # rounding must not leave less than the largest open mass
+        if given[0] >= 0:
+            i = np.uint64(given[k])
+        else:
+            i = find(u[k] * tail[top], top, table)
+            while not open_[i]:
+                i = find(uniform(key, counter) * tail[top], top, table)
+                counter += ONE
         y[k], e[k] = i, mass[i]
-        taken += mass[i]
-        while top <= k and placed[top] == top:
-            top += 1
-        top = min(top, n - 1)
-    return True
+        open_[i] = False
+        below += mass[i]
+        if i == top:
+            most = max(most, below)
+            while top < n and not open_[top]:
+                below -= mass[top]
+                top += ONE
+            if most > FADED * tail[top]:  # what rounding left of larger masses would count
+                below = 0.0
+                for at in range(k):
+                    below += mass[y[at]] if y[at] > top else 0.0
+                most = below
+    for k in range(len(u)):
+        open_[y[k]] = True
 
 
 @kernel
-def place_narrow(tree, mass, given, p):
-    """Place ``len(p.u)`` documents, drawn by the shares ``p.u``, and leave the tree as it was."""
-    u, y, e, m, shrink = p.u, p.y, p.e, p.m, p.shrink
-    ranks, size = len(u), len(tree) // 2
-    for k in range(ranks):
-        m[k] = tree[1]
-        i = given[k] if given[0] >= 0 else find(tree, size, u[k])
-        y[k], e[k], shrink[k] = i, mass[i], 1.0
-        change(tree, size, i, 0.0)
-    for k in range(ranks):
-        change(tree, size, y[k], e[k])
-
-
-@kernel
-def place_wide(s, open_, given, p):
-    """As ``place_narrow`` for any scores; return the score whose mass is the unit of the last rank.
-
-    ``open_`` is all True before and after.
-    """
-    u, y, e, m, shrink = p.u, p.y, p.e, p.m, p.shrink
+def place_wide(s, given, p):
+    """As ``place_narrow`` for any scores; return the score whose mass is the unit of the last rank."""
+    u, y, e, m, shrink, open_ = p.u, p.y, p.e, p.m, p.shrink, p.open_
     n = len(s)
     ranks = len(u)
     top = 0

@@ -34,15 +34,18 @@ def odds_of(x, draw, space):
 
 
 @kernel
-def ranking(x, top, draw, key, number, logistic, space):
-    """Sort at least the first ``top`` ranks of draw ``number``; ``logistic`` is what :func:`odds_of` returned."""
+def ranking(x, top, others, draw, key, number, logistic, space):
+    """Sort at least the first ``top`` ranks of draw ``number``; ``logistic`` is what :func:`odds_of` returned.
+
+    With ``others``, the documents of the other ranks follow in some order.
+    """
     n = len(x)
     counter = np.uint64(number) * np.uint64(2 * n)
     if draw.noise == NO_NOISE:
-        head_order(x, top, True, space.key, space.order, space.key2, space.order2)
+        head_order(x, top, others, space.key, space.order, space.key2, space.order2)
         return
     if logistic:
         times_logistic(space.odds[:n], key, counter, space.noisy)
     else:
         add_noise(x, draw.noise, draw.scale, key, counter, space.noisy[:n])
-    head_order(space.noisy[:n], top, True, space.key, space.order, space.key2, space.order2)
+    head_order(space.noisy[:n], top, others, space.key, space.order, space.key2, space.order2)

@@ -111,7 +111,7 @@ def relevant_gradients(first, last, ptr, s, layers, pairs, draw, out):
             for p in range(draws):
                 if out.stop[0]:
                     return
-                ranking(x, n, draw, key, begin + p, logistic_noise, space)
+                ranking(x, n, True, draw, key, begin + p, logistic_noise, space)
                 orders[p * n : (p + 1) * n] = space.order[:n]
             for terms in layers:
                 if terms.scale[q] == 0.0:

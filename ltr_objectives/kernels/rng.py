@@ -80,27 +80,3 @@ def times_logistic(E, key, start, out):
     for i in range(len(E)):
         u = uniform(key, start + np.uint64(i))
         out[i] = E[i] * u / (1.0 - u)
-
-
-def content_stream(scores: np.ndarray) -> int:
-    """A 64-bit number that is equal for equal scores and otherwise as good as random.
-
-    The adapters select the random stream of an iteration by it, not by a counter. So an objective that was used before,
-    copied, pickled or continued from a saved model draws the same noise for the same scores. Scores are rounded to
-    steps of 2^-16 to 2^-15 of the largest; every tree changes some score by more. Without rounding, a library that adds
-    up histograms in varying order would change the noise with the last digits of scores.
-    """
-    s = np.ascontiguousarray(scores, np.float64)
-    return int(_content(s, float(max(s.max(initial=0.0), -s.min(initial=0.0)))))
-
-
-@kernel
-def _content(scores, largest):
-    """A sum over rows. Its terms are independent, so several are computed at once: .5 ns a row; a chain takes 5."""
-    steps = math.ldexp(1.0, 16 - math.frexp(largest)[1]) if 1e-290 < largest < 1e290 else 1.0 / max(largest, 1e-290)
-    x = np.uint64(len(scores))
-    row = np.uint64(0)
-    for i in range(len(scores)):
-        x += mix(row ^ np.uint64(np.float64(scores[i] * steps + ROUND).view(np.int64)))
-        row += GAMMA
-    return x

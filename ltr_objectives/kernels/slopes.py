@@ -138,6 +138,14 @@ def _wide(kind, i, start, end, better, sigma, r):
 
 
 @inlined_kernel
+def add_weighted_pairs(kind, i, start, end, better, narrow, sigma, r):
+    """As ``add_pairs``, with ``weight`` as the sum over all draws but the first."""
+    if narrow:
+        return _row(kind, i, start, end, better, True, r)
+    return _wide(kind, i, start, end, better, sigma, r)
+
+
+@inlined_kernel
 def add_pairs(kind, i, start, end, better, draws, narrow, sigma, r):
     """Add the pairs of i with ``start <= j < end`` of all draws; return the sum of |slope|.
 
@@ -145,10 +153,7 @@ def add_pairs(kind, i, start, end, better, draws, narrow, sigma, r):
     """
     if start >= end:
         return 0.0
-    if draws > 1 or not narrow:
-        _add_weights(kind, i, start, end, draws, r)
-    if narrow:
-        if draws > 1:
-            return _row(kind, i, start, end, better, True, r)
+    if narrow and draws == 1:
         return _row(kind, i, start, end, better, False, r)
-    return _wide(kind, i, start, end, better, sigma, r)
+    _add_weights(kind, i, start, end, draws, r)
+    return add_weighted_pairs(kind, i, start, end, better, narrow, sigma, r)

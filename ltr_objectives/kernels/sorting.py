@@ -221,14 +221,6 @@ def order_by_label(first, last, ptr, labels, out):
 
 
 @kernel
-def all_finite(x):
-    bad = 0
-    for v in x:
-        bad += not np.isfinite(v)
-    return bad == 0
-
-
-@kernel
 def all_equal(x):
     """Whether all values are equal."""
     others = 0

@@ -186,7 +186,7 @@ class Metric(abc.ABC):
 
     def values(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> np.ndarray:
         """As :meth:`per_query`, for validated queries."""
-        s = queries.check_scores(scores)
+        s = queries.check_scores(scores, n_threads).values
         total = np.zeros(len(queries))
         for terms in self.layers(queries):
             out = np.empty(len(queries))

@@ -58,7 +58,7 @@ class Correlation(Metric):
         if self.normalizer == "all":
             return values
         sizes = np.diff(queries.ptr).astype(np.float64)
-        spread = self._spread(queries, queries.check_scores(scores))
+        spread = self._spread(queries, queries.check_scores(scores).values)
         ratio = np.divide(sizes**self.power - sizes, spread, out=np.ones(len(queries)), where=spread > 0)
         values = np.where(self.layers(queries)[0].scale > 0, values * np.sqrt(ratio), values)
         return np.where(spread > 0, values, np.nan if self.empty == "skip" else float(self.empty))

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.goals import check_read
+from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.queries import Labels, Queries
 
@@ -146,7 +147,7 @@ class Objective(abc.ABC):
     def compute(
         self,
         queries: Queries,
-        scores: ArrayLike,
+        scores: ArrayLike | Scores,
         *,
         iteration: int = 0,
         n_threads: int | None = None,
@@ -161,7 +162,7 @@ class Objective(abc.ABC):
             (queries.propensity is None and queries.position is None) or self.takes_clicks,
             f"{self.inner.name} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
         )
-        s = queries.check_scores(scores)
+        s = queries.check_scores(scores, n_threads).values
         whole = isinstance(iteration, Integral) and not isinstance(iteration, np.timedelta64)
         require(whole, f"iteration={iteration!r} must be a whole number")
         call = Call(queries, s, *queries.borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads, skip)
