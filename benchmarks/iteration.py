@@ -24,31 +24,25 @@ def seconds(function: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def ours(objective: str, data: RankingData, threads: int) -> Timer:
+def ours(objective: str, data: RankingData, threads: int, iterations: int) -> Timer:
     """What an adapter computes in each iteration, with other scores each time."""
     queries, made = Queries(data.y, data.group), lightgbm_objective(objective, n_threads=threads)
     rng = np.random.default_rng(0)
     scores = [(data.y * 0.3 + rng.standard_normal(len(data.y))).astype(np.float32) for _ in range(4)]
     made.gradients(queries, scores[0])
-    calls = [0]
-
-    def call() -> float:
-        calls[0] += 1
-        return seconds(lambda: made.gradients(queries, scores[calls[0] % 4]))
-
-    return call
+    return lambda: _each(lambda i: made.gradients(queries, scores[i % 4]), iterations)
 
 
-def ours_metric(metric: str, data: RankingData, threads: int) -> Timer:
+def ours_metric(metric: str, data: RankingData, threads: int, iterations: int) -> Timer:
     """Time of one evaluation."""
     queries, made = Queries(data.y, data.group), get_metric(metric)
     scores = np.random.default_rng(0).standard_normal(len(data.y)).astype(np.float32)
     made.mean(queries, scores, n_threads=threads)
-    return lambda: seconds(lambda: made.mean(queries, scores, n_threads=threads))
+    return lambda: _each(lambda i: made.mean(queries, scores, n_threads=threads), iterations)
 
 
 def _each(update: Callable[[int], Any], iterations: int) -> float:
-    """Mean seconds of an iteration, without the first."""
+    """Mean seconds of an iteration, without the first: idle threads of the library before it take its processors."""
     update(0)
     start = time.perf_counter()
     for i in range(iterations):
@@ -120,7 +114,7 @@ def native(
     return lambda: with_it() - without()
 
 
-def native_metric(data: RankingData, threads: int) -> Timer:
+def native_metric(data: RankingData, threads: int, iterations: int) -> Timer:
     """LightGBM's evaluation of NDCG@10."""
     import lightgbm as lgb
 
@@ -128,7 +122,7 @@ def native_metric(data: RankingData, threads: int) -> Timer:
     params = {"objective": "lambdarank", "metric": "ndcg", "eval_at": 10, "num_threads": threads, "verbose": -1}
     booster = lgb.Booster({**params, "num_leaves": 2}, dtrain)
     booster.update()
-    return lambda: seconds(booster.eval_train)
+    return lambda: _each(lambda i: booster.eval_train(), iterations)
 
 
 def sklearn_metric(data: RankingData) -> Timer:

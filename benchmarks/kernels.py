@@ -33,7 +33,7 @@ def _native(library: str, objective: str, **options: Any) -> Reference:
 
 
 def _ours(objective: str) -> Reference:
-    return lambda data, threads, n: iteration.ours(objective, data, threads)
+    return lambda data, threads, n: iteration.ours(objective, data, threads, n)
 
 
 def _plrank(data: RankingData, threads: int, n: int) -> iteration.Timer:
@@ -84,7 +84,7 @@ CASES = (
          _native("catboost", "StochasticRank:metric=ERR;num_estimations=1"), 60, THIRD),
     Case("PL-Rank, 10 ranks, 200 rankings", "plrank:hessian=absolute", "PL-Rank-3 in NumPy", _plrank, 100, FEW),
     Case("XE-NDCG", "xendcg", "LightGBM rank_xendcg", _native("lightgbm", "rank_xendcg"), 3),
-    Case("evaluate NDCG@10", "ndcg@10", "LightGBM's metric", lambda d, t, n: iteration.native_metric(d, t), 2),
+    Case("evaluate NDCG@10", "ndcg@10", "LightGBM's metric", iteration.native_metric, 2),
     Case("evaluate NDCG@10", "ndcg@10", "scikit-learn's ndcg_score", lambda d, t, n: iteration.sklearn_metric(d), 100),
 )  # fmt: skip
 
@@ -110,7 +110,7 @@ def kernels(
     for case in track([c for c in CASES if only.lower() in f"{c.what} {c.against}".lower()], console=console):
         part = parts[case.share]
         metric = case.what.startswith("evaluate")
-        own = (iteration.ours_metric if metric else iteration.ours)(case.ours, part, threads)
+        own = (iteration.ours_metric if metric else iteration.ours)(case.ours, part, threads, iterations)
         other = case.reference(part, threads, iterations)
         times = np.array([(own(), other()) for _ in range(rounds)])
         ours_ms, other_ms = 1e3 * np.median(times, axis=0)

@@ -147,7 +147,8 @@ def graded_gradients(first, last, ptr, s, terms, pairs, draw, out):
         key = stream(draw.seed, draw.iteration, np.uint64(q))
         truncated = pairs.ranks < n
         heads = _heads_of(all_heads, n, head if head <= n // 4 else 0)
-        heads.w[:] = terms.discount[: heads.ranks] * terms.scale[q]
+        for d in range(heads.ranks):
+            heads.w[d] = terms.discount[d] * terms.scale[q]
         batch = 1 if truncated and terms.discount[pairs.ranks] > 0.0 else HEADS if heads.ranks > 0 else BATCH
         total = 0.0
         for begin in range(0, draw.draws, batch):

@@ -81,7 +81,9 @@ def first_ranks(p, ranks):
 def table_of(s):
     """The table of a list of descending scores."""
     n, buckets = len(s), BUCKETS * len(s)
-    mass, tail, guide = np.exp(s - s[0]), np.zeros(n + 1), np.zeros(buckets + 1, np.uint64)
+    mass, tail, guide = np.empty(n), np.zeros(n + 1), np.zeros(buckets + 1, np.uint64)
+    for i in range(n):
+        mass[i] = math.exp(s[i] - s[0])
     for i in range(n - 1, -1, -1):
         tail[i] = tail[i + 1] + mass[i]
     i, scale = n - 1, buckets / tail[0]

@@ -112,7 +112,8 @@ def relevant_gradients(first, last, ptr, s, layers, pairs, draw, out):
                 if out.stop[0]:
                     return
                 ranking(x, n, True, draw, key, begin + p, logistic_noise, space)
-                orders[p * n : (p + 1) * n] = space.order[:n]
+                for d in range(n):
+                    orders[p * n + d] = space.order[d]
             for terms in layers:
                 if terms.scale[q] == 0.0:
                     continue

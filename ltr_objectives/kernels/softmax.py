@@ -68,6 +68,7 @@ def softmax_without(s, rho, rest, best, out):
             out[i] = rho[i] * scale
         out[best] = 0.0
     else:
-        out[:] = s
+        for i in range(len(s)):
+            out[i] = s[i]
         out[best] = -np.inf
         softmax(out, out)

@@ -208,14 +208,12 @@ def longest_list(ptr, first, last):
 @kernel
 def order_by_label(first, last, ptr, labels, out):
     """Write the documents of each query, counted from its first row, in stable descending order of label."""
-    longest = longest_list(ptr, first, last)
-    key, order, key2, order2 = scratch(longest)
-    y = np.empty(longest)  # a copy: numba would compile the sort once more for labels, which are read-only
+    key, order, key2, order2 = scratch(longest_list(ptr, first, last))
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
-        for i in range(a, b):
-            y[i - a] = labels[i]
-        descending_order(y[: b - a], key, order, key2, order2)
+        for i in range(b - a):
+            key[i], order[i] = labels[a + i], i
+        sort_descending(key, order, key2, order2, b - a)  # done once, so what compiles soonest
         for d in range(b - a):
             out[a + d] = order[d]
 
