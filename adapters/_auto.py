@@ -8,7 +8,7 @@ import numpy as np
 
 from ltr_objectives.adapters._libraries import essence
 from ltr_objectives.adapters._ranker_plan import Plan, check_plan, in_documents
-from ltr_objectives.comparison.candidates import natives_for, ours_for
+from ltr_objectives.comparison.candidates import check_comparable, natives_for, ours_for
 from ltr_objectives.comparison.statistics import differences
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
@@ -118,6 +118,7 @@ def choose(ranker: "Ranker", plan: Plan) -> Choice:
         "objective_ with them",
     )
     part = plan.evals[-1]
+    check_comparable(metric, part.queries, f"eval_set[{len(plan.evals) - 1}], by which objective='auto' chooses")
     weight = None if metric.query_weights == "ignore" else part.queries.weight_by_query
     tried: dict[str, Objective | str] = {**ours_for(metric), **{n: n for n in natives_for(ranker.library.name, metric)}}
     values: dict[str, np.ndarray] = {}

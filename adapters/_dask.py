@@ -151,7 +151,7 @@ def dask_group(qid: Any) -> Any:
     import dask
     import dask.array as da
 
-    pieces = dask.compute(*[dask.delayed(_ids_and_sizes)(piece) for piece in _partitions(qid)])
+    pieces = dask.compute(*[dask.delayed(_ids_and_sizes)(piece) for piece in _partitions("qid", qid)])
     seen: dict[Any, int] = {}
     for i, (ids, _) in enumerate(pieces):
         for query in ids.tolist():
@@ -195,7 +195,7 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
 
     chosen = get_metric(metric)
     dask_group(qid)
-    columns = [_partitions(c) for c in (scores, y, qid)] + ([] if weight is None else [_partitions(weight)])
+    columns = _columns(scores=scores, y=y, qid=qid, weight=weight)
     values = dask.compute(*[dask.delayed(_values)(chosen, *row) for row in zip(*columns, strict=True)])
     weights = None if weight is None else np.concatenate([w for _, w in values])
     return chosen.average(*chosen.sums(np.concatenate([v for v, _ in values]), weights))
@@ -233,11 +233,22 @@ def _name(dask_worker: Any) -> Any:
     return dask_worker.name
 
 
-def _partitions(collection: Any) -> list[Any]:
-    """The partitions of a Dask array or dataframe."""
+def _columns(**given: Any) -> list[list[Any]]:
+    """The partitions of each Dask collection that is given, by the name of the argument."""
+    found = {name: _partitions(name, collection) for name, collection in given.items() if collection is not None}
+    counts = [str(len(partitions)) for partitions in found.values()]
+    told = (
+        f"{', '.join(found)} have {', '.join(counts)} partitions; they must have the same: use repartition or rechunk"
+    )
+    require(len(set(counts)) == 1, told)
+    return list(found.values())
+
+
+def _partitions(name: str, collection: Any) -> list[Any]:
+    """The partitions of a Dask array or dataframe, which is the argument ``name``."""
     require(
         hasattr(collection, "to_delayed"),
-        f"expected a Dask array, series or dataframe, got {type(collection).__name__}",
+        f"{name} must be a Dask array, series or dataframe, got {type(collection).__name__}",
     )
     if getattr(collection, "ndim", 1) == 2 and hasattr(collection, "rechunk"):
         collection = collection.rechunk({1: -1})
@@ -266,11 +277,7 @@ def _spread_dask(client: Any, table: Table, places: list[str]) -> list[Any]:
     """As :func:`_spread_local`. Rows of a query are brought together; queries keep the order of their first rows."""
     import dask
 
-    columns = [_partitions(c) for c in table if c is not None]
-    require(
-        len({len(c) for c in columns}) == 1,
-        f"X, y, qid and weight have {', '.join(str(len(c)) for c in columns)} partitions; they must have the same",
-    )
+    columns = _columns(**table._asdict())
     tables = client.compute([dask.delayed(Table)(*row) for row in zip(*columns, strict=True)])
     runs = client.gather(client.map(_runs, tables, pure=False))
     known: dict[Any, int] = {}

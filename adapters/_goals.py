@@ -24,7 +24,8 @@ IN_PARTS = (
 def read_labels(labels: ByGoal | None, name: str = "labels") -> dict[str, np.ndarray]:
     """Copies of labels by goal, as numbers; ``name`` is that of the argument."""
     good = labels is None or isinstance(labels, Mapping)
-    require(good, f"{name} must be a mapping of goals to arrays, such as {{'revenue': array}}, got {type(labels)}")
+    given = type(labels).__name__
+    require(good, f"{name} must be a mapping of goals to arrays, such as {{'revenue': array}}, got {given}")
     found = {}
     for goal, values in (labels or {}).items():
         check_goal(goal)
@@ -71,7 +72,11 @@ class LabelSets:
         )
         self._known: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
         for i, mapping in enumerate(given):
-            require(isinstance(mapping, Mapping) and mapping, f"labels[{i}] must be a mapping of goals to arrays")
+            require(
+                isinstance(mapping, Mapping) and mapping,
+                f"labels[{i}] must be a mapping of goals to arrays, such as {{'relevance': y, 'revenue': r}}, got "
+                f"{mapping if isinstance(mapping, Mapping) else type(mapping).__name__}",
+            )
             queries = Queries(mapping, [to_numpy(next(iter(mapping.values()))).size])
             others = {goal: y for goal, y in queries.goals.items() if y is not queries.labels}
             check_read(others, self.goals, "the metric")

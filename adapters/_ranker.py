@@ -121,7 +121,8 @@ class Ranker(BaseEstimator, abc.ABC):
     def set_params(self, **params: Any) -> Self:
         """Set parameters. Every name is taken here; :meth:`fit` refuses those that the library does not know."""
         for name, value in params.items():
-            require(_is_parameter(name) and not hasattr(type(self), name), f"{name} is not a parameter")
+            free = _is_parameter(name) and not hasattr(type(self), name)
+            require(free, f"{name} is not a parameter, but what a ranker has or does; leave it out")
             better = dict(self.library.renamed).get(name)
             require(name not in OF_FIT, f"{name}= is not a parameter; call fit(..., init_model=) to go on from a model")
             require(better is None, f"{name}= is called {better}= in this {type(self).__name__}")
@@ -131,7 +132,7 @@ class Ranker(BaseEstimator, abc.ABC):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike = None,  # type: ignore[assignment]  # needed: read_part says so better than Python
         *,
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
@@ -256,7 +257,7 @@ class Ranker(BaseEstimator, abc.ABC):
     def score(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike = None,  # type: ignore[assignment]  # needed: read_part says so better than Python
         *,
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,

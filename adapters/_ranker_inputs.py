@@ -81,13 +81,18 @@ class Table(NamedTuple):
     labels: Mapping[str, np.ndarray] = {}
 
 
-def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
-    """The features, the column of query ids if there is one, and the columns of ``goals`` that are there."""
+def refuse_data_set(X: Any) -> None:
+    """Raise where ``X`` is a library's own data set."""
     require(
         type(X).__name__ not in ("Pool", "DMatrix", "QuantileDMatrix", "Dataset"),
         f"X is a {type(X).__name__}; give the features themselves, or train it by the library's own functions with the "
         "callables of ltr_objectives.adapters",
     )
+
+
+def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
+    """The features, the column of query ids if there is one, and the columns of ``goals`` that are there."""
+    refuse_data_set(X)
     if hasattr(X, "to_pandas"):  # polars and pyarrow
         X = X.to_pandas()
     if not is_frame(X):
@@ -140,6 +145,7 @@ def read_part(
 
     ``labels`` of goals replace those in ``columns`` of ``X``.
     """
+    refuse_data_set(X)
     require(y is not None, "a ranker requires y to be passed, but the target y is None; y holds the labels")
     table, column, beside = read_table(X, columns)
     names = list(X.columns) if is_frame(X) else []
@@ -177,7 +183,12 @@ def read_eval_sets(
 ) -> tuple[Part, ...]:
     """The parts to evaluate on; ``columns`` of their tables hold the labels of goals."""
     pairs = [check_list("eval_set", pair, "pairs (X, y)") for pair in check_list("eval_set", eval_set, "pairs (X, y)")]
-    require(all(len(pair) == 2 for pair in pairs), "eval_set must be a list of pairs (X, y)")
+    wrong = next((i for i, pair in enumerate(pairs) if len(pair) != 2), None)
+    require(
+        wrong is None,
+        f"eval_set must be a list of pairs (X, y), but eval_set[{wrong}] has {len(pairs[wrong or 0]) if pairs else 0} "
+        "entries; write eval_set=[(X, y)], also for one pair",
+    )
     require(
         eval_sample_weight is None or sample_weight_eval_set is None,
         "eval_sample_weight and sample_weight_eval_set are two names of one argument; pass one of them",

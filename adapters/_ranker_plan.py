@@ -17,7 +17,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.unit import UnitHessian
 from ltr_objectives.queries import to_numpy
-from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_metrics, get_objective
+from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_metrics, get_objective, refuse_wrapper
 
 T = TypeVar("T", bound=ObjectiveCallable)
 EvalMetric = str | Metric | Sequence[str | Metric] | None
@@ -113,6 +113,7 @@ def in_documents(objective: Objective | str) -> Objective | str:
 def own_or_native(objective: Any, library: Library) -> Objective | str:
     """Our objective, or the name of the library's; raises for what is nearly ours, or can only be CatBoost's."""
     name = objective.partition(":")[0].strip() if isinstance(objective, str) else None
+    refuse_wrapper(name or "")
     if name is None or name in OBJECTIVES or "+" in objective or split_goal(objective)[1]:
         return get_objective(objective)
     require(
@@ -199,7 +200,7 @@ def check_plan(plan: Plan, library: Library) -> None:
     """Raise before training for what cannot be right, such as labels that the objective or a metric does not take."""
     if plan.early_stopping_rounds is not None:
         check_integer("early_stopping_rounds", plan.early_stopping_rounds)
-        require(plan.evals, "early_stopping_rounds needs an eval_set to look at")
+        require(plan.evals, "early_stopping_rounds needs an eval_set to look at; pass eval_set=[(X, y)] and eval_qid=")
     # LightGBM's are functions; those of XGBoost and CatBoost have a method that is called after each round
     good = all(callable(callback) or hasattr(callback, "after_iteration") for callback in plan.callbacks)
     require(good, f"callbacks must be a list of {library.name}'s callbacks, got {plan.callbacks}")

@@ -159,7 +159,11 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
         if booster != "gblinear":
             params = plan.with_l2(params, XGBOOST)
     else:
-        require(plan.objective.startswith("rank:"), f"objective={plan.objective!r} is not one for ranking")
+        require(
+            plan.objective.startswith("rank:"),
+            f"objective={plan.objective!r} is not one for ranking; choose {', '.join(XGBOOST.natives)}, or one of "
+            "ours, such as 'yetiloss:map', 'queryrmse' or 'rmse'",
+        )
         params["objective"] = plan.objective
     if plan.own_metrics:
         params["disable_default_eval_metric"] = 1
@@ -226,7 +230,8 @@ def _by_query(part: Part) -> np.ndarray | None:
     weight = part.weight_by_query
     require(
         weight is not None or part.weight is None,
-        "XGBoost's own objectives and metrics take one weight a query; sample_weight differs within queries",
+        "XGBoost's own objectives and metrics take one weight a query, but sample_weight differs within queries; give "
+        "one number a query, or choose an objective and metrics of ours",
     )
     return weight
 

@@ -91,7 +91,7 @@ OURS = "lambdamart", "yetiloss:ndcg@10", "yetiloss:ndcg", "yetiloss:gap"
 CASES = (
     Case("xgboost", xgboost, ("rank:ndcg",), "lambdamart:preset=xgboost"),
     Case("lightgbm", lightgbm, ("lambdarank",), "lambdamart:preset=lightgbm"),
-    Case("catboost", catboost, ("YetiRank:mode=NDCG;top=10", "YetiRank"), "yetiloss:ndcg@10;neighbors=1"),
+    Case("catboost", catboost, ("YetiRank:mode=NDCG;top=10", "YetiRank", "QueryRMSE"), "yetiloss:ndcg@10;neighbors=1"),
 )
 
 

@@ -21,6 +21,7 @@ Labels = ArrayLike | Mapping[str, ArrayLike] | Mapping[str | None, ArrayLike]  #
 MOST_POSITIONS = 100_000
 
 
+SIZES_OR_IDS = "group holds the sizes of consecutive queries; for one id per row use qid="
 TO_HOST = ("to_numpy", "get", "copy_to_host", "cpu")  # methods of cuDF, CuPy, numba and PyTorch
 
 
@@ -104,12 +105,17 @@ def _kept(labels: np.ndarray) -> np.ndarray:
 
 
 def _sizes(group: ArrayLike) -> np.ndarray:
-    sizes = vector("group", group)
+    try:
+        sizes = vector("group", group)
+    except LTRError as error:
+        raise LTRError(f"{error}; {SIZES_OR_IDS}") from None
     _finite("group", sizes)
     wrong = (sizes != np.floor(sizes)) | (sizes < 1)
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise LTRError(f"group must hold sizes of at least one document, but query {at} has {sizes[at]:g}")
+        raise LTRError(
+            f"group must hold sizes of at least one document, but query {at} has {sizes[at]:g}; {SIZES_OR_IDS}"
+        )
     most = sizes.max(initial=0.0)
     require(most < 2**40, f"group must hold sizes of queries, but has {most:g}")
     return sizes.astype(np.int64)
@@ -240,9 +246,7 @@ class Queries:
             sizes = _sizes(group)
         require(
             int(sizes.sum()) == len(y),
-            f"{'group adds up to' if qid is None else 'qid has'} {int(sizes.sum())} rows, but labels has {len(y)}"
-            + ("; group holds the sizes of consecutive queries" if qid is None else "")
-            + ("; for one id per row use qid=" if len(sizes) == len(y) else ""),
+            f"group adds up to {int(sizes.sum())} rows, but labels has {len(y)}; {SIZES_OR_IDS}",
         )
         self.labels = _kept(y)
         self.goals = {} if first is None else {first: self.labels}

@@ -37,6 +37,14 @@ OBJECTIVES = {
     "neuralndcg": "neuralndcg:NeuralNDCG",
     "softrank": "softrank:SoftRank",
 }
+# objectives around others, which text cannot name: how they are written
+WRAPPERS = {
+    "mixture": "a sum, 'yetiloss:ndcg@10+.3*yetiloss:mrr', or Mixture(['yetiloss:ndcg@10', 'yetiloss:mrr'], [1, 0.3])",
+    "subsample": "Subsample('yetiloss:map', queries=0.5)",
+    "langevin": "Langevin('yetiloss:map', temperature=0.01)",
+    "unithessian": "UnitHessian('yetiloss:map')",
+    "stochasticlabels": "StochasticLabels('yetiloss:map', labels=[None, 'revenue'])",
+}
 # what to train for a metric where that is not YetiLoss for the metric itself; docs/studies.md has the measurements
 BEST_FOR = {
     "ndcg": "yetiloss:ndcg",  # without the cutoff
@@ -100,9 +108,16 @@ def _unknown(what: str, name: str, table: dict[str, str]) -> LTRError:
     return LTRError(f"unknown {what} {name!r}; there are {', '.join(table)}{did_you_mean(name, table)}")
 
 
+def refuse_wrapper(text: str) -> None:
+    """Raise where ``text`` begins with the name of an objective around another one."""
+    name = next((name for name in WRAPPERS if re.match(rf"\s*{name}\b", text, re.IGNORECASE)), None)
+    require(name is None, f"{text!r}: {name} is not written as text, but as an object: {WRAPPERS.get(name or '')}")
+
+
 def objective_class(name: str) -> type[Objective]:
     """The class behind a registered objective name."""
     if name not in OBJECTIVES:
+        refuse_wrapper(name)
         raise _unknown("objective", name, OBJECTIVES)
     found: type[Objective] = _load("objectives", OBJECTIVES[name])
     return found

@@ -63,6 +63,14 @@ def test_the_model_is_that_of_the_best_candidate(library, metric):
 
 
 @everywhere
+def test_an_eval_set_in_which_every_order_is_as_good_cannot_choose(library):
+    with pytest.raises(
+        LTRError, match=r"eval_set\[0\], by which objective='auto' chooses: every order .* the same map"
+    ):
+        fitted(library, eval_set=[(VALI.X, np.zeros(len(VALI.y)))])
+
+
+@everywhere
 def test_it_is_deterministic_and_travels(library):
     found, again = fitted(library), fitted(library)
     assert found.report_ == again.report_

@@ -154,6 +154,7 @@ def test_draws_are_chosen_on_vali(folder):
     assert written.columns[:4].tolist() == ["data", "library", "objective", "metric"]
 
 
+@pytest.mark.filterwarnings("ignore:.*gains 2.y - 1")
 def test_people_get_a_table_and_the_reasons(folder):
     pytest.importorskip("xgboost")
     small = ["--folds", 3, "--trees", 2, "--threads", 1]
@@ -246,11 +247,44 @@ def test_errors_are_one_line(arguments, message):
     assert message in said.replace("(object)", "(str)")
 
 
+@pytest.mark.filterwarnings("always::ltr_objectives.errors.LTRWarning")
+def test_a_warning_is_one_line_however_many_trainings_give_it(folder):
+    pytest.importorskip("lightgbm")
+    frame = pandas.read_csv("data.csv")
+    frame.assign(label=20 * frame["label"]).drop(columns="weight").to_csv("large.csv", index=False)
+    asked = ["--library", "lightgbm", "--objectives", "yetiloss:ndcg,lambdamart:ndcg", "--metric", "ndcg@5"]
+    printed = run("compare", "--data", "large.csv", *asked, *SMALL)
+    told = [line for line in printed.splitlines() if "warning" in line.lower()]
+    assert told[0].startswith("warning: labels are up to 80 with gains 2^y - 1")
+    assert len(told) == len(set(told)) <= 3  # one for each largest label of a part
+
+
+@pytest.mark.parametrize(
+    ("metric", "label"),
+    [
+        ("map", 0),
+        ("ndcg@10", 0),
+        ("ndcg@10", 2),
+        ("spearman", 0),
+        ("map", "qid"),
+        ("precision@1", 1),
+        ("hit@100", "label"),
+    ],
+)
+def test_data_in_which_every_order_is_as_good_are_refused(folder, metric, label):
+    pytest.importorskip("lightgbm")
+    frame = pandas.read_csv("data.csv")
+    frame.assign(label=frame[label] if isinstance(label, str) else label).to_csv("flat.csv", index=False)
+    said = fails("compare", "--data", "flat.csv", "--library", "lightgbm", "--metric", f"{metric},mrr", *SMALL)
+    assert f"--data flat.csv: every order of the documents has the same {metric}, so that nothing can be" in said
+
+
+@pytest.mark.filterwarnings("ignore:.*gains 2.y - 1")
 def test_what_the_user_names_must_train(folder):
     pytest.importorskip("xgboost")
     frame = pandas.read_csv("data.csv")
     frame.assign(label=20 * frame["label"]).to_csv("large.csv", index=False)
-    asked = ["--library", "xgboost", "--objectives", "rank:ndcg", "--metric", "ndcg@5"]
+    asked = ["--library", "xgboost", "--objectives", "rank:ndcg", "--metric", "mrr"]
     assert "error: xgboost: " in fails("compare", "--data", "large.csv", *asked, *SMALL)
 
 

@@ -123,10 +123,14 @@ def test_refused_before_training(client):
     far = [da.from_array(c, chunks=(50, *c.shape[1:])) for c in (X, np.where(y == 2, np.nan, y), qid)]
     with pytest.raises(LTRError, match="in one partition, labels must be finite"):
         dask_by_query(*far)
-    with pytest.raises(LTRError, match="they must have the same"):
+    with pytest.raises(LTRError, match=r"^X, y, qid have .* partitions; they must have the same: use rep"):
         dask_by_query(far[0], far[1].rechunk(20), far[2])
-    with pytest.raises(LTRError, match="expected a Dask array, series or dataframe, got"):
+    with pytest.raises(LTRError, match=r"^scores, y, qid have .* partitions; they must have the same: use rep"):
+        dask_evaluate("map", far[1].rechunk(len(y)), far[1].rechunk(len(y)), far[2].rechunk((qid < qid[-1]).sum()))
+    with pytest.raises(LTRError, match="y must be a Dask array, series or dataframe, got ndarray"):
         dask_by_query(far[0], y, qid)
+    with pytest.raises(LTRError, match="qid must be a Dask array, series or dataframe, got ndarray"):
+        dask_evaluate("map", far[1], far[1], qid)
     with pytest.raises(LTRError, match="was cut"):
         dask_evaluate("map", far[1], far[1], far[2])
 

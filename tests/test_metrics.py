@@ -100,6 +100,7 @@ def test_long_lists(any_metric, rng):
             assert catalog.LEAST.get(any_metric.name, 0.0) - 1e-9 <= value <= any_metric.maximum + 1e-9
 
 
+@pytest.mark.filterwarnings("ignore:.*gains 2.y - 1")
 def test_empty_queries_have_the_value_asked_for(any_metric):
     for empty in (0.0, 1.0, 0.25):
         metric = dataclasses.replace(any_metric, empty=empty)
@@ -113,6 +114,25 @@ def test_empty_queries_have_the_value_asked_for(any_metric):
     assert evaluate(skipping, scores, labels, [3, 2]) == kept[1]
     with pytest.raises(LTRError, match="every query is skipped"):
         evaluate(skipping, [1.0, 2.0], [0, 0], [2])
+
+
+def test_scores_and_labels_in_the_wrong_place_are_refused(any_metric, rng):
+    scores, grades = rng.random(20), rng.choice([0, 1], 20)
+    for wrong in (scores, scores - 0.5):
+        with pytest.raises(
+            LTRError, match=r"seem to be swapped; the order is evaluate\(metric, scores, labels, group\)"
+        ):
+            evaluate(any_metric, grades, wrong, [20])
+    for wrong in ((scores, any_metric, grades), (grades, scores, any_metric), (grades, scores, str(any_metric))):
+        with pytest.raises(
+            LTRError, match=r"(scores|labels) must be an array of numbers, got .*; the order is evaluate"
+        ):
+            evaluate(*wrong, [20])
+    for right in (scores, np.zeros(20), np.arange(20.0), -grades):
+        assert np.isfinite(evaluate(any_metric, right, grades, [20]))
+    fractions = grades if isinstance(getattr(any_metric, "gain_type", None), tuple) else grades / 2
+    for right in (scores, np.zeros(20), np.arange(20.0), 1 - grades):
+        assert np.isfinite(evaluate(any_metric, right, fractions, [20]))
 
 
 def test_means_are_weighted_by_query():

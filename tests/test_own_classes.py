@@ -1,5 +1,6 @@
 """User-defined metrics and objectives: errors name what is missing or wrong."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -69,9 +70,44 @@ def test_gradients_that_are_nan_are_located(iteration):
 
 def test_discounts_do_not_increase():
     assert evaluate(Complete(), SCORES, LABELS, GROUP) == pytest.approx((0.5 + 2.5) / 2)
-    for wrong in ((0.5, 1.0, 0.5), (1.0, 0.5, -0.1), (1.0, np.nan, 0.5), (1.0, 0.5)):
+    for wrong in ((0.5, 1.0, 0.5), (1.0, 0.5, -0.1)):
         with pytest.raises(LTRError, match="named: discount must give each rank a number that is not negative"):
             evaluate(Complete(table=wrong), SCORES, LABELS, GROUP)
+
+
+@pytest.mark.parametrize("name", ["gain", "discount"])
+@pytest.mark.parametrize(
+    "of_one",
+    [
+        lambda x: math.log2(x + 2), lambda x: 1.0 if x < 3 else 0.5, lambda x: 1.0, lambda x: [1.0, 0.5],
+        lambda x: {0: 1.0}.get(x[0]), lambda x: ["a"] * len(x), lambda x: np.ones(9)[x + 0.0],
+    ],
+)  # fmt: skip
+def test_a_gain_or_discount_of_one_number_is_told_that_it_gets_an_array(monkeypatch, name, of_one):
+    monkeypatch.setattr(Complete, name, lambda self, values: of_one(values))
+    of = "label" if name == "gain" else "rank"
+    told = rf"named: {name} receives an array of {of}s .*np.log2\({of}s\) .*np.where\({of}s < 3.*np.vectorize.*number$"
+    with pytest.raises(LTRError, match=told):
+        evaluate(Complete(), SCORES, LABELS, GROUP)
+
+
+def test_what_is_told_of_arrays_works(monkeypatch):
+    expected = evaluate(Complete(), SCORES, LABELS, GROUP)
+    monkeypatch.setattr(Complete, "discount", lambda self, ranks: np.where(ranks < 2, 1, 0.5))
+    assert evaluate(Complete(), SCORES, LABELS, GROUP) == expected
+    monkeypatch.setattr(
+        Complete, "discount", lambda self, ranks: np.vectorize(lambda d: 1 if d < 2 else 0.5, [float])(ranks)
+    )
+    assert evaluate(Complete(), SCORES, LABELS, GROUP) == expected
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_gains_and_discounts_are_finite(monkeypatch, bad):
+    with pytest.raises(LTRError, match=f"named: discount of rank 1 must be finite, but is {bad}"):
+        evaluate(Complete(table=(bad, 0.5, 0.5)), SCORES, LABELS, GROUP)
+    monkeypatch.setattr(Complete, "gain", lambda self, labels: np.where(labels > 1, bad, labels))
+    with pytest.raises(LTRError, match=f"named: gain of label 2 must be finite, but is {bad}"):
+        evaluate(Complete(), SCORES, LABELS, GROUP)
 
 
 @pytest.mark.parametrize("name", registry.objectives())

@@ -60,7 +60,7 @@ def test_dots_have_the_place_and_the_interval_of_the_summary(tmp_path, monkeypat
     frame = pooled.chosen(results(("one",), ours=OURS[:2]))
     table = summary(pooled.by_query(frame))
     figures = []
-    monkeypatch.setattr(dots, "save", lambda figure, *names: figures.append(figure))
+    monkeypatch.setattr(dots.style, "save", lambda figure, *names: figures.append(figure))
     dots.metric_dots(table, "map", tmp_path)
     [ax] = figures[0].axes
     part = table[table["metric"] == "map"].set_index(["library", "objective"])
@@ -196,7 +196,7 @@ def test_what_has_no_trainings_has_no_pictures(tmp_path):
 @pytest.mark.parametrize("folds", [1, 2])
 def test_gaps_promise_errors_only_where_there_are_several_folds(folds, tmp_path, monkeypatch):
     figures = []
-    monkeypatch.setattr(dots, "save", lambda figure, *names: figures.append(figure))
+    monkeypatch.setattr(dots.style, "save", lambda figure, *names: figures.append(figure))
     gaps.gap_dots(gaps.gap_values(pooled.chosen(results(("one",), folds, OURS[:2]))), "map", tmp_path)
     [ax] = figures[0].axes
     assert any(bars for _, _, bars in ax.containers) == (folds > 1)

@@ -51,6 +51,11 @@ MISTAKES = {
         {"eval_set": TWO, "eval_group": [DATA.group]},
         r"eval_group .* but has 1: eval_set\[1\] has none",
     ),
+    "names as sizes": ({"qid": None, "group": ["a", "b"]}, r"group must be numbers.*; for one id per row use qid="),
+    "ids as sizes": (
+        {"qid": None, "group": DATA.qid - DATA.qid.min()},
+        r"query \d+ has 0; group holds .*; for one id per row use qid=",
+    ),
     "bare eval list": ({"eval_set": TWO, "eval_qid": DATA.qid}, f"each of the 2 pairs of eval_set, but has {ROWS}$"),
     "eval both": (
         {"eval_set": TWO, "eval_group": [DATA.group] * 2, "eval_qid": [DATA.qid] * 2},
@@ -63,7 +68,10 @@ MISTAKES = {
     "a parameter": ({"cat_features": [0]}, r"fit takes no cat_features=; give it to \w+Ranker\(cat_features=...\)$"),
     "cutoffs": ({"eval_at": [5]}, "fit takes no eval_at=; name the cutoffs in eval_metric="),
     "another name": ({"group_id": DATA.qid}, "fit takes no group_id=; it is called qid= here$"),
-    "eval pairs": ({"eval_set": (DATA.X, DATA.y)}, "list of pairs"),
+    "eval pairs": (
+        {"eval_set": (DATA.X, DATA.y)},
+        rf"pairs \(X, y\), but eval_set\[0\] has {ROWS} entries; write eval_set=\[\(X, y\)\], also for one pair$",
+    ),
 }
 
 
@@ -76,6 +84,17 @@ def test_mistakes_are_named_before_training(library, mistake):
     with pytest.raises(LTRError, match=message):
         untrained.fit(**arguments)
     assert not hasattr(untrained, "booster_")
+
+
+@everywhere
+@pytest.mark.parametrize("kind", ["Pool", "DMatrix", "Dataset"])
+def test_what_fit_and_score_are_told_of_one_argument(library, kind):
+    data_set, trained = type(kind, (), {})(), ranker(library).fit(DATA.X, DATA.y, qid=DATA.qid)
+    for call in (ranker(library).fit, trained.score):
+        with pytest.raises(LTRError, match="requires y to be passed, but the target y is None; y holds the labels"):
+            call(DATA.X, qid=DATA.qid)
+        with pytest.raises(LTRError, match=f"X is a {kind}; give the features themselves"):
+            call(data_set)
 
 
 @everywhere
@@ -111,6 +130,14 @@ def test_the_library_s_own_objectives_take_no_label_beyond_float32_and_no_positi
         ranker(library).fit(DATA.X, DATA.y, **data)
     with pytest.raises(LTRError, match="queryrmse does not take propensity or position"):
         ranker(library, "queryrmse").fit(DATA.X, DATA.y, qid=DATA.qid, position=np.arange(ROWS) % 7)
+
+
+@everywhere
+@pytest.mark.parametrize("name", registry.WRAPPERS)
+def test_text_that_names_a_wrapper(library, name):
+    for text in (name, f"{name}:yetiloss:map", f"{name.title()}('yetiloss:map')"):
+        with pytest.raises(LTRError, match=rf"(?i){name} is not written as text, but as an object: .*{name}\(."):
+            ranker(library, objective=text).fit(DATA.X, DATA.y, qid=DATA.qid)
 
 
 @everywhere

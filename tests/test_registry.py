@@ -1,10 +1,22 @@
 """Objectives by name, with parameters."""
 
+import inspect
+import re
+
 import catalog
 import pytest
 
-from ltr_objectives import LTRError
-from ltr_objectives.registry import get_metric, get_objective, metric_class, metrics, objective_for, objectives
+import ltr_objectives
+from ltr_objectives import LTRError, Objective
+from ltr_objectives.registry import (
+    WRAPPERS,
+    get_metric,
+    get_objective,
+    metric_class,
+    metrics,
+    objective_for,
+    objectives,
+)
 
 EXAMPLES = [(name, example) for name in objectives() for example in catalog.EXAMPLES[name]]
 
@@ -58,3 +70,25 @@ def test_there_is_something_to_learn_for_every_metric_in_lists_shorter_than_its_
     grad, hess = objective_for(metric).gradient_hessian([2.0, 1.0, 0.0], [0, 1, 0], [3])
     assert (grad != 0).any()
     assert (hess > 0).any()
+
+
+AROUND = [
+    thing for name in ltr_objectives.__all__
+    if inspect.isclass(thing := getattr(ltr_objectives, name)) and issubclass(thing, Objective)
+    and getattr(thing, "name", None) not in (None, *objectives())
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("thing", AROUND)
+def test_a_wrapper_is_told_how_it_is_written(thing):
+    for text in (thing.name, f"{thing.name}:map", f"{thing.__name__}(ranknet)", f"ranknet + .5*{thing.name}:map"):
+        with pytest.raises(LTRError, match=rf"{thing.name} is not written as text, but as an object: (.*)$") as caught:
+            get_objective(text)
+    written = str(caught.value).rpartition("object: ")[2]
+    made = [eval(text, {thing.__name__: thing}) for text in re.findall(rf"{thing.__name__}\(.*\)$", written)]
+    assert [type(one) for one in made] == [thing]
+    assert [get_objective(text) for text in re.findall(r"a sum, '(.*?)'", written)] in ([], made)
+
+
+def test_every_wrapper_is_known():
+    assert {thing.name for thing in AROUND} == set(WRAPPERS)

@@ -33,15 +33,15 @@ def place(code, match):
     return inspect.getsource(inspect.getmodule(place)).splitlines()[warning.lineno - 1]
 
 
-def through_the_adapter(library, y, threads, **params):
+def through_the_adapter(library, y, threads, objective="yetiloss:map", **params):
     if library == "xgboost":
         params |= {"nthread": threads}
-        return xgb.train(params, xgb.DMatrix(X, y, qid=QID), 2, obj=xgboost_objective("yetiloss:map"))  # here
+        return xgb.train(params, xgb.DMatrix(X, y, qid=QID), 2, obj=xgboost_objective(objective))  # here
     if library == "lightgbm":
-        params |= {"objective": lightgbm_objective("yetiloss:map"), "num_threads": threads, "verbose": -1}
+        params |= {"objective": lightgbm_objective(objective), "num_threads": threads, "verbose": -1}
         return lgb.train(params, lgb.Dataset(X, y, group=[20] * 200), 2)  # here
     pool = catboost.Pool(X, y, group_id=QID)
-    params |= {"loss_function": catboost_objective("yetiloss:map", pool), "thread_count": threads, "iterations": 2}
+    params |= {"loss_function": catboost_objective(objective, pool), "thread_count": threads, "iterations": 2}
     params |= {"eval_metric": "NDCG", "verbose": False, "allow_writing_files": False, "bootstrap_type": "No"}
     return catboost.CatBoost(params).fit(pool)  # here
 
@@ -61,6 +61,18 @@ def test_a_limit_that_forbids_every_split(library, limit):
     assert "# here" in place(lambda: through_the_adapter(library, LEARNABLE, 1, **params), forbids)
     fitted = ranker(library, **params)
     assert "fitted.fit" in place(lambda: fitted.fit(X, LEARNABLE, qid=QID), forbids)
+
+
+@everywhere
+def test_labels_too_large_for_exponential_gains(library):
+    large, told = 16.0 * LEARNABLE, "labels are up to 32 with gains 2^y - 1, so that almost only the largest"
+    assert "# here" in place(lambda: through_the_adapter(library, large, 1, "yetiloss:ndcg"), told)
+    fitted = ranker(library, "yetiloss:ndcg", eval_metric=["ndcg@5", "ndcg@10"])
+    with pytest.warns(LTRWarning) as said:
+        fitted.fit(X, large, qid=QID, eval_set=[(X, large)], eval_qid=[QID])
+    assert {w.filename for w in said} == {__file__}
+    [text] = {str(w.message) for w in said}  # which Python shows once
+    assert told in text
 
 
 @everywhere

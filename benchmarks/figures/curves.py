@@ -4,6 +4,7 @@ The natives of a library are named in its first panel, ours at the end of their 
 """
 
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +13,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from benchmarks.figures import style
 from benchmarks.figures.effects import Effect
-from benchmarks.figures.style import (
-    INK,
-    NATIVE,
-    OURS,
-    blank,
-    colours_of,
-    libraries_of,
-    library_title,
-    natives_of,
-    ours_of,
-    quiet,
-    save,
-    shown,
-)
 
-LEGEND = {"fontsize": 8, "facecolor": "white", "edgecolor": "none", "handlelength": 1.4, "labelcolor": INK}
+LEGEND = {"fontsize": 8, "facecolor": "white", "edgecolor": "none", "handlelength": 1.4, "labelcolor": style.INK}
 
 
 def mean_curve(curves: Sequence[Sequence[float]], stops: Sequence[int]) -> np.ndarray:
@@ -48,54 +36,55 @@ def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only
     """Draw one data set and metric to a file; with an effect, only its objectives of ours."""
     figure = drawn(frame, data, metric, only)
     names = (only.name, only.option) if only is not None else ()
-    return save(figure, out, "curves", data, metric, *names) if figure is not None else None
+    return style.save(figure, out, "curves", data, metric, *names) if figure is not None else None
 
 
 def drawn(frame: pd.DataFrame, data: str, metric: str, only: Effect | None = None) -> Figure | None:
     """One data set and metric, a column for each library; curves are pale beyond the early stop."""
     part = frame[(frame["data"] == data) & (frame["metric"] == metric) & (frame["library"] != "")]
-    order = [label for label in ours_of(frame) if only is None or label in only.labels.values()]
-    colours = colours_of(order)  # the same for every data set
-    libraries = libraries_of(part)
+    order = [label for label in style.ours_of(frame) if only is None or label in only.labels.values()]
+    colours = style.colours_of(order)  # the same for every data set
+    libraries = style.libraries_of(part)
     means = {
         key: (mean_curve(rows["curve"].tolist(), rows["trees"].astype(int).tolist()), rows["trees"].mean())
         for key, rows in part.groupby(["library", "label"], sort=False) if all(rows["curve"].map(bool))
     }  # fmt: skip
-    chunks = [[o for o in order[i : i + len(OURS)] if o in ours_of(part)] for i in range(0, len(order), len(OURS))]
+    here, most = style.ours_of(part), len(style.OURS)
+    chunks = [[o for o in order[i : i + most] if o in here] for i in range(0, len(order), most)]
     chunks = [chunk for chunk in chunks if chunk] or ([] if only else [[]])
     if not chunks or not means:
         return None
     several = part.duplicated(["library", "label"]).any()
     what = "mean over folds and seeds, dots at the mean early stop" if several else "dots at the early stop"
     title = f"vali {metric} by number of trees, {data}: {what}, pale beyond it"
-    figure = blank(3.4 * len(libraries) + 2.6, 3.3 * len(chunks) + 0.7, title)
+    figure = style.blank(3.4 * len(libraries) + 2.6, 3.3 * len(chunks) + 0.7, title)
     widths = [3.4] * len(libraries) + [2.4]  # the last is for names
     axes = figure.subplots(len(chunks), len(widths), sharex=True, sharey=True, squeeze=False, width_ratios=widths)
     lowest, highest = [], []
     for j, library in enumerate(libraries):
-        natives = natives_of(part, library)
+        natives = style.natives_of(part, library)
         for i, chunk in enumerate(chunks):
             ax = axes[i, j]
-            looks = [(n, *NATIVE[k % len(NATIVE)]) for k, n in enumerate(natives)]
+            looks = [(n, *style.NATIVE[k % len(style.NATIVE)]) for k, n in enumerate(natives)]
             looks += [(o, colours[o], "-") for o in chunk]
-            for label, colour, style in looks:
+            for label, colour, dashes in looks:
                 if (library, label) not in means:
                     continue
                 curve, stop = means[library, label]
                 trees, used = np.arange(1, len(curve) + 1), slice(round(stop))
-                ax.plot(trees, curve, style, color=colour, lw=1.2, alpha=0.3)
-                ax.plot(trees[used], curve[used], style, color=colour, lw=1.3)
+                ax.plot(trees, curve, dashes, color=colour, lw=1.2, alpha=0.3)
+                ax.plot(trees[used], curve[used], dashes, color=colour, lw=1.3)
                 ax.plot(stop, curve[round(stop) - 1], "o", color=colour, ms=5, mec="white", mew=0.8, zorder=5)
                 lowest.append(np.quantile(curve, 0.05))
                 highest.append(curve.max())
-            quiet(ax)
-        axes[0, j].set_title(library_title(library), loc="left", fontsize=11, fontweight="bold", color=INK)
-        _legend(axes[0, j], natives, NATIVE, metric, "lower right", " (native)")
-        axes[-1, j].set_xlabel("trees", color=INK)
+            style.quiet(ax)
+        axes[0, j].set_title(style.library_title(library), loc="left", fontsize=11, fontweight="bold", color=style.INK)
+        _legend(axes[0, j], natives, style.NATIVE, metric, "lower right", " (native)")
+        axes[-1, j].set_xlabel("trees", color=style.INK)
     for row, chunk in zip(axes, chunks, strict=True):
         _legend(row[-1], chunk, [(colours[o], "-") for o in chunk], metric, "center left", "")
         row[-1].set_axis_off()
-        row[0].set_ylabel(f"vali {metric}", color=INK)
+        row[0].set_ylabel(f"vali {metric}", color=style.INK)
     height = max(max(highest) - min(lowest), 1e-3)
     axes[0, 0].set_ylim(min(lowest) - 0.3 * height, max(highest) + 0.06 * height)
     return figure
@@ -104,7 +93,7 @@ def drawn(frame: pd.DataFrame, data: str, metric: str, only: Effect | None = Non
 def _legend(ax: Any, labels: Sequence[str], looks: Any, metric: str, where: str, suffix: str) -> None:
     if labels:
         handles = [
-            Line2D([], [], color=looks[k % len(looks)][0], ls=looks[k % len(looks)][1], label=shown(o, metric) + suffix)
-            for k, o in enumerate(labels)
+            Line2D([], [], color=colour, ls=dashes, label=style.shown(o, metric) + suffix)
+            for o, (colour, dashes) in zip(labels, cycle(looks))
         ]
         ax.legend(handles=handles, loc=where, borderaxespad=0, **LEGEND)

@@ -7,20 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from benchmarks.figures.style import (
-    INK,
-    LIBRARY_COLOURS,
-    PALE,
-    blank,
-    distinct,
-    libraries_of,
-    library_title,
-    natives_of,
-    ours_of,
-    quiet,
-    save,
-    shown,
-)  # fmt: skip
+from benchmarks.figures import style
 
 LINE, GAP = 0.14, 0.1  # inches
 
@@ -30,17 +17,17 @@ def grouped(table: pd.DataFrame, metric: str, title: str, out: Path, name: str, 
 
     ``zeros`` is where each data set has a vertical line.
     """
-    sets, libraries = distinct(table["data"]), libraries_of(table)
-    lines: list[tuple[str, list[str]]] = [(o, [*libraries]) for o in ours_of(table)]
-    lines += [(n, [library]) for library in libraries for n in natives_of(table, library)]
+    sets, libraries = style.distinct(table["data"]), style.libraries_of(table)
+    lines: list[tuple[str, list[str]]] = [(o, [*libraries]) for o in style.ours_of(table)]
+    lines += [(n, [library]) for library in libraries for n in style.natives_of(table, library)]
     values = table.set_index(["data", "library", "label"])[["value", "se"]]
-    offsets, ticks, y = [], [], 0.0
+    colours, offsets, ticks, y = style.LIBRARY_COLOURS, [], [], 0.0
     for label, group in lines:
         present = [x for x in group if any((data, x, label) in values.index for data in sets)]
         offsets.append([(library, y + i * LINE) for i, library in enumerate(present)])
         ticks.append(y + (len(present) - 1) * LINE / 2)
         y += len(present) * LINE + GAP
-    figure = blank(3.2 + 2.3 * len(sets), max(2.2, y + 1.3), title)
+    figure = style.blank(3.2 + 2.3 * len(sets), max(2.2, y + 1.3), title)
     axes = figure.subplots(1, len(sets), sharey=True, squeeze=False)[0]
     for ax, data in zip(axes, sets, strict=True):
         for (label, _), places in zip(lines, offsets, strict=True):
@@ -48,25 +35,27 @@ def grouped(table: pd.DataFrame, metric: str, title: str, out: Path, name: str, 
                 if (data, library, label) not in values.index:
                     continue
                 value, se = values.loc[(data, library, label)]
-                native = label in natives_of(table, library)
-                look: dict[str, Any] = {"color": LIBRARY_COLOURS.get(library, INK), "mfc": "white" if native else None}
+                fill = "white" if label in style.natives_of(table, library) else None
+                look: dict[str, Any] = {"color": colours.get(library, style.INK), "mfc": fill}
                 half = 0.0 if np.isnan(se) else 1.96 * se
                 ax.errorbar(value, at, xerr=half or None, fmt="o", ms=4.5, lw=1.3, **look)
-        ax.axvline(zeros[data], color=INK, lw=0.8)
-        ax.set_title(shown(data, metric, 24), loc="left", fontsize=10, fontweight="bold", color=INK)
-        quiet(ax)
+        ax.axvline(zeros[data], color=style.INK, lw=0.8)
+        ax.set_title(style.shown(data, metric, 24), loc="left", fontsize=10, fontweight="bold", color=style.INK)
+        style.quiet(ax)
         ax.grid(axis="y", lw=0)
-        ax.grid(axis="x", color=PALE, lw=0.6)
+        ax.grid(axis="x", color=style.PALE, lw=0.6)
         ax.tick_params(axis="x", labelsize=8)
         ax.locator_params(axis="x", nbins=5)
-    axes[0].set_yticks(ticks, [shown(label, metric) for label, _ in lines], fontsize=8.5)
+    axes[0].set_yticks(ticks, [style.shown(label, metric) for label, _ in lines], fontsize=8.5)
     axes[0].set_ylim(y - GAP, -LINE)
-    handles = [Line2D([], [], color=LIBRARY_COLOURS.get(x, INK), marker="o", label=library_title(x)) for x in libraries]
-    handles.append(Line2D([], [], color=INK, marker="o", mfc="white", label="native"))
+    handles = [
+        Line2D([], [], color=colours.get(x, style.INK), marker="o", label=style.library_title(x)) for x in libraries
+    ]
+    handles.append(Line2D([], [], color=style.INK, marker="o", mfc="white", label="native"))
     figure.legend(
-        handles=handles, loc="outside lower left", ncols=len(handles), fontsize=9, frameon=False, labelcolor=INK
+        handles=handles, loc="outside lower left", ncols=len(handles), fontsize=9, frameon=False, labelcolor=style.INK
     )
-    return save(figure, out, name, metric)
+    return style.save(figure, out, name, metric)
 
 
 def metric_dots(summary: pd.DataFrame, metric: str, out: Path) -> Path:
@@ -74,6 +63,6 @@ def metric_dots(summary: pd.DataFrame, metric: str, out: Path) -> Path:
     part = summary[summary["metric"] == metric]
     constant = part[part["library"] == ""].set_index("data")["mean"]
     table = part[part["library"] != ""].rename(columns={"objective": "label", "mean": "value"})
-    zeros = {data: float(constant.get(data, np.nan)) for data in distinct(table["data"])}
+    zeros = {data: float(constant.get(data, np.nan)) for data in style.distinct(table["data"])}
     title = f"test {metric} with 95% intervals over queries, and a line at that of a constant model"
     return grouped(table, metric, title, out, "dots", zeros)

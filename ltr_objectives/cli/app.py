@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import platform
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -16,19 +17,34 @@ from ltr_objectives.cli.predict import predict
 from ltr_objectives.cli.report import report
 from ltr_objectives.cli.train import train
 from ltr_objectives.cli.warmup import warmup
-from ltr_objectives.errors import LTRError
+from ltr_objectives.errors import LTRError, LTRWarning
 
 SHOWN = ("numpy", "numba", "scikit-learn", "xgboost", "lightgbm", "catboost")
 UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's own copy of it
 
 
 class OneLineErrors(TyperGroup):
-    """Print an error that the user can repair as one red line, with exit code 2; a bug keeps its traceback."""
+    """Print an error that the user can repair as one red line, with exit code 2; a bug keeps its traceback.
+
+    Each warning of ours is a line too, printed once however many trainings give it.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        told: set[str] = set()
+        show = warnings.showwarning
+
+        def tell(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+            if not issubclass(category, LTRWarning):
+                show(message, category, filename, lineno, file, line)
+            elif str(message) not in told:
+                told.add(str(message))
+                Console(stderr=True).print(Text(f"warning: {message}", "yellow"), soft_wrap=True)
+
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = tell
+                return super().invoke(ctx)
         except BrokenPipeError:  # the reader of the output has closed it
             raise
         except (UsageError, LTRError, ImportError, OSError) as error:

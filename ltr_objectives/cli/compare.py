@@ -188,6 +188,7 @@ def _read(
     from ltr_objectives.cli.crossval import queries_of
     from ltr_objectives.cli.files import existing, read_letor
     from ltr_objectives.cli.tables import Columns, is_table, read_table
+    from ltr_objectives.comparison.candidates import check_comparable
 
     existing("data", data)
     require(not data.is_dir(), f"--data {data} is a folder; join the parts of a fold: cat {data}/*.txt > all.txt")
@@ -196,8 +197,10 @@ def _read(
     if not table:
         columns.refuse(data)
     found = read_table("data", data, columns) if table else read_letor("data", data)
+    queries = queries_of(found)
     for metric in metrics:  # raises for labels that it does not take
-        metric.mean(queries_of(found), np.arange(len(found.y), dtype=np.float64))
+        metric.mean(queries, np.arange(len(found.y), dtype=np.float64))
+    check_comparable(metrics[0], queries, f"--data {data}")
     return found
 
 

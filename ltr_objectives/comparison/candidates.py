@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from ltr_objectives.adapters._libraries import LIBRARIES
+from ltr_objectives.errors import require
 from ltr_objectives.goals import with_goal
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
+from ltr_objectives.queries import Queries
 from ltr_objectives.registry import BEST_FOR, get_objective, objective_class, objective_for
 
 OTHERS = ("yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
@@ -49,3 +53,15 @@ def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
     facts = LIBRARIES[library]
     further = facts.rivals_for.get(metric.name)
     return facts.rivals if further is None else (*facts.rivals, further.replace("{metric}", facts.spelled(str(metric))))
+
+
+def check_comparable(metric: Metric, queries: Queries, data: str) -> None:
+    """Raise where the metric is the same for every order of the documents of ``data``, so that nothing is better."""
+    labels = queries.of(metric.goal).labels
+    best, worst = (metric.values(queries, sign * labels) for sign in (1.0, -1.0))
+    require(
+        not np.array_equal(best, worst, equal_nan=True),
+        f"{data}: every order of the documents has the same {metric}, so that nothing can be compared: no query has "
+        f"labels that it tells apart (they are from {labels.min():g} to {labels.max():g}); correct the labels, or "
+        "choose another metric",
+    )

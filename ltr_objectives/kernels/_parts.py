@@ -78,7 +78,9 @@ class _Linked(JITCodeLibrary):
     """The LLVM code of one function and of all that it calls, optimised once."""
 
     def finalize(self) -> None:
-        self._linking_libraries = list(dict.fromkeys(_with_callees(self._linking_libraries)))
+        # LLVM leaves out what nothing before it calls, so each follows the last of its callers
+        found = list(_with_callees(self._linking_libraries))
+        self._linking_libraries = list(dict.fromkeys(reversed(found)))[::-1]
         super().finalize()
 
 

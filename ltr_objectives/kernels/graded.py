@@ -19,8 +19,7 @@ import numpy as np
 from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.pairs import list_factor
-from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
-from ltr_objectives.kernels.rng import stream
+from ltr_objectives.kernels.rankings import key_of, number_of, odds_of, ranking, rankings
 from ltr_objectives.kernels.slopes import BATCH, add_pairs, add_weighted_pairs, batches, filled_up, part_of
 from ltr_objectives.kernels.sorting import longest_list, sort_descending
 from ltr_objectives.kernels.swaps import LINEAR
@@ -31,7 +30,7 @@ HEADS = 256  # draws at a time where only the first ranks of each are read
 class Heads(NamedTuple):
     """The first ranks of the draws of one list; rank d of draw p is entry ``p * ranks + d``."""
 
-    ranks: int  # 0 where all ranks are read
+    ranks: int  # 0 where all are read
     w: np.ndarray  # the discounts of these ranks, times the scale
     place: np.ndarray  # by entry: the place of its document
     before: np.ndarray  # by entry: the document's entry of an earlier draw, -1 where there is none
@@ -50,9 +49,22 @@ def _heads(longest, ranks, draws):
 
 
 @kernel
-def _heads_of(heads, n, ranks):
+def _heads_of(heads, n, discount, scale):
     """The space for a list of n documents."""
+    ranks = heads.ranks if heads.ranks <= n // 4 else 0
+    for d in range(ranks):
+        heads.w[d] = discount[d] * scale
     return Heads(ranks, heads.w[:ranks], heads.place, heads.before, heads.last[:n], heads.total[:n])
+
+
+@kernel
+def _add_ranking(order, place, ranks, discount, scale, w, mark):
+    """Write ``w`` of one draw, and mark its first ``ranks`` documents by 0."""
+    n = len(w)
+    for d in range(n):
+        w[place[order[d]]] = discount[d] * scale
+    for d in range(min(n, ranks)):
+        mark[place[order[d]]] = 0.0
 
 
 @kernel
@@ -97,7 +109,7 @@ def _graded_list(draws, truncated, narrow, sigma, heads, r, stop):
                 lower += 1
         if r.mark[i] > 0.0:
             continue
-        if heads.ranks > 0:
+        if heads is not None:
             _head_weights(i, heads, r.weight)
             total += add_weighted_pairs(LINEAR, i, lower, n, True, narrow, sigma, r)
             total += add_weighted_pairs(LINEAR, i, 0, same, False, narrow, sigma, r)
@@ -127,9 +139,10 @@ def graded_gradients(first, last, ptr, s, terms, pairs, draw, out):
     longest = longest_list(ptr, first, last)
     space, E = rankings(longest), np.empty(longest)
     by_gain, place = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    whole = batches(longest, draw.draws)
-    head = pairs.ranks if draw.draws > 1 and pairs.ranks <= longest // 4 and terms.discount[pairs.ranks] == 0.0 else 0
-    all_heads = _heads(longest, head, draw.draws)
+    whole = batches(longest, number_of(draw))
+    if draw is not None:
+        few = draw.draws > 1 and pairs.ranks <= longest // 4 and terms.discount[pairs.ranks] == 0.0
+        all_heads = _heads(longest, pairs.ranks if few else 0, draw.draws)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
@@ -137,40 +150,41 @@ def graded_gradients(first, last, ptr, s, terms, pairs, draw, out):
             continue
         x, y, r = s[a:b], terms.gain[a:b], part_of(whole, n)
         narrow = relative_to_top(x, pairs.sigma, E)
-        logistic_noise = odds_of(x, draw, space)
         _gain_order(pairs.by_label[a:b], y, space, by_gain)
         for at in range(n):
             i = by_gain[at]
             place[i] = at
             r.g[at], r.s[at], r.E[at] = y[i], x[i], E[i]
             r.lam[at], r.hes[at] = 0.0, 0.0
-        key = stream(draw.seed, draw.iteration, np.uint64(q))
-        truncated = pairs.ranks < n
-        heads = _heads_of(all_heads, n, head if head <= n // 4 else 0)
-        for d in range(heads.ranks):
-            heads.w[d] = terms.discount[d] * terms.scale[q]
-        batch = 1 if truncated and terms.discount[pairs.ranks] > 0.0 else HEADS if heads.ranks > 0 else BATCH
-        total = 0.0
-        for begin in range(0, draw.draws, batch):
-            draws = min(batch, draw.draws - begin)
+        truncated, total = pairs.ranks < n, 0.0
+        if draw is None:
             r.mark[:] = 1.0 if truncated else 0.0
-            if heads.ranks > 0:
+            ranking(x, min(n, pairs.head), True, draw, key_of(draw, q), 0, False, space)
+            _add_ranking(space.order, place, pairs.ranks, terms.discount, terms.scale[q], r.U, r.mark)
+            total = _graded_list(None, truncated, narrow, pairs.sigma, None, r, out.stop)
+        else:
+            key, logistic_noise = key_of(draw, q), odds_of(x, draw, space)
+            heads = _heads_of(all_heads, n, terms.discount, terms.scale[q])
+            only_heads = heads.ranks > 0
+            batch = 1 if truncated and terms.discount[pairs.ranks] > 0.0 else HEADS if only_heads else BATCH
+            for begin in range(0, draw.draws, batch):
+                draws = min(batch, draw.draws - begin)
+                r.mark[:] = 1.0 if truncated else 0.0
                 r.U[:], heads.last[:], heads.total[:] = 0.0, -1, 0.0
-            else:
-                r.D[draws * n : filled_up(draws) * n] = 0.0
-            for p in range(draws):
-                if out.stop[0]:
-                    return
-                ranking(x, min(n, pairs.head), heads.ranks == 0, draw, key, begin + p, logistic_noise, space)
-                if heads.ranks > 0:
-                    _add_head(space.order, place, p, heads, r.mark)
-                    continue
-                w = r.U if p == 0 else r.D[p * n : (p + 1) * n]
-                for d in range(n):
-                    w[place[space.order[d]]] = terms.discount[d] * terms.scale[q]
-                for d in range(min(n, pairs.ranks)):
-                    r.mark[place[space.order[d]]] = 0.0
-            total += _graded_list(filled_up(draws), truncated, narrow, pairs.sigma, heads, r, out.stop)
+                for p in range(draws):
+                    if out.stop[0]:
+                        return
+                    ranking(x, min(n, pairs.head), not only_heads, draw, key, begin + p, logistic_noise, space)
+                    if only_heads:
+                        _add_head(space.order, place, p, heads, r.mark)
+                    else:
+                        w = r.U if p == 0 else r.D[p * n : (p + 1) * n]
+                        _add_ranking(space.order, place, pairs.ranks, terms.discount, terms.scale[q], w, r.mark)
+                if only_heads:
+                    total += _graded_list(draws, truncated, narrow, pairs.sigma, heads, r, out.stop)
+                else:
+                    r.D[draws * n : filled_up(draws) * n] = 0.0
+                    total += _graded_list(filled_up(draws), truncated, narrow, pairs.sigma, None, r, out.stop)
         factor = list_factor(total, pairs, draw)
         for at in range(n):
             i = a + by_gain[at]

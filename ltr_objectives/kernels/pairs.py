@@ -29,8 +29,7 @@ import numpy as np
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels._views import reinterpret
 from ltr_objectives.kernels.exponential import relative_to_top
-from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
-from ltr_objectives.kernels.rng import stream
+from ltr_objectives.kernels.rankings import key_of, number_of, odds_of, ranking, rankings
 from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, scratch
 from ltr_objectives.kernels.swaps import CASCADE, is_empty, restart, swap_terms
 
@@ -238,7 +237,7 @@ def _list(n, scale, narrow, score_norm, terms, pairs, r, sums):
 @kernel
 def list_factor(total, pairs, draw):
     """What all slopes of one list are multiplied by; ``total`` is the sum of their absolute values."""
-    factor = pairs.sigma / draw.draws
+    factor = pairs.sigma / number_of(draw)
     if pairs.lambda_norm:
         total *= 2.0 * factor
         if total > 0.0:
@@ -267,11 +266,11 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
         narrow = relative_to_top(x, pairs.sigma, E) and pairs.loss == LOGISTIC
         logistic_noise = odds_of(x, draw, space)
         score_norm = pairs.score_norm and not all_equal(x)
-        key = stream(draw.seed, draw.iteration, np.uint64(q))
+        key = key_of(draw, q)
         total = 0.0
         ordered = min(n, pairs.head)
         m = n if pairs.neighbors >= n else ordered
-        for number in range(draw.draws):
+        for number in range(number_of(draw)):
             if out.stop[0]:
                 return
             ranking(x, ordered, True, draw, key, number, logistic_noise, space)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.exponential import relative_to_top
-from ltr_objectives.kernels.rng import LOGISTIC, NO_NOISE, add_noise, times_logistic
+from ltr_objectives.kernels.rng import LOGISTIC, add_noise, stream, times_logistic
 from ltr_objectives.kernels.sorting import head_order
 
 
@@ -30,7 +30,25 @@ def rankings(n):
 @kernel
 def odds_of(x, draw, space):
     """Write the odds that logistic noise multiplies; return False for other noise or scores too far apart."""
+    if draw is None:
+        return False
     return draw.noise == LOGISTIC and relative_to_top(x, 1.0 / draw.scale, space.odds)
+
+
+@kernel
+def number_of(draw):
+    """The number of rankings."""
+    if draw is None:
+        return 1
+    return draw.draws
+
+
+@kernel
+def key_of(draw, q):
+    """The key of the query's random numbers."""
+    if draw is None:
+        return np.uint64(0)
+    return stream(draw.seed, draw.iteration, np.uint64(q))
 
 
 @kernel
@@ -40,10 +58,10 @@ def ranking(x, top, others, draw, key, number, logistic, space):
     With ``others``, the documents of the other ranks follow in some order.
     """
     n = len(x)
-    counter = np.uint64(number) * np.uint64(2 * n)
-    if draw.noise == NO_NOISE:
+    if draw is None:
         head_order(x, top, others, space.key, space.order, space.key2, space.order2)
         return
+    counter = np.uint64(number) * np.uint64(2 * n)
     if logistic:
         times_logistic(space.odds[:n], key, counter, space.noisy)
     else:

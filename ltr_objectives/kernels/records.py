@@ -42,7 +42,10 @@ class Pairs(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """Random numbers of one iteration."""
+    """Random numbers of one iteration; None in its place where scores get no noise.
+
+    Numba leaves out code under ``draw is not None`` for None, so that kernels without noise compile sooner.
+    """
 
     seed: np.uint64
     iteration: np.uint64

@@ -10,8 +10,7 @@ import numpy as np
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.pairs import list_factor, reach
-from ltr_objectives.kernels.rankings import odds_of, ranking, rankings
-from ltr_objectives.kernels.rng import stream
+from ltr_objectives.kernels.rankings import key_of, number_of, odds_of, ranking, rankings
 from ltr_objectives.kernels.slopes import BATCH, add_pairs, batches, filled_up, part_of
 from ltr_objectives.kernels.sorting import longest_list
 from ltr_objectives.kernels.swaps import AVERAGE, average_terms, is_empty
@@ -93,7 +92,7 @@ def relevant_gradients(first, last, ptr, s, layers, pairs, draw, out):
     """Write gradient and Hessian of the queries ``first <= q < last``, one relevant document after the other."""
     longest = longest_list(ptr, first, last)
     space, E, place = rankings(longest), np.empty(longest), np.empty(longest, np.int64)
-    whole, orders = batches(longest, draw.draws), np.empty(min(draw.draws, BATCH) * longest, np.int64)
+    whole, orders = batches(longest, number_of(draw)), np.empty(min(number_of(draw), BATCH) * longest, np.int64)
     g, u, v, within_ = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest, np.bool_)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
@@ -103,11 +102,11 @@ def relevant_gradients(first, last, ptr, s, layers, pairs, draw, out):
         x, grad, hess, r, within = s[a:b], out.grad[a:b], out.hess[a:b], part_of(whole, n), within_[:n]
         narrow = relative_to_top(x, pairs.sigma, E)
         logistic_noise = odds_of(x, draw, space)
-        key = stream(draw.seed, draw.iteration, np.uint64(q))
+        key = key_of(draw, q)
         total = 0.0
         batch = BATCH if draws_add_up(layers, pairs.ranks, n) else 1
-        for begin in range(0, draw.draws, batch):
-            draws = min(batch, draw.draws - begin)
+        for begin in range(0, number_of(draw), batch):
+            draws = min(batch, number_of(draw) - begin)
             for p in range(draws):
                 if out.stop[0]:
                     return
@@ -124,15 +123,18 @@ def relevant_gradients(first, last, ptr, s, layers, pairs, draw, out):
                     for d in range(ranks):
                         within[orders[p * n + d]] = True
                 ends = _partition(gain, within, place)
-                r.D[draws * n : filled_up(draws) * n], r.S[:] = 0.0, 0.0
-                _first_draw(orders[:n], gain, terms.discount, terms.scale[q], ranks, place, g, u, v, r)
-                for p in range(1, draws):
-                    order, D = orders[p * n : (p + 1) * n], r.D[p * n : (p + 1) * n]
-                    _another_draw(order, gain, terms.discount, terms.scale[q], place, D, r.S)
                 for i in range(n):
                     at = place[i]
                     r.s[at], r.E[at], r.lam[at], r.hes[at] = x[i], E[i], 0.0, 0.0
-                total += _binary_list(ends, filled_up(draws), narrow, pairs.sigma, r, out.stop)
+                _first_draw(orders[:n], gain, terms.discount, terms.scale[q], ranks, place, g, u, v, r)
+                if draw is None:
+                    total += _binary_list(ends, None, narrow, pairs.sigma, r, out.stop)
+                else:
+                    r.D[draws * n : filled_up(draws) * n], r.S[:] = 0.0, 0.0
+                    for p in range(1, draws):
+                        order, D = orders[p * n : (p + 1) * n], r.D[p * n : (p + 1) * n]
+                        _another_draw(order, gain, terms.discount, terms.scale[q], place, D, r.S)
+                    total += _binary_list(ends, filled_up(draws), narrow, pairs.sigma, r, out.stop)
                 for i in range(n):
                     grad[i] += r.lam[place[i]]
                     hess[i] += r.hes[place[i]]

@@ -120,11 +120,13 @@ def _row(kind, i, start, end, better, many, r):
 
 
 @kernel
-def _wide(kind, i, start, end, better, sigma, r):
+def _wide(kind, i, start, end, better, many, sigma, r):
     """As ``_row``, for scores of any span: one exponential a pair."""
     total = 0.0
     for j in range(start, end):
-        m = r.weight[j] + _weight(kind, r.U[i], r.V[i], r.U[j], r.V[j])
+        m = _weight(kind, r.U[i], r.V[i], r.U[j], r.V[j])
+        if many:
+            m += r.weight[j]
         if kind == LINEAR:
             m *= r.g[i] - r.g[j] if better else (r.g[j] - r.g[i]) * r.mark[j]
         sign = 1.0 if better else -1.0
@@ -142,17 +144,22 @@ def add_weighted_pairs(kind, i, start, end, better, narrow, sigma, r):
     """As ``add_pairs``, with ``weight`` as the sum over all draws but the first."""
     if narrow:
         return _row(kind, i, start, end, better, True, r)
-    return _wide(kind, i, start, end, better, sigma, r)
+    return _wide(kind, i, start, end, better, True, sigma, r)
 
 
 @inlined_kernel
 def add_pairs(kind, i, start, end, better, draws, narrow, sigma, r):
     """Add the pairs of i with ``start <= j < end`` of all draws; return the sum of |slope|.
 
-    ``better`` says whether i is the better document of all these pairs, or the worse one; like ``kind``, a constant.
+    ``draws`` is None where scores get no noise, which leaves out the code for several draws. ``better`` says whether i
+    is the better document of all these pairs, or the worse one. Like ``kind``, it is a constant.
     """
     if start >= end:
         return 0.0
+    if draws is None:
+        if narrow:
+            return _row(kind, i, start, end, better, False, r)
+        return _wide(kind, i, start, end, better, False, sigma, r)
     if narrow and draws == 1:
         return _row(kind, i, start, end, better, False, r)
     _add_weights(kind, i, start, end, draws, r)

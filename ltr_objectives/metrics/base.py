@@ -38,6 +38,13 @@ class Metric(abc.ABC):
         "mean" weighs a query by the mean weight of its rows; "ignore" weighs all queries the same.
     goal : str, optional
         Which labels the metric reads, where a data set has several; by default the first. As text ``"ndcg@10[goal]"``.
+
+    Raises
+    ------
+    LTRError
+        For other values of ``k``, ``ties``, ``empty``, ``query_weights`` or ``goal``; from an evaluation for labels
+        below 0, for data without labels of the goal, and for a :meth:`gain` or :meth:`discount` that is not one finite
+        number each.
     """
 
     k: int | None = None
@@ -137,19 +144,38 @@ class Metric(abc.ABC):
             f"{self} has no kind; add kind: ClassVar[int] = LINEAR, or another family of ltr_objectives.kernels.swaps",
         )
         self.check_labels(queries.labels)
-        gain = np.require(self.gain(queries.labels), np.float64, ["C", "A", "W"])
+        gain = self._each("gain", "label", queries.labels)
         ranks = np.arange(1, queries.longest + 1)
-        discount = np.array(self.discount(ranks), np.float64)
+        discount = self._each("discount", "rank", ranks)
         require(
-            discount.shape == ranks.shape and (np.diff(discount) <= 0).all() and discount[-1] >= 0,
+            (np.diff(discount) <= 0).all() and discount[-1] >= 0,
             f"{self}: discount must give each rank a number that is not negative and does not increase with the rank",
         )
         if self.k is not None:
-            discount[self.k :] = 0.0
+            discount = np.where(ranks <= self.k, discount, 0.0)
         scale = self.scale(queries, gain, discount)
         empty = np.nan if self.empty == "skip" else float(self.empty)
         offset = np.where(scale > 0, self.offset(queries, gain, scale), empty)
         return Terms(self.kind, gain, discount, scale, offset)
+
+    def _each(self, name: str, of: str, values: np.ndarray) -> np.ndarray:
+        """What the method ``name``, perhaps the user's, returns for an array: as many finite numbers."""
+        array = f"{self}: {name} receives an array of {of}s and must return"
+        write = (
+            f"write np.log2({of}s) for math.log2({of}), np.where({of}s < 3, 1, 0) for a condition, or "
+            f"np.vectorize(function, [float])({of}s) for a function of one number"
+        )
+        try:
+            found = np.require(getattr(self, name)(values), np.float64, ["C", "A", "W"])
+        except LTRError:
+            raise
+        except (TypeError, ValueError, IndexError) as error:  # math.log2(array), `if array < 3`, table[array]
+            raise LTRError(f"{array} an array of numbers, but raised {error!r}; {write}") from error
+        require(found.shape == values.shape, f"{array} one number for each, but returned shape {found.shape}; {write}")
+        bad = ~np.isfinite(found)
+        at = int(np.argmax(bad))
+        require(not bad.any(), f"{self}: {name} of {of} {values[at]:g} must be finite, but is {found[at]}")
+        return found
 
     def per_query(
         self, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None, *, qid: ArrayLike | None = None,

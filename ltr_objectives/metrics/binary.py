@@ -44,6 +44,11 @@ class Precision(Binary):
         "pad" divides by :math:`k`, also where the list is shorter, as trec_eval does. "shrink" divides by the smaller
         of :math:`k` and the length of the list.
 
+    Raises
+    ------
+    LTRError
+        As every metric; for other values of ``threshold`` or ``short_lists``, and without ``k``.
+
     Examples
     --------
     >>> float(Precision(k=2).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
@@ -87,6 +92,11 @@ class Recall(Binary):
     k, ties, empty, threshold
         As in :class:`Precision`.
 
+    Raises
+    ------
+    LTRError
+        As every metric; for other values of ``threshold``, and without ``k``.
+
     Examples
     --------
     >>> float(Recall(k=1).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
@@ -122,6 +132,11 @@ class AUC(Binary):
         As in every metric; a query with only relevant or only irrelevant documents is empty.
     threshold : float
         A document is relevant if its label is above this.
+
+    Raises
+    ------
+    LTRError
+        As every metric; for other values of ``threshold``, and for any ``k``.
 
     Examples
     --------
@@ -170,6 +185,11 @@ class RBP(Binary):
         A document is relevant if its label is above this.
     patience : float
         :math:`p`, between 0 and 1.
+
+    Raises
+    ------
+    LTRError
+        As every metric, and for other values of ``threshold`` or ``patience``.
 
     Examples
     --------

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Labels, Queries
 from ltr_objectives.registry import get_metrics
 
+ORDER = "the order is evaluate(metric, scores, labels, group)"
 Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
 
 
@@ -78,7 +82,8 @@ def evaluate(
     Raises
     ------
     LTRError
-        For invalid input, an unknown metric or convention, or two metrics with the same name.
+        For invalid input, an unknown metric or convention, or two metrics with the same name. Where scores and labels
+        seem to be swapped: scores are a few whole numbers, and labels are more, and fractional.
 
     Examples
     --------
@@ -92,7 +97,25 @@ def evaluate(
     >>> evaluate(["mrr", "mrr[revenue]"], [0.1, 0.9, 0.5, 0.2], labels, group=[2, 2])
     {'mrr': 0.5, 'mrr[revenue]': 0.75}
     """
+    for name, given in (("scores", scores), ("labels", labels)):
+        if isinstance(given, str | Metric):
+            raise LTRError(f"{name} must be an array of numbers, got {given!r}; {ORDER}")
     chosen = get_metrics(metric if isinstance(metric, list | tuple) else [metric], convention)
     queries = Queries(labels, group, qid=qid, weight=weight)
+    scores = queries.check_scores(scores, n_threads).values
+    require(
+        not _seem_swapped(scores, queries.labels),
+        f"scores are a few whole numbers, and labels are more, and fractional: they seem to be swapped; {ORDER}. Where "
+        "they are right, call get_metric(metric).mean(Queries(labels, group), scores)",
+    )
     found = {str(m): (m.values if per_query else m.mean)(queries, scores, n_threads=n_threads) for m in chosen}
     return found if isinstance(metric, list | tuple) else found[str(chosen[0])]
+
+
+def _seem_swapped(scores: np.ndarray, labels: np.ndarray) -> bool:
+    """Whether scores look like grades, and labels like the scores of a model."""
+    if (scores[:100] % 1).any():  # nearly always, and the rest takes longer
+        return False
+    if (scores % 1).any() or scores.min() < 0 or scores.max() > gains.LARGEST_GRADE or not (labels % 1).any():
+        return False
+    return 1 < len(np.unique(scores)) < len(np.unique(labels))

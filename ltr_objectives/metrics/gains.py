@@ -9,6 +9,7 @@ from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries, vector
 
 SMALLEST = 1e-290  # a query with a smaller ideal counts as empty, since the reciprocal may overflow
+LARGEST_GRADE = 31  # XGBoost refuses larger labels with exponential gains
 LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
 
 

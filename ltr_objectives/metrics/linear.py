@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.checks import check_fraction, check_integer
+from ltr_objectives.errors import warn
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -27,6 +28,12 @@ class DCG(Metric):
     discount_type : "log2", "reciprocal" or table
         :math:`1 / \log_2(1 + d)`, :math:`1 / d`, or the discount of each rank, zero beyond the table.
 
+    Raises
+    ------
+    LTRError
+        As every metric; for other values of ``gain_type`` or ``discount_type``; from an evaluation for labels that have
+        no gain: those above 1000 with "exp", and with a table those beyond it and fractions.
+
     Examples
     --------
     >>> float(DCG(k=2).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
@@ -43,7 +50,9 @@ class DCG(Metric):
         "catboost": {"gain_type": "linear", "ties": "worst"},
         "sklearn": {"gain_type": "linear", "ties": "average"},
     }
-    beyond_limit: ClassVar[str] = "larger labels do not have a gain; pass gain_type='linear' or a longer table"
+    beyond_limit: ClassVar[str] = (
+        "larger labels do not have a gain; put the labels into classes, or pass gain_type='linear' or a longer table"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,6 +63,14 @@ class DCG(Metric):
     @property
     def label_limit(self) -> float | None:
         return gains.gain_limit(self.gain_type)
+
+    def check_labels(self, labels: np.ndarray) -> None:
+        super().check_labels(labels)
+        if self.gain_type == "exp" and labels.max() > gains.LARGEST_GRADE:
+            warn(
+                f"labels are up to {labels.max():g} with gains 2^y - 1, so that almost only the largest of a query "
+                "counts; put them into classes, such as 0 to 4, or pass NDCG(gain_type='linear')"
+            )
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return gains.apply_gain(self.gain_type, labels)
@@ -80,6 +97,11 @@ class NDCG(DCG):
     ideal_k : int, optional
         Cutoff of the ideal DCG; by default ``k``. Where it is smaller than ``k``, values may exceed 1. LightGBM and
         XGBoost train with the ideal DCG cut off at their truncation, but with discounts at all ranks.
+
+    Raises
+    ------
+    LTRError
+        As :class:`DCG`, and for an ``ideal_k`` that is not a whole number of at least 1.
 
     Examples
     --------
@@ -133,6 +155,11 @@ class ExpDCG(Metric):
         As in every metric.
     decay : float
         :math:`b`, above 0 and at most 1.
+
+    Raises
+    ------
+    LTRError
+        As every metric, and for other values of ``decay``.
 
     Examples
     --------

@@ -45,6 +45,12 @@ class Langevin(Wrapper):
     seed : int
         Seed of this noise.
 
+    Raises
+    ------
+    LTRError
+        For an unknown ``objective``, a ``temperature`` or ``shrink`` below 0, a ``learning_rate`` that is not above 0,
+        and other values of ``seed``.
+
     Examples
     --------
     >>> grad, hess = Langevin("lambdamart", temperature=0.0, shrink=0.5).gradient_hessian([1.0, 1.0], [0, 0], group=[2])

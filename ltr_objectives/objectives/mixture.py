@@ -47,6 +47,13 @@ class Mixture(Objective):
         The goal of each part, whose labels it reads, such as ``[None, "revenue"]``. None stands for the labels that the
         data have anyway.
 
+    Raises
+    ------
+    LTRError
+        For ``parts`` that are unknown or none, for ``weights`` of another number, below 0 or all 0, for other values of
+        ``normalize``, and for ``labels`` of another number or beside goals in brackets; with data, where labels of a
+        goal are missing.
+
     Notes
     -----
     ``get_objective`` and everything that takes an objective by name read ``"yetiloss:ndcg@10+.3*yetiloss:mrr"``, and

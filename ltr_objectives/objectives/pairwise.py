@@ -136,7 +136,9 @@ class PairwiseObjective(Objective):
             require(np.isfinite(seen).all(), "labels are too large to estimate propensities; scale them down")
             call = call._replace(scores=call.scores + seen)
         layers, pairs = self.layers(queries), self.pairs(queries)
-        draw = call.draw(self.seed, self.permutations if self.noise else 1, NOISES[self.noise], self.noise_scale)
+        draw = None
+        if self.noise is not None:
+            draw = call.draw(self.seed, self.permutations, NOISES[self.noise], self.noise_scale)
         family = self.family(queries)
         if family == LINEAR:
             call.run(graded_gradients, layers[0], pairs._replace(by_label=queries.by_label), draw)

@@ -48,6 +48,13 @@ class StochasticLabels(Wrapper):
     seed : int
         Of the draws. They are a function of the seed and the iteration, without state.
 
+    Raises
+    ------
+    LTRError
+        For an unknown ``objective``, for fewer than two ``labels`` or the same twice, for ``weights`` of another
+        number, below 0 or all 0, and for other values of ``draw`` or ``seed``; with data, where labels of a goal are
+        missing.
+
     Examples
     --------
     >>> either = StochasticLabels("ranknet", labels=[None, "revenue"], weights=[2, 1], draw="query", seed=1)

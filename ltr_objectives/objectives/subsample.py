@@ -34,6 +34,11 @@ class Subsample(Wrapper):
     seed : int
         Of the draws. They are a function of the seed and the iteration, without state.
 
+    Raises
+    ------
+    LTRError
+        For an unknown ``objective``, and for other values of ``queries`` or ``seed``.
+
     Examples
     --------
     >>> half = Subsample("ranknet", queries=0.5)
