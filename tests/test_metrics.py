@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from generated import labels_for
 
-from ltr_objectives import NDCG, LTRError, Queries, evaluate, get_metric
+from ltr_objectives import NDCG, LTRError, LTRWarning, Queries, evaluate, get_metric
 from ltr_objectives.metrics.base import TIES
 from ltr_objectives.objectives.pairwise import brute_force_changes
 
@@ -116,11 +116,11 @@ def test_empty_queries_have_the_value_asked_for(any_metric):
         evaluate(skipping, [1.0, 2.0], [0, 0], [2])
 
 
-def test_scores_and_labels_in_the_wrong_place_are_refused(any_metric, rng):
+def test_scores_and_labels_in_the_wrong_place_are_warned_of_and_others_refused(any_metric, rng):
     scores, grades = rng.random(20), rng.choice([0, 1], 20)
     for wrong in (scores, scores - 0.5):
-        with pytest.raises(
-            LTRError, match=r"seem to be swapped; the order is evaluate\(metric, scores, labels, group\)"
+        with pytest.warns(
+            LTRWarning, match=r"seem to be swapped; the order is evaluate\(metric, scores, labels, group\)"
         ):
             evaluate(any_metric, grades, wrong, [20])
     for wrong in ((scores, any_metric, grades), (grades, scores, any_metric), (grades, scores, str(any_metric))):

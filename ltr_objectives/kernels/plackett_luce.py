@@ -81,7 +81,7 @@ def first_ranks(p, ranks):
 def table_of(s):
     """The table of a list of descending scores."""
     n, buckets = len(s), BUCKETS * len(s)
-    mass, tail, guide = np.empty(n), np.zeros(n + 1), np.zeros(buckets + 1, np.uint64)
+    mass, tail, guide = np.empty(n), np.zeros(n + 1), np.zeros(buckets + 1, np.uint32)
     for i in range(n):
         mass[i] = math.exp(s[i] - s[0])
     for i in range(n - 1, -1, -1):
@@ -99,7 +99,7 @@ def find(x, top, table):
     """The last document from ``top`` on whose tail exceeds ``x``, a mass below ``tail[top]``."""
     tail, guide = table.tail, table.guide
     b = min(np.uint64(x * table.scale), np.uint64(len(guide) - 2))
-    i, last = max(guide[b + ONE], top), max(guide[b], top)
+    i, last = max(np.uint64(guide[b + ONE]), top), max(np.uint64(guide[b]), top)
     while last - i > NEAR:
         middle = (i + last + ONE) >> ONE
         if tail[middle] > x:

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, warn
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Labels, Queries
@@ -82,8 +82,12 @@ def evaluate(
     Raises
     ------
     LTRError
-        For invalid input, an unknown metric or convention, or two metrics with the same name. Where scores and labels
-        seem to be swapped: scores are a few whole numbers, and labels are more, and fractional.
+        For invalid input, an unknown metric or convention, or two metrics with the same name.
+
+    Warns
+    -----
+    LTRWarning
+        Where scores and labels seem to be swapped: scores are a few whole numbers, and labels are more, and fractional.
 
     Examples
     --------
@@ -103,11 +107,8 @@ def evaluate(
     chosen = get_metrics(metric if isinstance(metric, list | tuple) else [metric], convention)
     queries = Queries(labels, group, qid=qid, weight=weight)
     scores = queries.check_scores(scores, n_threads).values
-    require(
-        not _seem_swapped(scores, queries.labels),
-        f"scores are a few whole numbers, and labels are more, and fractional: they seem to be swapped; {ORDER}. Where "
-        "they are right, call get_metric(metric).mean(Queries(labels, group), scores)",
-    )
+    if _seem_swapped(scores, queries.labels):
+        warn(f"scores are a few whole numbers, and labels are more, and fractional: they seem to be swapped; {ORDER}")
     found = {str(m): (m.values if per_query else m.mean)(queries, scores, n_threads=n_threads) for m in chosen}
     return found if isinstance(metric, list | tuple) else found[str(chosen[0])]
 
