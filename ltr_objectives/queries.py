@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Labels = ArrayLike | Mapping[str, ArrayLike] | Mapping[str | None, ArrayLike]  # one array, or several by goal
 MOST_POSITIONS = 100_000
-
-
 SIZES_OR_IDS = "group holds the sizes of consecutive queries; for one id per row use qid="
 TO_HOST = ("to_numpy", "get", "copy_to_host", "cpu")  # methods of cuDF, CuPy, numba and PyTorch
 
@@ -387,7 +385,7 @@ class Queries:
         return value
 
     def check_scores(self, scores: "ArrayLike | Scores", n_threads: int | None = 1) -> "Scores":
-        """Read scores; raise unless there is one finite number per row."""
+        """Scores as kernels take them; raise unless there is one finite number per row. What it returned is good."""
         from ltr_objectives.kernels.scores import Scores, read_scores
 
         if isinstance(scores, Scores):

@@ -59,7 +59,6 @@ if len(sys.argv) > 1:
 import numpy as np
 from ltr_objectives import get_objective
 from ltr_objectives.kernels import _jit
-from ltr_objectives.kernels.scores import content_stream, read_scores
 rng = np.random.default_rng(0)
 s, y = rng.normal(size=50), rng.integers(0, 3, 50)
 print(_jit.parts.__name__, *(x.tobytes().hex() for x in get_objective("listnet").gradient_hessian(s, y, [20, 30])))
@@ -257,7 +256,7 @@ FINITE_AND_NOT = [0, 1, -2], [0, np.nan, 9], [0, 9, -np.inf], [np.inf, 9, 0], [n
 
 def test_strict_kernels_see_nan():
     for dtype in (np.float32, np.float64):
-        largest = [read_scores(np.array(s, dtype), np.array([0, 3]), 1).largest for s in FINITE_AND_NOT]
+        largest = [read_scores(np.array(s, dtype), np.array([0, 3], np.int64), 1).largest for s in FINITE_AND_NOT]
         np.testing.assert_array_equal(largest, [2.0, np.nan, np.inf, np.inf, np.nan])
 
 

@@ -286,3 +286,19 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(LTRError, match="neighbors"):
         YetiLoss(neighbors=np.float64(2.0**63))
     assert np.isfinite(YetiLoss(neighbors=2**63 - 1).compute(queries, np.zeros(3))).all()
+
+
+def test_a_document_whose_swaps_change_nothing_in_any_draw_has_zeros():
+    """Discounts are flat, and no noise bridges the gaps between scores: all swaps of the first ranks change nothing."""
+    scores, labels, tried = np.linspace(6.0, 0.0, 13), [1] + 12 * [0], 0
+    for metric_name in registry.metrics():
+        for metric in METRICS[metric_name]:
+            if getattr(metric, "k", None) is None or np.ptp(metric.discount(np.arange(1, metric.k + 1))) > 0:
+                continue
+            objective = YetiLoss(metric, noise="gaussian", noise_scale=1e-3, permutations=7, seed=5)
+            grad, hess = objective.gradient_hessian(scores, labels, [13])
+            first = slice(1, metric.k)
+            assert not grad[first].any(), metric
+            assert not hess[first].any(), metric
+            tried += grad[0] < 0 < hess[0]
+    assert tried >= 2

@@ -57,10 +57,13 @@ def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
 
 def check_comparable(metric: Metric, queries: Queries, data: str) -> None:
     """Raise where the metric is the same for every order of the documents of ``data``, so that nothing is better."""
-    labels = queries.of(metric.goal).labels
-    best, worst = (metric.values(queries, sign * labels) for sign in (1.0, -1.0))
+    of_goal = queries.of(metric.goal)
+    labels, gain = of_goal.labels, np.sum([terms.gain for terms in metric.layers(of_goal)], axis=0)
     require(
-        not np.array_equal(best, worst, equal_nan=True),
+        any(
+            not np.array_equal(metric.values(of_goal, by), metric.values(of_goal, -by), equal_nan=True)
+            for by in (labels, gain)
+        ),
         f"{data}: every order of the documents has the same {metric}, so that nothing can be compared: no query has "
         f"labels that it tells apart (they are from {labels.min():g} to {labels.max():g}); correct the labels, or "
         "choose another metric",

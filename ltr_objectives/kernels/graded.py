@@ -25,6 +25,7 @@ from ltr_objectives.kernels.sorting import longest_list, sort_descending
 from ltr_objectives.kernels.swaps import LINEAR
 
 HEADS = 256  # draws at a time where only the first ranks of each are read
+ROUNDING = 1e-13  # of equal discounts a difference of sums leaves less
 
 
 class Heads(NamedTuple):
@@ -91,7 +92,7 @@ def _head_weights(i, heads, weight):
             weight[place[d]] -= 2.0 * (own if own < w[d] else w[d])
         entry = heads.before[entry]
     for j in range(len(weight)):
-        weight[j] = weight[j] if weight[j] > 0.0 else 0.0  # where rounding leaves less
+        weight[j] = weight[j] if weight[j] > ROUNDING * (total[i] + total[j]) else 0.0
 
 
 @kernel
@@ -109,7 +110,7 @@ def _graded_list(draws, truncated, narrow, sigma, heads, r, stop):
                 lower += 1
         if r.mark[i] > 0.0:
             continue
-        if heads is not None:
+        if heads is not None and heads.ranks > 0:
             _head_weights(i, heads, r.weight)
             total += add_weighted_pairs(LINEAR, i, lower, n, True, narrow, sigma, r)
             total += add_weighted_pairs(LINEAR, i, 0, same, False, narrow, sigma, r)
@@ -180,11 +181,9 @@ def graded_gradients(first, last, ptr, s, terms, pairs, draw, out):
                     else:
                         w = r.U if p == 0 else r.D[p * n : (p + 1) * n]
                         _add_ranking(space.order, place, pairs.ranks, terms.discount, terms.scale[q], w, r.mark)
-                if only_heads:
-                    total += _graded_list(draws, truncated, narrow, pairs.sigma, heads, r, out.stop)
-                else:
+                if not only_heads:
                     r.D[draws * n : filled_up(draws) * n] = 0.0
-                    total += _graded_list(filled_up(draws), truncated, narrow, pairs.sigma, None, r, out.stop)
+                total += _graded_list(filled_up(draws), truncated, narrow, pairs.sigma, heads, r, out.stop)
         factor = list_factor(total, pairs, draw)
         for at in range(n):
             i = a + by_gain[at]

@@ -9,7 +9,7 @@ larger gain. Then, for the logistic loss at the scores without noise,
 
 averaged over the draws. The weight of a pair is the sum of its weights in the ``layers``, each of one family.
 With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|. With propensities delta is divided by that of hi. The
-gradient is linear in the weights, so pairs are not stored: a thread takes O(n) memory.
+gradient is linear in the weights, so pairs are not stored: a thread takes O(n) memory here.
 
 :mod:`ltr_objectives.kernels.graded` does the same for linear metrics over all pairs, by gain, and
 :mod:`ltr_objectives.kernels.relevant` for average precision.

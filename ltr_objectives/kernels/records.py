@@ -42,9 +42,10 @@ class Pairs(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """Random numbers of one iteration; None in its place where scores get no noise.
+    """Random numbers of one iteration.
 
-    Numba leaves out code under ``draw is not None`` for None, so that kernels without noise compile sooner.
+    Pairwise kernels take None where scores get no noise: numba leaves out code under ``draw is not None``, so that they
+    compile sooner.
     """
 
     seed: np.uint64

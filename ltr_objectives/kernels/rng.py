@@ -51,7 +51,7 @@ def uniforms(seed, iteration, out):
 @kernel
 def add_noise(s, noise, scale, key, start, out):
     """Write ``s`` plus independent noise, from the random numbers with counters ``start, start + 1, ...``."""
-    if not NO_NOISE <= noise <= GUMBEL:
+    if not LOGISTIC <= noise <= GUMBEL:
         raise ValueError("unknown noise")
     c = start
     one = np.uint64(1)
@@ -63,10 +63,8 @@ def add_noise(s, noise, scale, key, start, out):
         elif noise == GAUSSIAN:
             x = math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * uniform(key, c))
             c += one
-        elif noise == GUMBEL:
-            x = -math.log(-math.log(u))
         else:
-            x = 0.0
+            x = -math.log(-math.log(u))
         out[i] = s[i] + scale * x
 
 

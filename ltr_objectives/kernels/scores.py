@@ -69,7 +69,7 @@ def content_stream(scores: np.ndarray | Scores, ptr: np.ndarray | None = None, n
     up histograms in varying order would change the noise with the last digits of scores.
     """
     if ptr is None:
-        ptr = np.array([0, len(scores)])
+        ptr = np.array([0, len(scores)], np.int64)
     if not isinstance(scores, Scores):
         scores = read_scores(scores, ptr, n_threads)
     rows, largest = len(scores.values), scores.largest

@@ -1,6 +1,6 @@
 r"""The logistic pairs of one document with others, their weights summed over the draws of noise.
 
-The slope of a pair depends on the scores without noise, only its weight on the draw. So the weights of up to 16 draws
+The slope of a pair depends on the scores without noise, only its weight on the draw. So the weights of many draws
 are added up, 0.2 ns a pair and draw, before one division and one slope, 0.9 ns, serve all of them.
 
 The weight of a pair in one draw does not depend on which of the two ranks first (scale is part of U and V):
@@ -31,11 +31,11 @@ class Batch(NamedTuple):
     s: np.ndarray
     E: np.ndarray
     g: np.ndarray
-    U: np.ndarray  # of the first draw; w for linear metrics
+    U: np.ndarray  # of the first draw; w for linear metrics, or 0 where ``weight`` has all draws
     V: np.ndarray
     D: np.ndarray  # of the other draws; w for linear metrics
     S: np.ndarray
-    weight: np.ndarray  # of the pairs with one document, in all draws but the first
+    weight: np.ndarray  # of the pairs with one document, in the draws that U leaves out
     mark: np.ndarray  # 0 where a pair with a better document does not count, else 1
     lam: np.ndarray
     hes: np.ndarray
@@ -141,7 +141,7 @@ def _wide(kind, i, start, end, better, many, sigma, r):
 
 @inlined_kernel
 def add_weighted_pairs(kind, i, start, end, better, narrow, sigma, r):
-    """As ``add_pairs``, with ``weight`` as the sum over all draws but the first."""
+    """As ``add_pairs``, with ``weight`` as it is."""
     if narrow:
         return _row(kind, i, start, end, better, True, r)
     return _wide(kind, i, start, end, better, True, sigma, r)

@@ -66,10 +66,11 @@ class DCG(Metric):
 
     def check_labels(self, labels: np.ndarray) -> None:
         super().check_labels(labels)
-        if self.gain_type == "exp" and labels.max() > gains.LARGEST_GRADE:
+        own = type(self).gain is not DCG.gain
+        if self.gain_type == "exp" and labels.max() > gains.LARGEST_GRADE and not own:
             warn(
                 f"labels are up to {labels.max():g} with gains 2^y - 1, so that almost only the largest of a query "
-                "counts; put them into classes, such as 0 to 4, or pass NDCG(gain_type='linear')"
+                "counts; put them into classes, such as 0 to 4, or choose linear gains"
             )
 
     def gain(self, labels: np.ndarray) -> np.ndarray:

@@ -156,7 +156,8 @@ class Objective(abc.ABC):
     ) -> tuple[np.ndarray, np.ndarray]:
         """As :meth:`gradient_hessian`, for validated queries; the result has type ``dtype``.
 
-        Queries that ``skip`` marks, a bool array of shape (queries,), get zeros.
+        Scores may be what ``queries.check_scores`` returned, as those of the adapters are. Queries that ``skip`` marks,
+        a bool array of shape (queries,), get zeros.
         """
         require(
             (queries.propensity is None and queries.position is None) or self.takes_clicks,

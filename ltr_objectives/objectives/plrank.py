@@ -60,8 +60,6 @@ HESSIANS = ("gradient", "absolute", "likelihood", "exact", "clipped", "ones")
 DISCOUNTS = ("log2", "reciprocal")
 NOTHING, SECOND_DERIVATIVE, LIKELIHOOD, EXPOSURE = range(4)  # what is written besides the gradient
 
-CURVATURES = {"gradient": NOTHING, "ones": NOTHING, "likelihood": LIKELIHOOD}
-
 
 class Rewarded(NamedTuple):
     """The reward of a data set, and the rankings over which its mean is taken."""
@@ -208,7 +206,8 @@ class PLRank(Objective):
         return np.full((1, ranks), -1), np.full(int(self.samples), 1.0 / self.samples)
 
     def fill(self, call: Call) -> None:
-        self._run(call, *self.rewards(call), CURVATURES.get(self.hessian, SECOND_DERIVATIVE))
+        curvature = NOTHING if self.policy in ("gradient", "ones") else SECOND_DERIVATIVE
+        self._run(call, *self.rewards(call), LIKELIHOOD if self.hessian == "likelihood" else curvature)
 
     def _run(self, call: Call, reward: np.ndarray, scale: np.ndarray, curvature: int) -> None:
         theta = self.theta(call.queries.longest)
