@@ -154,7 +154,7 @@ def test_draws_are_chosen_on_vali(folder):
     assert written.columns[:4].tolist() == ["data", "library", "objective", "metric"]
 
 
-@pytest.mark.filterwarnings("ignore:.*gains 2.y - 1")
+@pytest.mark.filterwarnings("ignore:.*gains 2.y - 1")  # the labels are multiplied by 20
 def test_people_get_a_table_and_the_reasons(folder):
     pytest.importorskip("xgboost")
     small = ["--folds", 3, "--trees", 2, "--threads", 1]
@@ -247,7 +247,7 @@ def test_errors_are_one_line(arguments, message):
     assert message in said.replace("(object)", "(str)")
 
 
-@pytest.mark.filterwarnings("always::ltr_objectives.errors.LTRWarning")
+@pytest.mark.filterwarnings("always::ltr_objectives.errors.LTRWarning")  # it counts them
 def test_a_warning_is_one_line_however_many_trainings_give_it(folder):
     pytest.importorskip("lightgbm")
     frame = pandas.read_csv("data.csv")
@@ -279,7 +279,7 @@ def test_data_in_which_every_order_is_as_good_are_refused(folder, metric, label)
     assert f"--data flat.csv: every order of the documents has the same {metric}, so that nothing can be" in said
 
 
-@pytest.mark.filterwarnings("ignore:.*gains 2.y - 1")
+@pytest.mark.filterwarnings("ignore:.*gains 2.y - 1")  # the labels are multiplied by 20
 def test_what_the_user_names_must_train(folder):
     pytest.importorskip("xgboost")
     frame = pandas.read_csv("data.csv")

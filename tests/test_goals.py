@@ -2,7 +2,6 @@
 
 import itertools
 import pickle
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +23,6 @@ from ltr_objectives import (
     objective_for,
     registry,
 )
-from ltr_objectives.metrics.gains import LARGEST_EXPONENT
 from ltr_objectives.objectives.typical import typical
 
 OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
@@ -77,42 +75,6 @@ def test_an_objective_on_a_goal_is_the_objective_on_these_labels(objective, scor
     expected = objective.gradient_hessian(scores, labels["relevance"], SIZES, weight)
     first_only = {"relevance": labels["relevance"]}
     assert all(map(np.array_equal, by_its_name.gradient_hessian(scores, first_only, SIZES, weight), expected))
-
-
-@pytest.mark.parametrize("most", [31.0, 100.0, 5000.0])
-@everywhere
-def test_large_labels_of_a_goal_are_told_of_as_labels_are(objective, most, scores):
-    labels = np.resize([0.0, 1.0, most], ROWS)
-    alone = told(lambda: objective.gradient_hessian(scores, labels, SIZES))
-    on_goal = Mixture([objective], labels=["revenue"], normalize=False)
-    of_goal = told(lambda: on_goal.gradient_hessian(scores, {"relevance": labels % 2, "revenue": labels}, SIZES))
-    assert {text.removeprefix("labels['revenue']: ") for text in of_goal} == alone
-    exponential = objective.label_limit == LARGEST_EXPONENT
-    assert bool(alone) == ((exponential and most > 31) or (objective.label_limit or most) < most)
-
-
-@pytest.mark.parametrize("most", [31.0, 100.0, 5000.0])
-@pytest.mark.parametrize("name", [name for name in registry.metrics() if name != "kendall"])  # of few labels
-def test_metrics_of_a_goal_tell_of_large_labels_as_others_do(name, most, scores):
-    cutoff = "@5" if registry.metric_class(name).cutoff == "required" else ""
-    labels = np.resize([0.0, 1.0, most], ROWS)
-    alone = told(lambda: evaluate(name + cutoff, scores, labels, SIZES))
-    goals = {"relevance": labels % 2, "revenue": labels}
-    of_goal = told(lambda: evaluate(f"{name}{cutoff}[revenue]", scores, goals, SIZES))
-    assert {text.replace("[revenue]", "") for text in of_goal} == alone
-    limit = get_metric(name + cutoff).label_limit
-    assert bool(alone) == ((limit == LARGEST_EXPONENT and most > 31) or (limit or most) < most)
-
-
-def told(call):
-    """What an error or the warnings say."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            call()
-        except LTRError as error:
-            return {str(error)}
-    return {str(warning.message) for warning in caught}
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_long_lists(any_metric, rng):
             assert catalog.LEAST.get(any_metric.name, 0.0) - 1e-9 <= value <= any_metric.maximum + 1e-9
 
 
-@pytest.mark.filterwarnings("ignore:.*gains 2.y - 1")
+@pytest.mark.filterwarnings("ignore:.*gains 2.y - 1")  # the largest labels allowed are tried
 def test_empty_queries_have_the_value_asked_for(any_metric):
     for empty in (0.0, 1.0, 0.25):
         metric = dataclasses.replace(any_metric, empty=empty)

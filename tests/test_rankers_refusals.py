@@ -259,7 +259,7 @@ def test_the_weights_of_eval_sets_have_two_names(library):
         ranker(library).fit(DATA.X, DATA.y, **data, sample_weight_eval_set=[])
 
 
-@pytest.mark.filterwarnings("ignore:40 of 40 queries have zero gradient")
+@pytest.mark.filterwarnings("ignore:40 of 40 queries have zero gradient")  # as it has to be
 def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
     y = DATA.qid % 2  # equal labels in a query: CatBoost's default bootstrap fails
     fitted = ranker("catboost").fit(DATA.X, y, qid=DATA.qid)

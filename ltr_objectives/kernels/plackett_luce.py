@@ -8,7 +8,7 @@ first open document. A uniform number is a share of the sum from ``top`` on, and
 O(1). A document already placed is rejected, and another uniform number drawn. Documents above ``top`` are all placed,
 and none below has a larger mass. So with k placed documents at least one of k + 1 draws is expected to be accepted,
 however few documents hold the mass. The open mass is the sum from ``top`` on less the masses placed there. It is at
-least a (k + 1)-th of that sum, so the difference loses at most a factor of k + 1 of its digits.
+least a (k + 1)-th of that sum, so that the relative error of the difference grows at most by a factor of k + 1.
 
 ``wide`` lists have scores that span more than exponentials can hold. At each rank the scores are shifted by the largest
 open one, and only the documents within ``REACH`` of it are read.

@@ -7,11 +7,11 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels._views import reinterpret
+from ltr_objectives.kernels.finish import BLOCK
 from ltr_objectives.kernels.rng import GAMMA, ROUND, mix
 from ltr_objectives.kernels.threads import run
 
 MAGNITUDE = np.int64(2**63 - 1)  # the bits of a number without its sign; they grow with it, and NaN has the most
-BLOCK = 1024  # rows that stay in the processor's cache between two loops
 PARALLEL = 65_536  # rows; fewer are read before another thread has begun
 
 
@@ -76,4 +76,4 @@ def content_stream(scores: np.ndarray | Scores, ptr: np.ndarray | None = None, n
     steps = math.ldexp(1.0, 16 - math.frexp(largest)[1]) if 1e-290 < largest < 1e290 else 1.0 / max(largest, 1e-290)
     sums = np.zeros(len(ptr) - 1, np.uint64)
     run(_content, ptr, (ptr, scores.values, steps, sums), n_threads if rows >= PARALLEL else 1)
-    return (rows + int(sums.sum())) % 2**64
+    return (rows + int(sums.sum())) % 2**64  # whole numbers modulo 2^64, whose sum has no order

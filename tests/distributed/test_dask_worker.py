@@ -13,7 +13,7 @@ from generated import ranking
 from ltr_objectives.adapters import dask_by_query, lightgbm_objective, xgboost_objective
 
 OWN = "ignore:Parameter n_jobs will be ignored:UserWarning"  # LightGBM sets it itself, and warns of it
-pytestmark = pytest.mark.filterwarnings(OWN)  # see above
+pytestmark = pytest.mark.filterwarnings(OWN)  # reasons are beside OWN
 
 X, Y, QID = ranking(0)
 

@@ -17,7 +17,7 @@ from ltr_objectives import evaluate
 from ltr_objectives.adapters import lightgbm_objective, xgboost_objective
 
 OWN = "ignore:.* is deprecated:DeprecationWarning:ray.data.context"  # Ray 2.60 reads its own deprecated settings
-pytestmark = pytest.mark.filterwarnings(OWN)  # see above
+pytestmark = pytest.mark.filterwarnings(OWN)  # reasons are beside OWN
 
 LIBRARIES = "xgboost", "lightgbm"
 HERE = Path(__file__).parent

@@ -1,0 +1,54 @@
+"""Labels too large for exponential gains: told of alike, whether they are the labels or those of a goal."""
+
+import warnings
+
+import numpy as np
+import pytest
+from catalog import EXAMPLES
+
+from ltr_objectives import LTRError, Mixture, evaluate, get_metric, registry
+from ltr_objectives.metrics.gains import LARGEST_EXPONENT
+
+SIZES = [1, 2, 9, 30, 20]
+ROWS = sum(SIZES)
+
+
+@pytest.fixture
+def scores(rng):
+    return rng.normal(size=ROWS)
+
+
+@pytest.mark.parametrize("most", [31.0, 100.0, 5000.0])
+@pytest.mark.parametrize("objective", [EXAMPLES[name][-1] for name in registry.objectives()], ids=registry.objectives())
+def test_large_labels_of_a_goal_are_told_of_as_labels_are(objective, most, scores):
+    labels = np.resize([0.0, 1.0, most], ROWS)
+    alone = told(lambda: objective.gradient_hessian(scores, labels, SIZES))
+    on_goal = Mixture([objective], labels=["revenue"], normalize=False)
+    of_goal = told(lambda: on_goal.gradient_hessian(scores, {"relevance": labels % 2, "revenue": labels}, SIZES))
+    assert {text.removeprefix("labels['revenue']: ") for text in of_goal} == alone
+    exponential = objective.label_limit == LARGEST_EXPONENT
+    assert bool(alone) == ((exponential and most > 31) or (objective.label_limit or most) < most)
+
+
+@pytest.mark.parametrize("most", [31.0, 100.0, 5000.0])
+@pytest.mark.parametrize("name", [name for name in registry.metrics() if name != "kendall"])  # of few labels
+def test_metrics_of_a_goal_tell_of_large_labels_as_others_do(name, most, scores):
+    cutoff = "@5" if registry.metric_class(name).cutoff == "required" else ""
+    labels = np.resize([0.0, 1.0, most], ROWS)
+    alone = told(lambda: evaluate(name + cutoff, scores, labels, SIZES))
+    goals = {"relevance": labels % 2, "revenue": labels}
+    of_goal = told(lambda: evaluate(f"{name}{cutoff}[revenue]", scores, goals, SIZES))
+    assert {text.replace("[revenue]", "") for text in of_goal} == alone
+    limit = get_metric(name + cutoff).label_limit
+    assert bool(alone) == ((limit == LARGEST_EXPONENT and most > 31) or (limit or most) < most)
+
+
+def told(call):
+    """What an error or the warnings say."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            call()
+        except LTRError as error:
+            return {str(error)}
+    return {str(warning.message) for warning in caught}
