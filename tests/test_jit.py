@@ -251,6 +251,51 @@ def test_only_functions_that_are_copied_into_callers_reorder_sums():
     assert all(f.targetoptions["forceinline"] for f in reordering)
 
 
+APART = """
+import numpy as np
+from ltr_objectives.kernels import _jit
+
+written = set()
+
+def arrays(value):
+    if isinstance(value, np.ndarray):
+        return [value]
+    return [array for part in value for array in arrays(part)] if isinstance(value, tuple) else []
+
+def checked(function):
+    def call(*given):
+        found = arrays(given)
+        before = [array.tobytes() for array in found]
+        result = function(*given)
+        for i, array in enumerate(found):
+            if array.tobytes() != before[i]:
+                written.add(function.__name__)
+                others = found[:i] + found[i + 1 :]
+                assert not any(np.shares_memory(array, other) for other in others), function.__name__
+        return result
+    return call
+
+_jit.inlined = checked
+from catalog import EXAMPLES
+rng = np.random.default_rng(0)
+labels, scores = rng.integers(0, 2, 118), rng.normal(size=118)
+for examples in EXAMPLES.values():
+    for objective in examples:
+        objective.gradient_hessian(scores, labels, [1, 3, 24, 90])
+print(len(written))
+"""
+
+
+def test_what_a_function_writes_that_reorders_sums_overlaps_nothing_else():
+    """LLVM takes it that no array overlaps another, and does not check it. Python runs the same lines here."""
+    path = os.pathsep.join([str(Path(__file__).parent), str(_jit.PACKAGE.parent)])
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}
+    command = [sys.executable, "-W", "ignore", "-c", APART]  # Python warns where whole numbers wrap around
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10
+
+
 FINITE_AND_NOT = [0, 1, -2], [0, np.nan, 9], [0, 9, -np.inf], [np.inf, 9, 0], [np.inf, np.nan, 0]
 
 

@@ -7,7 +7,8 @@ Where that folder cannot be used, kernels are compiled without a cache.
 
 ``kernel`` computes sums in the order written. ``inlined`` lets LLVM reorder them, so that it vectorises them, and
 copies the function into every caller. If it were called instead, LLVM would optimise it with each caller, and the order
-of the sums would depend on what the process loaded first. ``inlined_kernel`` keeps the order of sums and copies the
+of the sums would depend on what the process loaded first. An array that an ``inlined`` function writes must not overlap
+others that it is given, since LLVM does not check that. ``inlined_kernel`` keeps the order of sums and copies the
 function too. It is for functions that are called often and take records: a call would pass each array of a record as
 seven arguments or more.
 

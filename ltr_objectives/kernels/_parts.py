@@ -3,7 +3,8 @@
 Numba optimises every function, makes machine code of it, and optimises its copy again in each caller, that caller's
 copy in the next one, and so on. Here compiled code does not call a kernel itself but its *part*: its LLVM code, neither
 optimised nor made machine code of. The kernel that Python calls is optimised once, with all its parts; only it is
-cached. A part that reorders sums is optimised alone, so that its sums have the same order in all kernels.
+cached. A part that reorders sums is optimised alone, so that its sums have the same order in all kernels. LLVM may take
+it that no array which such a part writes overlaps another one that it is given.
 """
 
 from collections.abc import Callable, Iterator
@@ -147,8 +148,11 @@ class _ToCopy(_ToRun):
     """Compiles a function for calls from kernels: its types and its LLVM code, and no more."""
 
     def define_pipelines(self) -> Any:
-        self.state.flags.no_compile = True
-        self.library = _Reordered if self.state.flags.fastmath else _Copied
+        flags = self.state.flags
+        flags.no_compile = True
+        reorders = bool(flags.fastmath)
+        flags.noalias = reorders  # so that loops do not begin by comparing where arrays begin and end
+        self.library = _Reordered if reorders else _Copied
         return super().define_pipelines()
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
