@@ -26,9 +26,9 @@ def head(scores, labels, most, key, order, key2, order2, chosen):
     by_label = np.empty(n - first)
     for i in range(n - first):
         by_label[i] = labels[rest[i]]
-    descending_order(by_label, key, order2, key2, chosen)
+    descending_order(by_label, key, chosen, key2, order2)
     for i in range(most - first):
-        taken[first + order2[i]] = True
+        taken[first + chosen[i]] = True
     for i in range(first):
         taken[i] = True
     m = 0

@@ -7,7 +7,7 @@ import numpy as np
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.rng import LOGISTIC, add_noise, stream, times_logistic
-from ltr_objectives.kernels.sorting import head_order
+from ltr_objectives.kernels.sorting import head_order, scratch
 
 
 class Rankings(NamedTuple):
@@ -24,7 +24,8 @@ class Rankings(NamedTuple):
 @kernel
 def rankings(n):
     """Space for lists of up to ``n`` documents."""
-    return Rankings(np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64))
+    key, order, key2, order2 = scratch(n)
+    return Rankings(np.empty(n), np.empty(n), key, order, key2, order2)
 
 
 @kernel
