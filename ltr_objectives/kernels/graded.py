@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined_kernel, kernel
+from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.pairs import list_factor
 from ltr_objectives.kernels.rankings import key_of, number_of, odds_of, ranking, rankings
@@ -29,9 +29,10 @@ ROUNDING = 1e-13  # of equal discounts a difference of sums leaves less
 
 
 class Heads(NamedTuple):
-    """The first ranks of the draws of one list; rank d of draw p is entry ``p * ranks + d``."""
+    """The first ranks of the draws of one list; rank d of draw p is entry ``p * stride + d``."""
 
     ranks: int  # 0 where all are read
+    stride: int  # a power of two
     w: np.ndarray  # the discounts of these ranks, times the scale
     place: np.ndarray  # by entry: the place of its document
     before: np.ndarray  # by entry: the document's entry of an earlier draw, -1 where there is none
@@ -42,9 +43,12 @@ class Heads(NamedTuple):
 @kernel
 def _heads(longest, ranks, draws):
     """Space for lists of up to ``longest`` documents."""
-    entries = ranks * min(draws, HEADS)
+    stride = 1
+    while stride < ranks:
+        stride *= 2
+    entries = stride * min(draws, HEADS)
     return Heads(
-        ranks, np.empty(ranks), np.empty(entries, np.uint32), np.empty(entries, np.int64),
+        ranks, stride, np.empty(ranks), np.empty(entries, np.uint32), np.empty(entries, np.int64),
         np.empty(longest, np.int64), np.empty(longest),
     )  # fmt: skip
 
@@ -55,7 +59,7 @@ def _heads_of(heads, n, discount, scale):
     ranks = heads.ranks if heads.ranks <= n // 4 else 0
     for d in range(ranks):
         heads.w[d] = discount[d] * scale
-    return Heads(ranks, heads.w[:ranks], heads.place, heads.before, heads.last[:n], heads.total[:n])
+    return Heads(ranks, heads.stride, heads.w[:ranks], heads.place, heads.before, heads.last[:n], heads.total[:n])
 
 
 @kernel
@@ -72,13 +76,13 @@ def _add_ranking(order, place, ranks, discount, scale, w, mark):
 def _add_head(order, place, p, heads, mark):
     """Add draw p, whose first ranks are sorted in ``order``."""
     for d in range(heads.ranks):
-        at, entry = place[order[d]], p * heads.ranks + d
+        at, entry = place[order[d]], p * heads.stride + d
         heads.place[entry], heads.before[entry], heads.last[at] = at, heads.last[at], entry
         heads.total[at] += heads.w[d]
         mark[at] = 0.0
 
 
-@inlined_kernel
+@inlined
 def _head_weights(i, heads, weight):
     """Write the weights of the pairs of i with all documents, summed over all draws."""
     w, ranks, total = heads.w, heads.ranks, heads.total
@@ -86,7 +90,7 @@ def _head_weights(i, heads, weight):
         weight[j] = total[i] + total[j]
     entry = heads.last[i]
     while entry >= 0:
-        first = entry // ranks * ranks
+        first = entry & -heads.stride
         place, own = heads.place[first : first + ranks], w[entry - first]
         for d in range(ranks):
             weight[place[d]] -= 2.0 * (own if own < w[d] else w[d])
