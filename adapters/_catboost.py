@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import ObjectiveCallable, Params
 from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, given_weight, mark, rows_of
-from ltr_objectives.adapters._catboost_passes import Passes, address_of
+from ltr_objectives.adapters._catboost_passes import Gradients, Passes, address_of
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.checks import check_choice
@@ -99,7 +99,7 @@ class CatBoostObjective(ObjectiveCallable):
             self._rows.labels,
             None if weight is None else weight.astype(np.float32),
             self._scores_at_start(fit),
-            self._derivatives(mvs, fit.params),
+            self._computed(mvs, fit.params),
             self.newton_splits,
         )
 
@@ -111,14 +111,14 @@ class CatBoostObjective(ObjectiveCallable):
         baseline = self._rows.baseline
         return np.zeros(len(self._rows.labels)) if baseline is None else baseline.astype(np.float64)
 
-    def _derivatives(self, mvs: bool, params: Params) -> Callable[[np.ndarray], np.ndarray]:
-        def derivatives(scores: np.ndarray) -> np.ndarray:
+    def _computed(self, mvs: bool, params: Params) -> Gradients:
+        def gradients(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             grad, hess = self.gradients(self._queries, scores, params)
             if mvs and not grad.any():
                 warn(NOTHING_TO_SAMPLE)
-            return np.stack((-grad, -hess), axis=1)
+            return grad, hess
 
-        return derivatives
+        return gradients
 
 
 NOTHING_TO_SAMPLE = (

@@ -18,6 +18,7 @@ pairwise losses do something similar: the weight of a row is that of its pairs. 
 The weights are put back once the tree is grown, since a training that continues this model reads the same vector.
 """
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable
@@ -27,9 +28,11 @@ import numpy as np
 from ltr_objectives.adapters._catboost_fit import MARK
 from ltr_objectives.errors import LTRError, require
 
-Derivatives = Callable[[np.ndarray], np.ndarray]
+Gradients = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 WAIT_SECONDS = 60.0
+PAUSE_SECONDS = 0.002
+EVERY_THREAD = -1
 TOLERANCE = 1e-9  # of the scores at the start: sums of float64 in another order
 LARGEST = 1e30  # weight of a row in splits: float32 has room for what a bootstrap multiplies it by
 
@@ -42,8 +45,11 @@ NO_WEIGHTS = "CatBoost keeps no weights for this pool, which its splits by Hessi
 
 def address_of(view: np.ndarray) -> int:
     """Where in memory an array begins."""
-    address: int = view.__array_interface__["data"][0]
-    return address
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(view))
+    except TypeError:  # read-only; this takes three times as long
+        address: int = view.__array_interface__["data"][0]
+        return address
 
 
 def expect(condition: object, otherwise: str) -> None:
@@ -52,16 +58,16 @@ def expect(condition: object, otherwise: str) -> None:
         raise LTRError(UNEXPECTED.format(otherwise))
 
 
-def split_weights(derivatives: np.ndarray) -> np.ndarray | None:
+def split_weights(hess: np.ndarray) -> np.ndarray | None:
     """What rows weigh in the splits: their Hessians, negative ones as 0; None where all are 0 in float32.
 
     They are not divided by their mean: ``l2_leaf_reg`` and ``random_strength`` are in the units of these weights.
 
-    >>> split_weights(np.array([[0.0, -2.0], [0.0, 1.0], [0.0, -1e300]]))
+    >>> split_weights(np.array([2.0, -1.0, 1e300]))
     array([2.e+00, 0.e+00, 1.e+30], dtype=float32)
     """
-    hess = np.clip(-derivatives[:, 1], 0.0, LARGEST).astype(np.float32)
-    return hess if hess.any() else None
+    weights = np.clip(hess, 0.0, LARGEST).astype(np.float32)
+    return weights if weights.any() else None
 
 
 class Vector:
@@ -71,32 +77,35 @@ class Vector:
         self.rows = rows
         self.labels: int | None = None  # address of row 0
         self.scores: int | None = None
-        self.blocks: dict[int, tuple[int, int]] = {}  # address of a block's labels -> first and last row
-        self.views: dict[int, np.ndarray] = {}  # first row -> scores, as handed over
+        self.blocks: list[tuple[int, int]] = []  # first and last rows
+        self.proven = False  # whether a pass has shown that the blocks cover each row once, and where their scores lie
 
-    def add(self, address: int, length: int) -> None:
+    def add(self, address: int, length: int) -> tuple["Vector", int, int]:
         """Learn a block, in the vector's first pass."""
         assert self.labels is not None
         first, odd = divmod(address - self.labels, 4)
         expect(odd == 0 and first >= 0 and first + length <= self.rows, "asks for rows outside of the pool")
-        self.blocks[address] = (first, first + length)
+        self.blocks.append((first, first + length))
+        self.proven = False
+        return self, first, first + length
 
     def tiled(self) -> bool:
         """Whether the blocks cover each row once."""
-        bounds = sorted(self.blocks.values())
+        bounds = sorted(self.blocks)
         return [0, *(last for _, last in bounds)] == [*(first for first, _ in bounds), self.rows]
 
-    def take(self, first: int, view: np.ndarray) -> None:
-        """Keep a block's scores; all blocks must lie in one vector."""
+    def locate(self, first: int, view: np.ndarray) -> None:
+        """All blocks of scores must lie in one vector."""
         start = address_of(view) - 8 * first
         if self.scores is None:
             self.scores = start
         expect(start == self.scores, "has moved the scores during a pass")
-        self.views[first] = view
 
     def read(self) -> bytes:
-        """All scores as they are now, through the views that were handed over."""
-        return b"".join(self.views[first].tobytes() for first in sorted(self.views))
+        """All scores as they are now."""
+        expect(self.proven, "begins a pass before the last one is complete")
+        assert self.scores is not None
+        return ctypes.string_at(self.scores, 8 * self.rows)
 
 
 class Passes:
@@ -108,8 +117,8 @@ class Passes:
         What CatBoost must show for each row; ``weight`` may be None.
     start : float64 array of shape (rows,)
         The scores that training starts from.
-    derivatives : callable
-        From scores to a float64 array of shape (rows, 2), as CatBoost wants them.
+    gradients : callable
+        From scores to gradient and Hessian.
     newton_splits : bool
         Whether to weigh rows by their Hessians where CatBoost scores splits.
     """
@@ -119,32 +128,36 @@ class Passes:
         labels: np.ndarray,
         weight: np.ndarray | None,
         start: np.ndarray,
-        derivatives: Derivatives,
+        gradients: Gradients,
         newton_splits: bool,
     ) -> None:
         self._labels = labels
         self._weight = weight
         self._start = start
-        self._derivatives = derivatives
+        self._gradients = gradients
         self._owner = threading.get_ident()  # the thread that called fit; its first block of a vector starts at row 0
         self._lock = threading.RLock()  # written in C, so that Ctrl-C cannot leave it locked
         self._turn = threading.Condition(self._lock)
         self._failure: Exception | None = None
         self._structure = Vector(len(labels))
         self._leaves = Vector(len(labels))
+        self._blocks: dict[int, tuple[Vector, int, int]] = {}  # address of a block's labels -> first and last row
         self._now: Vector | None = None
         self._seen: set[int] = set()  # blocks answered in this pass
         self._left = 0  # rows not yet answered in this pass
         self._scores: bytes | None = None  # of this pass; None while they are those at the start
         self._newton_splits = newton_splits
+        self._alone: int | None = None  # the thread that answers, or EVERY_THREAD
         self._lent: list[tuple[np.ndarray, np.ndarray]] = []  # weights of blocks, and what was in them
-        self._answers = derivatives(start)
-        self._split_weights = split_weights(self._answers) if newton_splits else None
+        self._answers = np.empty((0, 2))
+        self._split_weights: np.ndarray | None = None
+        self._compute(start, self._structure)
 
     def answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Derivatives of one block, asked for in any thread. After a failure every later call raises it again."""
         try:
             with self._lock:
+                self._stand_aside()
                 if self._failure is None:
                     return self._answer(scores, labels, weight)
         except Exception as error:
@@ -155,24 +168,35 @@ class Passes:
             raise
         raise self._failure.with_traceback(None) from None
 
+    def _stand_aside(self) -> None:
+        """Wait while another thread answers.
+
+        To hand the interpreter's lock from one thread to the next takes several times as long as an answer. A thread
+        that waits here leaves its other blocks to the first one. Once that one has no more, every thread goes on.
+        """
+        me = threading.get_ident()
+        if self._alone is None:
+            self._alone = me
+        while self._alone not in (me, EVERY_THREAD) and self._failure is None:
+            left = self._left
+            self._turn.wait(PAUSE_SECONDS)
+            if left == self._left:
+                self._alone = EVERY_THREAD
+
     def _answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         address = address_of(labels)
-        if address in self._structure.blocks:
-            vector = self._structure
-        elif address in self._leaves.blocks:
-            vector = self._leaves
-        else:
-            vector = self._learn(address, labels, weight)
-        first, last = vector.blocks[address]
+        vector, first, last = self._blocks.get(address) or self._learn(address, labels, weight)
         expect(len(scores) == len(labels) == last - first, "cuts the rows into other blocks than before")
         if vector is not self._now or address in self._seen:
             self._begin(vector, address_of(scores) - 8 * first)
-        vector.take(first, scores)
+        if not vector.proven:
+            vector.locate(first, scores)
         self._check_scores(first, last, scores)
         self._seen.add(address)
         self._left -= last - first
         if self._left <= 0:
-            expect(self._left == 0 and vector.tiled(), "asks for a row twice")
+            expect(self._left == 0 and (vector.proven or vector.tiled()), "asks for a row twice")
+            vector.proven, self._alone = True, None
         if vector is self._structure and self._split_weights is not None:
             require(weight is not None and weight.flags.writeable, NO_WEIGHTS)
             assert weight is not None
@@ -180,7 +204,7 @@ class Passes:
             weight[:] = self._split_weights[first:last]
         return self._answers[first:last]
 
-    def _learn(self, address: int, labels: np.ndarray, weight: np.ndarray | None) -> Vector:
+    def _learn(self, address: int, labels: np.ndarray, weight: np.ndarray | None) -> tuple[Vector, int, int]:
         """Find the vector of a block never seen before, and note the block's place in it."""
         if self._now is None:
             vector = self._structure
@@ -190,11 +214,11 @@ class Passes:
             vector = self._now
         if vector.labels is None:
             self._locate(vector, address)
-        vector.add(address, len(labels))
-        first, last = vector.blocks[address]
+        self._blocks[address] = block = vector.add(address, len(labels))
+        _, first, last = block
         expect(np.array_equal(labels, self._labels[first:last]), "shows other labels, or another order, than the pool")
         self._check_weight(weight, first, last)
-        return vector
+        return block
 
     def _locate(self, vector: Vector, address: int) -> None:
         """Note that row 0 lies at ``address``, in the thread that called fit; the others wait for that."""
@@ -225,16 +249,23 @@ class Passes:
             for weight, before_it in self._lent:
                 weight[:] = before_it
             self._lent = []
-            vector.scores, vector.views = None, {}  # a new tree has new leaves, which start from the structure's scores
+            vector.scores, vector.proven = None, False  # a new tree has new leaves, which start from these scores
         elif before is not None:
             expect(vector is self._leaves or before is self._leaves, "grows a tree without estimating leaves")
             # Reading is safe: the whole vector lay here before, and is in use here now.
             expect(scores == vector.scores, "has moved the scores")
             self._scores = vector.read()
-            self._answers = self._derivatives(np.frombuffer(self._scores))
-            if self._newton_splits and vector is self._structure:
-                self._split_weights = split_weights(self._answers)
+            self._compute(np.frombuffer(self._scores), vector)
         self._now, self._seen, self._left = vector, set(), vector.rows
+
+    def _compute(self, scores: np.ndarray, vector: Vector) -> None:
+        """Keep the derivatives in CatBoost's signs, and the weights of a structure."""
+        grad, hess = self._gradients(scores)
+        self._answers = np.empty((len(grad), 2))
+        np.negative(grad, out=self._answers[:, 0])
+        np.negative(hess, out=self._answers[:, 1])
+        if self._newton_splits and vector is self._structure:
+            self._split_weights = split_weights(hess)
 
     def _check_scores(self, first: int, last: int, scores: np.ndarray) -> None:
         if self._scores is not None:

@@ -46,14 +46,14 @@ class Imitation:
         self.rows = rows
         self.start = np.zeros(rows)
         self.computed = []
-        self.passes = Passes(np.zeros(rows, np.float32), None, self.start, self.derivatives, newton_splits=False)
+        self.passes = Passes(np.zeros(rows, np.float32), None, self.start, self.gradients, newton_splits=False)
         self.labels = {"structure": np.zeros(rows, np.float32), "leaves": np.zeros(rows, np.float32)}
         self.scores = {"structure": self.start.copy(), "leaves": self.start.copy()}
         self.cuts = {"structure": 1000, "leaves": 500}
 
-    def derivatives(self, scores):
+    def gradients(self, scores):
         self.computed.append(scores.copy())
-        return np.stack((scores + 1, scores + 2), axis=1)
+        return -scores - 1, -scores - 2
 
     def ask(self, which, first, last, shift=0):
         moved = self.scores[which][first + shift : last + shift]
@@ -189,6 +189,25 @@ def test_other_threads_wait_for_the_thread_that_called_fit():
     assert len(imitation.computed) == 1
 
 
+def test_one_thread_answers_as_long_as_it_has_blocks(monkeypatch):
+    monkeypatch.setattr(_catboost_passes, "PAUSE_SECONDS", 0.5)
+    imitation, order = Imitation(), []
+
+    def answer(*firsts):
+        for first in firsts:
+            imitation.ask("structure", first, first + 500)
+            order.append(first)
+
+    answer(0)
+    other = threading.Thread(target=answer, args=(2000,))
+    other.start()
+    answer(500, 1000, 1500)
+    other.join(10)
+    assert order == [0, 500, 1000, 1500, 2000]
+    imitation.whole("leaves")
+    assert len(imitation.computed) == 1
+
+
 def test_waiting_threads_are_told_of_a_failure():
     imitation, failures = Imitation(), []
 
@@ -208,7 +227,7 @@ def test_waiting_threads_are_told_of_a_failure():
 
 def test_threads_that_wait_hear_of_an_interrupt(monkeypatch):
     labels, scores, errors = rich().astype(np.float32), np.zeros(ROWS), []
-    passes = Passes(labels, None, scores, lambda s: np.zeros((len(s), 2)), newton_splits=False)
+    passes = Passes(labels, None, scores, lambda s: (np.zeros(len(s)), np.zeros(len(s))), newton_splits=False)
 
     def ask():
         with pytest.raises(LTRError) as caught:

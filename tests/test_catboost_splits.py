@@ -142,7 +142,7 @@ def test_only_the_splits_see_the_hessians(any_objective):
 
 
 def test_a_training_without_weights_is_refused():
-    passes = Passes(np.zeros(9, np.float32), None, np.zeros(9), lambda s: -np.ones((9, 2)), newton_splits=True)
+    passes = Passes(np.zeros(9, np.float32), None, np.zeros(9), lambda s: (np.ones(9), np.ones(9)), newton_splits=True)
     with pytest.raises(LTRError, match="keeps no weights for this pool"):
         passes.answer(np.zeros(9), np.zeros(9, np.float32), None)
 
