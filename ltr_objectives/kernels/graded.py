@@ -20,12 +20,11 @@ from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.pairs import list_factor
 from ltr_objectives.kernels.rankings import key_of, number_of, odds_of, ranking, rankings
-from ltr_objectives.kernels.slopes import BATCH, add_pairs, add_weighted_pairs, batches, filled_up, part_of
+from ltr_objectives.kernels.slopes import BATCH, add_given_pairs, add_pairs, batches, filled_up, part_of
 from ltr_objectives.kernels.sorting import longest_list, sort_descending
 from ltr_objectives.kernels.swaps import LINEAR
 
 HEADS = 256  # draws at a time where only the first ranks of each are read
-ROUNDING = 1e-13  # of equal discounts a difference of sums leaves less
 
 
 class Heads(NamedTuple):
@@ -37,7 +36,6 @@ class Heads(NamedTuple):
     place: np.ndarray  # by entry: the place of its document
     before: np.ndarray  # by entry: the document's entry of an earlier draw, -1 where there is none
     last: np.ndarray  # by place: the document's last entry, -1 where there is none
-    total: np.ndarray  # by place: the sum of w over the draws
 
 
 @kernel
@@ -49,7 +47,7 @@ def _heads(longest, ranks, draws):
     entries = stride * min(draws, HEADS)
     return Heads(
         ranks, stride, np.empty(ranks), np.empty(entries, np.uint32), np.empty(entries, np.int64),
-        np.empty(longest, np.int64), np.empty(longest),
+        np.empty(longest, np.int64),
     )  # fmt: skip
 
 
@@ -59,7 +57,7 @@ def _heads_of(heads, n, discount, scale):
     ranks = heads.ranks if heads.ranks <= n // 4 else 0
     for d in range(ranks):
         heads.w[d] = discount[d] * scale
-    return Heads(ranks, heads.stride, heads.w[:ranks], heads.place, heads.before, heads.last[:n], heads.total[:n])
+    return Heads(ranks, heads.stride, heads.w[:ranks], heads.place, heads.before, heads.last[:n])
 
 
 @kernel
@@ -73,19 +71,19 @@ def _add_ranking(order, place, ranks, discount, scale, w, mark):
 
 
 @kernel
-def _add_head(order, place, p, heads, mark):
+def _add_head(order, place, p, heads, total, mark):
     """Add draw p, whose first ranks are sorted in ``order``."""
     for d in range(heads.ranks):
         at, entry = place[order[d]], p * heads.stride + d
         heads.place[entry], heads.before[entry], heads.last[at] = at, heads.last[at], entry
-        heads.total[at] += heads.w[d]
+        total[at] += heads.w[d]
         mark[at] = 0.0
 
 
 @inlined
-def _head_weights(i, heads, weight):
+def _head_weights(i, heads, total, weight):
     """Write the weights of the pairs of i with all documents, summed over all draws."""
-    w, ranks, total = heads.w, heads.ranks, heads.total
+    w, ranks = heads.w, heads.ranks
     for j in range(len(weight)):
         weight[j] = total[i] + total[j]
     entry = heads.last[i]
@@ -95,8 +93,6 @@ def _head_weights(i, heads, weight):
         for d in range(ranks):
             weight[place[d]] -= 2.0 * (own if own < w[d] else w[d])
         entry = heads.before[entry]
-    for j in range(len(weight)):
-        weight[j] = weight[j] if weight[j] > ROUNDING * (total[i] + total[j]) else 0.0
 
 
 @kernel
@@ -115,9 +111,9 @@ def _graded_list(draws, truncated, narrow, sigma, heads, r, stop):
         if r.mark[i] > 0.0:
             continue
         if heads is not None and heads.ranks > 0:
-            _head_weights(i, heads, r.weight)
-            total += add_weighted_pairs(LINEAR, i, lower, n, True, narrow, sigma, r)
-            total += add_weighted_pairs(LINEAR, i, 0, same, False, narrow, sigma, r)
+            _head_weights(i, heads, r.S, r.weight)
+            total += add_given_pairs(i, lower, n, True, narrow, sigma, r)
+            total += add_given_pairs(i, 0, same, False, narrow, sigma, r)
             continue
         total += add_pairs(LINEAR, i, lower, n, True, draws, narrow, sigma, r)
         if truncated:
@@ -175,13 +171,13 @@ def graded_gradients(first, last, ptr, s, terms, pairs, draw, out):
             for begin in range(0, draw.draws, batch):
                 draws = min(batch, draw.draws - begin)
                 r.mark[:] = 1.0 if truncated else 0.0
-                r.U[:], heads.last[:], heads.total[:] = 0.0, -1, 0.0
+                r.U[:], heads.last[:], r.S[:] = 0.0, -1, 0.0
                 for p in range(draws):
                     if out.stop[0]:
                         return
                     ranking(x, min(n, pairs.head), not only_heads, draw, key, begin + p, logistic_noise, space)
                     if only_heads:
-                        _add_head(space.order, place, p, heads, r.mark)
+                        _add_head(space.order, place, p, heads, r.S, r.mark)
                     else:
                         w = r.U if p == 0 else r.D[p * n : (p + 1) * n]
                         _add_ranking(space.order, place, pairs.ranks, terms.discount, terms.scale[q], w, r.mark)

@@ -19,8 +19,10 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.pairs import LOGISTIC, slope_and_curve
-from ltr_objectives.kernels.swaps import LINEAR
+from ltr_objectives.kernels.swaps import AVERAGE, LINEAR
 
+GIVEN = -1  # a kind: the weights of all draws together are in ``weight``, for a linear metric without the gains
+ROUNDING = 1e-13  # of equal discounts a difference of sums leaves less
 TOGETHER = 3  # draws whose weights one loop adds up, after the first
 BATCH = 16  # draws at a time: one, and a multiple of TOGETHER
 
@@ -31,11 +33,11 @@ class Batch(NamedTuple):
     s: np.ndarray
     E: np.ndarray
     g: np.ndarray
-    U: np.ndarray  # of the first draw; w for linear metrics, or 0 where ``weight`` has all draws
+    U: np.ndarray  # of the first draw; w for linear metrics
     V: np.ndarray
     D: np.ndarray  # of the other draws; w for linear metrics
-    S: np.ndarray
-    weight: np.ndarray  # of the pairs with one document, in the draws that U leaves out
+    S: np.ndarray  # where all weights are given, the sum of w over the draws
+    weight: np.ndarray  # of the pairs with one document, in the draws that U leaves out, or in all of them
     mark: np.ndarray  # 0 where a pair with a better document does not count, else 1
     lam: np.ndarray
     hes: np.ndarray
@@ -95,16 +97,18 @@ def _add_weights(kind, i, start, end, draws, r):
 @inlined
 def _row(kind, i, start, end, better, many, r):
     """The pairs of i with ``start <= j < end``. ``kind`` and ``better`` are constants: LLVM makes a loop for each."""
-    gi, Ei, Ui, Vi, total, curve = r.g[i], r.E[i], r.U[i], r.V[i], 0.0, 0.0
-    g, E, U, V, weight, mark = (
-        r.g[start:end], r.E[start:end], r.U[start:end], r.V[start:end], r.weight[start:end], r.mark[start:end]
-    )  # fmt: skip
+    gi, Ei, Ui, Vi, Si, total, curve = r.g[i], r.E[i], r.U[i], r.V[i], r.S[i], 0.0, 0.0
+    g, E, U, V, S = r.g[start:end], r.E[start:end], r.U[start:end], r.V[start:end], r.S[start:end]
+    weight, mark = r.weight[start:end], r.mark[start:end]
     lam, hes = r.lam[start:end], r.hes[start:end]
     for j in range(len(E)):
-        m = _weight(kind, Ui, Vi, U[j], V[j])
-        if many:
-            m += weight[j]
-        if kind == LINEAR:
+        if kind == GIVEN:
+            m = weight[j] if weight[j] > ROUNDING * (Si + S[j]) else 0.0
+        else:
+            m = _weight(kind, Ui, Vi, U[j], V[j])
+            if many:
+                m += weight[j]
+        if kind != AVERAGE:
             m *= gi - g[j] if better else (g[j] - gi) * mark[j]
         inverse = 1.0 / (Ei + E[j])
         loses, wins = (E[j] * inverse, Ei * inverse) if better else (Ei * inverse, E[j] * inverse)
@@ -124,10 +128,13 @@ def _wide(kind, i, start, end, better, many, sigma, r):
     """As ``_row``, for scores of any span: one exponential a pair."""
     total = 0.0
     for j in range(start, end):
-        m = _weight(kind, r.U[i], r.V[i], r.U[j], r.V[j])
-        if many:
-            m += r.weight[j]
-        if kind == LINEAR:
+        if kind == GIVEN:
+            m = r.weight[j] if r.weight[j] > ROUNDING * (r.S[i] + r.S[j]) else 0.0
+        else:
+            m = _weight(kind, r.U[i], r.V[i], r.U[j], r.V[j])
+            if many:
+                m += r.weight[j]
+        if kind != AVERAGE:
             m *= r.g[i] - r.g[j] if better else (r.g[j] - r.g[i]) * r.mark[j]
         sign = 1.0 if better else -1.0
         slope, curve = slope_and_curve(LOGISTIC, sigma * sign * (r.s[i] - r.s[j]))
@@ -140,11 +147,16 @@ def _wide(kind, i, start, end, better, many, sigma, r):
 
 
 @inlined_kernel
-def add_weighted_pairs(kind, i, start, end, better, narrow, sigma, r):
-    """As ``add_pairs``, with ``weight`` as it is."""
+def _add(kind, i, start, end, better, many, narrow, sigma, r):
     if narrow:
-        return _row(kind, i, start, end, better, True, r)
-    return _wide(kind, i, start, end, better, True, sigma, r)
+        return _row(kind, i, start, end, better, many, r)
+    return _wide(kind, i, start, end, better, many, sigma, r)
+
+
+@inlined_kernel
+def add_given_pairs(i, start, end, better, narrow, sigma, r):
+    """As ``add_pairs`` for a linear metric, with the weights of all draws in ``weight``."""
+    return _add(GIVEN, i, start, end, better, True, narrow, sigma, r)
 
 
 @inlined_kernel
@@ -157,10 +169,8 @@ def add_pairs(kind, i, start, end, better, draws, narrow, sigma, r):
     if start >= end:
         return 0.0
     if draws is None:
-        if narrow:
-            return _row(kind, i, start, end, better, False, r)
-        return _wide(kind, i, start, end, better, False, sigma, r)
+        return _add(kind, i, start, end, better, False, narrow, sigma, r)
     if narrow and draws == 1:
         return _row(kind, i, start, end, better, False, r)
     _add_weights(kind, i, start, end, draws, r)
-    return add_weighted_pairs(kind, i, start, end, better, narrow, sigma, r)
+    return _add(kind, i, start, end, better, True, narrow, sigma, r)

@@ -122,7 +122,7 @@ def _count_larger(x, blocks, count):
         a, b, c, d, e, f, g, h = x[j], x[j + 1], x[j + 2], x[j + 3], x[j + 4], x[j + 5], x[j + 6], x[j + 7]
         for i in range(blocks * BLOCK):
             v = x[i]
-            count[i] += (a > v) + (b > v) + (c > v) + (d > v) + (e > v) + (f > v) + (g > v) + (h > v)
+            count[i] = count[i] + (a > v) + (b > v) + (c > v) + (d > v) + (e > v) + (f > v) + (g > v) + (h > v)
 
 
 @kernel
