@@ -1,12 +1,16 @@
 """Stable descending order of lists, the first step of every ranking kernel.
 
-A list is sorted by a map from scores to twice as many buckets as documents, then by one pass of insertion: 8 to 11 ns a
-document for any length, where merging takes 41 for 120 documents and 100 for 10,000. With the quartiles of a few scores
-the map fills the buckets about evenly, whatever the outliers. It has two forms: one for scores with or without noise,
-one for positive numbers of different magnitude, as ``times_logistic`` writes them. Where documents crowd in few
-buckets, the last pass is a merge sort. Short lists compare each score with all, in whole vectors without a branch: 3 ns
-a document for 20 documents. Insertion takes 12, since it mispredicts every second branch. A score must not be NaN:
-``order`` would not be sorted.
+A short list compares each score with all, in whole vectors and without a branch: 3 to 5 ns a document up to 120
+documents. Insertion would take 12 for 24, since it mispredicts every second branch. Above ``FEW`` documents the scores
+are compared in float32, twice as many at once; where two are equal there, a merge sort mends what rounding left.
+
+A longer list is sorted by a map from scores to twice as many buckets as documents, then by one pass of insertion: 8 to
+11 ns a document for any length, where merging takes 41 for 120 documents and 100 for 10,000. With the quartiles of a
+few scores the map fills the buckets about evenly, whatever the outliers. It has two forms: one for scores with or
+without noise, one for positive numbers of different magnitude, as ``times_logistic`` writes them. Where documents crowd
+in few buckets, the last pass is a merge sort.
+
+A score must not be NaN: ``order`` would not be sorted.
 """
 
 import numpy as np
@@ -15,7 +19,8 @@ from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels._views import reinterpret
 
 RUN = 24  # runs are sorted by insertion, then merged; 16 to 32 are equally fast, 8 and 64 slower
-SHORT = 64  # the longest list to sort by comparing each score with all; from here on buckets are faster
+FEW = 32  # the longest list to compare in float64
+SHORT = 192  # the longest list to compare; from here on buckets are faster
 BLOCK = 8  # scores that are compared with all in one loop; scratch is longer by one block than the list
 SAMPLE = 9  # scores whose quartiles stand for those of all
 CROWDED = 16  # from this mean number of documents in a document's bucket on, merging is faster than insertion
@@ -126,23 +131,25 @@ def _count_larger(x, blocks, count):
 
 
 @kernel
-def _compare(x, n, key, order, count):
-    """Sort the first ``n`` of ``x`` into ``key`` and ``order``, and write over the rest of their last block."""
-    blocks, total = (n + BLOCK - 1) // BLOCK, 0
+def _compare(s, x, rank, key, order, key2, order2):
+    """Sort ``s`` into ``key`` and ``order``. ``x`` holds ``s``, perhaps rounded; it and the others are scratch."""
+    n, blocks, total = len(s), (len(s) + BLOCK - 1) // BLOCK, 0
     x[n : blocks * BLOCK] = -np.inf
-    _count_larger(x, blocks, count)
-    rank = reinterpret(count, np.uint64)
+    _count_larger(x, blocks, rank)
     for i in range(n):
-        total += count[i]
-    if total < n * (n - 1) // 2:  # equal scores come in the order of the list
-        equal = reinterpret(order, np.uint64)
-        equal[:n] = 0
+        total += rank[i]
+    equal = total < n * (n - 1) // 2
+    if equal:
+        order[:n] = 0  # of how many equal numbers each rank has been given so far
         for i in range(n):
             d = rank[i]
-            rank[i] += equal[d]
-            equal[d] += np.uint64(1)
+            rank[i] += order[d]
+            order[d] += 1
     for i in range(n):
-        key[rank[i]], order[rank[i]] = x[i], i
+        d = np.uint64(rank[i])  # unsigned: numba checks whether signed indices are negative
+        key[d], order[d] = s[i], i
+    if equal:
+        sort_descending(key, order, key2, order2, n)
 
 
 @kernel
@@ -151,10 +158,16 @@ def descending_order(s, key, order, key2, order2):
 
     The other two are scratch: like those of :func:`scratch`, longer than ``s`` by a block.
     """
-    if len(s) <= SHORT:
-        for i in range(len(s)):
+    n = len(s)
+    if n <= FEW:
+        for i in range(n):
             key2[i] = s[i]
-        _compare(key2, len(s), key, order, order2)
+        _compare(s, key2, order2, key, order, key2, order2)
+    elif n <= SHORT:
+        x = reinterpret(key2, np.float32)
+        for i in range(n):
+            x[i] = s[i]
+        _compare(s, x, reinterpret(order2, np.int32), key, order, key2, order2)
     else:
         _distribute(s, key, order, key2, order2)
 
@@ -169,16 +182,16 @@ def _bound(s, top, groups, key, order, key2, order2):
         part = s[a : a + groups]
         for i in range(len(part)):
             best[i] = part[i] if part[i] > best[i] else best[i]
-    if groups > SHORT:
+    if groups > FEW:
         descending_order(best, key, order, key2[groups:], order2)
         return key[top - 1]
     _count_larger(best, groups // BLOCK, order2)
     last = 0  # the largest count below top, and where it is
     for i in range(groups):
-        at = order2[i] * SHORT + i
-        at = at if at < top * SHORT else 0
+        at = order2[i] * FEW + i
+        at = at if at < top * FEW else 0
         last = at if at > last else last
-    return best[last % SHORT]
+    return best[last % FEW]
 
 
 @kernel
@@ -202,8 +215,8 @@ def head_order(s, top, others, key, order, key2, order2):
         return n
     for i in range(found):
         key2[i] = s[order2[i]]
-    if found <= SHORT:
-        _compare(key2, found, key, order, order2[found:])
+    if found <= FEW:
+        _compare(key2[:found], key2, order2[found:], key, order, key2[found:], order2[found:])
     else:
         descending_order(key2[:found], key, order, key2[found:], order2[found:])
     for d in range(found):
