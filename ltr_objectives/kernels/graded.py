@@ -2,7 +2,8 @@ r"""The logistic pairs of :mod:`ltr_objectives.kernels.pairs` for linear metrics
 
 A swap changes a linear metric by scale |g_i - g_j| |w_i - w_j|, with w_i the discount at the rank of i, whichever
 document ranks first. So the loop takes the documents of a query in descending order of gain, and pairs each with those
-of lower gain. It skips the pairs of equal gains, two fifths of the pairs in web search data.
+of lower gain. It skips the pairs of equal gains, two fifths of the pairs in web search data. The index of a document in
+that order is its slot.
 
 With a truncation, the loop takes only the documents among the first ranks. It pairs each of them with all documents of
 lower gain, and with those of higher gain beyond the truncation in all draws of a batch, which ``mark`` marks by 1.
@@ -33,9 +34,9 @@ class Heads(NamedTuple):
     ranks: int  # 0 where all are read
     stride: int  # a power of two
     w: np.ndarray  # the discounts of these ranks, times the scale
-    place: np.ndarray  # by entry: the place of its document
+    slot: np.ndarray  # by entry: the slot of its document
     before: np.ndarray  # by entry: the document's entry of an earlier draw, -1 where there is none
-    last: np.ndarray  # by place: the document's last entry, -1 where there is none
+    last: np.ndarray  # by slot: the document's last entry, -1 where there is none
 
 
 @kernel
@@ -57,25 +58,25 @@ def _heads_of(heads, n, discount, scale):
     ranks = heads.ranks if heads.ranks <= n // 4 else 0
     for d in range(ranks):
         heads.w[d] = discount[d] * scale
-    return Heads(ranks, heads.stride, heads.w[:ranks], heads.place, heads.before, heads.last[:n])
+    return Heads(ranks, heads.stride, heads.w[:ranks], heads.slot, heads.before, heads.last[:n])
 
 
 @kernel
-def _add_ranking(order, place, ranks, discount, scale, w, mark):
+def _add_ranking(order, slot, ranks, discount, scale, w, mark):
     """Write ``w`` of one draw, and mark its first ``ranks`` documents by 0."""
     n = len(w)
     for d in range(n):
-        w[place[order[d]]] = discount[d] * scale
+        w[slot[order[d]]] = discount[d] * scale
     for d in range(min(n, ranks)):
-        mark[place[order[d]]] = 0.0
+        mark[slot[order[d]]] = 0.0
 
 
 @kernel
-def _add_head(order, place, p, heads, total, mark):
+def _add_head(order, slot, p, heads, total, mark):
     """Add draw p, whose first ranks are sorted in ``order``."""
     for d in range(heads.ranks):
-        at, entry = place[order[d]], p * heads.stride + d
-        heads.place[entry], heads.before[entry], heads.last[at] = at, heads.last[at], entry
+        at, entry = slot[order[d]], p * heads.stride + d
+        heads.slot[entry], heads.before[entry], heads.last[at] = at, heads.last[at], entry
         total[at] += heads.w[d]
         mark[at] = 0.0
 
@@ -89,9 +90,9 @@ def _head_weights(i, heads, total, weight):
     entry = heads.last[i]
     while entry >= 0:
         first = entry & -heads.stride
-        place, own = heads.place[first : first + ranks], w[entry - first]
+        slot, own = heads.slot[first : first + ranks], w[entry - first]
         for d in range(ranks):
-            weight[place[d]] -= 2.0 * (own if own < w[d] else w[d])
+            weight[slot[d]] -= 2.0 * (own if own < w[d] else w[d])
         entry = heads.before[entry]
 
 
@@ -139,7 +140,7 @@ def graded_gradients(first, last, ptr, s, terms, pairs, draw, out):
     """Write gradient and Hessian of the queries ``first <= q < last``, document by document in order of gain."""
     longest = longest_list(ptr, first, last)
     space, E = rankings(longest), np.empty(longest)
-    by_gain, place = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    by_gain, slot = np.empty(longest, np.int64), np.empty(longest, np.int64)
     whole = batches(longest, number_of(draw))
     if draw is not None:
         few = draw.draws > 1 and pairs.ranks <= longest // 4 and terms.discount[pairs.ranks] == 0.0
@@ -154,14 +155,14 @@ def graded_gradients(first, last, ptr, s, terms, pairs, draw, out):
         _gain_order(pairs.by_label[a:b], y, space, by_gain)
         for at in range(n):
             i = by_gain[at]
-            place[i] = at
+            slot[i] = at
             r.g[at], r.s[at], r.E[at] = y[i], x[i], E[i]
             r.lam[at], r.hes[at] = 0.0, 0.0
         truncated, total = pairs.ranks < n, 0.0
         if draw is None:
             r.mark[:] = 1.0 if truncated else 0.0
             ranking(x, min(n, pairs.head), True, draw, key_of(draw, q), 0, False, space)
-            _add_ranking(space.order, place, pairs.ranks, terms.discount, terms.scale[q], r.U, r.mark)
+            _add_ranking(space.order, slot, pairs.ranks, terms.discount, terms.scale[q], r.U, r.mark)
             total = _graded_list(None, truncated, narrow, pairs.sigma, None, r, out.stop)
         else:
             key, logistic_noise = key_of(draw, q), odds_of(x, draw, space)
@@ -177,10 +178,10 @@ def graded_gradients(first, last, ptr, s, terms, pairs, draw, out):
                         return
                     ranking(x, min(n, pairs.head), not only_heads, draw, key, begin + p, logistic_noise, space)
                     if only_heads:
-                        _add_head(space.order, place, p, heads, r.S, r.mark)
+                        _add_head(space.order, slot, p, heads, r.S, r.mark)
                     else:
                         w = r.U if p == 0 else r.D[p * n : (p + 1) * n]
-                        _add_ranking(space.order, place, pairs.ranks, terms.discount, terms.scale[q], w, r.mark)
+                        _add_ranking(space.order, slot, pairs.ranks, terms.discount, terms.scale[q], w, r.mark)
                 if not only_heads:
                     r.D[draws * n : filled_up(draws) * n] = 0.0
                 total += _graded_list(filled_up(draws), truncated, narrow, pairs.sigma, heads, r, out.stop)

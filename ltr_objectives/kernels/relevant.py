@@ -17,8 +17,8 @@ from ltr_objectives.kernels.swaps import AVERAGE, average_terms, is_empty
 
 
 @kernel
-def _partition(gain, within, place):
-    """Write the place of each document: first the relevant ones, in both parts first those ``within`` the cutoff.
+def _partition(gain, within, slot):
+    """Write the slot of each document: first the relevant ones, in both parts first those ``within`` the cutoff.
 
     Return where the last three of the four parts begin.
     """
@@ -32,7 +32,7 @@ def _partition(gain, within, place):
     a, b, c, d = 0, both, relevant, close
     for i in range(len(gain)):
         yes, near = gain[i] > 0.0, within[i]
-        place[i] = (a if near else b) if yes else (c if near else d)
+        slot[i] = (a if near else b) if yes else (c if near else d)
         a += yes & near
         b += yes & (not near)
         c += near & (not yes)
@@ -41,24 +41,24 @@ def _partition(gain, within, place):
 
 
 @kernel
-def _first_draw(order, gain, discount, scale, ranks, place, g, u, v, r):
+def _first_draw(order, gain, discount, scale, ranks, slot, g, u, v, r):
     """Write U and V; -inf for U beyond ``ranks``, so that pairs of two documents there get the weight 0."""
     n = len(order)
     for d in range(n):
         g[d] = gain[order[d]]
     average_terms(g, discount, scale, n, u, v)
     for d in range(n):
-        at = place[order[d]]
+        at = slot[order[d]]
         r.U[at], r.V[at] = u[d] if d < ranks else -np.inf, v[d]
 
 
 @kernel
-def _another_draw(order, gain, discount, scale, place, D, S):
+def _another_draw(order, gain, discount, scale, slot, D, S):
     """Write D = (U - V) / 2 and add (U + V) / 2 to S, with U and V of average precision put in."""
     count, sum_ = 0.5, 0.0
     for d in range(len(order)):
         i, w = order[d], discount[d] * scale
-        at, g = place[i], gain[i]
+        at, g = slot[i], gain[i]
         count += g
         sum_ += g * w
         D[at] = count * w - sum_
@@ -91,7 +91,7 @@ def draws_add_up(layers, ranks, n):
 def relevant_gradients(first, last, ptr, s, layers, pairs, draw, out):
     """Write gradient and Hessian of the queries ``first <= q < last``, one relevant document after the other."""
     longest = longest_list(ptr, first, last)
-    space, E, place = rankings(longest), np.empty(longest), np.empty(longest, np.int64)
+    space, E, slot = rankings(longest), np.empty(longest), np.empty(longest, np.int64)
     whole, orders = batches(longest, number_of(draw)), np.empty(min(number_of(draw), BATCH) * longest, np.int64)
     g, u, v, within_ = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest, np.bool_)
     for q in range(first, last):
@@ -122,22 +122,22 @@ def relevant_gradients(first, last, ptr, s, layers, pairs, draw, out):
                 for p in range(draws if ranks < n else 0):
                     for d in range(ranks):
                         within[orders[p * n + d]] = True
-                ends = _partition(gain, within, place)
+                ends = _partition(gain, within, slot)
                 for i in range(n):
-                    at = place[i]
+                    at = slot[i]
                     r.s[at], r.E[at], r.lam[at], r.hes[at] = x[i], E[i], 0.0, 0.0
-                _first_draw(orders[:n], gain, terms.discount, terms.scale[q], ranks, place, g, u, v, r)
+                _first_draw(orders[:n], gain, terms.discount, terms.scale[q], ranks, slot, g, u, v, r)
                 if draw is None:
                     total += _binary_list(ends, None, narrow, pairs.sigma, r, out.stop)
                 else:
                     r.D[draws * n : filled_up(draws) * n], r.S[:] = 0.0, 0.0
                     for p in range(1, draws):
                         order, D = orders[p * n : (p + 1) * n], r.D[p * n : (p + 1) * n]
-                        _another_draw(order, gain, terms.discount, terms.scale[q], place, D, r.S)
+                        _another_draw(order, gain, terms.discount, terms.scale[q], slot, D, r.S)
                     total += _binary_list(ends, filled_up(draws), narrow, pairs.sigma, r, out.stop)
                 for i in range(n):
-                    grad[i] += r.lam[place[i]]
-                    hess[i] += r.hes[place[i]]
+                    grad[i] += r.lam[slot[i]]
+                    hess[i] += r.hes[slot[i]]
         factor = list_factor(total, pairs, draw)
         for i in range(n):
             grad[i] *= factor

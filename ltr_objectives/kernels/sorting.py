@@ -225,11 +225,11 @@ def head_order(s, top, others, key, order, key2, order2):
     while key[found - 1] < least:
         found -= 1
     if others:
-        places = order[found:n]
+        rest = order[found:n]
         count = 0
         for i in range(n):
             if s[i] < least:
-                places[count] = i
+                rest[count] = i
                 count += 1
     return found
 
