@@ -14,6 +14,7 @@ from ltr_objectives.registry import get_metric
 Timer = Callable[[], float]  # seconds
 
 FEW = 4  # features, so that trees of one split cost next to nothing
+IDLE_SECONDS = 0.03  # for so long the idle threads of a library may still wait busily; here some 4 ms
 TRIVIAL = {"lightgbm": "regression", "xgboost": "reg:squarederror", "catboost": "RMSE"}
 
 
@@ -42,11 +43,14 @@ def ours_metric(metric: str, data: RankingData, threads: int, iterations: int) -
 
 
 def _each(update: Callable[[int], Any], iterations: int) -> float:
-    """Mean seconds of an iteration, without the first: idle threads of the library before it take its processors."""
-    update(0)
+    """Mean seconds of an iteration, without the first ones: idle threads of the library before take the processors."""
+    start, first = time.perf_counter(), 0
+    while first == 0 or time.perf_counter() - start < IDLE_SECONDS:
+        update(first)
+        first += 1
     start = time.perf_counter()
-    for i in range(iterations):
-        update(i + 1)
+    for i in range(first, first + iterations):
+        update(i)
     return (time.perf_counter() - start) / iterations
 
 
