@@ -1,7 +1,7 @@
 """What the callables of all libraries share: gradients, metrics, and one `Queries` for each data set."""
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, to_numpy
+from ltr_objectives.registry import get_metrics
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 Params = Mapping[str, Any]  # of a training, by the library's names
@@ -166,6 +167,13 @@ def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
             f"{name}={least:g} forbids every split, since the Hessian of all rows together is {total:.3g}; "
             "set it to a small part of that sum, or to 0"
         )
+
+
+def one_by_one(metrics: Iterable[Any], convention: str | None, use: str) -> tuple[Metric, ...]:
+    """`get_metrics`, which refuses a list among ``metrics`` and shows how the library gets several: by ``use``."""
+    listed = any(isinstance(each, list | tuple | set) for each in metrics)
+    require(not listed, f"give the metrics one by one, not as a list, as in {use}('ndcg@10', 'map')")
+    return get_metrics(metrics, convention)
 
 
 class MetricCallable:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -375,6 +374,12 @@ def catboost_metric(
     >>> sorted(model.fit(train, eval_set=valid).evals_result_)
     ['learn', 'validation']
     """
+    several = isinstance(metric, list | tuple | set) or any(isinstance(each, str | Metric) for each in pools)
+    require(
+        not several,
+        "catboost_metric makes one metric, since CatBoost takes one eval_metric; CatBoost's own go beside it in "
+        "custom_metric=['MAP'], and CatBoostRanker(eval_metric=['ndcg@10', 'map']) evaluates several of ours",
+    )
     require(len(pools) > 0, "catboost_metric needs the training pool, then the pools of eval_set in order")
     rows = tuple(rows_of(pool, f"pool {i}") for i, pool in enumerate(pools))
     chosen = get_metric(metric, convention)

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params
+from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one
 from ltr_objectives.adapters._frames import booster_of, calls_of
 from ltr_objectives.adapters._goals import IN_PARTS, ByGoal, Mappings, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_metrics, get_objective
+from ltr_objectives.registry import get_objective
 
 
 def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, Any]:
@@ -172,4 +172,4 @@ def lightgbm_metric(
     >>> lightgbm_metric("map")  # doctest: +ELLIPSIS
     lightgbm_metric(MAP(...))
     """
-    return LightGBMMetric(get_metrics(metrics, convention), n_threads, labels)
+    return LightGBMMetric(one_by_one(metrics, convention, "feval=lightgbm_metric"), n_threads, labels)

@@ -133,7 +133,7 @@ class Ranker(BaseEstimator, abc.ABC):
         self,
         X: Any,
         y: ArrayLike = None,  # type: ignore[assignment]  # needed: read_part says so better than Python
-        *,
+        *more: NoReturn,
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -206,7 +206,7 @@ class Ranker(BaseEstimator, abc.ABC):
         LTRError
             Before training, for anything that cannot be right.
         """
-        refuse_others(others, type(self).__name__)
+        refuse_others(more, others, type(self).__name__)
         given = {name: value for name, value in self.get_params().items() if value is not None}
         params = {name: read_param(name, value) for name, value in given.items() if name not in OURS}
         of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}
@@ -258,7 +258,7 @@ class Ranker(BaseEstimator, abc.ABC):
         self,
         X: Any,
         y: ArrayLike = None,  # type: ignore[assignment]  # needed: read_part says so better than Python
-        *,
+        *more: NoReturn,
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -269,6 +269,7 @@ class Ranker(BaseEstimator, abc.ABC):
         Where the first metric is the library's own, the score is NDCG, with a warning. ``labels`` are those of its
         goal, unless :meth:`fit` was told their column.
         """
+        refuse_others(more, (), type(self).__name__)
         first = next(iter(self._metrics(self._objective())), None)
         if isinstance(first, str):
             warn(

@@ -17,7 +17,15 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.unit import UnitHessian
 from ltr_objectives.queries import to_numpy
-from ltr_objectives.registry import METRICS, OBJECTIVES, get_metric, get_metrics, get_objective, refuse_wrapper
+from ltr_objectives.registry import (
+    METRICS,
+    OBJECTIVES,
+    get_metric,
+    get_metrics,
+    get_objective,
+    metric_meant,
+    refuse_wrapper,
+)
 
 T = TypeVar("T", bound=ObjectiveCallable)
 EvalMetric = str | Metric | Sequence[str | Metric] | None
@@ -33,8 +41,9 @@ IN_FIT = {  # arguments of the libraries' fit
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
-def refuse_others(others: Iterable[str], ranker: str) -> None:
-    """Say of a keyword that ``fit`` does not take where it belongs."""
+def refuse_others(positional: Sequence[Any], others: Iterable[str], ranker: str) -> None:
+    """Raise for more than X and y by position, and for a keyword that ``fit`` does not take: say where it belongs."""
+    require(not positional, "only X and y are given by position; name all others, as in fit(X, y, qid=qid)")
     for name in others:
         raise LTRError(f"fit takes no {name}=; {IN_FIT.get(name, f'give it to {ranker}({name}=...)')}")
 
@@ -161,16 +170,14 @@ def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
     own = re.fullmatch(r"([a-z]+)(@\d+)?", split_goal(metric)[0])
     if own and own[1] in METRICS:
         return False
-    name = metric.lower().rstrip("0123456789")
-    cutoff = metric[len(name) :]
     several = metric.split(",")
     require(
         len(several) == 1 or not any(each.partition("@")[0].strip() in METRICS for each in several),
         f"eval_metric={metric!r} names several metrics; give a list, such as ['ndcg@10', 'map']",
     )
-    nearest = did_you_mean(name.rstrip("@"), METRICS).replace("'?", f"@{cutoff}'?" if cutoff else "'?")
     require(
-        knows(metric), f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{nearest}"
+        knows(metric),
+        f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{metric_meant(metric)}",
     )
     return True
 

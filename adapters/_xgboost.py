@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params
+from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one
 from ltr_objectives.adapters._frames import booster_of, calls_of
 from ltr_objectives.adapters._goals import IN_PARTS, ByGoal, Mappings
 from ltr_objectives.adapters._libraries import XGBOOST
@@ -19,7 +19,7 @@ from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_metrics, get_objective
+from ltr_objectives.registry import get_objective
 
 T = TypeVar("T")
 
@@ -314,4 +314,4 @@ def xgboost_metric(
     With ``booster="dart"`` leave early stopping out: later rounds change the earlier ones, so the model that is kept is
     not the one that was measured.
     """
-    return XGBoostMetric(get_metrics(metrics, convention), n_threads, labels)
+    return XGBoostMetric(one_by_one(metrics, convention, "custom_metric=xgboost_metric"), n_threads, labels)

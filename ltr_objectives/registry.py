@@ -7,10 +7,11 @@ import importlib
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from ltr_objectives.errors import LTRError, did_you_mean, require
-from ltr_objectives.goals import split_goal
+from ltr_objectives.goals import split_goal, with_goal
 
 if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
@@ -68,6 +69,14 @@ METRICS = {
     "spearman": "correlation:Spearman",
     "kendall": "correlation:Kendall",
 }
+# how names of metrics begin in papers, trec_eval, XGBoost and LightGBM, where no name of ours is near
+ELSEWHERE = {
+    **dict.fromkeys(("p", "pre"), "precision"),
+    **dict.fromkeys(("recip", "reciprocal"), "mrr"),
+    "r": "recall",
+    "success": "hit",
+    "average": "map",
+}
 
 
 def _load(kind: str, entry: str) -> Any:
@@ -104,8 +113,20 @@ def metrics() -> tuple[str, ...]:
     return tuple(METRICS)
 
 
-def _unknown(what: str, name: str, table: dict[str, str]) -> LTRError:
-    return LTRError(f"unknown {what} {name!r}; there are {', '.join(table)}{did_you_mean(name, table)}")
+def metric_meant(text: str) -> str:
+    """The end of a message about a metric that is not known: the nearest of ours, with its cutoff and goal.
+
+    >>> metric_meant("ndcg10"), metric_meant("P@5")
+    ("; did you mean 'ndcg@10'?", "; did you mean 'precision@5'?")
+    """
+    written, goal = split_goal(text.strip())
+    match = re.fullmatch(r"([a-z]+)[^0-9]*([1-9][0-9]{0,8})?", written.lower())
+    name, cutoff = match.groups() if match else ("", None)
+    near = [ELSEWHERE[name]] if name in ELSEWHERE else get_close_matches(name, METRICS, 1)
+    if not near:
+        return ""
+    has_cutoff = cutoff is not None and metric_class(near[0]).cutoff != "none"
+    return f"; did you mean {with_goal(f'{near[0]}@{cutoff}' if has_cutoff else near[0], goal)!r}?"
 
 
 def refuse_wrapper(text: str) -> None:
@@ -118,15 +139,16 @@ def objective_class(name: str) -> type[Objective]:
     """The class behind a registered objective name."""
     if name not in OBJECTIVES:
         refuse_wrapper(name)
-        raise _unknown("objective", name, OBJECTIVES)
+        known = ", ".join(OBJECTIVES)
+        raise LTRError(f"unknown objective {name!r}; there are {known}{did_you_mean(name, OBJECTIVES)}")
     found: type[Objective] = _load("objectives", OBJECTIVES[name])
     return found
 
 
-def metric_class(name: str) -> type[Metric]:
-    """The class behind a registered metric name."""
+def metric_class(name: str, text: str | None = None) -> type[Metric]:
+    """The class behind a registered metric name, which may be part of a ``text``."""
     if name not in METRICS:
-        raise _unknown("metric", name, METRICS)
+        raise LTRError(f"unknown metric {name!r}; there are {', '.join(METRICS)}{metric_meant(text or name)}")
     found: type[Metric] = _load("metrics", METRICS[name])
     return found
 
@@ -179,9 +201,9 @@ def _metric(metric: str | Metric | None) -> Metric:
     text, goal = split_goal(metric.strip())
     match = re.fullmatch(r"([a-z]+)(?:@([0-9]{1,9}))?", text.lower())
     if not match:
-        raise LTRError(f"metric {metric!r} is not of the form name or name@k, such as 'ndcg@10'")
+        raise LTRError(f"metric {metric!r} is not of the form name or name@k, such as 'ndcg@10'{metric_meant(metric)}")
     name, k = match.groups()
-    return metric_class(name)(k=None if k is None else int(k), goal=goal)
+    return metric_class(name, metric)(k=None if k is None else int(k), goal=goal)
 
 
 def metric_to_learn(metric: str | Metric) -> Metric:

@@ -256,6 +256,24 @@ def test_mistaken_uses_are_named(data):
         xgboost_objective("lambdamart")(X[:, 0], unlabelled)
 
 
+@pytest.mark.parametrize("several", [["ndcg@10", "map"], ("ndcg@10", "map"), {"ndcg@10", "map"}, ["map"], []])
+def test_a_list_of_metrics_is_told_how_to_watch_several(several, data):
+    X, labels, group = data
+    for make, argument in ((lightgbm_metric, "feval"), (xgboost_metric, "custom_metric")):
+        for given in ((several,), ("mrr", several)):
+            with pytest.raises(LTRError, match=f"not as a list, as in {argument}={make.__name__}") as caught:
+                make(*given)
+        advice = eval(f"dict({str(caught.value).rpartition('as in ')[2]})", {make.__name__: make})
+        records = {}
+        if make is lightgbm_metric:
+            params, d = {**LGB, "objective": "lambdarank"}, lgb.Dataset(X, labels, group=group)
+            lgb.train(params, d, 2, [d], ["d"], **advice, callbacks=[lgb.record_evaluation(records)])
+        else:
+            params, d = {**XGB, "objective": "rank:ndcg"}, dmatrix(*data)
+            xgb.train(params, d, 2, evals=[(d, "d")], **advice, evals_result=records, verbose_eval=False)
+        assert list(records["d"]) == ["ndcg@10", "map"]
+
+
 @pytest.mark.filterwarnings("ignore:.*gains 2.y - 1")  # of labels that are too large for float32, too
 def test_gradients_beyond_float32_are_refused(data):
     X, _, group = data

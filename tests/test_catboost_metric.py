@@ -1,6 +1,7 @@
 """The CatBoost metric: CatBoost records the value of `evaluate`, and early stopping follows it."""
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from catboost import CatBoost, CatBoostError, Pool
 
 from ltr_objectives import evaluate
-from ltr_objectives.adapters import _catboost_fit
+from ltr_objectives.adapters import CatBoostRanker, _catboost_fit
 from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
 from ltr_objectives.errors import LTRError
 
@@ -167,6 +168,19 @@ def test_other_pools_than_those_given():
         fit_with(metric, a, [b, (Data(2).X, LABELS)])
     with pytest.raises(LTRError, match="needs the training pool"):
         catboost_metric("ndcg")
+
+
+def test_several_metrics():
+    a, b = Data(0), Data(1)
+    for given in ((["ndcg@10", "map"], a.pool, b.pool), (("map",), a.pool), ("ndcg@10", "map", a.pool, b.pool)):
+        with pytest.raises(LTRError, match=r"CatBoost takes one eval_metric; .* CatBoostRanker\(.*\) eval") as caught:
+            catboost_metric(*given)
+    custom, several = re.findall(r"(?<=metric=)\[.*?\]", str(caught.value))
+    model = fit_with(catboost_metric("ndcg@10", a.pool, b.pool), a.pool, b.pool, custom_metric=eval(custom))
+    assert {name.partition(":")[0] for name in model.evals_result_["validation"]} >= {"ndcg@10", *eval(custom)}
+    arguments = {"group": a.group, "eval_set": [(b.X, b.labels)], "eval_group": [b.group]}
+    ranker = CatBoostRanker(eval_metric=eval(several), n_estimators=2, thread_count=1).fit(a.X, a.labels, **arguments)
+    assert sorted(ranker.evals_result_["validation_0"]) == sorted(eval(several))
 
 
 @pytest.fixture

@@ -87,6 +87,16 @@ def test_mistakes_are_named_before_training(library, mistake):
 
 
 @everywhere
+def test_fit_and_score_take_two_arguments_by_position(library):
+    untrained, trained = ranker(library), ranker(library).fit(DATA.X, DATA.y, qid=DATA.qid)
+    for call in (untrained.fit, trained.score):
+        for more in ((DATA.qid,), (None,), (None, DATA.qid)):
+            with pytest.raises(LTRError, match=r"only X and y are given by position; .* as in fit\(X, y, qid=qid\)$"):
+                call(DATA.X, DATA.y, *more)
+    assert not hasattr(untrained, "booster_")
+
+
+@everywhere
 @pytest.mark.parametrize("kind", ["Pool", "DMatrix", "Dataset"])
 def test_what_fit_and_score_are_told_of_one_argument(library, kind):
     data_set, trained = type(kind, (), {})(), ranker(library).fit(DATA.X, DATA.y, qid=DATA.qid)
@@ -277,6 +287,8 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
         ({"objective": "lambdamrt"}, "did you mean 'lambdamart'"),
         ({"eval_metric": "ndgc@10"}, "eval_metric='ndgc@10' is neither .*; did you mean 'ndcg@10'"),
         ({"eval_metric": "ndcg10"}, "eval_metric='ndcg10' is neither .*; did you mean 'ndcg@10'"),
+        ({"eval_metric": "p@5"}, "eval_metric='p@5' is neither .*; did you mean 'precision@5'"),
+        ({"eval_metric": "map5[revenue]"}, r"eval_metric='map5.revenue.' is .*; did you mean 'map@5\[revenue\]'"),
         ({"eval_metric": ["map", "mpa"]}, "eval_metric='mpa' is neither .*; did you mean 'map'"),
         ({"eval_metric": "NDCG@10"}, "eval_metric='NDCG@10' is neither .*; did you mean 'ndcg@10'"),
     ],

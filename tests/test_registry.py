@@ -9,6 +9,7 @@ import pytest
 import ltr_objectives
 from ltr_objectives import LTRError, Objective
 from ltr_objectives.registry import (
+    ELSEWHERE,
     WRAPPERS,
     get_metric,
     get_objective,
@@ -52,7 +53,8 @@ def test_mistakes_in_the_string_are_named(text, message):
     ("make", "meant"),
     [
         (lambda: get_objective("lambdamrt"), "'lambdamart'"),
-        (lambda: get_metric("ndgc@10"), "'ndcg'"),
+        (lambda: get_metric("ndgc@10"), "'ndcg@10'"),
+        (lambda: get_objective("yetiloss:P@5"), "'precision@5'"),
         (lambda: get_objective("lambdamart:ndcg;sgima=1"), "'sigma'"),
         (lambda: get_objective("yetiloss:ndcg;noise=logistik"), "'logistic'"),
     ],
@@ -62,6 +64,24 @@ def test_what_was_meant(make, meant):
         make()
     with pytest.raises(LTRError, match=r"there are [a-z, ]*$"):
         get_metric("xyzw")
+
+
+@pytest.mark.parametrize(("name", "meant"), [*((name, name) for name in metrics()), *ELSEWHERE.items()])
+@pytest.mark.parametrize("form", ["{}5", "{}-5", "{}:top=5", "{}_cut_5", "{} at 5", "{}@ 5"])
+@pytest.mark.parametrize("goal", ["", "[Revenue2]"])
+def test_a_metric_written_as_elsewhere_is_told_its_name_here(name, meant, form, goal):
+    expected = f"{meant}{'' if metric_class(meant).cutoff == 'none' else '@5'}{goal}"
+    assert str(get_metric(expected)) == expected
+    for text in (form.format(name) + goal, form.format(name.upper()) + goal):
+        with pytest.raises(LTRError, match=rf"; did you mean {re.escape(repr(expected))}\?$"):
+            get_metric(text)
+
+
+@pytest.mark.parametrize("text", ["ndcg@0", "ndcg@1.5", "ndcg@10,map", "10", "", "@", "yetiloss:map", "xyzw10"])
+def test_nothing_is_guessed_from_what_no_metric_is_near_to(text):
+    with pytest.raises(LTRError) as caught:
+        get_metric(text)
+    assert "did you mean" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", metrics())
