@@ -31,7 +31,7 @@ from ltr_objectives.errors import LTRError, require
 Gradients = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 WAIT_SECONDS = 60.0
-PAUSE_SECONDS = 0.002
+PAUSE_SECONDS = 0.001
 EVERY_THREAD = -1
 TOLERANCE = 1e-9  # of the scores at the start: sums of float64 in another order
 LARGEST = 1e30  # weight of a row in splits: float32 has room for what a bootstrap multiplies it by
@@ -47,7 +47,7 @@ def address_of(view: np.ndarray) -> int:
     """Where in memory an array begins."""
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(view))
-    except TypeError:  # read-only; this takes three times as long
+    except (TypeError, ValueError):  # read-only or empty; this takes three times as long
         address: int = view.__array_interface__["data"][0]
         return address
 
@@ -148,6 +148,7 @@ class Passes:
         self._scores: bytes | None = None  # of this pass; None while they are those at the start
         self._newton_splits = newton_splits
         self._alone: int | None = None  # the thread that answers, or EVERY_THREAD
+        self._waiting = 0  # rows of the blocks whose threads stand aside
         self._lent: list[tuple[np.ndarray, np.ndarray]] = []  # weights of blocks, and what was in them
         self._answers = np.empty((0, 2))
         self._split_weights: np.ndarray | None = None
@@ -157,7 +158,7 @@ class Passes:
         """Derivatives of one block, asked for in any thread. After a failure every later call raises it again."""
         try:
             with self._lock:
-                self._stand_aside()
+                self._stand_aside(len(labels))
                 if self._failure is None:
                     return self._answer(scores, labels, weight)
         except Exception as error:
@@ -168,7 +169,7 @@ class Passes:
             raise
         raise self._failure.with_traceback(None) from None
 
-    def _stand_aside(self) -> None:
+    def _stand_aside(self, rows: int) -> None:
         """Wait while another thread answers.
 
         To hand the interpreter's lock from one thread to the next takes several times as long as an answer. A thread
@@ -177,11 +178,20 @@ class Passes:
         me = threading.get_ident()
         if self._alone is None:
             self._alone = me
-        while self._alone not in (me, EVERY_THREAD) and self._failure is None:
-            left = self._left
-            self._turn.wait(PAUSE_SECONDS)
-            if left == self._left:
-                self._alone = EVERY_THREAD
+        self._waiting += rows
+        try:
+            while self._alone not in (me, EVERY_THREAD) and self._failure is None:
+                left = self._left
+                if left > self._waiting:
+                    self._turn.wait(PAUSE_SECONDS)
+                if left == self._left:
+                    self._let_every_thread_go_on()
+        finally:
+            self._waiting -= rows
+
+    def _let_every_thread_go_on(self) -> None:
+        self._alone = EVERY_THREAD
+        self._turn.notify_all()
 
     def _answer(self, scores: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         address = address_of(labels)
@@ -197,6 +207,8 @@ class Passes:
         if self._left <= 0:
             expect(self._left == 0 and (vector.proven or vector.tiled()), "asks for a row twice")
             vector.proven, self._alone = True, None
+        elif self._left <= self._waiting:
+            self._let_every_thread_go_on()
         if vector is self._structure and self._split_weights is not None:
             require(weight is not None and weight.flags.writeable, NO_WEIGHTS)
             assert weight is not None

@@ -203,7 +203,8 @@ def test_one_thread_answers_as_long_as_it_has_blocks(monkeypatch):
     other.start()
     answer(500, 1000, 1500)
     other.join(10)
-    assert order == [0, 500, 1000, 1500, 2000]
+    assert order[:3] == [0, 500, 1000]
+    assert sorted(order[3:]) == [1500, 2000]
     imitation.whole("leaves")
     assert len(imitation.computed) == 1
 

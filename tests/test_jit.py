@@ -82,7 +82,9 @@ def test_a_changed_helper_is_compiled_anew(tmp_path):
     assert int(first[2]) == 0
     assert int(second[2]) > 0
     helper = package / "kernels" / "sorting.py"  # which a kernel in values.py calls
-    helper.write_text(helper.read_text().replace("= x[i], i\n", "= x[i], n - 1 - i\n"))
+    text = helper.read_text()
+    assert "= s[i], i\n" in text
+    helper.write_text(text.replace("= s[i], i\n", "= s[i], n - 1 - i\n"))
     changed = run_copy(tmp_path)
     assert int(changed[2]) == 0
     assert (float(first[0]), float(changed[0])) == (1.0, pytest.approx(1 / 3))
