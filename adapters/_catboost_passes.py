@@ -31,8 +31,8 @@ from ltr_objectives.errors import LTRError, require
 Gradients = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 WAIT_SECONDS = 60.0
-PAUSE_SECONDS = 0.001
-EVERY_THREAD = -1
+PAUSE_SECONDS = 0.001  # without an answer, each of which takes a hundredth of this, a thread waits no longer
+EVERY_THREAD = -1  # no thread has this number
 TOLERANCE = 1e-9  # of the scores at the start: sums of float64 in another order
 LARGEST = 1e30  # weight of a row in splits: float32 has room for what a bootstrap multiplies it by
 
@@ -190,6 +190,7 @@ class Passes:
             self._waiting -= rows
 
     def _let_every_thread_go_on(self) -> None:
+        """For the rest of this pass."""
         self._alone = EVERY_THREAD
         self._turn.notify_all()
 
