@@ -5,7 +5,7 @@ JOBS ?= 2
 EXTRAS ?= none xgboost lightgbm catboost dask letor cli parquet all
 SEED ?= $(shell date +%Y%m%d)
 
-.PHONY: demo test lint bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-serving test-distributed test-nightly soak clean
+.PHONY: demo test lint size bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-serving test-distributed test-nightly soak audit clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -32,6 +32,9 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/zizmor --offline --quiet .github
+
+size: .venv/installed  ## lines, modules, members, arguments, circles and tests
+	$(BIN)/python tests/size.py
 
 bench: .venv/installed  ## list the benchmarks
 	$(BIN)/python -m benchmarks --help
@@ -86,6 +89,11 @@ test-serving: .venv-serving/installed  ## ONNX, Treelite, TL2cgen, CatBoost's co
 
 test-distributed: .venv-distributed/installed  ## Ray Train, Spark and a Dask worker that dies, on this machine; needs Java 17
 	OMP_WAIT_POLICY=passive .venv-distributed/bin/python -m pytest tests/distributed
+
+audit:  ## known vulnerabilities of the lowest supported versions; asks the database of the Python Packaging Authority
+	test -x build/audit/bin/python || $(PYTHON) -m venv build/audit
+	build/audit/bin/python -m pip install --quiet pip-audit
+	build/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement tests/lowest.txt
 
 clean:
 	rm -rf .venv .venv-lowest .venv-serving .venv-distributed build dist results *.egg-info

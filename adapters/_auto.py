@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ltr_objectives.adapters._libraries import essence
+from ltr_objectives.adapters._parameters import with_gain
 from ltr_objectives.adapters._ranker_plan import Plan, check_plan, in_documents
 from ltr_objectives.comparison.candidates import check_comparable, natives_for, ours_for
 from ltr_objectives.comparison.statistics import differences
@@ -124,10 +125,11 @@ def choose(ranker: "Ranker", plan: Plan) -> Choice:
     values: dict[str, np.ndarray] = {}
     found: dict[str, Candidate] = {}
     errors: list[Exception] = []
-    best: tuple[float, str, Ranker, Records] | None = None
+    best: tuple[float, str, Ranker, Objective | str, Records] | None = None
     for label, objective in tried.items():
         trial, native = copy.copy(ranker), isinstance(objective, str)  # a copy: an error leaves the ranker as it was
         try:
+            objective = with_gain(ranker.library, plan.params, objective, needed=False)
             each = plan._replace(objective=in_documents(objective))
             check_plan(each, ranker.library)
             trial.booster_, records = trial._train(each)
@@ -139,14 +141,14 @@ def choose(ranker: "Ranker", plan: Plan) -> Choice:
         value = metric.average(*metric.sums(values[label], weight))
         found[label] = Candidate(label, native, value, trial._rounds(trial.booster_))
         if best is None or value > best[0]:
-            best = value, label, trial, records
+            best = value, label, trial, objective, records
     if best is None:
         raise errors[0]
-    _, chosen, trial, records = best
+    _, chosen, trial, objective, records = best
     vars(ranker).update(vars(trial))
     others = {label: v for label, v in values.items() if label != chosen}
     for label, of in differences(others, values[chosen], weight).items():
         se = of["se"] if np.isfinite(of["se"]) else None  # of a single query there is none
         found[label] = found[label]._replace(difference=of["difference"], se=se, p=of["p"])
     report = Decision(str(metric), chosen, len(part.queries), tuple(found.values()))
-    return Choice(tried[chosen], records, report)
+    return Choice(objective, records, report)

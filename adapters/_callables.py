@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, Subset, labels_for
 from ltr_objectives.adapters._libraries import Library
+from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless
 from ltr_objectives.errors import require, warn
-from ltr_objectives.kernels.scores import content_stream
+from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, to_numpy
@@ -20,6 +21,26 @@ from ltr_objectives.registry import get_metrics
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 Params = Mapping[str, Any]  # of a training, by the library's names
+
+
+class Stream:
+    """The random numbers of one training.
+
+    The scores select them, not a count of the calls: an object that was used before, copied, pickled or continued from
+    a saved model draws alike at equal scores. A round that changed no score is followed by other numbers all the same.
+    """
+
+    def __init__(self) -> None:
+        self._content: int | None = None  # of the scores at the last tree
+        self._repeats = 0  # trees before this one with the same scores
+
+    def iteration(self, scores: Scores, queries: Queries, n_threads: int | None, new_tree: bool = True) -> int:
+        """Select the random numbers at these scores; a step within a tree has those of the tree."""
+        if new_tree or self._content is None:
+            content = content_stream(scores, queries.ptr, n_threads)
+            self._repeats = self._repeats + 1 if content == self._content else 0
+            self._content = content
+        return self._content + self._repeats
 
 
 class QueriesMemo:
@@ -33,6 +54,7 @@ class QueriesMemo:
     def __init__(self) -> None:
         self._entries: tuple[tuple[tuple[np.ndarray | None, ...], Queries], ...] = ()
         self._asked: weakref.WeakSet[Queries] = weakref.WeakSet()
+        self._streams: weakref.WeakKeyDictionary[Any, Stream] = weakref.WeakKeyDictionary()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return QueriesMemo, ()
@@ -78,22 +100,13 @@ class QueriesMemo:
         self._asked.add(queries)
         return new
 
+    def stream(self, training: Any) -> Stream:
+        """The random numbers of a training, known by the library's model or else by its queries."""
+        return self._streams.setdefault(training, Stream())
+
 
 def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
-
-
-def gradients(
-    objective: Objective,
-    queries: Queries,
-    scores: np.ndarray,
-    n_threads: int | None,
-    dtype: type[np.floating[Any]] = np.float64,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient and Hessian. The scores, not a count of the calls, select the random numbers."""
-    checked = queries.check_scores(scores, n_threads)
-    iteration = content_stream(checked, queries.ptr, n_threads) if objective.random else 0
-    return objective.compute(queries, checked, iteration=iteration, n_threads=n_threads, dtype=dtype)
 
 
 class ObjectiveCallable:
@@ -135,25 +148,47 @@ class ObjectiveCallable:
         weight = weight if self.weight is None else self.weight
         position = position if self.propensity is None and self.position is None else self.position
         data = labels, group, weight, self.propensity, position
-        return self._memo.find(*data, goals=lambda _: self.labels, check=self.library.check_labels, subset=subset)
+        return self._memo.find(*data, goals=lambda _: self.labels, check=self._check, subset=subset)
 
-    def gradients(self, queries: Queries, scores: Any, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian in the library's type, in a training with ``params``.
+    def _check(self, labels: np.ndarray) -> None:
+        if self.params is None:  # else a ranker made the library's data set
+            self.library.check_labels(labels)
+
+    def gradients(
+        self,
+        queries: Queries,
+        scores: Any,
+        params: Params | None = None,
+        *,
+        training: Any = None,
+        new_tree: bool = True,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and Hessian in the library's type, in a ``training`` with ``params``.
+
+        The random numbers are those of the tree. Where the library does not tell which training it is, calls with the
+        same queries are taken for one.
 
         Warns once a data set: of lists that take long, of zero gradients, and of Hessians too small for any split.
         """
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
         new = self._memo.is_new(queries)
         if new:
+            refuse_unread(self.library, params or {}, self.objective)
             warn_if_long(self.objective, queries)
-        grad, hess = gradients(self.objective, queries, s, n_threads, self.library.dtype)
+        how: dict[str, Any] = {"n_threads": n_threads, "dtype": self.library.dtype}
+        checked = queries.check_scores(s, n_threads)
+        if self.objective.random:
+            stream = self._memo.stream(queries if training is None else training)
+            how["iteration"] = stream.iteration(checked, queries, n_threads, new_tree)
+        grad, hess = self.objective.compute(queries, checked, **how)
         require(
             self.library.negative_hessians or hess.min() >= 0,
             f"{self.objective.inner.name} has negative second derivatives, from which {self.library.name} learns "
             "nothing or diverges: choose another hessian=, such as 'absolute'",
         )
         if new:
-            warn_if_useless(self.objective, queries, s, grad, n_threads, self.library.all_zero)
+            all_zero = self.library.all_zero if self.params is None else ""
+            warn_if_useless(self.objective, queries, s, grad, n_threads, all_zero)
             if params is not None and self.library.least_hessian:
                 _warn_if_no_split(hess, *self.library.leaf_limit(params))
         return grad, hess

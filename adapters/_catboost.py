@@ -10,10 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import ObjectiveCallable, Params
-from ltr_objectives.adapters._catboost_fit import NOT_A_FIT, Fit, Rows, fit_under_way, given_weight, mark, rows_of
+from ltr_objectives.adapters._catboost_fit import (
+    NOT_A_FIT,
+    Fit,
+    Rows,
+    fit_under_way,
+    given_weight,
+    keep_weights,
+    rows_of,
+)
 from ltr_objectives.adapters._catboost_passes import Gradients, Passes, address_of
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings
 from ltr_objectives.adapters._libraries import CATBOOST
+from ltr_objectives.adapters._model_files import require_sound
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Metric
@@ -54,7 +63,7 @@ class CatBoostObjective(ObjectiveCallable):
             "the pool has weights by row; CatBoost takes either those or group_weight",
         )
         self.newton_splits = newton_splits
-        self._marks = newton_splits and given_weight(weight) is None
+        self._needs_weights = newton_splits and given_weight(weight) is None
         self._rows = rows
         self._start = start
         weight = rows.weight if weight is None else weight
@@ -62,9 +71,9 @@ class CatBoostObjective(ObjectiveCallable):
         self._passes: Passes | None = None
 
     def prepare(self, pool: Any) -> CatBoostObjective:
-        """Mark the pool if the splits need weights: before ``fit``, since later other trainings may be using it."""
-        if self._marks:
-            mark(pool)
+        """Give the pool weights if the splits need them: before ``fit``, because others may use it later."""
+        if self._needs_weights:
+            keep_weights(pool, self._rows.group)
         return self
 
     def __repr__(self) -> str:
@@ -76,7 +85,7 @@ class CatBoostObjective(ObjectiveCallable):
     def __deepcopy__(self, memo: dict[int, Any]) -> CatBoostObjective:
         twin = copy.copy(self)
         fit = fit_under_way()
-        twin._passes = None if fit is None else self._follow(fit)
+        twin._passes = None if fit is None else twin._follow(fit)
         return twin
 
     def calc_ders_range(self, approxes: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -111,8 +120,8 @@ class CatBoostObjective(ObjectiveCallable):
         return np.zeros(len(self._rows.labels)) if baseline is None else baseline.astype(np.float64)
 
     def _computed(self, mvs: bool, params: Params) -> Gradients:
-        def gradients(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            grad, hess = self.gradients(self._queries, scores, params)
+        def gradients(scores: np.ndarray, new_tree: bool) -> tuple[np.ndarray, np.ndarray]:
+            grad, hess = self.gradients(self._queries, scores, params, training=self, new_tree=new_tree)
             if mvs and not grad.any():
                 warn(NOTHING_TO_SAMPLE)
             return grad, hess
@@ -129,6 +138,7 @@ NOTHING_TO_SAMPLE = (
 def predictions(model: Any, pool: Any) -> np.ndarray:
     """The scores that training continues from; ``model`` may be a file."""
     if isinstance(model, (str, os.PathLike)):
+        require_sound("catboost", os.fspath(model))
         model = CATBOOST.load().CatBoost().load_model(os.fspath(model))
     return np.asarray(model.predict(pool, prediction_type="RawFormulaVal"), np.float64)
 
@@ -286,9 +296,9 @@ def catboost_objective(
     -----
     CatBoost divides sums of gradients by sums of weights when it scores splits. With ``newton_splits`` the Hessians,
     negative ones as 0, replace these weights while a tree is grown. Leaves, metrics and the pool keep the weights that
-    were given. A pool without weights is given the weight 1 for each row, but 1 + 1.2e-7 for the first, since CatBoost
-    drops weights that are all 1. CatBoost then records most of its own metrics in ``custom_metric`` twice: with
-    weights, as ``"MRR:use_weights=true"``, and without.
+    were given. A pool without weights gets a ``group_weight`` of 1 for each query, because CatBoost keeps weights only
+    for pools that have some. This changes neither metrics nor other losses on the pool, but ``pool.set_group_id``
+    fails from then on.
 
     CatBoost adds noise to the scores of splits. The share of the noise grows with the Hessians and with the weights.
     Set ``random_strength=0``, as :class:`CatBoostRanker` does, or try both. With categorical features set

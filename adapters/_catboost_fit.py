@@ -11,8 +11,7 @@ from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import sizes_of
 
-MARK = np.float32(1 + 2**-23)  # weight of the first row: CatBoost drops weights that are all 1
-MARKING = threading.Lock()
+KEEPING = threading.Lock()
 
 # Parameters of a training: the values that we support, and what to say of any other.
 UNKNOWN_ROWS = {
@@ -66,17 +65,30 @@ def rows_of(pool: Any, name: str = "pool") -> Rows:
 
 
 def given_weight(weight: np.ndarray | None) -> np.ndarray | None:
-    """Weights as the user gave them: None where all are 1, marked or not."""
-    return None if weight is None or ((weight == 1) | (weight == MARK)).all() else weight
+    """The weights, or None if all are 1."""
+    return None if weight is None or (weight == 1).all() else weight
 
 
-def mark(pool: Any) -> None:
-    """Have CatBoost keep weights for a pool that has none: 1 for each row, the next larger float32 for the first."""
-    with MARKING:
-        weight = np.array(pool.get_weight(), np.float32)
-        if (weight == 1).all():
-            weight[0] = MARK
-            pool.set_weight(weight)
+def keep_weights(pool: Any, group: np.ndarray) -> None:
+    """Give a pool without weights a weight of 1 for each query, so that CatBoost keeps weights in training.
+
+    Weights of rows, even if all are 1, would rename CatBoost's metrics, and its pairwise losses warn of them.
+    """
+    with KEEPING:
+        if given_weight(np.array(pool.get_weight())) is None and not _has_group_weight(pool, group):
+            pool.set_group_weight(np.ones(pool.num_row(), np.float32))
+
+
+def _has_group_weight(pool: Any, group: np.ndarray) -> bool:
+    """Tell if a pool has weights by query, which it does not show: with them CatBoost refuses other query ids."""
+    shortest = int(group.argmin())
+    first = int(group[:shortest].sum())
+    part = pool.slice(list(range(first, first + int(group[shortest]))))
+    try:
+        part.set_group_id([0] * part.num_row())
+    except CATBOOST.exception() as error:
+        return "already has pairs" not in str(error)  # this is checked after the weights
+    return False
 
 
 class Fit(NamedTuple):

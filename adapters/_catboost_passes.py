@@ -25,10 +25,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ltr_objectives.adapters._catboost_fit import MARK
 from ltr_objectives.errors import LTRError, require
 
-Gradients = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+Gradients = Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]]
 
 WAIT_SECONDS = 60.0
 PAUSE_SECONDS = 0.001  # without an answer, each of which takes a hundredth of this, a thread waits no longer
@@ -118,7 +117,7 @@ class Passes:
     start : float64 array of shape (rows,)
         The scores that training starts from.
     gradients : callable
-        From scores to gradient and Hessian.
+        From scores, and whether a new tree begins, to gradient and Hessian.
     newton_splits : bool
         Whether to weigh rows by their Hessians where CatBoost scores splits.
     """
@@ -249,7 +248,7 @@ class Passes:
     def _check_weight(self, shown: np.ndarray | None, first: int, last: int) -> None:
         known = np.ones(1, np.float32) if self._weight is None else self._weight[first:last]
         require(
-            np.all(np.abs((1.0 if shown is None else shown) - known) <= 2 * (MARK - 1) * known),
+            np.all((1.0 if shown is None else shown) == known),
             "CatBoost uses other weights than those known; a pool does not show its group_weight: pass the same values "
             "to catboost_objective(..., group_weight=...)",
         )
@@ -273,7 +272,7 @@ class Passes:
 
     def _compute(self, scores: np.ndarray, vector: Vector) -> None:
         """Keep the derivatives in CatBoost's signs, and the weights of a structure."""
-        grad, hess = self._gradients(scores)
+        grad, hess = self._gradients(scores, vector is self._structure)
         self._answers = np.empty((len(grad), 2))
         np.negative(grad, out=self._answers[:, 0])
         np.negative(hess, out=self._answers[:, 1])

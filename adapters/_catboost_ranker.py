@@ -98,7 +98,7 @@ class CatBoostRanker(Ranker):
         except catboost.CatBoostError as error:
             _refuse_misspelt(str(error))
             raise
-        found = _records(model.evals_result_, marked=plan.train.weight is None)
+        found = _records(model.evals_result_)
         for i, values in enumerate(records):
             found[f"validation_{i}"] |= values
         return _trees_alone(model), found
@@ -192,8 +192,14 @@ def _refuse_misspelt(error: str) -> None:
 
 def _readable(X: Any) -> Any:
     """``X`` with missing categories as a category of their own, since CatBoost refuses them."""
-    missing = {c: X[c].cat.add_categories("nan").fillna("nan") for c in categories(X) if X[c].isna().any()}
-    return X.assign(**missing) if missing else X
+    missing = [c for c in categories(X) if X[c].isna().any()]
+    twice = next((c for c in missing if "nan" in X[c].cat.categories), None)
+    require(
+        twice is None,
+        f"X[{twice!r}] has missing values, for which CatBoost gets the category 'nan', and a category of that name; "
+        "rename it, or give missing values a category with fillna",
+    )
+    return X.assign(**{c: X[c].cat.add_categories("nan").fillna("nan") for c in missing}) if missing else X
 
 
 def _trees_alone(model: Any) -> Any:
@@ -209,32 +215,13 @@ def _trees_alone(model: Any) -> Any:
             raise OSError(f"CatBoost cannot write the model to {where}: {error}") from None
 
 
-def _records(found: dict[str, Any], *, marked: bool) -> Records:
-    """What CatBoost recorded, by our names of the eval sets and metrics, without the training set.
-
-    CatBoost calls a single eval set "validation". For a pool that we marked it records most metrics twice, with weights
-    and without.
-    """
+def _records(found: dict[str, Any]) -> Records:
+    """Return the records of CatBoost without the training set; CatBoost calls a single eval set "validation"."""
     return {
-        "validation_0" if name == "validation" else name: {
-            _as_named(metric) if marked else metric: list(v)
-            for metric, v in values.items()
-            if not (marked and "use_weights=false" in metric)
-        }
+        "validation_0" if name == "validation" else name: {metric: list(v) for metric, v in values.items()}
         for name, values in found.items()
         if name != "learn"
     }
-
-
-def _as_named(metric: str) -> str:
-    """A metric without what CatBoost adds to its name where a pool has weights.
-
-    >>> _as_named("NDCG:use_weights=true;top=7"), _as_named("MRR:use_weights=true"), _as_named("map")
-    ('NDCG:top=7', 'MRR', 'map')
-    """
-    kind, _, options = metric.partition(":")
-    left = ";".join(option for option in options.split(";") if not option.startswith("use_weights="))
-    return f"{kind}:{left}" if left else kind
 
 
 @contextmanager

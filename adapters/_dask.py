@@ -109,8 +109,7 @@ def dask_by_query(
         require(column is not None, f"{name} is None; pass one row, label and query id per document")
     client = _client(client)
     addresses = _worker_addresses(client)
-    count = len(addresses) if partitions is None else partitions
-    check_integer("partitions", count)
+    count = len(addresses) if partitions is None else check_integer("partitions", partitions)
     places = [addresses[i % len(addresses)] for i in range(count)]
     table = Table(X, y, qid, weight)
     spread = _spread_dask if hasattr(X, "dask") else _spread_local

@@ -1,5 +1,6 @@
 """Differences between the libraries that fit in a table: one entry for each library."""
 
+import functools
 import importlib
 import re
 from collections.abc import Callable, Mapping
@@ -8,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import require
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
+from ltr_objectives.metrics.gains import numbers_of
 
 
 def _check_bytes(labels: np.ndarray) -> None:
@@ -24,18 +26,53 @@ def _check_bytes(labels: np.ndarray) -> None:
     )
 
 
+@functools.cache
+def _names_in_lightgbm() -> tuple[tuple[str, ...], ...]:
+    """LightGBM's own table of the names of each parameter, which is not public; empty where it has none."""
+    aliases: Any = getattr(LIGHTGBM.load().basic, "_ConfigAliases", None)
+    if not hasattr(aliases, "_get_all_param_aliases"):
+        return ()
+    return tuple(map(tuple, aliases._get_all_param_aliases().values()))
+
+
+def _table_of_gains(value: Any) -> tuple[float, ...]:
+    """Gains by label as LightGBM takes them, also as text.
+
+    >>> _table_of_gains("0,1,3"), _table_of_gains([0, 1])
+    ((0.0, 1.0, 3.0), (0.0, 1.0))
+    """
+    try:
+        numbers = [float(number) for number in value.split(",")] if isinstance(value, str) else value
+    except ValueError:
+        raise LTRError(f"label_gain={value!r} must be numbers, such as '0,1,3,7'") from None
+    return numbers_of("label_gain", numbers)
+
+
+def _exponential(value: Any) -> str:
+    """The gains that XGBoost's ``ndcg_exp_gain`` chooses."""
+    return "linear" if str(value).lower() in ("0", "false") else "exp"
+
+
 class Library(NamedTuple):
-    """One library. Where it has several names for a parameter, the one to recommend comes first."""
+    """One library."""
 
     name: str
     model: str  # its class of trained models
-    n_threads: tuple[str, ...]
-    least_hessian: tuple[str, ...] = ()  # its names of the least sum of Hessians in a leaf
+    n_threads: str
+    least_hessian: str = ""  # the least sum of Hessians in a leaf
     least_hessian_default: float = 0.0
-    l2: tuple[str, ...] = ()  # what is added to the sum of Hessians of a leaf
+    l2: str = ""  # what is added to the sum of Hessians of a leaf
+    aliases: tuple[tuple[str, ...], ...] = ()  # names of one parameter; those it refuses itself need not be here
+    its_aliases: Callable[[], tuple[tuple[str, ...], ...]] = tuple  # by the library itself
+    # parameters of its own ranking objectives, not read beside ours: how to write them, "" if nothing is alike
+    unread: Mapping[str, str] = {}
+    gain: str = ""  # the one of these that becomes the gain of our objective
+    read_gain: Callable[[Any], str | tuple[float, ...]] = str  # as our objectives take it
+    of_metrics: Mapping[str, str] = {}  # parameters of its own metrics: what to write instead
+    stored_name: Callable[[str], str] = str  # of a feature, in its models
     of_the_data: tuple[str, ...] = ()  # parameters of its data sets, not of a training
     of_columns: tuple[str, ...] = ()  # those of them that name columns which need not be numbers
-    renamed: tuple[tuple[str, str], ...] = ()  # parameters of its ranker: its name, and ours
+    renamed: Mapping[str, str] = {}  # parameters of its ranker: its name, and ours
     capitals: bool = False  # whether the names of its objectives and metrics begin with one
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
     negative_hessians: bool = False  # whether it learns from them
@@ -66,7 +103,7 @@ class Library(NamedTuple):
         """``chosen``, or what a training with ``params`` uses, at most all processors; None where neither says."""
         if chosen is not None or params is None:
             return chosen
-        asked = [n for name in self.n_threads if (n := at_most(params.get(name))) is not None]
+        asked = [n for name in self.names(self.n_threads) if (n := at_most(params.get(name), name)) is not None]
         return min(asked, default=None)
 
     def knows(self, native: str) -> bool:
@@ -83,19 +120,41 @@ class Library(NamedTuple):
         name, _, k = metric.partition("@")
         return name.upper() + (f";top={k}" if k else "") if self.capitals else metric
 
+    def names(self, name: str) -> tuple[str, ...]:
+        """All names of a parameter, the given one first."""
+        found = (group for group in (*self.aliases, *self.its_aliases()) if name in group)
+        return tuple(dict.fromkeys((name, *(each for group in found for each in group))))
+
+    def given(self, name: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entries of ``params`` under any name of a parameter."""
+        return {each: params[each] for each in self.names(name) if params.get(each) is not None}
+
     def leaf_limit(self, params: Mapping[str, Any]) -> tuple[str, float]:
         """The least sum of Hessians in a leaf: its name in ``params``, and its value."""
-        given = [(name, float(params[name])) for name in self.least_hessian if params.get(name) is not None]
-        return given[0] if given else (self.least_hessian[0], self.least_hessian_default)
+        found = self.given(self.least_hessian, params) or {self.least_hessian: self.least_hessian_default}
+        return next((name, float(value)) for name, value in found.items())
 
 
 XGBOOST = Library(
     name="xgboost",
     model="Booster",
-    n_threads=("n_jobs", "nthread"),
-    least_hessian=("min_child_weight",),
+    n_threads="n_jobs",
+    least_hessian="min_child_weight",
     least_hessian_default=1.0,
-    l2=("reg_lambda", "lambda"),
+    l2="reg_lambda",
+    aliases=(
+        ("learning_rate", "eta"), ("reg_lambda", "lambda"), ("reg_alpha", "alpha"), ("gamma", "min_split_loss"),
+        ("random_state", "seed"), ("n_jobs", "nthread"),
+    ),
+    unread={
+        "scale_pos_weight": "", "ndcg_exp_gain": "", "lambdarank_pair_method": "", "lambdarank_bias_norm": "",
+        "lambdarank_num_pair_per_sample": "lambdamart:truncation={0}",
+        "lambdarank_normalization": "lambdamart:lambda_norm={0}",
+        "lambdarank_score_normalization": "lambdamart:score_norm={0}",
+        "lambdarank_unbiased": "position=",
+    },
+    gain="ndcg_exp_gain",
+    read_gain=_exponential,
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
     check_labels=_check_bytes,
     all_zero="as if XGBoost got float64 of another byte order, which it does not check",
@@ -113,14 +172,29 @@ XGBOOST = Library(
 LIGHTGBM = Library(
     name="lightgbm",
     model="Booster",
-    n_threads=("num_threads", "num_thread", "nthread", "nthreads", "n_jobs"),
-    least_hessian=(
-        "min_sum_hessian_in_leaf", "min_sum_hessian_per_leaf", "min_sum_hessian", "min_hessian", "min_child_weight"
-    ),
+    n_threads="num_threads",
+    least_hessian="min_sum_hessian_in_leaf",
     least_hessian_default=1e-3,
-    l2=("reg_lambda", "lambda_l2", "lambda"),
+    l2="reg_lambda",
+    its_aliases=_names_in_lightgbm,
+    unread={
+        "label_gain": "",
+        "lambdarank_truncation_level": "lambdamart:truncation={0}",
+        "lambdarank_norm": "lambdamart:score_norm={0};lambda_norm={0}",
+        "sigmoid": "lambdamart:sigma={0}",
+        "objective_seed": "yetiloss:seed={0}",
+        "lambdarank_position_bias_regularization": "position=",
+        **dict.fromkeys(
+            ("alpha", "fair_c", "is_unbalance", "poisson_max_delta_step", "reg_sqrt", "scale_pos_weight",
+             "tweedie_variance_power"), ""
+        ),
+    },
+    gain="label_gain",
+    read_gain=_table_of_gains,
+    of_metrics={"eval_at": "name the cutoffs in eval_metric=, as in eval_metric=['ndcg@5', 'ndcg@10']"},
+    stored_name=lambda name: name.replace(" ", "_"),
     of_the_data=("categorical_feature", "feature_name"),
-    renamed=(("metric", "eval_metric"),),
+    renamed={"metric": "eval_metric", "objective": "objective"},
     error="basic.LightGBMError",
     natives=("lambdarank", "rank_xendcg"),
     rivals=("lambdarank", "rank_xendcg"),
@@ -130,11 +204,13 @@ LIGHTGBM = Library(
 CATBOOST = Library(
     name="catboost",
     model="CatBoost",
-    n_threads=("thread_count",),
-    l2=("l2_leaf_reg", "reg_lambda"),
+    n_threads="thread_count",
+    l2="l2_leaf_reg",
+    aliases=(("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait")),
+    unread={"bayesian_matrix_reg": ""},
     of_the_data=("cat_features", "text_features", "embedding_features"),
     of_columns=("cat_features", "text_features", "embedding_features"),
-    renamed=(("loss_function", "objective"),),
+    renamed={"loss_function": "objective"},
     capitals=True,
     dtype=np.float64,
     negative_hessians=True,

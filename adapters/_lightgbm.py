@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one
+from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, one_by_one
 from ltr_objectives.adapters._frames import booster_of, calls_of
 from ltr_objectives.adapters._goals import IN_PARTS, ByGoal, Mappings, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
@@ -53,11 +53,6 @@ def _position(data: Any, subset: Subset | None) -> Any:
     return position if position is not None or subset is None else subset.whole.get_position()
 
 
-def _params(given: Params | None) -> Params | None:
-    """``given``, or the parameters of the training that calls us."""
-    return given if given is not None else getattr(booster_of(calls_of(LIGHTGBM), LIGHTGBM), "params", None)
-
-
 class LightGBMObjective(ObjectiveCallable):
     """Callable for LightGBM; made by :func:`lightgbm_objective`."""
 
@@ -65,7 +60,8 @@ class LightGBMObjective(ObjectiveCallable):
 
     # LGBMRanker counts the parameters and hands over the groups only where there are four; lgb.train passes two.
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        params = _params(self.params)
+        booster = None if self.params is not None else booster_of(calls_of(LIGHTGBM), LIGHTGBM)
+        params = getattr(booster, "params", self.params)
         by_query = {**(getattr(second, "params", None) or {}), **(params or {})}.get("bagging_by_query", False)
         require(
             str(by_query).lower() in ("false", "0"),
@@ -75,7 +71,7 @@ class LightGBMObjective(ObjectiveCallable):
         subset = _subset(second)
         labels, group, weight, scores = _unpack(first, second, weight, group)
         queries = self.queries(labels, group, weight, _position(second, subset), subset)
-        return self.gradients(queries, scores, params)
+        return self.gradients(queries, scores, params, training=booster)
 
 
 class LightGBMMetric(MetricCallable):
@@ -86,7 +82,8 @@ class LightGBMMetric(MetricCallable):
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         subset = _subset(second)
         labels, group, weight, scores = _unpack(first, second, weight, group)
-        means = self.means(self.queries(labels, group, weight, subset), scores, _params(None))
+        params = getattr(booster_of(calls_of(LIGHTGBM), LIGHTGBM), "params", None)
+        means = self.means(self.queries(labels, group, weight, subset), scores, params)
         return [(str(m), mean, True) for m, mean in means]
 
 

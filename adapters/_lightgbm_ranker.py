@@ -1,9 +1,6 @@
 """LightGBM: a scikit-learn estimator on top of ``lgb.train``."""
 
-import json
-import re
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,18 +8,15 @@ import numpy as np
 
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.adapters._lightgbm import LightGBMObjective
+from ltr_objectives.adapters._model_files import require_whole
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
 from ltr_objectives.adapters._ranker_plan import Plan, refuse_dart
-from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 
-EARLY = ("early_stopping_round", "early_stopping", "n_iter_no_change")
 SEEN = ("model", "params", "iteration", "begin_iteration", "end_iteration")  # by callbacks, in every version
-OF_A_TREE = (b"\nnum_leaves=", b"\nnum_cat=", b"\nleaf_value=", b"\nshrinkage=")
-END = re.compile(rb"end of trees\n.*\nend of parameters\s*(?:\npandas_categorical:(.+)\s*)?", re.DOTALL)
-AGAIN = "save or copy it again"
 
 
 class LGBMRanker(Ranker):
@@ -75,7 +69,7 @@ class LGBMRanker(Ranker):
         lgb = LIGHTGBM.load()
         params = dict(plan.params)
         rounds = params.pop("n_estimators", 100)
-        if not {"verbose", "verbosity"} & params.keys():
+        if not LIGHTGBM.given("verbosity", params):
             params["verbosity"] = -1
         if plan.metrics:
             params["metric"] = plan.native_metrics or "None"
@@ -128,7 +122,9 @@ class LGBMRanker(Ranker):
         return LIGHTGBM.load().Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:
-        return self.booster_.num_feature(), None  # LightGBM changes names: "_" replaces " "
+        names: list[str] = self.booster_.feature_name()
+        made = ([f"Column_{i}" for i in range(len(names))], [str(i) for i in range(len(names))])
+        return len(names), None if names in made else names
 
 
 def _metric(plan: Plan, evals: list[Any]) -> Any:
@@ -154,9 +150,10 @@ def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
     """Raise for early stopping with dart, which LightGBM ignores, and for random forests with our objectives."""
     callback = type(LIGHTGBM.load().early_stopping(1, verbose=False))
     by_callback = any(isinstance(given, callback) for given in plan.callbacks)
-    stops = plan.early_stopping_rounds or any(params.get(name) for name in EARLY) or by_callback
-    for name in ("boosting", "boosting_type", "boost"):
-        boosting = str(params.get(name)).lower()
+    early = LIGHTGBM.given("early_stopping_round", params)
+    stops = plan.early_stopping_rounds or any(early.values()) or by_callback
+    for name, value in LIGHTGBM.given("boosting", params).items():
+        boosting = str(value).lower()
         refuse_dart(f"{name}='dart'" if boosting == "dart" else "", stops)
         require(
             boosting not in ("rf", "random_forest") or not isinstance(plan.objective, Objective),
@@ -164,35 +161,8 @@ def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
         )
 
 
-def require_whole(path: str) -> None:
-    """Raise for a model file that is cut short or damaged, since LightGBM ends the process on one."""
-    text = Path(path).read_bytes()
-    crlf = text.startswith(b"tree\r")
-    why = "its lines end in CR LF instead of LF" if crlf else "it does not begin with a line 'tree'"
-    require(text.startswith(b"tree\n"), f"{path} is not a whole LightGBM model: {why}; {AGAIN}")
-    found = re.search(rb"^tree_sizes=([\d ]*)\n\n", text, re.MULTILINE)
-    place = found.end() if found else len(text)
-    for i, size in enumerate(map(int, found[1].split()) if found else ()):
-        tree = text[place : place + size]
-        require(
-            len(tree) == size and tree.startswith(b"Tree=%d\n" % i) and all(key in tree for key in OF_A_TREE),
-            f"{path} is not a whole LightGBM model: tree {i} is cut short or damaged; {AGAIN}",
-        )
-        place += size
-    end = END.fullmatch(text, place)
-    require(end, f"{path} is not a whole LightGBM model: its end is missing; {AGAIN}")
-    assert end is not None
-    try:
-        json.loads(end[1] or "null")
-    except ValueError:
-        raise LTRError(f"{path} is not a whole LightGBM model: its categories are cut short; {AGAIN}") from None
-
-
 def refuse_misspelt(params: dict[str, Any]) -> None:
-    """Raise for a parameter that LightGBM does not know and would ignore. Its list of names is not public."""
-    aliases: Any = getattr(LIGHTGBM.load().basic, "_ConfigAliases", None)
-    if not hasattr(aliases, "_get_all_param_aliases"):
-        return
-    known = {alias for names in aliases._get_all_param_aliases().values() for alias in names}
-    for name in params:
+    """Raise for a parameter that LightGBM does not know and would ignore."""
+    known = {alias for names in LIGHTGBM.its_aliases() for alias in names}
+    for name in params if known else ():
         require(name in known, f"LightGBM knows no parameter {name!r}{did_you_mean(name, known)}")

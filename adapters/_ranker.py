@@ -34,8 +34,11 @@ else:
 from ltr_objectives._files import replacing
 from ltr_objectives.adapters._auto import AUTO, Decision, choose
 from ltr_objectives.adapters._libraries import Library
+from ltr_objectives.adapters._model_files import require_sound
+from ltr_objectives.adapters._parameters import refuse_twice, with_gain
 from ltr_objectives.adapters._ranker_inputs import (
     check_features,
+    named,
     read_eval_sets,
     read_goals,
     read_part,
@@ -51,15 +54,15 @@ from ltr_objectives.adapters._ranker_plan import (
     read_param,
     refuse_others,
 )
-from ltr_objectives.checks import check_list
+from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_metric, objective_for
 
 OF_FIT = ("init_model", "xgb_model")
+DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named, and scored if no metric is
 # parameters of our rankers that the libraries do not get under these names
-DEFAULT = "ndcg@10"  # where neither objective nor metric is named
 OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
 OF_TRAINING = (
     "objective_", "evals_result_", "best_score_", "report_", "categories_", "feature_names_in_", "label_columns_",
@@ -123,9 +126,9 @@ class Ranker(BaseEstimator, abc.ABC):
         for name, value in params.items():
             free = _is_parameter(name) and not hasattr(type(self), name)
             require(free, f"{name} is not a parameter, but what a ranker has or does; leave it out")
-            better = dict(self.library.renamed).get(name)
+            better = next((ours for its, ours in self.library.renamed.items() if name in self.library.names(its)), name)
             require(name not in OF_FIT, f"{name}= is not a parameter; call fit(..., init_model=) to go on from a model")
-            require(better is None, f"{name}= is called {better}= in this {type(self).__name__}")
+            require(better == name, f"{name}= is called {better}= in this {type(self).__name__}")
             setattr(self, name, value)
         return self
 
@@ -210,8 +213,9 @@ class Ranker(BaseEstimator, abc.ABC):
         given = {name: value for name, value in self.get_params().items() if value is not None}
         params = {name: read_param(name, value) for name, value in given.items() if name not in OURS}
         of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}
-        objective = self._objective()
         patience = given.get("early_stopping_rounds") if early_stopping_rounds is None else early_stopping_rounds
+        refuse_twice(self.library, given if patience is None else {**given, "early_stopping_rounds": patience})
+        objective = with_gain(self.library, params, self._objective())
         by_goal, columns = read_goals(labels)
         train = read_part(X, y, group, qid, sample_weight, by_goal, columns, propensity=propensity, position=position)
         weights = eval_sample_weight, sample_weight_eval_set
@@ -222,7 +226,7 @@ class Ranker(BaseEstimator, abc.ABC):
             of_the_data=of_the_data,
             objective=in_documents(objective),
             metrics=self._metrics(objective),
-            early_stopping_rounds=patience,
+            early_stopping_rounds=None if patience is None else check_integer("early_stopping_rounds", patience),
             callbacks=[
                 *check_list("callbacks", given.get("callbacks"), "callables"),
                 *check_list("callbacks", callbacks, "callables"),
@@ -236,6 +240,8 @@ class Ranker(BaseEstimator, abc.ABC):
         check_features(self, train.X, reset=True)
         for part in plan.evals:
             check_features(self, part.X)
+        train, *evals = (part._replace(X=named(part.X)) for part in (plan.train, *plan.evals))
+        plan = plan._replace(train=train, evals=tuple(evals))
         vars(self).pop("report_", None)  # of another training
         if self.objective == AUTO:
             objective, self.evals_result_, self.report_ = choose(self, plan)
@@ -252,7 +258,7 @@ class Ranker(BaseEstimator, abc.ABC):
         check_is_fitted(self, "booster_")
         table = read_table(X, getattr(self, "label_columns_", ())).X
         check_features(self, table, nameless=self.nameless_)
-        return np.asarray(self._predict(table))
+        return np.asarray(self._predict(named(table)))
 
     def score(
         self,
@@ -264,21 +270,21 @@ class Ranker(BaseEstimator, abc.ABC):
         sample_weight: ArrayLike | None = None,
         labels: Mapping[str, ArrayLike] | None = None,
     ) -> float:
-        """Mean over queries of the first metric, under the ranker's ``convention``; higher is better.
+        """Mean over queries of the first ``eval_metric``, under the ranker's ``convention``; higher is better.
 
-        Where the first metric is the library's own, the score is NDCG, with a warning. ``labels`` are those of its
-        goal, unless :meth:`fit` was told their column.
+        Without ``eval_metric`` it is NDCG@10, whatever the objective, so that scores of several objectives compare. If
+        the first is the library's own, it is NDCG@10 too, with a warning. ``labels`` are those of the metric's goal,
+        unless :meth:`fit` was given their column.
         """
         refuse_others(more, (), type(self).__name__)
-        first = next(iter(self._metrics(self._objective())), None)
+        first = next(iter(self._metrics(None)), None)
         if isinstance(first, str):
             warn(
-                f"score is the mean NDCG, since eval_metric={first!r} is the library's own; to score by one of ours, "
-                "such as 'map', name it first"
+                f"score is the mean {DEFAULT}, because eval_metric={first!r} is the library's own; to score by one of "
+                "ours, such as 'map', name it first"
             )
-        metric = first if isinstance(first, Metric) else get_metric("ndcg", self.get_params().get("convention"))
-        columns = () if labels is not None else getattr(self, "label_columns_", ())
-        part = read_part(X, y, group, qid, sample_weight, labels, columns)
+        metric = first if isinstance(first, Metric) else get_metric(DEFAULT, self.get_params().get("convention"))
+        part = read_part(X, y, group, qid, sample_weight, labels, getattr(self, "label_columns_", ()))
         return metric.mean(part.queries, self.predict(X), n_threads=self._n_threads())
 
     @property
@@ -311,9 +317,13 @@ class Ranker(BaseEstimator, abc.ABC):
                     ) from error
 
     def load_model(self, path: str | os.PathLike[str]) -> Self:
-        """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
+        """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``.
+
+        Another process reads the file first, which takes one to three seconds, because the libraries end the process
+        on many damaged files.
+        """
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
-        self.booster_ = self._load(os.fspath(path))
+        self.booster_ = self._load(require_sound(self.library.name, os.fspath(path)))
         for name in OF_TRAINING:  # of another one
             vars(self).pop(name, None)
         self.n_features_in_, names = self._features()
@@ -335,7 +345,7 @@ class Ranker(BaseEstimator, abc.ABC):
 
     def _objective(self) -> Objective | str:
         """What to train: the objective as given, or what suits the first metric."""
-        if not self._chosen_by_metric():
+        if self.objective not in (None, AUTO):
             return own_or_native(self.objective, self.library)
         first = next(iter(read_metrics(self.eval_metric, "", self._knows_metric)), None)
         if isinstance(first, str) and self.objective is None:
@@ -343,18 +353,16 @@ class Ranker(BaseEstimator, abc.ABC):
                  "metric name ours first, such as 'map', or pass objective=")  # fmt: skip
         return objective_for(first if isinstance(first, Metric) else DEFAULT)
 
-    def _chosen_by_metric(self) -> bool:
-        return self.objective is None or self.objective == AUTO
-
-    def _metrics(self, objective: Objective | str) -> tuple[Metric | str, ...]:
-        convention = self.get_params().get("convention")
-        given = DEFAULT if self.eval_metric is None and self._chosen_by_metric() else self.eval_metric
-        return read_metrics(given, objective, self._knows_metric, convention)
+    def _metrics(self, objective: Objective | str | None) -> tuple[Metric | str, ...]:
+        """The metrics of a training for ``objective``, or to score by if that is None."""
+        by_default = DEFAULT if objective is None or self.objective in (None, AUTO) else None
+        given = by_default if self.eval_metric is None else self.eval_metric
+        return read_metrics(given, objective or "", self._knows_metric, self.get_params().get("convention"))
 
     def _start(self, init_model: Any, X: Any) -> Any:
         """The library's model that training continues from; ``X`` is the training table."""
         if isinstance(init_model, str | os.PathLike):
-            return self._load(os.fspath(init_model))
+            return self._load(require_sound(self.library.name, os.fspath(init_model)))
         if isinstance(init_model, type(self)):
             check_is_fitted(init_model, "booster_")
             return init_model.booster_
@@ -389,7 +397,7 @@ class Ranker(BaseEstimator, abc.ABC):
 
     @abc.abstractmethod
     def _features(self) -> tuple[int, list[str] | None]:
-        """Number of features, and their names where the model has them."""
+        """Number of features, and their names if the model has them."""
 
 
 def _at_round(n: int, records: Records) -> dict[str, dict[str, float]]:

@@ -127,6 +127,7 @@ def read_goals(labels: Any) -> tuple[ByGoal | None, tuple[str, ...]]:
         f"labels must be names of columns of X, but has {wrong!r}; pass an array by its goal, as in "
         "labels={'revenue': array}",
     )
+    require(QID not in names, f"labels names the column {QID!r}, which holds the query ids; name columns of labels")
     return None, tuple(names)
 
 
@@ -156,6 +157,7 @@ def read_part(
         f"labels names a column {missing!r}, which X does not have{did_you_mean(missing, names)}; name the columns of "
         f"a table, or pass {given_as}",
     )
+    _refuse_leaks(table, y, labels, of)
     given = (group is not None) + (qid is not None)
     require(column is None or given == 0, f"X has a column {QID!r}; drop it, or leave {of}qid= and {of}group= out")
     one = f"pass {of}group= (sizes) or {of}qid= (one id per row)"
@@ -170,6 +172,18 @@ def read_part(
         )
     require(table.shape[0] == queries.rows, f"X has {table.shape[0]} rows, but y has {queries.rows}")
     return Part(table, queries)
+
+
+def _refuse_leaks(X: Any, y: Any, labels: Any, of: str) -> None:
+    """Raise if labels are a column of the features too: one called like the goal, or the Series that was given."""
+    names = set(X.columns) if is_frame(X) else set()
+    for goal, values in {None: y, **(labels if isinstance(labels, Mapping) else {})}.items():
+        name = getattr(values, "name", None)
+        same = isinstance(name, str) and name in names and np.array_equal(to_numpy(values), X[name].to_numpy())
+        column = goal if goal in names else name if same else None
+        given = "y" if goal is None else f"{of}labels[{goal!r}]"
+        instead = f", or give labels=[{goal!r}], the name of the column, instead" if column == goal and not of else ""
+        require(column is None, f"X has a column {column!r}, which is {given} and would be a feature; drop it{instead}")
 
 
 def read_eval_sets(
@@ -234,8 +248,16 @@ def require_numbers(X: Any, others: Sequence[Any], name: str = "") -> None:
 
 def check_features(estimator: Any, X: Any, *, reset: bool = False, nameless: bool = False) -> None:
     """Note number and names of the features with ``reset``, else compare them; ``nameless`` leaves the names out."""
+    strings = [isinstance(name, str) for name in X.columns] if is_frame(X) else []
+    require(
+        all(strings) or not any(strings),
+        "X has columns whose names are strings, and others; name all by strings: X.columns = X.columns.astype(str)",
+    )
     if nameless:
         X = np.empty((1, X.shape[1]))
+    elif is_frame(X) and not reset:  # a model that was loaded has the names as its library writes them
+        stored = [estimator.library.stored_name(str(c)) for c in X.columns]
+        X = X.iloc[:1].set_axis(stored, axis=1) if stored == list(getattr(estimator, "feature_names_in_", ())) else X
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # before scikit-learn 1.6
@@ -248,6 +270,13 @@ def check_features(estimator: Any, X: Any, *, reset: bool = False, nameless: boo
 def categories(X: Any) -> dict[Any, Any]:
     """The dtype of each categorical column of a frame."""
     return {c: dtype for c, dtype in X.dtypes.items() if dtype == "category"} if is_frame(X) else {}
+
+
+def named(X: Any) -> Any:
+    """``X`` with strings as names of its columns, because the libraries take numbers for positions."""
+    if not is_frame(X) or all(isinstance(name, str) for name in X.columns):
+        return X
+    return X.set_axis([str(name) for name in X.columns], axis=1)
 
 
 def require_same_categories(before: list[list[Any]], X: Any) -> None:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ltr_objectives.adapters._callables import ObjectiveCallable
-from ltr_objectives.adapters._libraries import Library
+from ltr_objectives.adapters._libraries import LIGHTGBM, Library
+from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part, require_numbers
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
@@ -35,7 +36,7 @@ IN_FIT = {  # arguments of the libraries' fit
     "group_id": "it is called qid= here",
     "group_weight": "it is called sample_weight= here",
     "xgb_model": "it is called init_model= here",
-    "eval_at": "name the cutoffs in eval_metric=, as in eval_metric=['ndcg@5', 'ndcg@10']",
+    **LIGHTGBM.of_metrics,
     "eval_names": "eval sets are called validation_0, validation_1 and so on",
 }
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
@@ -80,9 +81,9 @@ class Plan(NamedTuple):
 
     def with_l2(self, params: dict[str, Any], library: Library) -> dict[str, Any]:
         """``params``, with an L2 of ``DOCUMENTS`` where Hessians are in documents and ``params`` has no L2."""
-        if not isinstance(self.objective, UnitHessian) or any(params.get(name) is not None for name in library.l2):
+        if not isinstance(self.objective, UnitHessian) or library.given(library.l2, params):
             return params
-        return {**params, library.l2[0]: DOCUMENTS}
+        return {**params, library.l2: DOCUMENTS}
 
     @property
     def labels(self) -> dict[str, np.ndarray]:
@@ -194,8 +195,7 @@ def refuse_dart(setting: str, stops: object) -> None:
 def read_param(name: str, value: Any) -> Any:
     """A parameter as the libraries read it: rounds as a whole number, and a generator as a seed."""
     if name in ROUNDS:
-        check_integer(name, value, least=0)
-        return int(value)
+        return check_integer(name, value, least=0)
     if isinstance(value, np.random.Generator):
         return int(value.integers(2**31 - 1))
     if isinstance(value, np.random.RandomState):
@@ -206,8 +206,15 @@ def read_param(name: str, value: Any) -> Any:
 def check_plan(plan: Plan, library: Library) -> None:
     """Raise before training for what cannot be right, such as labels that the objective or a metric does not take."""
     if plan.early_stopping_rounds is not None:
-        check_integer("early_stopping_rounds", plan.early_stopping_rounds)
         require(plan.evals, "early_stopping_rounds needs an eval_set to look at; pass eval_set=[(X, y)] and eval_qid=")
+    if isinstance(plan.objective, Objective):
+        refuse_unread(library, plan.params, plan.objective)
+    if plan.metrics and not plan.native_metrics:
+        for parameter, instead in library.of_metrics.items():
+            for name in library.given(parameter, plan.params):
+                raise LTRError(
+                    f"{name}= is read by {library.name}'s own metrics, of which none is evaluated; {instead}"
+                )
     # LightGBM's are functions; those of XGBoost and CatBoost have a method that is called after each round
     good = all(callable(callback) or hasattr(callback, "after_iteration") for callback in plan.callbacks)
     require(good, f"callbacks must be a list of {library.name}'s callbacks, got {plan.callbacks}")

@@ -49,6 +49,7 @@ class XGBoostObjective(ObjectiveCallable):
 
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
         calls = calls_of(XGBOOST) if self.params is None else []
+        booster = booster_of(calls, XGBOOST)
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
             require(not self.labels or _workers() == 1, IN_PARTS)
@@ -59,8 +60,8 @@ class XGBoostObjective(ObjectiveCallable):
                 "xgb.train on folds of your own, with an objective for each",
             )
             queries = self.queries(*_unpack(data))
-            params = _params(calls, data, self.n_threads is None) if self.params is None else self.params
-            return self.gradients(queries, predictions, params)
+            params = self.params if booster is None else _params(booster, calls, data, self.n_threads is None)
+            return self.gradients(queries, predictions, params, training=booster)
 
         return _agreed(compute, predictions, (np.zeros(0, np.float32), np.zeros(0, np.float32)))
 
@@ -96,14 +97,11 @@ def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
 _this_round: weakref.WeakKeyDictionary[Any, Params] = weakref.WeakKeyDictionary()
 
 
-def _params(calls: list[FrameType], data: Any, anew: bool) -> Params | None:
+def _params(booster: Any, calls: list[FrameType], data: Any, anew: bool) -> Params:
     """The parameters of the training that makes these calls, read ``anew`` or kept from its first round.
 
     In the first round, raises for what would abort the process.
     """
-    booster = booster_of(calls, XGBOOST)
-    if booster is None:
-        return None
     if anew or booster not in _this_round:
         learner = learner_of(booster)
         if booster not in _this_round:

@@ -19,6 +19,8 @@ from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 
+CATEGORIES = "ltr_objectives_categories"  # an attribute of models
+
 
 class XGBRanker(Ranker):
     """XGBoost's ranker with any objective and metric.
@@ -66,7 +68,8 @@ class XGBRanker(Ranker):
 
     def _train(self, plan: Plan) -> tuple[Any, Records]:
         xgb = XGBOOST.load()
-        self.categories_ = categories(plan.train.X)
+        found = categories(plan.train.X)
+        self.categories_ = {list(plan.train.X).index(c): d.categories.tolist() for c, d in found.items()}
         before = {} if plan.init_model is None else learner_of(plan.init_model)
         booster = plan.params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
         own = isinstance(plan.objective, Objective)
@@ -92,12 +95,15 @@ class XGBRanker(Ranker):
         )
         if "best_iteration" in model.attributes():  # set by a callback of the user's
             model = model[: model.best_iteration + 1]
+        _write_categories(model, self.categories_)
         return model, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
 
     def _start(self, init_model: Any, X: Any) -> Any:
-        if getattr(init_model, "categories_", None):  # a file does not hold them
-            require_same_categories([list(dtype.categories) for dtype in init_model.categories_.values()], X)
         model = super()._start(init_model, X).copy()
+        before = _read_categories(model)
+        _refuse_codes(model, before, X)
+        if before:
+            require_same_categories(list(before.values()), X)
         model.set_attr(best_iteration=None, best_score=None)  # of another training
         return model
 
@@ -113,15 +119,16 @@ class XGBRanker(Ranker):
             options.pop("feature_weights", None)
         if "feature_weights" in options:
             options["feature_weights"] = np.asarray(options["feature_weights"], np.float32)
-        known = getattr(self, "categories_", {})
+        known = self.categories_
         if is_frame(X) and known:  # before version 3.1 XGBoost takes the codes as they come
-            coded = {c: X[c].astype("category").cat.set_categories(d.categories) for c, d in known.items()}
+            coded = {X.columns[i]: X.iloc[:, i].astype("category").cat.set_categories(c) for i, c in known.items()}
             X = X.assign(**coded)
         if categories(X):
             options["enable_categorical"] = True
         return XGBOOST.load().DMatrix(X, nthread=XGBOOST.threads(self.get_params()), **options, **of_training)
 
     def _predict(self, X: Any) -> Any:
+        _refuse_codes(self.booster_, self.categories_, X)
         return self.booster_.predict(self._matrix(X))
 
     def _rounds(self, model: Any) -> int:
@@ -137,7 +144,35 @@ class XGBRanker(Ranker):
         return XGBOOST.load().Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:
+        self.categories_ = _read_categories(self.booster_)
         return self.booster_.num_features(), self.booster_.feature_names
+
+
+def _write_categories(model: Any, known: dict[int, list[Any]]) -> None:
+    """Store the categories by column in an attribute, because before version 3.1 models have their codes only."""
+    try:
+        text = json.dumps(known)
+    except TypeError:  # dates and the like
+        text = "{}"
+    kept = {int(i): found for i, found in json.loads(text).items()} == known  # tuples are not
+    model.set_attr(**{CATEGORIES: text if known and kept else None})
+
+
+def _read_categories(model: Any) -> dict[int, list[Any]]:
+    """Read the categories that :func:`_write_categories` stored."""
+    return {int(i): found for i, found in json.loads(model.attr(CATEGORIES) or "{}").items()}
+
+
+def _refuse_codes(model: Any, known: dict[int, list[Any]], X: Any) -> None:
+    """Raise for categories if neither we nor the model know which ones its codes are."""
+    stored = getattr(model, "get_categories", None)  # since version 3.1
+    forgotten = "c" in (model.feature_types or ()) and not known and (stored is None or stored().empty())
+    require(
+        not (forgotten and categories(X)),
+        "the model was saved without its categories, so that those of X could be mixed up; train again with "
+        "XGBRanker, on categories that are text or numbers, or pass the codes of the training as numbers, with "
+        f"feature_types={model.feature_types}",
+    )
 
 
 def _dropout(plan: Plan, booster: str, before: dict[str, Any]) -> str:
@@ -154,6 +189,8 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
     refuse_misspelt(plan.params)
     params = dict(plan.params)
     if isinstance(plan.objective, Objective):
+        if not any(name.startswith("ndcg") for name in plan.native_metrics):
+            params.pop(XGBOOST.gain, None)  # our objective has it; XGBoost would warn that it does not use it
         if plan.init_model is None:  # a model has its own
             params.setdefault("base_score", 0.0)
         if booster != "gblinear":

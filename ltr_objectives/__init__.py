@@ -27,6 +27,7 @@ from ltr_objectives.registry import objectives as objectives
 __version__ = "0.1.0"
 
 _ELSEWHERE = {
+    "check_metric": "ltr_objectives.metrics.check",
     "evaluate": "ltr_objectives.metrics.evaluation",
     "Langevin": "ltr_objectives.objectives.langevin",
     "Mixture": "ltr_objectives.objectives.mixture",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.metrics.cascade import MRR as MRR
     from ltr_objectives.metrics.cascade import Hit as Hit
     from ltr_objectives.metrics.cascade import PFound as PFound
+    from ltr_objectives.metrics.check import check_metric as check_metric
     from ltr_objectives.metrics.correlation import Kendall as Kendall
     from ltr_objectives.metrics.correlation import Spearman as Spearman
     from ltr_objectives.metrics.evaluation import evaluate as evaluate

@@ -3,15 +3,24 @@
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 import threading
+import time
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from ltr_objectives.errors import warn
+from ltr_objectives.errors import require, warn
 
+UNREADABLE: tuple[type[Exception], ...] = (ValueError, OverflowError, OSError, EOFError, zlib.error)
+with suppress(ImportError):  # Python may be built without it
+    import lzma
+
+    UNREADABLE += (lzma.LZMAError,)
+STALE_SECONDS = 24 * 3600  # a temporary folder this old in a cache belongs to a process that was killed
 _said: set[str] = set()
 _lock = threading.Lock()
 
@@ -20,11 +29,11 @@ _lock = threading.Lock()
 def replacing(path: str | os.PathLike[str], mode: int | None = None) -> Iterator[Path]:
     """Yield a path to write to, then replace ``path`` by that file; after an error ``path`` is unchanged.
 
-    The yielded path has the same name, in a temporary folder beside the target. Links are followed. A pipe or a device
-    is yielded itself. Without ``mode`` the new file keeps the mode of the old one.
+    The yielded path has the same name, in a temporary folder beside the target. Links are followed. Without ``mode``
+    the new file keeps the mode of the old one, and a pipe or a device is yielded itself.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
+    if mode is None and target.exists() and not target.is_file():
         yield Path(path)
         return
     with tempfile.TemporaryDirectory(prefix=".", dir=target.parent) as folder:
@@ -48,7 +57,7 @@ def user_cache() -> Path:
 
 
 def private_folder(folder: Path) -> Path:
-    """Make ``folder`` where it is missing, and return it.
+    """Make ``folder`` where it is missing, remove what killed processes left in it, and return it.
 
     Raises
     ------
@@ -59,6 +68,10 @@ def private_folder(folder: Path) -> Path:
     with tempfile.TemporaryFile(dir=folder):
         pass
     _require_own(folder.stat(), folder)
+    for left in folder.glob(".*"):  # from :func:`replacing`
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > STALE_SECONDS:
+                shutil.rmtree(left)
     return folder
 
 
@@ -78,10 +91,20 @@ def _require_own(found: os.stat_result, path: Path) -> None:
 
 @contextmanager
 def open_own(path: Path) -> Iterator[BinaryIO]:
-    """Open a cache file; raise :class:`Foreign` where another user may have written it."""
-    with path.open("rb") as file:
-        _require_own(os.fstat(file.fileno()), path)
+    """Open a cache file; raise OSError for a pipe, :class:`Foreign` where another user may have written it."""
+    at_once = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for a writer
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)) as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(f"{path} is not a regular file")
+        _require_own(found, path)
         yield file
+
+
+def require_readable(path: Path, name: str) -> None:
+    """Raise for devices, which may not end. ``name`` begins the message."""
+    readable = path.is_file() or path.is_dir() or path.is_fifo()
+    require(readable, f"{name} is a device or socket; give a file, or a pipe")
 
 
 def read_sealed(path: Path) -> bytes:

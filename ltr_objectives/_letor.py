@@ -5,21 +5,20 @@ import gzip
 import hashlib
 import os
 import re
-import shutil
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from ltr_objectives._files import open_own, private_folder, replacing, say_once, user_cache
+from ltr_objectives import _files
+from ltr_objectives._files import UNREADABLE, open_own, private_folder, replacing, say_once, user_cache
+from ltr_objectives._memory import available_memory
 from ltr_objectives.errors import LTRError, require
 
 Parsed = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, labels, query ids
-UNREADABLE = (OSError, EOFError, zlib.error)
 ROOM, CELLS_A_VALUE = 2**24, 250  # cells allowed in dense rows: in any case (64 MiB), or for each row and each value
 DENSE = "rows are kept dense; number the features from 1 without gaps"
 FORMAT = 1  # of the cache; change it when the arrays, or how they are stored, change
@@ -57,11 +56,19 @@ def parse(path: Path) -> Parsed:
     """Parse a file or a pipe into dense float32 features, labels and query ids."""
     if path.is_file():
         return _parse(path, path)
+    _files.require_readable(path, str(path))
     with tempfile.TemporaryDirectory() as folder:  # a pipe can be read only once
         copy = Path(folder, path.name)
         with path.open("rb") as pipe, copy.open("wb") as file:
-            shutil.copyfileobj(pipe, file)
+            _copy(pipe, file, path)
         return _parse(copy, path)
+
+
+def _copy(pipe: BinaryIO, file: BinaryIO, path: Path) -> None:
+    most = available_memory()
+    while block := pipe.read(1 << 20):
+        file.write(block)
+        require(most is None or file.tell() <= most, f"{path} does not end within the available memory")
 
 
 def _parse(file: Path, path: Path) -> Parsed:
@@ -71,15 +78,14 @@ def _parse(file: Path, path: Path) -> Parsed:
     try:
         X, y, qid = load_svmlight_file(str(file), dtype=np.float32, query_id=True, zero_based=False)
         require(len(y) == len(qid), "rows have no qid")
-    except (*UNREADABLE, ValueError, OverflowError) as error:
+        rows, width = X.shape
+        dense = None if too_wide(rows, width, X.nnz) else X.toarray()
+    except UNREADABLE as error:
         said = _first_mistake(file) or f" cannot be read: {error}"
         raise LTRError(f"{path}{said}; LETOR text is 'label qid:1 1:0.5 ...'") from None
-    require(len(y) > 0, f"{path} has no rows")
-    rows, width = X.shape
-    try:
-        dense = None if too_wide(rows, width, X.nnz) else X.toarray()
     except MemoryError:
-        dense = None
+        raise LTRError(f"{path} needs more than the available memory; give fewer rows or columns") from None
+    require(len(y) > 0, f"{path} has no rows")
     if dense is None:
         line = widest(file, width)
         raise LTRError(f"{path}{line} {width:,} columns in {rows:,} rows, which have {X.nnz:,} values; {DENSE}")

@@ -3,11 +3,11 @@
 import math
 import numbers
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeGuard
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 
-from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 
 
 def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:
@@ -15,29 +15,40 @@ def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> N
     comparable = isinstance(value, str | bool | np.bool_ | None) or is_number(value)  # not an array or timedelta64
     if not comparable or value not in allowed:
         one_of = ", ".join(map(repr, allowed))
-        raise LTRError(f"{argument}={value!r} is not known; choose one of {one_of}{did_you_mean(value, allowed)}")
+        raise LTRError(f"{argument}={shown(value)} is not known; choose one of {one_of}{did_you_mean(value, allowed)}")
 
 
 def check_positive(name: str, value: object) -> None:
     """Raise unless ``value`` is a finite number above zero."""
-    require(is_number(value) and 0 < value < float("inf"), f"{name}={value!r} must be a number above 0")
+    if not (is_number(value) and value > 0):
+        refuse(name, value, "must be a number above 0")
 
 
 def check_not_negative(name: str, value: object) -> None:
     """Raise unless ``value`` is a finite number of at least zero."""
-    require(is_number(value) and 0 <= value < float("inf"), f"{name}={value!r} must be a number of at least 0")
+    if not (is_number(value) and value >= 0):
+        refuse(name, value, "must be a number of at least 0")
 
 
 def check_fraction(name: str, value: object) -> None:
     """Raise unless ``value`` is a number above 0 and at most 1."""
-    require(is_number(value) and 0 < value <= 1, f"{name}={value!r} must be above 0 and at most 1")
+    if not (is_number(value) and 0 < value <= 1):
+        refuse(name, value, "must be above 0 and at most 1")
 
 
-def check_integer(name: str, value: object, least: int = 1, most: int = 2**63 - 1) -> None:
-    """Raise unless ``value`` is a whole number from ``least`` to ``most``."""
-    good = is_number(value) and value == int(value) and least <= int(value) <= most
-    limit = f" and at most {most:,}" if is_number(value) and int(value) > most else ""
-    require(good, f"{name}={value!r} must be a whole number of at least {least}{limit}")
+def check_integer(name: str, value: object, least: int = 1, most: int = 2**63 - 1) -> int:
+    """Convert ``value`` to an int; raise unless it is a whole number from ``least`` to ``most``, such as 3 or 3.0."""
+    whole = int(value) if is_number(value) else None
+    if whole is None or value != whole or not least <= whole <= most:
+        limit = f" and at most {most:,}" if whole is not None and whole > most else ""
+        refuse(name, value, f"must be a whole number of at least {least}{limit}")
+    return whole
+
+
+def refuse(name: str, value: object, must: str) -> NoReturn:
+    """Raise an error that says what number ``value`` must be."""
+    other = isinstance(value, numbers.Number) and not is_number(value)  # a fraction, a bool, 10**400 or NaN
+    raise LTRError(f"{name}={shown(value)} {must}{'; pass a finite int or float' if other else ''}")
 
 
 def check_list(name: str, value: object, of: str) -> list[Any]:
@@ -47,7 +58,7 @@ def check_list(name: str, value: object, of: str) -> list[Any]:
     good = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
     good = good and getattr(value, "shape", None) != ()  # an array without dimensions is Iterable, but has no entries
     if not good:  # the message is made only here, since the repr of data takes long
-        raise LTRError(f"{name} must be a list of {of}, got {value!r}")
+        raise LTRError(f"{name} must be a list of {of}, got {shown(value)}")
     entries: Any = value
     return list(entries)
 
@@ -67,11 +78,18 @@ def check_draws(name: str, value: object) -> None:
     check_integer(name, value, most=1_000_000)
 
 
-def check_seed(value: object) -> None:
-    """Raise unless ``value`` is a seed: a whole number of at least 0 and below 2^64."""
-    check_integer("seed", value, 0, 2**64 - 1)
+def check_seed(value: object) -> int:
+    """Convert ``value`` to an int; raise unless it is a seed: a whole number of at least 0 and below 2^64."""
+    return check_integer("seed", value, 0, 2**64 - 1)
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether ``value`` is a finite real number; a bool and a timedelta64 are not."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64) and math.isfinite(value)
+    """Return True for a finite int or float that float64 can hold."""
+    if not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    if isinstance(value, bool | np.timedelta64 | np.longdouble):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # 10**400
+        return False

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import check_integer, check_not_negative, is_number
+from ltr_objectives.checks import check_integer, check_not_negative, check_seed, is_number, refuse
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import sizes_of, vector
 
@@ -119,13 +119,15 @@ def make_ranking(
     RankingData(17 rows, 3 queries, 136 features)
     >>> X, y, group, qid = make_ranking(queries=3, mean_length=5, seed=1)
     """
-    check_integer("queries", queries)
-    check_integer("seed", seed, 0, 2**64 - 1)
-    check_integer("features", features, 10)
-    require(is_number(mean_length) and mean_length >= 1, f"mean_length={mean_length!r} must be a number of at least 1")
+    queries = check_integer("queries", queries)
+    seed = check_seed(seed)
+    features = check_integer("features", features, 10)
+    if not (is_number(mean_length) and mean_length >= 1):
+        refuse("mean_length", mean_length, "must be a number of at least 1")
     of_labels = vector("shares", shares)
     check_not_negative("noise", noise)
-    require(is_number(agreement) and 0 <= agreement <= 1, f"agreement={agreement!r} must be a number from 0 to 1")
+    if not (is_number(agreement) and 0 <= agreement <= 1):
+        refuse("agreement", agreement, "must be a number from 0 to 1")
     proper = len(of_labels) > 0 and of_labels.min() >= 0 and abs(of_labels.sum() - 1) < 1e-6
     require(proper, f"shares={shares!r} must not be negative and must add up to 1")
     rng = np.random.default_rng(seed)
@@ -191,10 +193,9 @@ def make_ranking_fold(queries: tuple[int, int, int] = (600, 200, 200), seed: int
     (3, 1, 1)
     """
     require(isinstance(queries, tuple | list) and len(queries) == 3, f"queries={queries!r} must be three whole numbers")
-    for count in queries:
-        check_integer("queries", count)
-    data = make_ranking(sum(queries), seed, **options)
-    train, vali, test = np.split(np.arange(sum(queries)), np.cumsum(queries)[:2])
+    counts = [check_integer("queries", count) for count in queries]
+    data = make_ranking(sum(counts), seed, **options)
+    train, vali, test = np.split(np.arange(sum(counts)), np.cumsum(counts)[:2])
     return RankingFold(data.select(train), data.select(vali), data.select(test))
 
 

@@ -10,6 +10,7 @@ from ltr_objectives.errors import warn
 from ltr_objectives.goals import with_goal
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_metric, get_objective
 
 SETTLED = 1e-6  # a query's gradient below this share of its gradient at tied scores counts as zero
 
@@ -67,7 +68,7 @@ class PartReport:
 class Report:
     """Which queries have a gradient at given scores, and why the others do not; made by ``objective.report(...)``.
 
-    Queries and pairs are counted for what learns from the labels, without its wrappers, such as the noise of
+    Queries are counted for what learns from the labels, without its wrappers, such as the noise of
     ``Langevin``. Hessians and norms are those that a library gets, of the wrapper in the first iteration.
 
     Parameters
@@ -80,13 +81,8 @@ class Report:
         Number of queries whose gradient is not zero.
     useless : dict of str to int
         Number of the other queries, by reason.
-    pairs : int or None
-        Number of pairs with a weight above 0, in the ranking by these scores; None where the loss is not over pairs.
     hessian_zero : int
         Number of rows of useful queries whose Hessian is exactly zero.
-    hessian_repaired : int or None
-        Number of rows whose second derivative is negative but whose Hessian is not; None where the second derivative
-        is not known.
     hessian_negative : int
         Number of rows whose Hessian is negative.
     hessian_sum : float
@@ -107,8 +103,7 @@ class Report:
     queries                2, rows 3
       useful               1 (50 %)
       one document         1 (50 %): nothing to order
-    pairs with weight      1
-    Hessian                sum 0.25; 0 zero, 0 negative, 0 repaired
+    Hessian                sum 0.25; 0 zero, 0 negative
     gradient norm          0.3536; by useful query 0.3536, 0.3536, 0.3536 (smallest, median, largest)
     """
 
@@ -117,9 +112,7 @@ class Report:
     rows: int
     useful: int
     useless: dict[str, int]
-    pairs: int | None
     hessian_zero: int
-    hessian_repaired: int | None
     hessian_negative: int
     hessian_sum: float
     gradient_norm: float
@@ -135,14 +128,11 @@ class Report:
             return f"{n} ({100 * n / self.queries:.0f} %)"
 
         low, middle, high = self.query_norms
-        repaired = "unknown" if self.hessian_repaired is None else self.hessian_repaired
         lines = [
             ("queries", f"{self.queries}, rows {self.rows}"),
             ("  useful", share(self.useful)),
             *((f"  {reason}", f"{share(n)}: {REASONS[reason]}") for reason, n in self.useless.items()),
-            ("pairs with weight", "-" if self.pairs is None else str(self.pairs)),
-            ("Hessian", f"sum {self.hessian_sum:.4g}; {self.hessian_zero} zero, {self.hessian_negative} negative, "
-                        f"{repaired} repaired"),
+            ("Hessian", f"sum {self.hessian_sum:.4g}; {self.hessian_zero} zero, {self.hessian_negative} negative"),
             ("gradient norm", f"{self.gradient_norm:.4g}; by useful query {low:.4g}, {middle:.4g}, {high:.4g} "
                               "(smallest, median, largest)"),
             *(("  part" if i else "parts", str(part)) for i, part in enumerate(self.parts)),
@@ -188,7 +178,7 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
 
 
 def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
-    """As ``objective.report(...)``, for validated queries; computes the gradient up to four times."""
+    """As ``objective.report(...)``, for validated queries; computes the gradient up to three times."""
     s = queries.check_scores(scores).values
     learner = objective.inner
     grad, hess = objective.compute(queries, s, n_threads=n_threads)
@@ -197,9 +187,6 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
     tied = _largest(learner.compute(queries, np.zeros(queries.rows), n_threads=n_threads)[0], queries)
     useless = _reasons(learner, queries, now, tied)
     useful = now > SETTLED * tied
-    exact = learner.with_exact_hessian()
-    negative = None if exact is None else exact.compute(queries, s, n_threads=n_threads)[1] < 0
-    pairs = learner.pair_counts(queries, s)
     largest = np.abs(grad).max()
     scaled = grad / largest if largest > 0 else grad  # squares of large gradients overflow
     norms = largest * np.sqrt(_by_query(np.add, scaled * scaled, queries))
@@ -211,9 +198,7 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
         rows=queries.rows,
         useful=int(useful.sum()),
         useless=useless,
-        pairs=None if pairs is None else int(pairs.sum()),
         hessian_zero=int(((hess == 0) & np.repeat(useful, np.diff(queries.ptr))).sum()),
-        hessian_repaired=None if negative is None else int((negative & (hess >= 0)).sum()),
         hessian_negative=int((hess < 0).sum()),
         hessian_sum=float(hess.sum()),
         gradient_norm=float(largest * np.linalg.norm(scaled)),
@@ -272,15 +257,25 @@ def warn_if_useless(
 
 
 def warn_if_long(objective: Objective, queries: Queries) -> None:
-    """Warn where a gradient takes long because of the pairs of one query, which one thread computes."""
-    pairs = objective.inner.pairs_visited(queries)
-    if pairs is None:
-        return
-    most = float(pairs.max())
+    """Warn if a gradient takes long because of the pairs of one query, which one thread computes."""
+    most, fewer = _pairs(objective, queries.longest)
     seconds = SECONDS_A_PAIR * most
     if seconds >= WORTH_SAYING:
         time = f"{seconds:.0f} seconds" if seconds < 300 else f"{seconds / 60:,.0f} minutes"
         warn(
             f"{objective.inner.name} visits {most:.1e} pairs of documents of one query, which takes about {time} for "
-            f"each gradient; {objective.inner.fewer_pairs}, or split the query"
+            f"each gradient; {fewer}, or split the query"
         )
+
+
+def _pairs(objective: Objective, longest: int) -> tuple[float, str]:
+    """About how many pairs a gradient visits in a list, 0 if its time grows with the list, and how to have fewer."""
+    known = vars(objective)
+    parts = known.get("parts") or ((get_objective(known["objective"]),) if "objective" in known else ())
+    if parts or not objective.fewer_pairs:
+        return max((_pairs(part, longest) for part in parts), default=(0.0, ""))
+    metric = known.get("metric")
+    cutoffs = (getattr(objective, name, None) for name in ("truncation", "neighbors", "k"))
+    ranks = [k for k in (*cutoffs, metric and get_metric(metric).k) if isinstance(k, int)]
+    draws = known.get("permutations", known.get("samples", 1)) if getattr(objective, "noise", None) else 1
+    return float(longest) * min(longest, *ranks, longest) * draws, objective.fewer_pairs

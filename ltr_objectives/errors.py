@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterable
 from types import FrameType
 
+LONGEST = 200  # characters of a value in a message
+
 
 class LTRError(ValueError):
     """Invalid input or an invalid parameter; the message names the argument and says what to do."""
@@ -19,6 +21,19 @@ def require(condition: object, message: str) -> None:
     """Raise :class:`LTRError` with ``message`` unless ``condition`` holds."""
     if not condition:
         raise LTRError(message)
+
+
+def shown(value: object) -> str:
+    """The repr of ``value`` for a message, cut where it is long.
+
+    >>> shown("a" * 1000)[-8:]
+    "aaa...'"
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write an int of more than 4,300 digits
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}...{text[-1]}"
 
 
 def did_you_mean(value: object, known: Iterable[object]) -> str:

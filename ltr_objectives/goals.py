@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from ltr_objectives.errors import did_you_mean, require
+from ltr_objectives.errors import did_you_mean, require, shown
 
 NAME = r"[^\s\[\]:;,+*=]+"  # the others have a meaning in the text of objectives, or in what XGBoost prints
 AT_THE_END = re.compile(rf"(.*?)(?<!=)\[({NAME})\]\s*", re.DOTALL)  # "gain=[1]" is a parameter
@@ -12,7 +12,7 @@ AT_THE_END = re.compile(rf"(.*?)(?<!=)\[({NAME})\]\s*", re.DOTALL)  # "gain=[1]"
 def check_goal(goal: object) -> None:
     """Raise unless ``goal`` can name labels."""
     good = isinstance(goal, str) and re.fullmatch(NAME, goal)
-    require(good, f"{goal!r} cannot name labels; choose a name without spaces and without any of [ ] : ; , + * =")
+    require(good, f"{shown(goal)} cannot name labels; choose a name without spaces and without any of [ ] : ; , + * =")
 
 
 def split_goal(text: str) -> tuple[str, str | None]:

@@ -133,6 +133,10 @@ def ids_of(qid: Any) -> np.ndarray:
             f"qid is {ids.dtype}, which cannot tell ids of {limit:.0f} and more apart; pass whole numbers or strings",
         )
     of_objects = ids.dtype.kind == "O"
+    try:
+        set(ids.tolist() if of_objects else ())
+    except TypeError as error:  # a list
+        raise LTRError(f"qid must hold ids of one kind, numbers or strings: {error}") from None
     missing = np.flatnonzero(np.isnat(ids) if ids.dtype.kind in "mM" else _missing(ids) if of_objects else False)
     require(
         len(missing) == 0,
@@ -171,11 +175,7 @@ def sizes_of(qid: ArrayLike) -> np.ndarray:
     ids = ids_of(qid)
     require(len(ids) > 0, "qid is empty; pass one query id per row")
     starts = first_rows(ids)
-    names = ids[starts].tolist()
-    try:
-        again = next((name for name, count in Counter(names).items() if count > 1), None)
-    except TypeError as error:
-        raise LTRError(f"qid must hold ids of one kind, numbers or strings: {error}") from None
+    again = next((name for name, count in Counter(ids[starts].tolist()).items() if count > 1), None)
     require(
         again is None,
         f"qid is not sorted: query {again} occurs in several places; "

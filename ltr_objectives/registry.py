@@ -10,7 +10,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 from ltr_objectives.goals import split_goal, with_goal
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def metric_meant(text: str) -> str:
     ("; did you mean 'ndcg@10'?", "; did you mean 'precision@5'?")
     """
     written, goal = split_goal(text.strip())
-    match = re.fullmatch(r"([a-z]+)[^0-9]*([1-9][0-9]{0,8})?", written.lower())
+    match = re.fullmatch(r"([a-z]+)(?:[^a-z0-9][^0-9]*)?([1-9][0-9]{0,8})?", written.lower())
     name, cutoff = match.groups() if match else ("", None)
     near = [ELSEWHERE[name]] if name in ELSEWHERE else get_close_matches(name, METRICS, 1)
     if not near:
@@ -132,7 +132,7 @@ def metric_meant(text: str) -> str:
 def refuse_wrapper(text: str) -> None:
     """Raise where ``text`` begins with the name of an objective around another one."""
     name = next((name for name in WRAPPERS if re.match(rf"\s*{name}\b", text, re.IGNORECASE)), None)
-    require(name is None, f"{text!r}: {name} is not written as text, but as an object: {WRAPPERS.get(name or '')}")
+    require(name is None, f"{shown(text)}: {name} is not written as text, but as an object: {WRAPPERS.get(name or '')}")
 
 
 def objective_class(name: str) -> type[Objective]:
@@ -140,7 +140,7 @@ def objective_class(name: str) -> type[Objective]:
     if name not in OBJECTIVES:
         refuse_wrapper(name)
         known = ", ".join(OBJECTIVES)
-        raise LTRError(f"unknown objective {name!r}; there are {known}{did_you_mean(name, OBJECTIVES)}")
+        raise LTRError(f"unknown objective {shown(name)}; there are {known}{did_you_mean(name, OBJECTIVES)}")
     found: type[Objective] = _load("objectives", OBJECTIVES[name])
     return found
 
@@ -148,7 +148,7 @@ def objective_class(name: str) -> type[Objective]:
 def metric_class(name: str, text: str | None = None) -> type[Metric]:
     """The class behind a registered metric name, which may be part of a ``text``."""
     if name not in METRICS:
-        raise LTRError(f"unknown metric {name!r}; there are {', '.join(METRICS)}{metric_meant(text or name)}")
+        raise LTRError(f"unknown metric {shown(name)}; there are {', '.join(METRICS)}{metric_meant(text or name)}")
     found: type[Metric] = _load("metrics", METRICS[name])
     return found
 
@@ -201,7 +201,9 @@ def _metric(metric: str | Metric | None) -> Metric:
     text, goal = split_goal(metric.strip())
     match = re.fullmatch(r"([a-z]+)(?:@([0-9]{1,9}))?", text.lower())
     if not match:
-        raise LTRError(f"metric {metric!r} is not of the form name or name@k, such as 'ndcg@10'{metric_meant(metric)}")
+        raise LTRError(
+            f"metric {shown(metric)} is not of the form name or name@k, such as 'ndcg@10'{metric_meant(metric)}"
+        )
     name, k = match.groups()
     return metric_class(name, metric)(k=None if k is None else int(k), goal=goal)
 
@@ -281,9 +283,10 @@ def objective_for(metric: str | Metric) -> Objective:
     return _on_goal(objective_class("yetiloss")(metric=found), given.goal)
 
 
+NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"  # without the + of a sum, so that each part is read once
 # the + between the parts of a mixture, but not that of 1e+3 or of weights=ndcg2++
-PLUS = re.compile(r"(?<![0-9.]e)\+(?=\s*(?:[0-9.][0-9.e+-]*\s*\*\s*)?[a-z]+\s*(?:[:+\[]|$))", re.IGNORECASE)
-WEIGHTED = re.compile(r"(?:([0-9.][0-9.e+-]*)\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
+PLUS = re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[:+\[]|$))", re.IGNORECASE)
+WEIGHTED = re.compile(rf"(?:({NUMBER})\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
 
 
 def _mixture(parts: list[str]) -> Objective:
@@ -299,8 +302,8 @@ def _one(objective: str) -> Objective:
     match = WEIGHTED.fullmatch(objective)
     require(
         match is None or match[1] is None,
-        f"{objective!r} is not a sum, and only parts of a sum have weights: leave out the weight, or add a part, as in "
-        "'2*yetiloss:map+.3*yetiloss:ndcg@10'",
+        f"{shown(objective)} is not a sum, and only parts of a sum have weights: leave out the weight, or add a part, "
+        "as in '2*yetiloss:map+.3*yetiloss:ndcg@10'",
     )
     name, _, rest = objective.partition(":")
     found = objective_class(name)
@@ -312,12 +315,14 @@ def _one(objective: str) -> Objective:
                 raise LTRError(f"{name} does not take a metric; write {name!r}")
             settings["metric"] = part
         elif not equals or not value:
-            raise LTRError(f"{part!r} in {objective!r} is not of the form parameter=value, such as 'sigma=2'")
+            raise LTRError(f"{shown(part)} in {shown(objective)} is not of the form parameter=value, such as 'sigma=2'")
         elif key not in found.parameters():
             known = found.parameters()
-            raise LTRError(f"{name} has no parameter {key!r}; there are {', '.join(known)}{did_you_mean(key, known)}")
+            raise LTRError(
+                f"{name} has no parameter {shown(key)}; there are {', '.join(known)}{did_you_mean(key, known)}"
+            )
         elif key in settings:
-            raise LTRError(f"{key} is given twice in {objective!r}")
+            raise LTRError(f"{key} is given twice in {shown(objective)}")
         else:
             settings[key] = _literal(value)
     return found(**settings)
@@ -327,5 +332,5 @@ def _literal(text: str) -> Any:
     """Read ``text`` as a Python literal, also none, true and false. Any other text is returned as it is."""
     try:
         return ast.literal_eval({"none": "None", "true": "True", "false": "False"}.get(text, text))
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two where brackets are too deep
         return text

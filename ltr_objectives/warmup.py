@@ -24,7 +24,6 @@ def warm_up() -> float:
     for name in registry.objectives():
         objective = registry.objective_class(name)()
         objective.gradient_hessian(scores, labels, group, position=[0, 1, 2] if objective.takes_clicks else None)
-        objective.pair_counts(graded, np.zeros(5))
     for name in registry.metrics():
         metric = registry.metric_class(name)
         made = metric(k=2) if metric.cutoff == "required" else metric()

@@ -108,7 +108,7 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {},
         {"k": 3, "hessian": "exact", "normalize": False},
         {"k": None, "samples": 30, "hessian": "absolute", "gain": "linear", "discount": "reciprocal",
-         "variates": "antithetic"},
+         "variates": "independent"},
         {"k": 1, "samples": 50, "hessian": "clipped", "variates": "lattice", "seed": LARGEST_SEED},
         {"k": 4, "samples": 20, "hessian": "likelihood"},
         {"k": 5, "samples": 7, "hessian": "ones", "gain": TABLE, "discount": (1.0, 3.0, 0.0, 2.0)},
@@ -268,7 +268,7 @@ def treats_ties_alike(objective: Objective) -> bool:
 def draws_rows_alike(objective: Any) -> bool:
     """Whether the noise has the same distribution for every order of the rows.
 
-    Rankings from antithetic numbers or a lattice depend on one another, in a way that depends on the order. Their mean
+    Rankings from a lattice depend on one another, in a way that depends on the order. Their mean
     gradient is the same, but the mean of a Hessian after a policy such as the absolute value is not.
     """
     if isinstance(objective, Mixture):

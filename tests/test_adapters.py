@@ -59,11 +59,10 @@ def test_gradients_are_the_objective_s_and_float32(name, data):
     objective = examples(name)
     scores = np.random.default_rng(0).normal(size=len(labels)).astype(np.float32)
     expected = objective.gradient_hessian(scores, labels, group, iteration=content_stream(scores))
-    adapter = lightgbm_objective(objective)
     calls = [
         xgboost_objective(objective)(scores, dmatrix(*data)),
-        adapter(scores, lgb.Dataset(X, labels, group=group).construct()),
-        adapter(labels, scores, None, group),
+        lightgbm_objective(objective)(scores, lgb.Dataset(X, labels, group=group).construct()),
+        lightgbm_objective(objective)(labels, scores, None, group),
     ]
     for call in calls:
         for ours, theirs in zip(call, expected, strict=True):

@@ -8,13 +8,14 @@ from catalog import EXAMPLES
 from catboost import Pool
 from catboost_fits import NEWTON, arrays, fit, make_pool, raw
 
-from ltr_objectives.adapters import _callables, catboost_objective
+from ltr_objectives.adapters import catboost_objective
+from ltr_objectives.adapters._callables import ObjectiveCallable
 
 
 def test_several_trainings_in_parallel():
     pools = [make_pool(1200 + 700 * i, seed=i) for i in range(4)]
     losses = [catboost_objective("queryrmse", pool) for pool in pools]
-    alone = [raw(fit("QueryRMSE", pool), pool) for pool in pools]  # pools that are marked by now
+    alone = [raw(fit("QueryRMSE", pool), pool) for pool in pools]
 
     def train(i):
         return raw(fit(losses[i], pools[i]), pools[i])
@@ -74,11 +75,11 @@ def test_every_objective_trains(any_objective):
 def test_objectives_compute_once_a_pass(monkeypatch):
     scores = []
 
-    def counted(objective, queries, given, *how, compute=_callables.gradients):
+    def counted(made, queries, given, *how, compute=ObjectiveCallable.gradients, **named):
         scores.append(given.copy())
-        return compute(objective, queries, given, *how)
+        return compute(made, queries, given, *how, **named)
 
-    monkeypatch.setattr(_callables, "gradients", counted)
+    monkeypatch.setattr(ObjectiveCallable, "gradients", counted)
     pool = make_pool(3000)
     fit(catboost_objective("queryrmse", pool), pool, params={"iterations": 10, "leaf_estimation_iterations": 3})
     assert len(scores) == 10 * 3, "the first pass over the leaves uses the gradients of the structure"

@@ -51,7 +51,7 @@ class Imitation:
         self.scores = {"structure": self.start.copy(), "leaves": self.start.copy()}
         self.cuts = {"structure": 1000, "leaves": 500}
 
-    def gradients(self, scores):
+    def gradients(self, scores, new_tree):
         self.computed.append(scores.copy())
         return -scores - 1, -scores - 2
 
@@ -228,7 +228,7 @@ def test_waiting_threads_are_told_of_a_failure():
 
 def test_threads_that_wait_hear_of_an_interrupt(monkeypatch):
     labels, scores, errors = rich().astype(np.float32), np.zeros(ROWS), []
-    passes = Passes(labels, None, scores, lambda s: (np.zeros(len(s)), np.zeros(len(s))), newton_splits=False)
+    passes = Passes(labels, None, scores, lambda s, _: (np.zeros(len(s)), np.zeros(len(s))), newton_splits=False)
 
     def ask():
         with pytest.raises(LTRError) as caught:

@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from catboost import Pool
-from catboost_fits import NEWTON, arrays, fit, make_pool, raw
+from catboost import CatBoost, CatBoostError, Pool
+from catboost_fits import DEFAULTS, NEWTON, arrays, fit, make_pool, raw
 
 from ltr_objectives import get_objective, registry
-from ltr_objectives.adapters import CatBoostRanker, _callables, catboost_objective
-from ltr_objectives.adapters._callables import gradients
+from ltr_objectives.adapters import CatBoostRanker, catboost_objective
+from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.adapters._catboost_passes import Passes
 from ltr_objectives.errors import LTRError
 from ltr_objectives.queries import Queries
@@ -51,7 +51,7 @@ def test_the_best_split_by_gradients_and_hessians_or_numbers_of_rows(any_objecti
     stump = fit(loss, pool, params={**STUMP, "l2_leaf_reg": l2})
     chosen = stump.calc_leaf_indexes(pool)[:, 0] == 1
     queries = Queries(np.float32(y), np.unique(qid, return_counts=True)[1])
-    grad, hess = gradients(any_objective, queries, start.astype(float), 1)
+    grad, hess = catboost_objective(any_objective, pool).gradients(queries, start.astype(float))
     weight = np.maximum(hess, 0.0) if newton else np.ones(len(y))
     best = max(gain(grad, weight, X[:, j] > v, l2) for j in range(X.shape[1]) for v in range(-3, 2))
     assert gain(grad, weight, chosen, l2) == pytest.approx(best, rel=1e-4)
@@ -116,7 +116,7 @@ def test_hessians_of_any_size_give_splits(size, bootstrap, monkeypatch):
     """CatBoost's weights are float32, and it divides by their sums."""
     X, y, qid, _ = coarse()
     grad = np.mean(y) - y
-    monkeypatch.setattr(_callables, "gradients", lambda *_: (grad, np.full(len(y), size)))
+    monkeypatch.setattr(ObjectiveCallable, "gradients", lambda *_, **__: (grad, np.full(len(y), size)))
     pool = Pool(X, y, group_id=qid)
     params = {"iterations": 3, "bootstrap_type": bootstrap, "eval_metric": "RMSE", "learning_rate": 1}
     model = fit(catboost_objective("rmse", pool), pool, params=params)
@@ -132,17 +132,43 @@ def test_only_the_splits_see_the_hessians(any_objective):
     params = {"iterations": 1, "leaf_estimation_method": "Gradient", "l2_leaf_reg": 0, "learning_rate": 1}
     model = fit(catboost_objective(any_objective, pool), pool, params={**params, "eval_metric": "RMSE"})
     queries = Queries(np.float32(y), np.unique(qid, return_counts=True)[1])
-    grad, _ = gradients(any_objective, queries, start.astype(float), 1)
+    grad, _ = catboost_objective(any_objective, pool).gradients(queries, start.astype(float))
     leaves = model.calc_leaf_indexes(pool)[:, 0]
     means = np.array([-grad[leaves == leaf].mean() for leaf in leaves])
     np.testing.assert_allclose(raw(model, X), means, rtol=1e-5, atol=1e-6 * np.abs(means).max())
     counts = model.get_leaf_weights()
     np.testing.assert_allclose(counts, np.bincount(leaves, minlength=len(counts)), atol=1e-5)
-    assert np.abs(np.array(pool.get_weight()) - 1).max() < 2e-7
+    assert (np.array(pool.get_weight()) == 1).all()
+
+
+@pytest.mark.parametrize("kind", ["plain", "pairs", "quantized"])
+def test_catboost_s_own_losses_and_metrics_on_the_pool_stay_as_they_were(kind, capfd):
+    pools = [make_pool(600, **({"pairs": [(1, 0), (0, 2)]} if kind == "pairs" else {})) for _ in range(2)]
+    used = pools[1]
+    for pool in pools if kind == "quantized" else []:
+        pool.quantize()
+    params = {**DEFAULTS, "iterations": 3, "custom_metric": ["MRR", "NDCG:top=3"], "verbose": 1}
+    ours = CatBoost({**params, "loss_function": catboost_objective("lambdamart", used)}).fit(used)
+    assert all("use_weights" not in name for name in ours.evals_result_["learn"])
+    assert (np.array(used.get_weight()) == 1).all()
+    for loss in ("YetiRank", "QueryRMSE", *(["PairLogit"] if kind == "pairs" else [])):
+        expected, found = (CatBoost({**params, "loss_function": loss}).fit(pool) for pool in pools)
+        assert found.evals_result_ == expected.evals_result_
+        assert raw(found, make_pool(600)).tobytes() == raw(expected, make_pool(600)).tobytes()
+    assert "weights" not in "".join(capfd.readouterr())
+
+
+def test_weights_by_query_that_the_pool_does_not_show_are_not_replaced():
+    _, _, qid = arrays(600)
+    weight = np.random.default_rng(2).uniform(0.5, 2.0, 600)[qid]
+    fresh, used = (make_pool(600, group_weight=weight) for _ in range(2))
+    with pytest.raises(CatBoostError, match="a pool does not show its group_weight"):
+        fit(catboost_objective("lambdamart", used), used)
+    assert raw(fit("QueryRMSE", used), used).tobytes() == raw(fit("QueryRMSE", fresh), fresh).tobytes()
 
 
 def test_a_training_without_weights_is_refused():
-    passes = Passes(np.zeros(9, np.float32), None, np.zeros(9), lambda s: (np.ones(9), np.ones(9)), newton_splits=True)
+    passes = Passes(np.zeros(9, np.float32), None, np.zeros(9), lambda *_: (np.ones(9), np.ones(9)), newton_splits=True)
     with pytest.raises(LTRError, match="keeps no weights for this pool"):
         passes.answer(np.zeros(9), np.zeros(9, np.float32), None)
 

@@ -168,6 +168,54 @@ def test_people_get_a_table_and_the_reasons(folder):
     assert "nan" not in printed.partition("note:")[0]
 
 
+def test_rank_map_learns_from_labels_above_0_and_says_so(folder):
+    """In the table and in JSON, of ``compare`` and of ``train``."""
+    pytest.importorskip("xgboost")
+    note = "rank:map takes only labels 0 and 1, and learns which labels are above 0"
+    asked = ["--objectives", "rank:map,rank:ndcg", "--library", "xgboost", "--metric", "map"]
+    found = compare(*asked)
+    assert (found["notes"], found["left_out"], found["features"]) == ([note], {}, NAMES)
+    assert compare(*asked[:1], "rank:ndcg", *asked[2:])["notes"] == []
+    printed = run("compare", "--data", "data.csv", "--ignore", "weight", *asked, *SMALL)
+    assert f"{note}." in " ".join(printed.split())
+    assert f"10 features: {', '.join(NAMES)}\n" in printed
+    pandas.read_csv("data.csv").assign(label=DATA.y > 0).to_csv("clicks.csv", index=False)
+    assert compare(*asked, data="clicks.csv")["notes"] == []
+    train = ["--library", "xgboost", "--ignore", "weight", "--objective", "rank:map", "--trees", 3, "--threads", 1]
+    trained = run_json("train", "--train", "data.csv", "--out", "graded.json", *train)
+    assert (trained["notes"], trained["features"]) == ([note], NAMES)
+    assert run_json("train", "--train", "clicks.csv", "--out", "clicks.json", *train)["notes"] == []
+    assert Path("graded.json").read_text() == Path("clicks.json").read_text()
+    printed = run("train", "--train", "data.csv", "--out", "graded.json", *train)
+    assert printed.rstrip().endswith(note)
+    assert f"10 features: {', '.join(NAMES)}\n" in printed
+
+
+@pytest.mark.filterwarnings("always::ltr_objectives.errors.LTRWarning")
+def test_columns_that_nearly_equal_the_labels_are_named_with_what_to_ignore(folder):
+    pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    copies = {
+        "revenue": np.where(DATA.y > 2, rng.uniform(1, 9, len(DATA.y)), 0),  # of a few rows
+        "worst first": -(2.0**DATA.y),
+        "missing": np.where(DATA.y > 0, DATA.y, np.nan),
+        "noisy": DATA.y + rng.normal(0, 0.2, len(DATA.y)),
+    }
+    pandas.read_csv("data.csv").assign(rare=np.arange(len(DATA.y)) == 0, **copies).to_csv("leak.csv", index=False)
+    asked = ["--library", "lightgbm", "--ignore", "weight", "--threads", 1, "--trees", 2]
+    told = "warning: 'revenue', 'worst first', 'missing', 'noisy' nearly always order the documents of a query as the "
+    ignore = "weight,revenue,worst first,missing,noisy"
+    for command in (
+        ["compare", "--data", "leak.csv", "--objectives", "lambdarank", "--folds", 3],
+        ["train", "--train", "leak.csv", "--vali", "leak.csv", "--out", "model.txt"],
+    ):
+        printed = run(*command, *asked)
+        assert printed.count("warning: ") == 1
+        assert told in printed
+        assert f"--ignore '{ignore}'\n" in printed
+        assert "warning" not in run(*command, *asked, "--ignore", ignore)
+
+
 @pytest.mark.parametrize("width", [40, 80, 150])
 def test_nothing_of_the_table_is_cropped(width):
     lines = [["library", "objective", "ndcg@10", "map", "difference in ndcg@10", "seconds"],

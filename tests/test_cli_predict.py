@@ -87,8 +87,8 @@ def test_a_model_under_another_name(folder):
     [
         ({"model": "none.txt"}, "--model none.txt does not exist"),
         ({"model": "test.txt"}, "test.txt is not a whole LightGBM model: it does not begin with a line 'tree'"),
-        ({"model": "test.txt", "library": "xgboost"}, "xgboost: "),
-        ({"model": "test.txt", "library": "catboost"}, "catboost: "),
+        ({"model": "test.txt", "library": "xgboost"}, "test.txt is not a whole model of xgboost: "),
+        ({"model": "test.txt", "library": "catboost"}, "test.txt is not a whole model of catboost: "),
         ({"data": "none.txt"}, "--data none.txt does not exist"),
         ({"data": "."}, "is a folder; pass one LETOR file"),
         ({"data": "broken.txt"}, "broken.txt, line 1: the qid after the label is missing"),
@@ -98,7 +98,10 @@ def test_a_model_under_another_name(folder):
         ({"out": "model.txt"}, "--out model.txt is also an input; name another"),
         ({"out": "linked.txt"}, "--out linked.txt is also an input, model.txt; name another"),
         ({"out": "soft.txt"}, "--out soft.txt is also an input; name another"),
-        ({"model": "cut.txt"}, "cut.txt is not a whole LightGBM model: its end is missing; save or copy it again"),
+        (
+            {"model": "cut.txt"},
+            "cut.txt is not a whole LightGBM model: its end is missing or damaged; save or copy it again",
+        ),
     ],
 )
 def test_errors_are_one_line(folder, changed, message):

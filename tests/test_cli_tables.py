@@ -1,6 +1,7 @@
 """Parquet and CSV in the commands: columns by name, rows in any order, and the same models as from arrays."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,6 +77,7 @@ def test_the_model_is_that_of_the_arrays_and_of_letor_text(library, folder):
     text = [option for part in FOLD for option in (f"--{part}", f"{part}.txt")]
     made = ["--library", library, *OPTIONS, "--out", f"model{SUFFIX[library]}"]
     of_tables, of_text = run_json("train", *made, *files("parquet")), run_json("train", *made, *text)
+    assert (of_tables.pop("features"), of_text.pop("features")) == (NAMES, [str(i) for i in range(1, 11)])
     assert {**of_tables, "seconds": 0} == {**of_text, "seconds": 0}
 
 
@@ -265,3 +267,21 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     given = ["train", "--library", "lightgbm", "--out", "m.txt", "--train", "train.parquet"]
     assert "Parquet files need pyarrow: pip install ltr-objectives[parquet]" in fails(*given)
+
+
+@pytest.mark.parametrize("name", ["label", "feature 3", "qid"])
+def test_two_columns_of_one_name_are_refused(name):
+    """Because pandas would rename the second, and a second label would be a feature."""
+    pytest.importorskip("lightgbm")
+    files("csv")
+    lines = Path("train.csv").read_text().splitlines()
+    doubled = [f"{name if i == 0 else 1},{line}" for i, line in enumerate(lines)]
+    Path("twice.csv").write_text("\n".join(doubled))
+    told = f"--{{}} twice.csv: there are several columns '{name}'; rename them, or leave all but one out"
+    made = ["--library", "lightgbm", "--out", "model.txt"]
+    assert told.format("train") in fails("train", "--train", "twice.csv", *made)
+    assert told.format("data") in fails("compare", "--data", "twice.csv", "--library", "lightgbm")
+    assert told.format("data") in fails("evaluate", "--data", "twice.csv", "--scores", "train.csv:feature 1")
+    assert "several columns" in fails("evaluate", "--data", "train.csv", "--scores", f"twice.csv:{name}")
+    run_json("train", "--train", "train.csv", *made, "--trees", 1)
+    assert told.format("data") in fails("predict", "--model", "model.txt", "--data", "twice.csv", "--out", "s.npy")

@@ -3,26 +3,29 @@
 import numpy as np
 import pytest
 
-from ltr_objectives import LTRWarning, Queries, diagnostics
+from ltr_objectives import LTRWarning, Mixture, Queries, Subsample, UnitHessian, diagnostics, get_objective
 from ltr_objectives.adapters import lightgbm_objective
 from ltr_objectives.objectives.base import Objective
 
 
 def test_pairs_grow_with_the_square_of_the_list_at_most(any_objective):
-    def visited(n):
-        return any_objective.inner.pairs_visited(Queries(np.arange(n) % 2, [n]))
+    (small, fewer), (large, _) = (diagnostics._pairs(any_objective, n) for n in (1000, 2000))
+    assert (small == 0) == (large == 0) == (not fewer)
+    if small > 0:
+        assert 1.0 <= large / small <= 4.0
 
-    small, large = visited(1000), visited(2000)
-    assert (small is None) == (large is None)
-    if small is not None:
-        assert 1.0 <= large[0] / small[0] < 4.1
-        assert small[0] > 0
+
+def test_cutoffs_and_neighbors_bound_the_pairs():
+    for few in ("lambdamart:truncation=30", "lambdamart:ndcg@30", "yetiloss:ndcg;neighbors=30;permutations=1"):
+        assert diagnostics._pairs(get_objective(few), 10**6)[0] == 30 * 10**6
+    whole = get_objective("lambdamart:ndcg")
+    for around in (whole, Mixture([whole, "listnet"]), UnitHessian(Subsample(whole))):
+        assert diagnostics._pairs(around, 10**6)[0] == 10**12
 
 
 def test_long_lists_are_warned_of_before_the_first_gradient(any_objective, monkeypatch):
     queries, scores = Queries(np.arange(300) % 2, [300]), np.zeros(300)
-    pairs = any_objective.inner.pairs_visited(queries)
-    if pairs is None:
+    if not diagnostics._pairs(any_objective, 300)[0]:
         pytest.skip("time grows with the list")
     monkeypatch.setattr(diagnostics, "SECONDS_A_PAIR", 1.0)
     monkeypatch.setattr(Objective, "compute", lambda *_, **__: pytest.fail("no word before"))

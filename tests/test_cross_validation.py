@@ -75,7 +75,7 @@ def test_lightgbm(weighted):
 def test_lightgbm_s_folds_take_their_rows_of_what_is_given_by_row(by_row):
     """Every fold has the same labels and sizes of queries, so that only the rows tell the folds apart."""
     lgb = pytest.importorskip("lightgbm")
-    x, y, group = np.concatenate([X, X[::-1], -X]), np.tile(LABELS, 3), np.tile(GROUP, 3)
+    x, y, group = np.concatenate([X, X[::-1], -X]), np.tile(LABELS > 1, 3).astype(float), np.tile(GROUP, 3)
     folds = [(np.flatnonzero(k != block), np.flatnonzero(k == block)) for block in [np.repeat(np.arange(3), len(X))]
              for k in range(3)]  # fmt: skip
     revenue = np.digitize(x[:, 1], [0.0, 1.0]).astype(float)

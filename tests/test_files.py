@@ -86,6 +86,35 @@ def test_files_and_folders_that_others_can_write_are_foreign(tmp_path, monkeypat
             os.chown(path, 0, -1)
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_cache_file_that_is_no_regular_file_is_not_read_and_a_pipe_is_replaced(tmp_path, make):
+    path = tmp_path / "file"
+    make(path)
+    with pytest.raises(OSError, match=r"is not a regular file|directory"):
+        read_sealed(path)
+    if make == os.mkfifo:
+        write_sealed(path, b"content")
+        assert read_sealed(path) == b"content"
+
+
+def test_what_killed_processes_left_in_a_cache_is_removed_when_it_is_old(tmp_path):
+    folder = private_folder(tmp_path / "folder")
+    command = (
+        "import os, signal, sys; from pathlib import Path; from ltr_objectives._files import replacing\n"
+        "with replacing(Path(sys.argv[1], 'file'), 0o600) as new:\n"
+        "    new.write_bytes(b'half'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", command, folder], cwd=HERE.parent)
+    write_sealed(folder / "kept", b"content")
+    [left] = folder.glob(".*")
+    private_folder(folder)
+    assert left.exists()  # another process may be about to finish
+    day_before_yesterday = left.stat().st_mtime - 2 * 24 * 3600
+    os.utime(left, (day_before_yesterday, day_before_yesterday))
+    private_folder(folder)
+    assert os.listdir(folder) == ["kept"]
+
+
 def test_a_relative_cache_folder_of_the_user_is_ignored(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("LOCALAPPDATA", raising=False)

@@ -113,7 +113,7 @@ def test_every_kernel_that_may_take_long_stops(any_objective, monkeypatch):
     queries = Queries([1, 0, 1, 0, 1, 0], group=[4, 2])
     grad, _ = any_objective.inner.compute(queries, np.array([0.1, 0.5, 0.3, 0.2, 0.0, 0.4]))
     assert grad.any() != any(stoppable)
-    if any_objective.inner.pairs_visited(queries) is not None:
+    if any_objective.fewer_pairs:
         assert any(stoppable)
 
 
@@ -158,9 +158,6 @@ few, shown = data(4000)
 plrank = get_objective("plrank:k=1000;samples=1000000")
 plrank.gradient_hessian([0.0, 1.0, 2.0], [1, 0, 2], [3])
 assert interrupted(lambda: plrank.compute(few, shown), 0.5)
-pairs = get_objective("lambdamart")
-pairs.pair_counts(*data(10))
-assert interrupted(lambda: pairs.pair_counts(queries, scores), 0.5)
 """
 )
 

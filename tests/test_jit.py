@@ -12,6 +12,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from catalog import EXAMPLES, METRICS
@@ -72,6 +73,40 @@ print(_jit.parts.__name__, *(x.tobytes().hex() for x in get_objective("listnet")
     (name, *own), (plain, *same) = (text.split() for text in outputs)
     assert (name, plain) == ("ltr_objectives.kernels._parts", "_Plain")
     assert own == same
+
+
+def test_the_claimed_versions_of_numba_are_those_that_the_tests_run():
+    lowest = re.search(r"^numba==(\d+\.\d+)\.", Path(__file__).with_name("lowest.txt").read_text(), re.M)[1]
+    newest = numba.__version__.rpartition(".")[0]
+    assert _jit.TESTED[0] == lowest
+    assert newest in _jit.TESTED
+    assert len(_jit.TESTED) == 2
+
+
+USER = """
+import sys, numba, numpy as np
+from ltr_objectives.kernels import _jit, softmax, sorting
+@numba.njit
+def sorted_total(s):  # each of them calls other kernels; the second reorders sums
+    key, order = s.copy(), np.arange(len(s))
+    sorting.sort_descending(key, order, np.empty_like(key), np.empty_like(order), len(s))
+    p = np.empty_like(key)
+    softmax.softmax(key, p)
+    return key, order, p
+s = np.random.default_rng(0).normal(size=100)
+key, order, p = sorted_total(s)
+assert (key == -np.sort(-s)).all() and (s[order] == key).all()
+np.testing.assert_allclose(p, np.exp(key) / np.exp(key).sum())
+print(_jit.parts.__name__)
+"""
+
+
+def test_compiled_code_of_a_user_may_call_kernels(tmp_path):
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for _ in ("compiled", "from the cache"):
+        done = subprocess.run([sys.executable, "-c", USER], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "ltr_objectives.kernels._parts\n"
 
 
 def test_a_changed_helper_is_compiled_anew(tmp_path):

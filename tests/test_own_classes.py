@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from ltr_objectives import LTRError, Metric, Objective, evaluate, registry
-from ltr_objectives.kernels.swaps import AVERAGE, LINEAR
+from ltr_objectives import LTRError, Metric, Objective, check_metric, evaluate, get_metric, registry
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 
 LABELS, GROUP = np.array([0.0, 1.0, 0.0, 2.0, 1.0]), [3, 2]
 SCORES = -np.arange(5.0)
@@ -86,7 +86,7 @@ def test_discounts_do_not_increase():
 def test_a_gain_or_discount_of_one_number_is_told_that_it_gets_an_array(monkeypatch, name, of_one):
     monkeypatch.setattr(Complete, name, lambda self, values: of_one(values))
     of = "label" if name == "gain" else "rank"
-    told = rf"named: {name} receives an array of {of}s .*np.log2\({of}s\) .*np.where\({of}s < 3.*np.vectorize.*number$"
+    told = rf"named: {name} receives an array of {of}s .*np.log2\({of}s\) .*np.where\({of}s < 3.*np.vectorize.*number; "
     with pytest.raises(LTRError, match=told):
         evaluate(Complete(), SCORES, LABELS, GROUP)
 
@@ -132,3 +132,74 @@ def test_gains_of_average_precision_are_0_or_1():
     with pytest.raises(LTRError, match="graded: the gains of an average-precision metric must be 0 or 1"):
         evaluate(Graded(), SCORES, LABELS, GROUP)
     assert evaluate(Graded(), SCORES, np.minimum(LABELS, 1), GROUP) > 0
+
+
+class Right(Complete):
+    """The sum of labels over the rank, of which one method is replaced."""
+
+    def discount(self, ranks):
+        return 1.0 / ranks
+
+    def reference(self, labels):
+        return sum(y / d for d, y in enumerate(labels[: self.k], 1))
+
+
+def of_the_upper_half(self, labels):
+    return sum(y / d for d, y in enumerate(labels[: (len(labels) + 1) // 2], 1))
+
+
+WRONG = {
+    "negative gain": ({"gain": lambda self, y: y - 1}, "gain of label 0 is -1, but must not be negative"),
+    "another gain": ({"gain": lambda self, y: y**2}, r"labels \[2.0\] .* value 2 by reference, but 4 .* correct gain"),
+    "a gain of one number": ({"gain": lambda self, y: math.log2(y + 1)}, "gain receives an array of labels"),
+    "no probability": ({"kind": CASCADE}, "gain of label 2 is 2, but must be a probability in the family CASCADE"),
+    "another kind": (
+        {"kind": CASCADE, "gain": lambda self, y: y / 4, "reference": lambda self, y: Right.reference(self, y / 4)},
+        "correct kind or scale, or reference",
+    ),
+    "grades": ({"kind": AVERAGE}, "the gains of an average-precision metric must be 0 or 1"),
+    "rising discount": ({"discount": lambda self, d: d / 9}, "discount must give each rank a number that is not neg"),
+    "a discount that rises late": ({"discount": lambda self, d: 1 / d + (d > 20)}, "does not increase with the rank"),
+    "another discount": ({"discount": lambda self, d: 1 / d**2}, "correct discount of rank 2, or scale, or reference"),
+    "a scale": ({"scale": lambda self, q, g, w: np.full(len(q), 2.0)}, "correct gain, scale, or discount of rank 1"),
+    "no cutoff in reference": (
+        {"reference": lambda self, y: sum(y / (np.arange(len(y)) + 1))},
+        "named@1: .* reference",
+    ),
+    "another reference": ({"reference": of_the_upper_half}, "correct discount of rank 2, or scale, or reference"),
+    "nothing returned": (
+        {"reference": lambda self, y: None},
+        r"reference gets an array.* must return a number, but rai",
+    ),
+    "NaN": ({"reference": lambda self, y: np.nan}, "must return a number, but returned nan"),
+    "labels changed": ({"reference": lambda self, y: y.sort() or y[0]}, "or reference"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_check_metric_says_which_methods_disagree(wrong):
+    methods, told = WRONG[wrong]
+    check_metric(Right())
+    check_metric(Right(k=3, ties="worst", empty="skip"), labels=[0, 0.5, 7])
+    with pytest.raises(LTRError, match=told):
+        check_metric(type("Wrong", (Right,), methods)())
+
+
+def test_check_metric_takes_an_object():
+    for wrong in (Right, "ndcg"):
+        with pytest.raises(LTRError, match="must be an object of a subclass of"):
+            check_metric(wrong)
+
+
+@pytest.mark.parametrize(
+    "metric", [Complete(table=(np.nan, 1.0, 1.0)), Complete(table=(1.0, 2.0, 3.0)), Complete(table=())]
+)
+def test_errors_of_methods_name_check_metric(metric):
+    with pytest.raises(LTRError, match=r"ltr_objectives.check_metric\(metric\) checks all methods of a metric"):
+        evaluate(metric, SCORES, LABELS, GROUP)
+
+
+def test_a_metric_of_a_goal_is_checked_and_no_labels_are_refused():
+    check_metric(get_metric("ndcg@10[revenue]"))
+    with pytest.raises(LTRError, match="labels is empty"):
+        check_metric(get_metric("ndcg"), labels=[])

@@ -108,3 +108,13 @@ def test_warmup_says_where_the_machine_code_lies():
     done = subprocess.run([sys.executable, "-m", "ltr_objectives.warmup"], check=True, capture_output=True, text=True)
     assert done.stdout.startswith("compiled in")
     assert "cache:" in done.stdout
+
+
+def test_no_extra_allows_versions_that_run_code_of_a_file():
+    """pyarrow before 14.0.1 does so for Parquet (CVE-2023-47248); `make audit` asks for others."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [each for extra in project["optional-dependencies"].values() for each in extra]
+    bounds = {each for each in extras if each.startswith("pyarrow")}
+    assert bounds == {"pyarrow>=14.0.1"}
+    lowest = ROOT / "tests" / "lowest.txt"
+    assert not lowest.exists() or "pyarrow==14.0.1" in lowest.read_text().splitlines()

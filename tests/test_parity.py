@@ -24,9 +24,8 @@ def training_data(parity):
 def train_lightgbm(parity, native, weighted):
     lgb = pytest.importorskip("lightgbm")
     X, labels, group, weight = training_data(parity)
-    params = {"num_leaves": 8, "verbose": -1, "num_threads": 1, "deterministic": True, "seed": 0, **parity.params}
-    if not native:
-        params["objective"] = lightgbm_objective(parity.ours)
+    loss = parity.params if native else {"objective": lightgbm_objective(parity.ours)}
+    params = {"num_leaves": 8, "verbose": -1, "num_threads": 1, "deterministic": True, "seed": 0, **loss}
     data = lgb.Dataset(X, labels, group=group, weight=np.repeat(weight, group) if weighted else None)
     return lgb.train(params, data, ROUNDS).predict(X)
 

@@ -7,7 +7,7 @@ import pytest
 from clicks import click_log, some_queries
 from rankers import LIBRARIES, ranker
 
-from ltr_objectives import LambdaMART, LTRError, UnitHessian
+from ltr_objectives import LambdaMART, LTRError, LTRWarning, UnitHessian
 from ltr_objectives.adapters import catboost_objective, lightgbm_metric, lightgbm_objective, xgboost_objective
 from ltr_objectives.datasets import RankingData
 
@@ -99,6 +99,19 @@ def test_the_rankers_train_on_the_corrected_gradient(library, how):
     plain = ranker(library, "lambdamart").fit(data.X, LOG.clicks, qid=data.qid)
     assert not np.array_equal(fitted.predict(data.X), plain.predict(data.X))
     assert np.array_equal(fitted.predict(data.X), through_the_adapter(library, LOG.clicks, data, **given))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("how", WAYS)
+def test_grades_instead_of_clicks_are_warned_of(library, how):
+    pytest.importorskip(library)
+    data, given = LOG.data, {how: WAYS[how]}
+    with pytest.warns(LTRWarning, match=f"with {how}, labels are clicks, 0 or 1") as caught:
+        through_the_adapter(library, data.y, data, **given)
+    assert len(caught) == 1
+    with pytest.warns(LTRWarning, match=f"with {how}, labels are clicks, 0 or 1") as caught:
+        ranker(library, "lambdamart").fit(data.X, data.y, qid=data.qid, **given)
+    assert len({(str(each.message), each.filename, each.lineno) for each in caught}) == 1  # Python shows it once
 
 
 LAMBDAMART = UnitHessian("lambdamart")

@@ -10,7 +10,7 @@ from conftest import OBJECTIVES
 from generated import labels_for
 from scipy import optimize
 
-from ltr_objectives import LambdaMART, LTRError, Queries, RankNet
+from ltr_objectives import LambdaMART, LTRError, LTRWarning, Queries, RankNet
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.propensity import position_propensity
@@ -24,6 +24,7 @@ def log():
     return click_log(some_queries(30, 3), 1.0, 3)
 
 
+@pytest.mark.filterwarnings("ignore:with propensity, labels are clicks")  # graded labels test the kernels better
 @pytest.mark.parametrize("objective", CORRECTING, ids=IDS)
 def test_gradient_and_hessian_equal_the_reference(objective, rng):
     objective = objective.without_noise()
@@ -177,6 +178,22 @@ MISTAKES = {
 def test_what_cannot_be_right_is_refused(message):
     with pytest.raises(LTRError, match=message):
         LambdaMART().gradient_hessian([0.0, 1.0], [0, 1], [2], **MISTAKES[message])
+
+
+@pytest.mark.parametrize("how", ["propensity", "position"])
+def test_labels_that_are_not_clicks_are_warned_of_once_for_a_data_set(how, log):
+    scores, given = log.data.X[:, 0], {how: getattr(log, how)}
+    told = rf"with {how}, labels are clicks, 0 or 1, but some are \d.* so leave {how} out; .* pass labels > 0$"
+    for labels in (log.data.y, log.clicks + 1, log.clicks / 2):
+        queries = Queries(labels, log.data.group, **given)
+        with pytest.warns(LTRWarning, match=told):
+            LambdaMART().compute(queries, scores)
+        for objective in CORRECTING:
+            if objective.label_limit is None:
+                objective.compute(queries, scores)  # silent: warnings are errors
+    for right in (log.clicks, log.clicks > 0, log.data.y > 0):
+        LambdaMART().gradient_hessian(scores, right, log.data.group, **given)
+    assert position_propensity(scores, 3 * log.clicks, log.position, log.data.group).max() == 1  # counts of clicks
 
 
 def test_gradients_beyond_float64_are_refused():

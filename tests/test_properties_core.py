@@ -102,7 +102,7 @@ def test_parameters(data, cls, value):
     try:
         made = cls(**({data.draw(st.sampled_from(names)): value} if names else {}))
         scores, labels, group = [0.3, -1.0, 0.2, 5.0], [0, 1, 0, 1], [3, 1]
-        found = (made.gradient_hessian if hasattr(made, "pair_counts") else made.per_query)(scores, labels, group)
+        found = (made.gradient_hessian if hasattr(made, "gradient_hessian") else made.per_query)(scores, labels, group)
     except LTRError:
         event("refused")
         return

@@ -220,7 +220,7 @@ def test_native_objectives_train_as_in_the_library(library):
     assert np.array_equal(fitted.predict(vali.X), theirs.predict(vali.X))
     if library != "catboost":  # there LossFunctionChange needs the training data, which a model does not hold
         assert np.allclose(fitted.feature_importances_, theirs.feature_importances_)
-    assert fitted.score(vali.X, vali.y, qid=vali.qid) == evaluate("ndcg", fitted.predict(vali.X), vali.y, vali.group)
+    assert fitted.score(vali.X, vali.y, qid=vali.qid) == evaluate("ndcg@10", fitted.predict(vali.X), vali.y, vali.group)
 
 
 def test_native_metrics_beside_ours(library):

@@ -1,5 +1,7 @@
 """NumPy, pandas, polars, pyarrow and SciPy give the same model for the same rows; categories and missing values."""
 
+import pickle
+
 import numpy as np
 import pytest
 from rankers import LIBRARIES, SUFFIX, fold, ranker, ranker_class
@@ -141,6 +143,35 @@ def test_missing_and_new_categories(library):
     assert np.isfinite(fitted.predict(X)).all()
 
 
+@pytest.mark.parametrize("names", [[0, 1], [1, 0], [7, 5], [2.5, 1.5]])
+def test_columns_with_numbers_as_names(library, names):
+    """LightGBM and CatBoost take a number for the position of a categorical feature."""
+    X, y, qid = categorical(600, 0)
+    X.loc[::7, "colour"] = np.nan
+    expected = ranker(library).fit(X, y, qid=qid).predict(X)
+    numbered = X.set_axis(names, axis=1)
+    for given in (numbered, numbered.assign(qid=qid)):
+        fitted = ranker(library).fit(
+            given, y, qid=None if "qid" in given else qid, eval_set=[(numbered, y)], eval_qid=[qid]
+        )
+        assert np.array_equal(fitted.predict(given), expected)
+    with pytest.raises(LTRError, match=r"columns whose names are strings, and others; .* X.columns.astype\(str\)"):
+        ranker(library).fit(X.set_axis(["noise", 1], axis=1), y, qid=qid)
+
+
+def test_a_category_called_as_missing_values_are(library):
+    X, y, qid = categorical(600, 0)
+    X["colour"] = X.colour.cat.rename_categories({"red": "nan"})
+    fitted = ranker(library).fit(X, y, qid=qid)
+    X.loc[::7, "colour"] = None
+    if library != "catboost":  # which alone refuses missing categories itself
+        assert np.isfinite(fitted.predict(X)).all()
+        return
+    for call in (lambda: fitted.predict(X), lambda: ranker(library).fit(X, y, qid=qid)):
+        with pytest.raises(LTRError, match=r"X\['colour'\] has missing values, .* the category 'nan'.*; rename it"):
+            call()
+
+
 KINDS = {
     "words": (["red", "blue"], object),
     "text": (["red", "blue"], "string"),
@@ -192,6 +223,80 @@ def test_features_are_known_by_name_also_from_a_file(library, tmp_path):
         assert each.predict(as_pandas(test.X)).shape == test.y.shape
         with pytest.raises(ValueError, match=r"feature names|9 features"):
             each.predict(as_pandas(test.X)[NAMES[1:]])
-        if each is fitted or library != "lightgbm":  # its files do not keep the names as they were
-            with pytest.raises(ValueError, match="feature names should match"):
-                each.predict(as_pandas(test.X)[NAMES[::-1]])
+        with pytest.raises(ValueError, match="feature names should match"):
+            each.predict(as_pandas(test.X)[NAMES[::-1]])
+    without = ranker(library).fit(train.X, train.y, qid=train.qid)
+    without.save_model(tmp_path / f"model{SUFFIX[library]}")
+    again = ranker_class(library)().load_model(tmp_path / f"model{SUFFIX[library]}")
+    assert np.array_equal(again.predict(test.X), without.predict(test.X))
+
+
+@pytest.mark.parametrize("values", [["red", "blue", "green", "grey"], [3, 1, 4, 2]])
+def test_categories_are_known_by_value_also_from_a_file(library, values, tmp_path):
+    X, y, qid = categorical(600, 0)
+    colours = dict(zip(["red", "blue", "green", "grey"], values, strict=True))
+    X = X.assign(colour=pandas.Categorical(X.colour.map(colours).astype(type(values[0]))))
+    options = {"min_child_samples": 5, "min_data_per_group": 5} if library == "lightgbm" else {}
+    fitted = ranker(library, **options).fit(X, y, qid=qid)
+    expected, path = fitted.predict(X), tmp_path / f"model{SUFFIX[library]}"
+    other = X.assign(colour=X.colour.cat.set_categories(values[::-1]))
+    fitted.save_model(path)
+    loaded = ranker_class(library)().load_model(path)
+    for each in (fitted, loaded, pickle.loads(pickle.dumps(loaded))):
+        assert np.array_equal(each.predict(other), expected)
+        assert np.ptp(expected) > 0
+    if library == "catboost":  # it knows categories by their values when it trains on, too
+        return
+    for model in (path, loaded, loaded.booster_):
+        with pytest.raises(LTRError, match=r"X has the categories .* make them the same"):
+            ranker(library, **options).fit(other, y, qid=qid, init_model=model)
+
+
+def test_a_file_without_categories(library, tmp_path):
+    if library != "xgboost":
+        pytest.skip("the others' files have them")
+    X, y, qid = categorical(600, 0)
+    codes = X.assign(colour=X.colour.cat.codes)
+    kinds = ["float", "c"]
+    by_codes = ranker(library, feature_types=kinds).fit(codes, y, qid=qid)
+    path = tmp_path / "model.json"
+    by_codes.save_model(path)
+    loaded = ranker(library, feature_types=kinds).load_model(path)
+    assert np.array_equal(loaded.predict(codes), by_codes.predict(codes))
+    for call in (loaded.predict, lambda X: ranker(library).fit(X, y, qid=qid, init_model=path)):
+        with pytest.raises(
+            LTRError, match=r"saved without its categories, .* numbers, with feature_types=\['float', 'c'\]"
+        ):
+            call(X)
+
+
+@pytest.mark.parametrize("form", ["pandas", "polars"])
+def test_labels_are_no_features(library, form):
+    train, _, _ = fold()
+    make = as_pandas if form == "pandas" else as_polars
+    table = as_pandas(train.X).assign(rev=train.y + 1.0, label=train.y)
+    frame = table if form == "pandas" else pytest.importorskip("polars").from_pandas(table)
+    rest = frame[[*NAMES, "rev"]]
+    told = r"X has a column 'rev', which is labels\['{0}'\] and would be a feature; drop it{1}$"
+    for labels, message in (
+        ({"rev": frame["rev"]}, told.format("rev", r", or give labels=\['rev'\], the name of the column, instead")),
+        ({"rev": train.y}, told.format("rev", ".*")),
+        ({"revenue": frame["rev"]}, told.format("revenue", "")),
+    ):
+        with pytest.raises(LTRError, match=message):
+            ranker(library, "lambdamart").fit(rest, train.y, qid=train.qid, labels=labels)
+    with pytest.raises(LTRError, match=r"X has a column 'label', which is y and would be a feature; drop it$"):
+        ranker(library).fit(frame[[*NAMES, "label"]], frame["label"], qid=train.qid)
+    on_rev = ranker(library, "lambdamart[rev]", eval_metric="ndcg@10[rev]").fit(
+        rest, train.y, qid=train.qid, labels=["rev"]
+    )
+    assert list(on_rev.feature_names_in_) == NAMES
+    arrays = {"labels": {"rev": train.y + 1.0}}
+    assert on_rev.score(rest, train.y, qid=train.qid) == on_rev.score(rest, train.y, qid=train.qid, **arrays)
+    with pytest.raises(LTRError, match=r"eval_set\[0\]: X has a column 'rev', which is eval_labels\['rev'\]"):
+        ranker(library, "lambdamart", eval_metric="ndcg[rev]").fit(
+            make(train.X), train.y, qid=train.qid, labels={"rev": train.y}, eval_set=[(rest, train.y)],
+            eval_qid=[train.qid], eval_labels=[{"rev": train.y}],
+        )  # fmt: skip
+    with pytest.raises(LTRError, match="labels names the column 'qid', which holds the query ids"):
+        ranker(library).fit(make(train.X), train.y, qid=train.qid, labels=["qid"])

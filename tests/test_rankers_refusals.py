@@ -192,8 +192,10 @@ def test_parameters_that_lightgbm_would_ignore(monkeypatch):
     theirs = {"objective": "lambdarank", "num_leaves": 7, "n_estimators": 1, "verbose": -1}
     everything = lightgbm.LGBMRanker(**theirs).get_params()  # under the names of its estimator
     assert ranker_class("lightgbm")(**everything).fit(DATA.X, DATA.y, qid=DATA.qid).best_iteration_ == 1
-    monkeypatch.delattr(lightgbm.basic._ConfigAliases, "_get_all_param_aliases")  # it is private, and may disappear
-    monkeypatch.setattr(lightgbm.basic._ConfigAliases, "aliases", {})
+    library = ranker_class("lightgbm").library._replace(its_aliases=tuple)  # its table is private, and may disappear
+    for module in ("_libraries", "_lightgbm_ranker"):
+        monkeypatch.setattr(f"ltr_objectives.adapters.{module}.LIGHTGBM", library)
+    monkeypatch.setattr(ranker_class("lightgbm"), "library", library)
     assert ranker("lightgbm", num_leafs=31).fit(DATA.X, DATA.y, qid=DATA.qid).best_iteration_ == 8
 
 
@@ -327,11 +329,13 @@ def test_score_says_where_it_is_not_the_metric_of_the_training(library):
     data = DATA.X, DATA.y
     for eval_metric in (theirs, [theirs]):
         fitted = ranker(library, native, eval_metric=eval_metric, n_estimators=1).fit(*data, qid=DATA.qid)
-        with pytest.warns(LTRWarning, match=f"score is the mean NDCG, since eval_metric='{theirs}' is the library's"):
+        with pytest.warns(
+            LTRWarning, match=f"score is the mean ndcg@10, because eval_metric='{theirs}' is the library's"
+        ):
             found = fitted.score(*data, qid=DATA.qid)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert fitted.set_params(eval_metric=["ndcg", theirs]).score(*data, qid=DATA.qid) == found
+            assert fitted.set_params(eval_metric=["ndcg@10", theirs]).score(*data, qid=DATA.qid) == found
             assert fitted.set_params(eval_metric=None).score(*data, qid=DATA.qid) == found
 
 

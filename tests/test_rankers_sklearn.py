@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, fold, ranker, ranker_class
+from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
 from ltr_objectives import MAP, YetiLoss, adapters, evaluate
 
@@ -129,12 +129,12 @@ def test_random_states_as_in_scikit_learn(library):
     assert not np.array_equal(one, other)
 
 
-def by_hand(library, **params):
+def by_hand(library, metric="ndcg@10", **params):
     """The expected result of cross-validation."""
     values = []
     for train, test in GroupKFold(3).split(DATA.X, DATA.y, DATA.qid):
         fitted = ranker(library, **params).fit(DATA.X[train], DATA.y[train], qid=DATA.qid[train])
-        values.append(evaluate("map", fitted.predict(DATA.X[test]), DATA.y[test], qid=DATA.qid[test]))
+        values.append(evaluate(metric, fitted.predict(DATA.X[test]), DATA.y[test], qid=DATA.qid[test]))
     return values
 
 
@@ -147,9 +147,18 @@ def test_search_and_cross_validation_with_a_column_of_ids(library):
                           cv=GroupKFold(3), scoring=None)  # fmt: skip
     search.set_params(estimator__eval_metric="map").fit(X, DATA.y, groups=DATA.qid)
     for params, value in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
-        assert value == pytest.approx(np.mean(by_hand(library, **params)), abs=1e-12)
+        assert value == pytest.approx(np.mean(by_hand(library, "map", **params)), abs=1e-12)
     assert list(search.best_estimator_.feature_names_in_) == [f"feature {i}" for i in range(10)]
     assert search.predict(X).shape == DATA.y.shape
+
+
+@everywhere
+def test_a_search_over_objectives_has_one_metric(library):
+    X = pandas.DataFrame(DATA.X).rename(columns=str).assign(qid=DATA.qid)
+    objectives = ["yetiloss:mrr", "yetiloss:gap", "ranknet", NATIVE[library]]
+    search = GridSearchCV(ranker(library), {"objective": objectives}, cv=GroupKFold(3)).fit(X, DATA.y, groups=DATA.qid)
+    expected = [np.mean(by_hand(library, objective=objective)) for objective in objectives]
+    assert search.cv_results_["mean_test_score"] == pytest.approx(expected, abs=1e-12)
 
 
 @everywhere

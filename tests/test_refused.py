@@ -5,6 +5,7 @@ from pathlib import Path
 
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import pytest
 import xgboost as xgb
 from catboost import CatBoost, Pool
@@ -50,6 +51,7 @@ NAMES = {
     "Pool": Pool,
     "CatBoost": CatBoost,
     "X": X,
+    "table": pd.DataFrame(X, columns=["a", "b", "revenue"]).assign(revenue=y),
     "y": y,
     "scores": scores,
     "group": group,
@@ -62,7 +64,7 @@ NAMES = {
     "cat_train": cat_train,
     "adapters": adapters,
     **{name: getattr(ltr_objectives, name) for name in ltr_objectives.__all__},
-    **{name: getattr(adapters, name) for name in adapters.__all__ if "_" in name},
+    **{name: getattr(adapters, name) for name in adapters.__all__},
 }
 
 

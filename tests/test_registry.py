@@ -92,6 +92,23 @@ def test_there_is_something_to_learn_for_every_metric_in_lists_shorter_than_its_
     assert (hess > 0).any()
 
 
+MANY = 200_000
+LONG = (
+    "ranknet" + "+1" * MANY, "ranknet" + "+1e" * MANY, "ranknet" + "+1ee" * MANY, "ranknet+" + "1" * MANY + "*listnet",
+    "ranknet+" + " " * MANY, "ranknet" + "[a]" * MANY, "lambdamart:" + "a" * MANY + "!" + "1" * 20,
+    *(f"ranknet:sigma={text}" for text in ("1" + "+1" * MANY, "(" * MANY, "-" * MANY + "1", "[1," * MANY, "9" * MANY)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LONG, ids=range(len(LONG)))
+def test_text_is_read_once_however_long(text):
+    """Text that is read anew from each of its signs would take an hour, and the test would end the run."""
+    for read in (get_objective, get_metric):
+        with pytest.raises(LTRError) as caught:
+            read(text)
+        assert len(str(caught.value)) < 1000
+
+
 AROUND = [
     thing for name in ltr_objectives.__all__
     if inspect.isclass(thing := getattr(ltr_objectives, name)) and issubclass(thing, Objective)

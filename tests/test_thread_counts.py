@@ -9,7 +9,7 @@ from rankers import ranker_class
 from recording import Recording, threads_of
 from sklearn.model_selection import GroupKFold
 
-from ltr_objectives import LTRWarning, adapters
+from ltr_objectives import LTRError, LTRWarning, adapters
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.kernels import threads
 from ltr_objectives.metrics import base
@@ -86,7 +86,7 @@ def test_every_name_that_lightgbm_has_for_it(name):
 NAMES = [("xgboost", "n_jobs"), ("xgboost", "nthread"), ("catboost", "thread_count")]
 
 
-@pytest.mark.parametrize(("library", "name"), [*NAMES, *(("lightgbm", name) for name in LIGHTGBM.n_threads)])
+@pytest.mark.parametrize(("library", "name"), [*NAMES, *(("lightgbm", name) for name in LIGHTGBM.names("num_threads"))])
 def test_the_rankers_use_the_training_s_threads_also_where_they_try_the_objective_first(library, name):
     for asked, used in ((1, 1), (3, 3), (64, 5)):
         assert threads_of(lambda asked=asked: train_ranker(library, asked, name)) == used
@@ -169,3 +169,11 @@ def test_what_the_objective_was_told_is_not_the_metric_s(monkeypatch):
     }
     xgb.train(params, data, 2, **ours, evals=[(data, "learn")], verbose_eval=False)
     assert set(asked) == {2}
+
+
+@pytest.mark.parametrize(
+    ("library", "name"), [("xgboost", "n_jobs"), ("lightgbm", "nthread"), ("catboost", "thread_count")]
+)
+def test_a_million_threads_are_refused_before_a_library_starts_them(library, name):
+    with pytest.raises(LTRError, match=f"{name}=1000000 must be a whole number of at least 1 and at most 10,000"):
+        train_ranker(library, 1_000_000, name)

@@ -84,6 +84,18 @@ def test_where_no_thread_is_to_be_had_the_caller_does_all(monkeypatch):
     assert len(queued) == 2
 
 
+@pytest.mark.parametrize("stop", [None, np.zeros(1, bool)])
+def test_data_sets_of_all_sizes_share_their_threads(monkeypatch, stop):
+    monkeypatch.setattr(threads, "_pools", {})
+    before = threading.active_count()
+    for queries in range(1, 33):
+        done = np.zeros(queries)
+        run(lambda first, last, done: np.add(done[first:last], 1, out=done[first:last]),
+            100 * np.arange(queries + 1), (done,), 32, stop, 100)  # fmt: skip
+        assert (done == 1).all()
+    assert threading.active_count() - before <= 32
+
+
 def test_one_thread_is_the_caller_s_where_rows_are_few(monkeypatch):
     monkeypatch.setattr(threads, "FEW_ROWS", 10_000)
     monkeypatch.setattr(threads, "_pool", lambda *_: pytest.fail("a thread of its own"))

@@ -79,7 +79,7 @@ def test_labels_too_large_for_exponential_gains(library):
 def test_score_by_another_metric(library):
     name = {"xgboost": "rmse", "lightgbm": "l2", "catboost": "QueryRMSE"}[library]
     fitted = ranker(library, NATIVE[library], eval_metric=name, n_estimators=1).fit(X, LEARNABLE, qid=QID)
-    assert "fitted.score" in place(lambda: fitted.score(X, LEARNABLE, qid=QID), "score is the mean NDCG")
+    assert "fitted.score" in place(lambda: fitted.score(X, LEARNABLE, qid=QID), "score is the mean ndcg@10")
 
 
 def test_a_cache_that_cannot_be_used(tmp_path, monkeypatch):

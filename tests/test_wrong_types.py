@@ -2,6 +2,9 @@
 
 import contextlib
 import dataclasses
+import re
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ from ltr_objectives.propensity import position_propensity
 WRONG = [
     None, "a", "", b"x", -1, 3.5, float("nan"), 1j, object(), [], {}, (), {1}, [None], [[1]], True, LTRError, len,
     np.array([1, 2]), np.array(["a"]), np.ma.masked_array([1.0, 2.0], mask=True), np.array(["2020"], "datetime64[D]"),
-    np.timedelta64(2, "D"),
+    np.timedelta64(2, "D"), 12.0, Fraction(1, 2), 10**400,
 ]  # fmt: skip
 DATA = fold().train
 LISTS = {"scores": [1.0, 2.0, 0.0], "labels": [1, 0, 2], "group": [3]}
@@ -63,6 +66,55 @@ def test_wrong_types_end_in_our_error_or_in_none(name):
                 continue  # an object of ours
             with contextlib.suppress(LTRError):
                 hash(type(call(**{**arguments, argument: value})))
+
+
+NUMBERS = (
+    2, 3.0, 0.5, np.int8(2), np.uint64(2), np.float16(0.5), np.float16(2), np.float32(0.5),
+    np.longdouble(2), np.longdouble("1e4000"), Fraction(1, 2), Fraction(3), Decimal("0.5"), 2**63, 10**300, 10**400,
+    -(10**400), 10**5000, 1e300,
+)  # fmt: skip
+GOALS = {"relevance": LISTS["labels"], "revenue": [0, 1, 0]}
+PARAMETERS = [
+    pytest.param(example, argument, id=f"{example.name} {argument}")
+    for example in (
+        *(EXAMPLES[name][-1] for name in registry.objectives()),
+        *(examples[-1] for examples in METRICS.values()),
+        ours.Subsample("ranknet", queries=0.5),
+        ours.Langevin("ranknet", temperature=1, learning_rate=0.1),
+        ours.StochasticLabels("ranknet", labels=[None, "revenue"], weights=[2, 1]),
+        ours.Mixture(["ranknet", "listnet[revenue]"]),
+    )
+    for argument in example.settings()
+]
+
+
+def refusal(call):
+    """The message of the LTRError that the call raises, or None, and what it returns."""
+    try:
+        return None, call()
+    except LTRError as error:
+        return str(error), None
+
+
+def computed(thing):
+    """The bytes of the value or of the gradient, or the error that numbers are beyond what it can compute."""
+    labels = GOALS if getattr(thing, "goals", ()) else LISTS["labels"]
+    compute = thing.per_query if isinstance(thing, ours.Metric) else thing.gradient_hessian
+    message, found = refusal(lambda: compute(LISTS["scores"], labels, LISTS["group"]))
+    assert message is None or re.search(r"float64|takes labels up to|table needs whole", message), message
+    return message, None if found is None else np.asarray(found).tobytes()
+
+
+@pytest.mark.parametrize(("example", "argument"), PARAMETERS)
+def test_numbers_of_every_type_are_refused_by_name_or_count_as_they_are(example, argument):
+    for value in NUMBERS:
+        message, made = refusal(lambda value=value: dataclasses.replace(example, **{argument: value}))
+        if message is None:
+            plain = int(value) if value == int(value) else float(value)
+            assert computed(made) == computed(dataclasses.replace(example, **{argument: plain})), value
+        else:
+            assert argument in message or "goal" in argument or "has no cutoff" in message, message
+            assert len(message) < 1000
 
 
 @pytest.mark.parametrize("iteration", ["a", 1.5, None, [1], np.timedelta64(1, "D")])

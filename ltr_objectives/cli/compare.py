@@ -79,7 +79,9 @@ def compare(
     """
     from ltr_objectives.cli.crossval import folds_of
     from ltr_objectives.cli.files import require_apart, writable
+    from ltr_objectives.cli.tables import features_of, show_features
     from ltr_objectives.comparison.budget import SHARED, Budget, drawn
+    from ltr_objectives.comparison.candidates import labels_for
     from ltr_objectives.kernels.threads import available_threads
 
     if draws:
@@ -104,10 +106,12 @@ def compare(
     winner = best.loc[best["mean"].idxmax()]
     kept = found[winner["library"], winner["objective"]]
     settings = {name: getattr(kept.budget, name) for name in SHARED}
+    notes = [note for note in (labels_for(*key, table.y)[1] for key in found) if note]
     if out is not None:
         _write(rows, out)
     if not as_json:
-        _print(rows, found, metrics, f"{data.name}: {len(table.group):,} queries, {folds} folds", alpha)
+        options.console().print(show_features(table.X), markup=False, soft_wrap=True)
+        _print(rows, found, metrics, f"{data.name}: {len(table.group):,} queries, {folds} folds", alpha, notes)
         for name, why in left_out.items():
             echo(f"note: {name} is left out: {why}", err=True)
     if save_best is not None:  # after the table, which a failure would lose
@@ -115,7 +119,7 @@ def compare(
     if as_json:
         options.print_json({
             "data": str(data), "queries": len(table.group), "folds": folds, "metrics": [str(m) for m in metrics],
-            "table": _records(rows), "left_out": left_out,
+            "features": features_of(table.X), "table": _records(rows), "left_out": left_out, "notes": notes,
             "best": {"library": winner["library"], "objective": winner["objective"], "trees": kept.trees, **settings},
             "model": None if save_best is None else str(save_best),
         })  # fmt: skip
@@ -187,7 +191,7 @@ def _read(
 
     from ltr_objectives.cli.crossval import queries_of
     from ltr_objectives.cli.files import existing, read_letor
-    from ltr_objectives.cli.tables import Columns, is_table, read_table
+    from ltr_objectives.cli.tables import Columns, is_table, read_table, warn_of_labels
     from ltr_objectives.comparison.candidates import check_comparable
 
     existing("data", data)
@@ -201,6 +205,7 @@ def _read(
     for metric in metrics:  # raises for labels that it does not take
         metric.mean(queries, np.arange(len(found.y), dtype=np.float64))
     check_comparable(metrics[0], queries, f"--data {data}")
+    warn_of_labels(found, ignore)
     return found
 
 
@@ -247,7 +252,9 @@ def _summary(found: Found, data: "RankingData", metrics: "Sequence[Metric]", nam
     return table.assign(trees=[found[key].trees for key in keys], seconds=[found[key].seconds for key in keys])
 
 
-def _print(rows: "pd.DataFrame", found: Found, metrics: "Sequence[Metric]", title: str, alpha: float) -> None:
+def _print(
+    rows: "pd.DataFrame", found: Found, metrics: "Sequence[Metric]", title: str, alpha: float, notes: Sequence[str]
+) -> None:
     import numpy as np
 
     from ltr_objectives.comparison.statistics import BETTER, WORSE
@@ -262,7 +269,8 @@ def _print(rows: "pd.DataFrame", found: Found, metrics: "Sequence[Metric]", titl
         line += [signed(of["difference"], of["difference_se"]), p_of(of["p"])] if tested else ["", ""]
         line += [str(of["trees"]), f"{of['seconds']:.1f}"]
     head = ["library", "objective", *names, f"difference in {names[0]}", "p", "trees", "seconds"]
-    show(options.console(), [head, *lines], title, CAPTION.format(BETTER, WORSE, alpha))
+    caption = " ".join([CAPTION.format(BETTER, WORSE, alpha), *(f"{note}." for note in notes)])
+    show(options.console(), [head, *lines], title, caption)
 
 
 def _write(rows: "pd.DataFrame", out: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from ltr_objectives.adapters._libraries import LIBRARIES
 from ltr_objectives.cli.libraries import ranker_of
 from ltr_objectives.comparison.budget import Budget, in_documents, params_of
+from ltr_objectives.comparison.candidates import labels_for
 from ltr_objectives.datasets import RankingData
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
@@ -64,7 +65,7 @@ def fit(library: str, label: str, budget: Budget, metric: Metric, data: RankingD
     if vali is not None:
         stopping = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "eval_sample_weight": [vali.weight],
                     "early_stopping_rounds": budget.patience}  # fmt: skip
-    y = data.y > 0 if label in facts.binary else data.y
+    y, _ = labels_for(library, label, data.y)
     with ranker_of(library) as ranker_class:
         ranker = ranker_class(objective=objective, eval_metric=metric, n_estimators=budget.trees, **settings)
         return ranker.fit(data.X, y, qid=data.qid, sample_weight=data.weight, **stopping)

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.cli.tables import Columns, is_table, names_in_table, read_frame, read_keys
+from ltr_objectives._files import require_readable
+from ltr_objectives._memory import within_memory
+from ltr_objectives.cli.tables import Columns, is_table, names_in_table, naming, read_frame, read_keys
 from ltr_objectives.datasets import RankingData, load_letor
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
 
@@ -88,7 +90,8 @@ def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: s
 def read_letor(option: str, path: Path) -> RankingData:
     """Read one LETOR file."""
     existing(option, path)
-    found = load_letor(path)
+    with within_memory(f"--{option} {path}"):
+        found = load_letor(path)
     require(isinstance(found, RankingData), f"--{option} {path} is a folder; pass one LETOR file")
     assert isinstance(found, RankingData)
     return found
@@ -104,7 +107,7 @@ def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.nda
     named = None if Path(text).exists() else re.fullmatch(r"(.+\.(?:parquet|csv(?:\.\w+)?)):(.+)", text)
     path = existing(option, Path(named[1] if named else text))
     kind = float if float_numbers else str
-    try:
+    with naming(option, path):
         if path.suffix == ".npy":
             array = np.load(path)
         elif is_table(path):
@@ -117,8 +120,6 @@ def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.nda
             array = table.reshape(-1)
         require(array.ndim == 1, f"it has shape {array.shape}; it must be one-dimensional")
         require(len(array) > 0, "it is empty")
-    except (ValueError, OSError, EOFError) as error:
-        raise LTRError(f"--{option} {path}: {error}") from None
     return array
 
 
@@ -132,8 +133,10 @@ def _column_of(path: Path, name: str | None, kind: type) -> np.ndarray:
 
 
 def existing(option: str, path: Path) -> Path:
-    """Return ``path``; raise where it does not exist."""
+    """Return ``path``; raise where it does not exist, is a device, or is a pipe in place of a table."""
     require(path.exists(), f"--{option} {path} does not exist")
+    require_readable(path, f"--{option} {path}")
+    require(not (is_table(path) and path.is_fifo()), f"--{option} {path} is a pipe; tables are read from files")
     return path
 
 

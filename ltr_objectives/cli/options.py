@@ -11,6 +11,7 @@ from rich.console import Console
 from typer import Context, Option, echo
 
 from ltr_objectives.errors import require
+from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.registry import get_metric
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ Ignore = Annotated[str, Option(metavar="COLUMNS", help=f"{OF_TABLES}s that are n
 LearningRate = Annotated[float, Option(min=1e-6)]
 Trees = Annotated[int, Option(min=1, help="At most this many.")]
 Patience = Annotated[int, Option(min=1, help="Stop when vali has not improved for this many trees.")]
-Threads = Annotated[int, Option(min=0, help="0: all processors.")]
+Threads = Annotated[
+    int, Option(min=0, callback=lambda asked: min(asked, available_threads()), help="0: all processors.")
+]
 
 
 def refuse_with_draws(context: Context, *drawn: str) -> None:

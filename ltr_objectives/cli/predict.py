@@ -103,8 +103,7 @@ def _features(ranker: Any, data: Path, found: Any, columns: "Columns") -> tuple[
     with naming("data", data):
         names = _names(ranker)
         if names is not None:
-            if ranker.library.name == "lightgbm":  # which writes "_" for " " into its models
-                frame = frame.rename(columns=lambda name: str(name).replace(" ", "_"))
+            frame = frame.rename(columns=lambda name: ranker.library.stored_name(str(name)))
             return numbers_in(select(frame, names)), None, features
         others = [*columns.read, *columns.ignore]
         X = numbers_in(frame.drop(columns=[name for name in others if name in frame.columns])).to_numpy()

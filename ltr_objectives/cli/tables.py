@@ -2,6 +2,7 @@
 
 import importlib
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,9 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ltr_objectives._files import UNREADABLE
+from ltr_objectives._memory import within_memory
 from ltr_objectives.datasets import RankingData
-from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.queries import ids_of, sizes_of
+
+PAIRS = 200_000  # of documents, that are drawn to compare columns with the labels
+NEARLY = 0.95  # Goodman and Kruskal's gamma, beyond which a column is nearly the label
+OFTEN = 0.05  # the share of pairs in which such a column differs
 
 
 class Columns(NamedTuple):
@@ -60,23 +67,30 @@ def import_pandas() -> Any:
 
 
 def names_in_table(path: Path) -> list[str]:
-    """The names of the columns."""
+    """The names of the columns; raise for a name that two columns have, which pandas would rename."""
     if path.suffix != ".parquet":
-        return [str(name) for name in import_pandas().read_csv(path, nrows=0).columns]
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ModuleNotFoundError:
-        raise ImportError(f"{path}: Parquet files need pyarrow: pip install ltr-objectives[parquet]") from None
-    return [str(name) for name in parquet.read_schema(path).names]
+        read_csv = import_pandas().read_csv
+        names = [str(name) for name in read_csv(path, nrows=0).columns]
+        written = read_csv(path, nrows=1, header=None, dtype=str, keep_default_na=False).to_numpy()[0].tolist()
+    else:
+        try:
+            parquet = importlib.import_module("pyarrow.parquet")
+        except ModuleNotFoundError:
+            raise ImportError(f"{path}: Parquet files need pyarrow: pip install ltr-objectives[parquet]") from None
+        written = names = [str(name) for name in parquet.read_schema(path).names]
+    twice = next((name for name, count in Counter(written).items() if count > 1 and name), None)
+    require(twice is None, f"there are several columns {twice!r}; rename them, or leave all but one out")
+    return names
 
 
 @contextmanager
 def naming(option: str, path: Path) -> Iterator[None]:
-    """Say in errors about a file which option named it."""
-    try:
-        yield
-    except (ValueError, OSError, EOFError) as error:
-        raise LTRError(f"--{option} {path}: {error}") from None
+    """Say in errors about a file which option named it, and read it within the available memory."""
+    with within_memory(f"--{option} {path}"):
+        try:
+            yield
+        except UNREADABLE as error:
+            raise LTRError(f"--{option} {path}: {error}") from None
 
 
 def read_frame(path: Path, must: Sequence[str], *, only: bool = False, text: Sequence[str] = ()) -> Any:
@@ -139,6 +153,48 @@ def numbers_in(frame: Any) -> Any:
     require(frame.shape[1] > 0, "it has no columns of features")
     plain = frame.astype({name: _plain(kind) for name, kind in frame.dtypes.items()})
     return plain.set_axis([str(name) for name in frame.columns], axis=1)
+
+
+def features_of(X: Any) -> list[str]:
+    """The names of the features; of LETOR text their numbers."""
+    return [str(name) for name in getattr(X, "columns", range(1, X.shape[1] + 1))]
+
+
+def show_features(X: Any) -> str:
+    """The number of features, and the names if they have any.
+
+    >>> show_features(np.zeros((1, 3)))
+    '3 features'
+    """
+    names = features_of(X) if hasattr(X, "columns") else []
+    listed = f": {', '.join(names[:50])}{', ...' if len(names) > 50 else ''}" if names else ""
+    return f"{X.shape[1]:,} features{listed}"
+
+
+def warn_of_labels(data: RankingData, ignored: Sequence[str]) -> None:
+    """Warn of features that order the documents of a query as the labels do, or in reverse."""
+    if not hasattr(data.X, "columns"):
+        return
+    rng = np.random.default_rng(0)
+    query = rng.choice(len(data.group), PAIRS, p=data.group / data.group.sum())
+    start, size = (np.cumsum(data.group) - data.group)[query], data.group[query]
+    a, b = (start + (rng.random(PAIRS) * size).astype(np.int64) for _ in range(2))
+    better = np.sign(data.y[a] - data.y[b])
+    a, b, better = (pair[better != 0] for pair in (a, b, better))
+
+    def is_label(name: str) -> bool:
+        rank = import_pandas().factorize(data.X[name], sort=True)[0]  # -1 for NaN
+        order = np.sign(rank[a] - rank[b])
+        different = np.count_nonzero(order)
+        return bool(different > OFTEN * len(a) and abs(order @ better) >= NEARLY * different)
+
+    found = [name for name in data.X.columns if is_label(name)]
+    if found:
+        warn(
+            f"{', '.join(map(repr, found))} nearly always order the documents of a query as the labels do, or in "
+            "reverse; if this is not known before users see the documents, add "
+            f"--ignore {shlex.quote(','.join([*ignored, *found]))}"
+        )
 
 
 def _keys(frame: Any, columns: Columns) -> Keys:

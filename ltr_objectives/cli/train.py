@@ -15,6 +15,8 @@ from ltr_objectives.errors import require
 from ltr_objectives.registry import BEST_FOR
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ltr_objectives.cli.tables import Columns
     from ltr_objectives.datasets import RankingData
     from ltr_objectives.metrics.base import Metric
@@ -58,7 +60,8 @@ def train(
     from ltr_objectives.adapters._libraries import LIBRARIES
     from ltr_objectives.adapters._ranker_plan import own_or_native
     from ltr_objectives.cli.files import require_apart, writable
-    from ltr_objectives.cli.tables import Columns
+    from ltr_objectives.cli.tables import Columns, features_of, show_features, warn_of_labels
+    from ltr_objectives.comparison.candidates import labels_for
 
     writable(out, FACTS[library.value].endings, library.value)
     asked = None if objective is None else own_or_native(objective, LIBRARIES[library.value])
@@ -70,9 +73,12 @@ def train(
     files = _files(data, {"train": train, "vali": vali, "test": test})
     require_apart(out, *files.values())
     require(objective != "auto" or "vali" in files, "--objective auto lets vali choose; pass --vali, or a fold with it")
-    parts = _read(files, Columns(label, qid, weight, tuple(options.names_in(ignore))))
+    columns = Columns(label, qid, weight, tuple(options.names_in(ignore)))
+    parts = _read(files, columns)
+    warn_of_labels(parts["train"], columns.ignore)
+    y, note = labels_for(library.value, objective, parts["train"].y)
     ranker, seconds = _fit(
-        library.value, parts, objective, metrics,
+        library.value, parts, y, objective, metrics,
         {"n_estimators": trees, "learning_rate": learning_rate, **given}, patience, threads,
     )  # fmt: skip
     with ranker_of(library.value):
@@ -87,20 +93,22 @@ def train(
         options.print_json(
             {
                 "library": library.value, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
-                "convention": convention, **values, **({} if decision is None else {"tried": decision.as_dicts()}),
+                "convention": convention, "features": features_of(parts["train"].X), "notes": [note] if note else [],
+                **values, **({} if decision is None else {"tried": decision.as_dicts()}),
             }
         )  # fmt: skip
         return
     screen = options.console()
     for name, part in parts.items():
-        screen.print(f"{name:5} {len(part.y):,} rows in {len(part.group):,} queries, {part.X.shape[1]} features")
+        screen.print(f"{name:5} {len(part.y):,} rows in {len(part.group):,} queries")
+    screen.print(show_features(parts["train"].X), markup=False, soft_wrap=True)
     if decision is not None:
         screen.print(f"\n{decision}", markup=False, soft_wrap=True)
     if values:
         screen.print(_table(values, metrics))
     stopped = f"kept by vali {metrics[0]}" if "vali" in parts else "no vali part to stop by"
     line = f"{library.value}, {objective}: {kept} trees ({stopped}) in {seconds:.1f} s, written to {out}"
-    screen.print(line, markup=False, soft_wrap=True)
+    screen.print(line + (f"\n{note}" if note else ""), markup=False, soft_wrap=True)
 
 
 def _default(objective: str | None, library: str) -> str:
@@ -141,21 +149,23 @@ def _files(folder: Path | None, files: dict[str, Path | None]) -> dict[str, Path
 
 def _read(files: dict[str, Path], columns: "Columns") -> "dict[str, RankingData]":
     """All files as tables, or all of them as LETOR text."""
+    from ltr_objectives._memory import within_memory
     from ltr_objectives.cli.tables import is_table, read_tables
     from ltr_objectives.datasets import load_parts
 
     tables = [path for path in files.values() if is_table(path)]
     if not tables:
         columns.refuse(next(iter(files.values())))
-        return load_parts(files)
+        with within_memory(" and ".join(map(str, files.values()))):
+            return load_parts(files)
     others = [path for path in files.values() if path not in tables]
     require(not others, f"{tables[0]} has columns by name, and LETOR text such as {(others or tables)[0]} does not")
     return read_tables(files, columns)
 
 
 def _fit(
-    library: str, parts: "dict[str, RankingData]", objective: str, metrics: "list[Metric]", params: dict[str, Any],
-    patience: int, threads: int,
+    library: str, parts: "dict[str, RankingData]", y: "np.ndarray", objective: str, metrics: "list[Metric]",
+    params: dict[str, Any], patience: int, threads: int,
 ) -> tuple[Any, float]:  # fmt: skip
     train, vali = parts["train"], parts.get("vali")
     stopping: dict[str, Any] = {}
@@ -165,9 +175,9 @@ def _fit(
     with Console(stderr=True).status(f"{library} trains {objective}"), ranker_of(library) as ranker_class:
         start = perf_counter()
         if threads:
-            params = {ranker_class.library.n_threads[0]: threads, **params}
+            params = {ranker_class.library.n_threads: threads, **params}
         ranker = ranker_class(objective=objective, eval_metric=metrics[0], **params)
-        ranker.fit(train.X, train.y, qid=train.qid, sample_weight=train.weight, **stopping)
+        ranker.fit(train.X, y, qid=train.qid, sample_weight=train.weight, **stopping)
     return ranker, perf_counter() - start
 
 

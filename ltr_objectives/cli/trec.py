@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ltr_objectives._files import UNREADABLE
+from ltr_objectives._memory import within_memory
 from ltr_objectives.cli.files import Lists, existing
 from ltr_objectives.cli.tables import import_pandas
 from ltr_objectives.errors import LTRError, require
@@ -29,7 +31,8 @@ def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None)
     convention : str, optional
         Convention of the metrics.
     """
-    ranked, judged = _read("run", run, RUN, "score"), _read("qrels", qrels, QRELS, "label")
+    with within_memory(f"--run {run} and --qrels {qrels}"):
+        ranked, judged = _read("run", run, RUN, "score"), _read("qrels", qrels, QRELS, "label")
     asked, answered = list(dict.fromkeys(judged["query"])), set(ranked["query"])
     kept = asked if complete else [query for query in asked if query in answered]
     require(kept, f"no query of --run is in --qrels; their ids are such as {ranked['query'][0]!r} and {asked[0]!r}")
@@ -64,7 +67,7 @@ def _read(option: str, path: Path, names: tuple[str, ...], number: str) -> Any:
         require(len(short) == 0, f"{len(short)} rows are too short, as for query {table.iloc[short[:1], 0].to_list()}")
         table = table.set_axis(list(names), axis=1)[["query", "document", number]]
         table[number] = table[number].astype(float)
-    except (ValueError, OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise LTRError(f"{form}: {error}") from None
     for wrong, what in (
         (~np.isfinite(table[number].to_numpy()), f"a {number} that is not finite"),

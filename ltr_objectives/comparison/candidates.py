@@ -68,3 +68,16 @@ def check_comparable(metric: Metric, queries: Queries, data: str) -> None:
         f"labels that it tells apart (they are from {labels.min():g} to {labels.max():g}); correct the labels, or "
         "choose another metric",
     )
+
+
+def labels_for(library: str, objective: str, labels: np.ndarray) -> tuple[np.ndarray, str]:
+    """The labels that an objective takes, and a note if they are not those given.
+
+    >>> labels_for("xgboost", "rank:map", np.array([0, 2]))
+    (array([0., 1.]), 'rank:map takes only labels 0 and 1, and learns which labels are above 0')
+    """
+    if objective not in LIBRARIES[library].binary or np.isin(labels, (0, 1)).all():
+        return labels, ""
+    return (labels > 0).astype(
+        np.float64
+    ), f"{objective} takes only labels 0 and 1, and learns which labels are above 0"

@@ -19,6 +19,8 @@ same results.
 All release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
 """
 
+import contextlib
+import functools
 import hashlib
 import os
 import pickle
@@ -28,16 +30,16 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from ltr_objectives._files import Foreign, private_folder, read_sealed, say_once, user_cache, write_sealed
-from ltr_objectives.kernels._notice import tell_before_compiling
 
 PACKAGE = Path(__file__).resolve().parent.parent
 config: Any = numba.config
 REASSOCIATE = {"reassoc", "contract", "nsz", "arcp"}
-TESTED = tuple(f"0.{minor}" for minor in range(61, 69))  # versions of numba
+TESTED = "0.61", "0.68"  # versions of numba: the lowest supported, and the one that the tests install
 HELP = "kernels are compiled in each process; to cache them, repair the folder or set NUMBA_CACHE_DIR to another"
 
 
@@ -96,7 +98,25 @@ def cache_folder() -> Path | None:
 
 
 CACHE = cache_folder()
-tell_before_compiling(lambda: CACHE)
+
+
+@functools.cache
+def announce_compiling() -> None:
+    """Print one line on stderr before this process compiles its first kernel, because that takes seconds."""
+    kept = "is not kept, since no folder is writable" if CACHE is None else f"is kept in {CACHE}"
+    if sys.stderr is not None and not os.environ.get("LTR_OBJECTIVES_QUIET"):
+        with contextlib.suppress(OSError, ValueError):  # a closed stderr must not stop a training
+            print(
+                f"ltr_objectives: compiling machine code, which takes seconds; it {kept}", file=sys.stderr, flush=True
+            )
+
+
+class Uncached(NullCache):
+    """In place of a cache if no folder is writable."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> None:
+        """Find nothing."""
+        announce_compiling()
 
 
 class MachineCode:
@@ -116,10 +136,12 @@ class MachineCode:
         parts.prepare(target)
         try:
             found = self._read().get(self._key(signature, target.codegen()))
-            return None if found is None else CompileResult._rebuild(target, *pickle.loads(found))
+            if found is not None:
+                return CompileResult._rebuild(target, *pickle.loads(found))
         except Exception as error:  # a damaged pickle may raise anything
             self._say("read", error)
-            return None
+        announce_compiling()
+        return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep what was compiled."""
@@ -163,10 +185,8 @@ def _compile(fastmath: set[str] | bool, inline: bool = False) -> Callable[[Calla
 
     def decorate(function: Callable[..., Any]) -> Any:
         compiled: Any = parts.compiled(function, options)
-        if (
-            CACHE is not None and not config.DISABLE_JIT and os.path.exists(function.__code__.co_filename)
-        ):  # not from a notebook
-            compiled._cache = MachineCode(function, CACHE)
+        if not config.DISABLE_JIT and os.path.exists(function.__code__.co_filename):  # not from a notebook
+            compiled._cache = Uncached() if CACHE is None else MachineCode(function, CACHE)
         return compiled
 
     return decorate

@@ -18,6 +18,7 @@ from numba.core.compiler import Compiler, Flags
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
+from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.types import Integer, SliceType, none, unliteral
 
@@ -177,7 +178,7 @@ class _Part(CPUDispatcher):
 
 
 class _Kernel(CPUDispatcher):
-    """A compiled function; other compiled functions call its part."""
+    """A compiled function. Another kernel calls its part; a user's compiled function calls it as any other function."""
 
     def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
         super().__init__(function, locals or {}, targetoptions, _ToRun)
@@ -188,4 +189,5 @@ class _Kernel(CPUDispatcher):
 
     @property
     def _numba_type_(self) -> Any:
-        return self._part._numba_type_
+        caller = ConfigStack.top_or_none()  # the options of the function that is being compiled
+        return self._part._numba_type_ if isinstance(caller, _Shared) else super()._numba_type_

@@ -30,7 +30,7 @@ from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels._views import reinterpret
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.rankings import key_of, number_of, odds_of, ranking, rankings
-from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, scratch
+from ltr_objectives.kernels.sorting import all_equal, longest_list
 from ltr_objectives.kernels.swaps import CASCADE, is_empty, restart, swap_terms
 
 LOGISTIC, HINGE = range(2)
@@ -292,36 +292,3 @@ def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
         for i in range(n):
             grad[i] *= factor
             hess[i] *= factor * pairs.sigma
-
-
-@kernel
-def count_pairs(first, last, ptr, s, layers, pairs, count, stop):
-    """Write the number of pairs of each query ``first <= q < last`` whose swap changes the metric, without noise."""
-    longest = longest_list(ptr, first, last)
-    key, order, key2, order2 = scratch(longest)
-    shape = len(layers), longest
-    g_, U_, A_, V_, W = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(longest)
-    counts = np.empty(longest, np.bool_)
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        n = b - a
-        if n < 2 or is_empty(layers, q):
-            continue
-        descending_order(s[a:b], key, order, key2, order2)
-        for layer, terms in enumerate(layers):
-            for d in range(n):
-                g_[layer, d] = terms.gain[a + order[d]]
-            swap_terms(terms.kind, g_[layer], terms.discount, terms.scale[q], n, U_[layer], A_[layer], V_[layer])
-        for d in range(min(pairs.ranks, n - 1)):
-            if stop[0]:
-                return
-            end = n if pairs.neighbors >= n else min(n, d + 1 + pairs.neighbors)
-            counts[d + 1 : end] = False
-            for layer, terms in enumerate(layers):
-                g, U, A, V = g_[layer], U_[layer], A_[layer], V_[layer]
-                if A[d] < 0.0:
-                    restart(g, terms.discount, d, n, U, W)
-                for e in range(d + 1, end):
-                    x = U[d] + W[e] if A[d] < 0.0 else U[d] + A[d] * V[e]
-                    counts[e] |= (g[e] - g[d]) * x != 0.0
-            count[q] += np.sum(counts[d + 1 : end])

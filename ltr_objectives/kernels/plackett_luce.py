@@ -32,8 +32,8 @@ ONE = np.uint64(1)  # indices are unsigned: numba checks whether signed ones are
 NEAR = np.uint64(4)  # documents that are tried one after the other; of more, half are left out at a time
 FADED = 8.0  # a sum that was so many times as large as what it is subtracted from is added up anew
 REDRAWS = np.uint64(40)  # bits: the numbers of one ranking that are drawn again have counters from 2^40 (j + 1) on
-INDEPENDENT, ANTITHETIC, LATTICE = range(3)
-VARIATES = {"independent": INDEPENDENT, "antithetic": ANTITHETIC, "lattice": LATTICE}
+INDEPENDENT, LATTICE = range(2)
+VARIATES = {"independent": INDEPENDENT, "lattice": LATTICE}
 
 
 class Placed(NamedTuple):
@@ -130,12 +130,10 @@ def shares(key, j, rankings, variates, strata, u):
     """
     step, at = strata.step, strata.at
     ranks = len(u)
-    block = j >> 1 if variates == ANTITHETIC else j + 2  # the first two blocks draw the lattice
+    block = j + 2  # the first two blocks draw the lattice
     for k in range(ranks):
         x = uniform(key, np.uint64(block * ranks + k))
-        if variates == ANTITHETIC and j & 1:
-            x = 1.0 - x
-        elif variates == LATTICE:
+        if variates == LATTICE:
             x = min((at[k] + x) / rankings, 1.0 - 1.1e-16)
             at[k] += step[k]
             if at[k] >= rankings:

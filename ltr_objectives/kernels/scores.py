@@ -63,10 +63,10 @@ def read_scores(given: np.ndarray, ptr: np.ndarray, n_threads: int | None) -> Sc
 def content_stream(scores: np.ndarray | Scores, ptr: np.ndarray | None = None, n_threads: int | None = 1) -> int:
     """A 64-bit number that is equal for equal scores and otherwise as good as random.
 
-    The adapters select the random stream of an iteration by it, not by a counter. So an objective that was used before,
-    copied, pickled or continued from a saved model draws the same noise for the same scores. Scores are rounded to
-    steps of 2^-16 to 2^-15 of the largest; every tree changes some score by more. Without rounding, a library that adds
-    up histograms in varying order would change the noise with the last digits of scores.
+    The adapters select the random stream of a tree by it and by the number of trees before with the same scores. So an
+    objective that was used before, copied, pickled or continued from a saved model draws the same noise. Scores are
+    rounded to steps of 2^-16 to 2^-15 of the largest. Without rounding, a library that adds up histograms in varying
+    order would change the noise with the last digits of scores.
     """
     if ptr is None:
         ptr = np.array([0, len(scores)], np.int64)

@@ -22,9 +22,10 @@ CHUNKS_PER_THREAD = 8
 
 FEW_ROWS = 1024  # rows times draws; up to here a gradient is too short to interrupt
 MOST_THREADS = 256
+MOST_ASKED = 10_000  # LightGBM and CatBoost end the process on a million
 POLL_SECONDS = 0.1  # on Windows a signal does not end a wait, so each wait is short
 
-_pools: "dict[tuple[str, int], _Pool]" = {}
+_pools: "dict[str, _Pool]" = {}
 _lock = threading.Lock()
 
 
@@ -49,8 +50,10 @@ def available_threads() -> int:
     return count
 
 
-def at_most(asked: object) -> int | None:
+def at_most(asked: object, name: str = "n_threads") -> int | None:
     """The threads that a training asked for, at most :func:`available_threads`; None where it left that open.
+
+    ``name`` is the parameter, for the error about a number beyond ``MOST_ASKED``.
 
     >>> at_most(1), at_most("1"), at_most(0), at_most(-1), at_most(None)
     (1, 1, None, None, None)
@@ -58,12 +61,13 @@ def at_most(asked: object) -> int | None:
     if isinstance(asked, str) and asked.isdigit():
         asked = int(asked)
     if is_number(asked) and asked >= 1:
+        check_integer(name, int(asked), most=MOST_ASKED)
         return min(int(asked), available_threads())
     return None
 
 
 class _Pool:
-    """Threads that take tasks from a queue, and end with the process.
+    """Threads that take tasks from a queue, as many as the largest task needed, and end with the process.
 
     ``concurrent.futures`` is not used: its locks are Python code, and Ctrl-C inside one can break it.
     """
@@ -92,10 +96,10 @@ def _serve(tasks: "SimpleQueue[Callable[[], None]]") -> None:
         tasks.get()()
 
 
-def _pool(callers: str, threads: int) -> _Pool:
+def _pool(callers: str) -> _Pool:
     """The pool of ``callers``, "main" or "others", so that the main thread does not queue behind other threads."""
     with _lock:
-        return _pools.setdefault((callers, threads), _Pool())
+        return _pools.setdefault(callers, _Pool())
 
 
 def chunk_bounds(ptr: np.ndarray, chunks: int) -> np.ndarray:
@@ -123,8 +127,7 @@ def run(
     """
     if n_threads is None or (is_number(n_threads) and n_threads == -1):
         n_threads = available_threads()
-    check_integer("n_threads", n_threads)
-    threads = min(int(n_threads), len(ptr) - 1, MOST_THREADS)
+    threads = min(check_integer("n_threads", n_threads), len(ptr) - 1, MOST_THREADS)
     few = ptr[-1] * draws <= FEW_ROWS
     if threads == 1 and few:
         kernel(0, len(ptr) - 1, *arguments)
@@ -168,7 +171,7 @@ class _Work:
                 if not started:
                     started = True
                     helpers = threads if waits else threads - 1
-                    waits &= _pool("main" if waits else "others", helpers).submit(self._help, helpers)
+                    waits &= _pool("main" if waits else "others").submit(self._help, helpers)
                     if not waits:
                         self._do()
                     while waits and not self._ended:

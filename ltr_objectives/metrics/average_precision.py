@@ -35,11 +35,6 @@ class MAP(Binary):
         "reachable" divides by :math:`\min(R, k)`, so that a perfect ranking has the value 1. "relevant" divides by
         :math:`R`, as trec_eval does.
 
-    Raises
-    ------
-    LTRError
-        As every metric, and for other values of ``threshold`` or ``normalizer``.
-
     Examples
     --------
     >>> float(MAP().per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
@@ -104,11 +99,6 @@ class GAP(Metric):
         "total" is the formula above. "each" is the mean of the users' average precision,
         :math:`\sum_t w_t \mathrm{AP}_t / \sum_t w_t`. Both sums take only thresholds that some label of the query
         exceeds.
-
-    Raises
-    ------
-    LTRError
-        As every metric, and for other values of ``weights`` or ``normalizer``.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import check_choice, check_integer, is_number
+from ltr_objectives.checks import check_choice, check_integer, is_number, refuse
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.kernels.moves import move_matrix
@@ -18,6 +18,7 @@ from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, WORST_TIES, metric_values
 from ltr_objectives.queries import Labels, Queries, to_numpy
 
+CHECK = "ltr_objectives.check_metric(metric) checks all methods of a metric of your own"
 TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best": BEST_TIES}
 
 
@@ -42,9 +43,7 @@ class Metric(abc.ABC):
     Raises
     ------
     LTRError
-        For other values of ``k``, ``ties``, ``empty``, ``query_weights`` or ``goal``; from an evaluation for labels
-        below 0, for data without labels of the goal, and for a :meth:`gain` or :meth:`discount` that is not one finite
-        number each.
+        For other values of the parameters; from an evaluation, for labels that the metric does not take.
     """
 
     k: int | None = None
@@ -68,16 +67,13 @@ class Metric(abc.ABC):
             f"{self.name} of the whole list is the same for every ranking; give a cutoff, such as {self.name}@10",
         )
         if self.k is not None:
-            check_integer("k", self.k)
-            object.__setattr__(self, "k", int(self.k))
+            object.__setattr__(self, "k", check_integer("k", self.k))
         check_choice("ties", self.ties, tuple(TIES))
         check_choice("query_weights", self.query_weights, ("mean", "ignore"))
         if self.goal is not None:
             check_goal(self.goal)
-        require(
-            is_number(self.empty) or (isinstance(self.empty, str) and self.empty == "skip"),
-            f"empty={self.empty!r} must be a number or 'skip'",
-        )
+        if not is_number(self.empty) and not (isinstance(self.empty, str) and self.empty == "skip"):
+            refuse("empty", self.empty, "must be a number or 'skip'")
 
     def __str__(self) -> str:
         """The name with the cutoff and the goal, such as ``ndcg@10`` and ``ndcg@10[revenue]``."""
@@ -126,7 +122,10 @@ class Metric(abc.ABC):
         layers = self._layers(queries)
         for terms in layers:
             good = terms.kind != AVERAGE or ((terms.gain == 0.0) | (terms.gain == 1.0)).all()
-            require(good, f"{self}: the gains of an average-precision metric must be 0 or 1; sum metrics for grades")
+            require(
+                good,
+                f"{self}: the gains of an average-precision metric must be 0 or 1; sum metrics for grades; {CHECK}",
+            )
         return layers
 
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
@@ -149,7 +148,8 @@ class Metric(abc.ABC):
         discount = self._each("discount", "rank", ranks)
         require(
             (np.diff(discount) <= 0).all() and discount[-1] >= 0,
-            f"{self}: discount must give each rank a number that is not negative and does not increase with the rank",
+            f"{self}: discount must give each rank a number that is not negative and does not increase with the rank; "
+            f"{CHECK}",
         )
         if self.k is not None:
             discount = np.where(ranks <= self.k, discount, 0.0)
@@ -163,7 +163,7 @@ class Metric(abc.ABC):
         array = f"{self}: {name} receives an array of {of}s and must return"
         write = (
             f"write np.log2({of}s) for math.log2({of}), np.where({of}s < 3, 1, 0) for a condition, or "
-            f"np.vectorize(function, [float])({of}s) for a function of one number"
+            f"np.vectorize(function, [float])({of}s) for a function of one number; {CHECK}"
         )
         try:
             found = np.require(getattr(self, name)(values), np.float64, ["C", "A", "W"])
@@ -174,7 +174,7 @@ class Metric(abc.ABC):
         require(found.shape == values.shape, f"{array} one number for each, but returned shape {found.shape}; {write}")
         bad = ~np.isfinite(found)
         at = int(np.argmax(bad))
-        require(not bad.any(), f"{self}: {name} of {of} {values[at]:g} must be finite, but is {found[at]}")
+        require(not bad.any(), f"{self}: {name} of {of} {values[at]:g} must be finite, but is {found[at]}; {CHECK}")
         return found
 
     def per_query(

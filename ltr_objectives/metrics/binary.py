@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_fraction, is_number
+from ltr_objectives.checks import check_choice, check_fraction, is_number, refuse
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.metrics import gains
@@ -21,7 +21,8 @@ class Binary(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(is_number(self.threshold), f"threshold={self.threshold!r} must be a finite number")
+        if not is_number(self.threshold):
+            refuse("threshold", self.threshold, "must be a finite number")
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return gains.relevant(labels, self.threshold)
@@ -43,11 +44,6 @@ class Precision(Binary):
     short_lists : "pad" or "shrink"
         "pad" divides by :math:`k`, also where the list is shorter, as trec_eval does. "shrink" divides by the smaller
         of :math:`k` and the length of the list.
-
-    Raises
-    ------
-    LTRError
-        As every metric; for other values of ``threshold`` or ``short_lists``, and without ``k``.
 
     Examples
     --------
@@ -92,11 +88,6 @@ class Recall(Binary):
     k, ties, empty, threshold
         As in :class:`Precision`.
 
-    Raises
-    ------
-    LTRError
-        As every metric; for other values of ``threshold``, and without ``k``.
-
     Examples
     --------
     >>> float(Recall(k=1).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
@@ -132,11 +123,6 @@ class AUC(Binary):
         As in every metric; a query with only relevant or only irrelevant documents is empty.
     threshold : float
         A document is relevant if its label is above this.
-
-    Raises
-    ------
-    LTRError
-        As every metric; for other values of ``threshold``, and for any ``k``.
 
     Examples
     --------
@@ -185,11 +171,6 @@ class RBP(Binary):
         A document is relevant if its label is above this.
     patience : float
         :math:`p`, between 0 and 1.
-
-    Raises
-    ------
-    LTRError
-        As every metric, and for other values of ``threshold`` or ``patience``.
 
     Examples
     --------

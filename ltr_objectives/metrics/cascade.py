@@ -24,11 +24,6 @@ class MRR(Binary):
     threshold : float
         A document is relevant if its label is above this.
 
-    Raises
-    ------
-    LTRError
-        As every metric, and for other values of ``threshold``.
-
     Examples
     --------
     >>> float(MRR().per_query([3.0, 2.0, 1.0], [0, 0, 2], group=[3])[0])
@@ -63,11 +58,6 @@ class Hit(Binary):
     k, ties, empty, threshold
         As in :class:`Precision`.
 
-    Raises
-    ------
-    LTRError
-        As every metric; for other values of ``threshold``, and without ``k``.
-
     Examples
     --------
     >>> float(Hit(k=2).per_query([3.0, 2.0, 1.0], [0, 1, 2], group=[3])[0])
@@ -99,12 +89,6 @@ class ERR(Metric):
         :math:`y / y_{max}`, or the label itself.
     max_label : float
         :math:`y_{max}`, the largest possible label; use the same for all data sets that are compared.
-
-    Raises
-    ------
-    LTRError
-        As every metric; for other values of ``grades``, a ``max_label`` that is not above 0, or above 1000 with "exp";
-        from an evaluation for labels above ``max_label``, or above 1 with "identity".
 
     Examples
     --------
@@ -170,11 +154,6 @@ class PFound(ERR):
         As in :class:`ERR`; by default the labels are the probabilities.
     decay : float
         :math:`p`, above 0 and at most 1.
-
-    Raises
-    ------
-    LTRError
-        As :class:`ERR`, and for other values of ``decay``.
 
     Examples
     --------

@@ -110,12 +110,6 @@ class Spearman(Correlation):
         :math:`n^3 - \sum t^3` of the scores instead of :math:`n^3 - n`, as SciPy does; a query whose scores are all
         equal is then empty too. Both have the same gradients.
 
-    Raises
-    ------
-    LTRError
-        As every metric, apart from labels below 0; for other values of ``normalizer``, for any ``k``, and for "untied"
-        with ``ties`` other than "average".
-
     Examples
     --------
     >>> float(Spearman().per_query([3.0, 2.0, 1.0], [1, 2, 0], group=[3])[0])
@@ -158,11 +152,6 @@ class Kendall(Correlation):
     ----------
     ties, empty, normalizer
         As in :class:`Spearman`, with squares instead of cubes.
-
-    Raises
-    ------
-    LTRError
-        As :class:`Spearman`; from an evaluation for a query with more than 32 different labels.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ltr_objectives.checks import check_choice, is_number
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, require, shown
 from ltr_objectives.queries import Queries, vector
 
 SMALLEST = 1e-290  # a query with a smaller ideal counts as empty, since the reciprocal may overflow
@@ -92,7 +92,7 @@ def numbers_of(argument: str, value: Any, wanted: str = "a table of numbers") ->
     try:
         table: list[float] = vector(argument, [value] if is_number(value) else value).tolist()
     except LTRError as error:
-        raise LTRError(f"{argument}={value!r}: {argument} must be {wanted} ({error})") from None
+        raise LTRError(f"{argument}={shown(value)}: {argument} must be {wanted} ({error})") from None
     return tuple(table)
 
 

@@ -28,12 +28,6 @@ class DCG(Metric):
     discount_type : "log2", "reciprocal" or table
         :math:`1 / \log_2(1 + d)`, :math:`1 / d`, or the discount of each rank, zero beyond the table.
 
-    Raises
-    ------
-    LTRError
-        As every metric; for other values of ``gain_type`` or ``discount_type``; from an evaluation for labels that have
-        no gain: those above 1000 with "exp", and with a table those beyond it and fractions.
-
     Examples
     --------
     >>> float(DCG(k=2).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
@@ -99,11 +93,6 @@ class NDCG(DCG):
         Cutoff of the ideal DCG; by default ``k``. Where it is smaller than ``k``, values may exceed 1. LightGBM and
         XGBoost train with the ideal DCG cut off at their truncation, but with discounts at all ranks.
 
-    Raises
-    ------
-    LTRError
-        As :class:`DCG`, and for an ``ideal_k`` that is not a whole number of at least 1.
-
     Examples
     --------
     >>> round(float(NDCG(k=10).per_query([3.0, 2.0, 1.0], [0, 1, 2], group=[3])[0]), 4)
@@ -156,11 +145,6 @@ class ExpDCG(Metric):
         As in every metric.
     decay : float
         :math:`b`, above 0 and at most 1.
-
-    Raises
-    ------
-    LTRError
-        As every metric, and for other values of ``decay``.
 
     Examples
     --------

@@ -46,14 +46,11 @@ class _Approx(Objective):
     step: float = 10.0
 
     kind: ClassVar[int]
+    fewer_pairs: ClassVar[str] = "choose another objective, such as LambdaMART(truncation=30)"
 
     def __post_init__(self) -> None:
         check_positive("alpha", self.alpha)
         check_positive("step", self.step)
-
-    def pairs_visited(self, queries: Queries) -> np.ndarray:
-        relevant = np.add.reduceat(np.sign(self._gains(queries)[0]), queries.ptr[:-1])
-        return 2.0 * relevant * np.diff(queries.ptr)  # in two passes
 
     def fill(self, call: Call) -> None:
         gain, scale = self._gains(call.queries)

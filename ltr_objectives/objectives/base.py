@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, require, shown, warn
 from ltr_objectives.goals import check_read
 from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.objectives.call import Call
@@ -50,9 +50,7 @@ class Objective(abc.ABC):
     hessian_kind: ClassVar[str] = "estimate"
     shift_invariant: ClassVar[bool] = True  # whether a constant added to all scores of a query changes nothing
     takes_clicks: ClassVar[bool] = False  # whether it corrects labels that are clicks for their position
-    fewer_pairs: ClassVar[str] = (
-        "choose another objective, such as LambdaMART(truncation=30)"  # advice for lists that take long
-    )
+    fewer_pairs: ClassVar[str] = ""  # if time grows with the square of a list: advice for long ones
     no_jit: ClassVar[bool] = True  # else CatBoost would set this attribute, which a frozen object refuses
 
     def __new__(cls, *_: object, **__: object) -> "Objective":
@@ -109,26 +107,9 @@ class Objective(abc.ABC):
         """The objectives that this one adds up, where it is a sum."""
         return ()
 
-    def with_exact_hessian(self) -> "Objective | None":
-        """This objective with the second derivative as Hessian; None where it does not offer that."""
-        if "hessian" not in self.parameters():
-            return self
-        try:
-            return replace(self, hessian="exact")  # type: ignore[call-arg]  # a field of subclasses
-        except LTRError:
-            return None
-
     def worth(self, queries: Queries) -> np.ndarray:
         """What each row is worth to this objective; a query whose rows are worth the same has zero gradient."""
         return queries.labels
-
-    def pairs_visited(self, queries: Queries) -> np.ndarray | None:
-        """About how many pairs of documents a gradient visits, by query; None where the loss is not over pairs."""
-        return None
-
-    def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
-        """The number of pairs of each query with a weight above 0, int64; None where the loss is not over pairs."""
-        return None
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
@@ -163,9 +144,10 @@ class Objective(abc.ABC):
             (queries.propensity is None and queries.position is None) or self.takes_clicks,
             f"{self.inner.name} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
         )
+        queries.once("clicks", lambda: warn_unless_clicks(queries))
         s = queries.check_scores(scores, n_threads).values
         whole = isinstance(iteration, Integral) and not isinstance(iteration, np.timedelta64)
-        require(whole, f"iteration={iteration!r} must be a whole number")
+        require(whole, f"iteration={shown(iteration)} must be a whole number")
         call = Call(queries, s, *queries.borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads, skip)
         call = call._replace(skip=self.left_out(call))
         self.fill(call)
@@ -287,6 +269,19 @@ class Objective(abc.ABC):
 
         queries = self._queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
         return diagnose(self, queries, scores, n_threads=n_threads)
+
+
+def warn_unless_clicks(queries: Queries) -> None:
+    """Warn of labels other than 0 and 1 that propensities or positions would correct as clicks."""
+    if queries.propensity is None and queries.position is None:
+        return
+    name = "propensity" if queries.position is None else "position"
+    other = queries.labels[(queries.labels != 0) & (queries.labels != 1)]
+    if len(other):
+        warn(
+            f"with {name}, labels are clicks, 0 or 1, but some are {other[0]:g}: relevance that was judged has no "
+            f"position bias, so leave {name} out; for degrees of clicks, such as purchases, pass labels > 0"
+        )
 
 
 @contextmanager

@@ -26,7 +26,6 @@ from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.reference import complex_step, sigmoid, softplus
-from ltr_objectives.queries import Queries
 
 WEIGHTS = ("ndcg1", "ndcg2", "ndcg2++")
 LOG2_E = 1.4426950408889634
@@ -102,11 +101,6 @@ class LambdaLoss(NDCGObjective):
         check_choice("pairs", self.pairs, ("either", "both"))
 
     hessian_kind = "exact"
-
-    def pairs_visited(self, queries: Queries) -> np.ndarray:
-        n = np.diff(queries.ptr).astype(np.float64)
-        ranks = np.minimum(self.k or MANY, n)
-        return ranks * ((ranks if self.pairs == "both" else n) - ranks / 2)
 
     def fill(self, call: Call) -> None:
         discount = 1.0 / np.log2(np.arange(2, call.queries.longest + 3))

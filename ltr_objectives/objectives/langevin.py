@@ -6,12 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.checks import check_not_negative, check_positive, check_seed
-from ltr_objectives.kernels.rng import NOISES, add_noise, stream
+from ltr_objectives.kernels.rng import NOISES, add_noise
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.wrapper import Wrapper
-
-OWN_STREAM = np.uint64(2**63)  # larger than any query's number, so that this noise differs from the objective's
 
 
 @dataclass(frozen=True)
@@ -44,12 +42,6 @@ class Langevin(Wrapper):
         :math:`\gamma`; 0 turns the shrinkage off.
     seed : int
         Seed of this noise.
-
-    Raises
-    ------
-    LTRError
-        For an unknown ``objective``, a ``temperature`` or ``shrink`` below 0, a ``learning_rate`` that is not above 0,
-        and other values of ``seed``.
 
     Examples
     --------
@@ -101,9 +93,8 @@ class Langevin(Wrapper):
         if self.shrink > 0:
             call.grad[:] += self.shrink * call.hess * call.scores
         if self.temperature > 0:
-            key = np.uint64(stream(np.uint64(self.seed), np.uint64(call.iteration), OWN_STREAM))
-            scale = float(np.sqrt(2.0 * self.temperature / self.learning_rate))
-            add_noise(call.grad.copy(), NOISES["gaussian"], scale, key, np.uint64(0), call.grad)
+            scale = float(np.sqrt(2.0 * float(self.temperature) / float(self.learning_rate)))
+            add_noise(call.grad.copy(), NOISES["gaussian"], scale, self.key(call), np.uint64(0), call.grad)
 
     def _finished(
         self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0

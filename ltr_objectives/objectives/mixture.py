@@ -33,7 +33,8 @@ class Mixture(Objective):
     normal scores. So parts of equal weight have gradients of equal mean size there.
 
     Parts that differ only in their metric share their noisy rankings, unless they are faster alone, as those for linear
-    metrics without a cutoff are. A mixture took .7 to 1.1 times as long as its parts one by one.
+    metrics without a cutoff are. A mixture took .7 to 1.1 times as long as its parts one by one. Parts with equal seeds
+    have equal random numbers: give parts with noise of their own, such as ``Langevin``, different seeds.
 
     Parameters
     ----------
@@ -46,13 +47,6 @@ class Mixture(Objective):
     labels : list of str or None, optional
         The goal of each part, whose labels it reads, such as ``[None, "revenue"]``. None stands for the labels that the
         data have anyway.
-
-    Raises
-    ------
-    LTRError
-        For ``parts`` that are unknown or none, for ``weights`` of another number, below 0 or all 0, for other values of
-        ``normalize``, and for ``labels`` of another number or beside goals in brackets; with data, where labels of a
-        goal are missing.
 
     Notes
     -----
@@ -151,9 +145,6 @@ class Mixture(Objective):
     def without_noise(self) -> Objective | None:
         return self._with(part.without_noise() for part, _ in self.weighted)
 
-    def with_exact_hessian(self) -> Objective | None:
-        return self._with(part.with_exact_hessian() for part, _ in self.weighted)
-
     def whole(self) -> Objective:
         return self._with(part.whole() for part, _ in self.weighted) or self
 
@@ -165,12 +156,6 @@ class Mixture(Objective):
         worths = self._of_parts(queries, lambda part, own: part.worth(own))
         factors = np.sqrt(1.0 + np.arange(len(worths)))  # so that goals that disagree do not cancel
         return np.sum([factor * worth for factor, worth in zip(factors, worths, strict=True)], axis=0)
-
-    def pairs_visited(self, queries: Queries) -> np.ndarray | None:
-        return _sum(self._of_parts(queries, lambda part, own: part.pairs_visited(own)))
-
-    def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
-        return _sum(self._of_parts(queries, lambda part, own: part.pair_counts(own, scores)))
 
     def _of_parts(self, queries: Queries, fact: Callable[[Objective, Queries], T]) -> list[T]:
         """A fact of each part about the queries with the labels of its goal."""
@@ -236,11 +221,6 @@ class Mixture(Objective):
 def _for(part: Objective, queries: Queries) -> Any:
     """The labels that the part's reference takes."""
     return by_goal(queries.labels, queries.goals) if part.goals else queries.labels
-
-
-def _sum(counts: Iterable[np.ndarray | None]) -> np.ndarray | None:
-    known = [count for count in counts if count is not None]
-    return np.sum(known, axis=0) if known else None
 
 
 def _rankings(part: Objective, queries: Queries) -> tuple[Any, ...] | None:

@@ -9,13 +9,13 @@ import numpy as np
 from ltr_objectives.checks import check_choice, check_draws, check_integer, check_positive, check_seed
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.graded import graded_gradients
-from ltr_objectives.kernels.pairs import LOGISTIC, count_pairs, pair_gradients
+from ltr_objectives.kernels.pairs import LOGISTIC, pair_gradients
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.kernels.relevant import relevant_gradients
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import AVERAGE, HEAD, LINEAR
-from ltr_objectives.kernels.threads import run
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.check import brute_force_changes
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
@@ -114,13 +114,13 @@ class PairwiseObjective(Objective):
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         """The non-negative weight of each pair of ranks of one list in rank order, by definition: O(n^2) or slower."""
-        return brute_force_changes(self.weighing_metric, labels)
+        return np.abs(brute_force_changes(self.weighing_metric, labels))
 
     def pairs(self, queries: Queries) -> Pairs:
         """Which pairs count, as the kernels take them."""
         layers = self.layers(queries)
         reach = max(terms.ranks for terms in layers)
-        ranks = min(reach, self.truncation or MANY)
+        ranks = min(reach, int(self.truncation or MANY))
         neighbors = MANY if self.neighbors == "all" else int(self.neighbors)
         beyond = 0 if self.neighbors == "all" else neighbors
         alike = ranks == reach and all(t.kind in (LINEAR, HEAD) for t in layers)  # the order beyond changes no weight
@@ -158,25 +158,6 @@ class PairwiseObjective(Objective):
 
     def worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self.layers(queries)], axis=0)
-
-    def pairs_visited(self, queries: Queries) -> np.ndarray:
-        pairs, n = self.pairs(queries), np.diff(queries.ptr).astype(np.float64)
-        ranks, draws = np.minimum(pairs.ranks, n), int(self.permutations) if self.noise else 1
-        visited = ranks * np.minimum(pairs.neighbors, n - ranks / 2)
-        family, reach = self.family(queries), max(terms.ranks for terms in self.layers(queries))
-        if draws == 1 or family is None or (pairs.ranks < reach and pairs.ranks < queries.longest):
-            return visited * draws
-        by_ranks = np.minimum(draws * ranks, n) * n + draws * ranks**2
-        by_draws = visited * (1.0 + draws / 5.0)  # adding a weight takes a fifth of the time of a pair
-        return np.where((family == LINEAR) & (4 * ranks <= n), by_ranks, by_draws)
-
-    def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray:
-        """Pairs in the ranking by these scores, without noise."""
-        count = np.zeros(len(queries), np.int64)
-        stop = np.zeros(1, np.bool_)
-        arguments = (queries.ptr, scores, self.layers(queries), self.pairs(queries), count, stop)
-        run(count_pairs, queries.ptr, arguments, 1, stop)
-        return count
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         weight = queries.weight_by_query
@@ -232,16 +213,3 @@ class PairwiseObjective(Objective):
         if self.lambda_norm and total > 0:
             grad, hess = (x * np.log2(1.0 + total) / total for x in (grad, hess))
         return grad, POLICIES[self.hessian].formula(grad, hess)
-
-
-def brute_force_changes(metric: Metric, labels: np.ndarray) -> np.ndarray:
-    """Absolute change of ``metric.reference`` when each pair of ranks is swapped."""
-    n = len(labels)
-    out = np.zeros((n, n))
-    before = metric.reference(labels)
-    for d in range(n):
-        for e in range(d + 1, n):
-            swapped = labels.copy()
-            swapped[[d, e]] = swapped[[e, d]]
-            out[d, e] = abs(metric.reference(swapped) - before)
-    return out

@@ -111,11 +111,10 @@ class PLRank(Objective):
         about four times too cautious. "ones" is 1 and needs learning rates of 10 and more. "gradient" and "absolute"
         trained best, at learning rates around 0.3. "absolute" vanishes at points of inflection, such as two tied
         documents.
-    variates : "independent", "antithetic" or "lattice"
-        How the uniform numbers of a query's rankings are related. "antithetic" draws pairs of u and 1 - u. "lattice"
-        draws from a random lattice, in which each rank meets every stratum once. Both keep the distribution of each
-        ranking, and so every mean. Relative to independent numbers, the variance of the gradient was .96 to 1.0 with
-        antithetic pairs, and .4 to .7 with a lattice.
+    variates : "independent" or "lattice"
+        How the uniform numbers of a query's rankings are related. "lattice" draws from a random lattice, in which each
+        rank meets every stratum once. It keeps the distribution of each ranking, and so every mean. The variance of the
+        gradient was 0.4 to 0.7 of that with independent numbers.
     seed : int
         Seed of the rankings.
 
@@ -163,7 +162,7 @@ class PLRank(Objective):
 
     def theta(self, longest: int) -> np.ndarray:
         """Weights of the ranks, down to the last that is not zero."""
-        ranks = np.arange(1, min(longest, self.k or longest) + 1)
+        ranks = np.arange(1, min(longest, int(self.k or longest)) + 1)
         weights = gains.apply_discount(self.discount, ranks)
         return weights[: np.flatnonzero(weights)[-1] + 1] if weights.any() else weights[:0]
 
@@ -203,7 +202,7 @@ class PLRank(Objective):
 
         A ranking names documents by their rank in the stable order of descending scores.
         """
-        return np.full((1, ranks), -1), np.full(int(self.samples), 1.0 / self.samples)
+        return np.full((1, ranks), -1), np.full(int(self.samples), 1.0 / int(self.samples))
 
     def fill(self, call: Call) -> None:
         curvature = NOTHING if self.policy in ("gradient", "ones") else SECOND_DERIVATIVE

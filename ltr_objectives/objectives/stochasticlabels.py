@@ -10,12 +10,11 @@ import numpy as np
 from ltr_objectives.checks import check_choice, check_list, check_seed, check_weights
 from ltr_objectives.errors import require
 from ltr_objectives.goals import check_goal
+from ltr_objectives.kernels.rng import uniforms
 from ltr_objectives.objectives.base import Objective, Summand, naming
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.wrapper import Wrapper
 from ltr_objectives.queries import Labels, Queries
-
-STREAM = 1  # Subsample draws without it: with the same seed the two must not draw alike
 
 
 @dataclass(frozen=True)
@@ -48,19 +47,12 @@ class StochasticLabels(Wrapper):
     seed : int
         Of the draws. They are a function of the seed and the iteration, without state.
 
-    Raises
-    ------
-    LTRError
-        For an unknown ``objective``, for fewer than two ``labels`` or the same twice, for ``weights`` of another
-        number, below 0 or all 0, and for other values of ``draw`` or ``seed``; with data, where labels of a goal are
-        missing.
-
     Examples
     --------
     >>> either = StochasticLabels("ranknet", labels=[None, "revenue"], weights=[2, 1], draw="query", seed=1)
     >>> labels = {"relevance": [0, 1] * 4, "revenue": [5, 0] * 4}
     >>> either.gradient_hessian([0.0] * 8, labels, group=[2] * 4)[0]
-    array([-0.5,  0.5,  0.5, -0.5, -0.5,  0.5,  0.5, -0.5])
+    array([-0.5,  0.5, -0.5,  0.5,  0.5, -0.5,  0.5, -0.5])
     """
 
     objective: str | Objective
@@ -85,7 +77,7 @@ class StochasticLabels(Wrapper):
         require(not twice, f"labels={labels!r} names a goal twice; give it the sum of its weights")
         weights = check_weights(self.weights, len(labels), "goals")
         check_choice("draw", self.draw, ("document", "query"))
-        check_seed(self.seed)
+        object.__setattr__(self, "seed", check_seed(self.seed))
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "weights", weights)
         super().__post_init__()
@@ -116,21 +108,15 @@ class StochasticLabels(Wrapper):
         worths = [self.wrapped.worth(queries.of(goal)) for goal in self.labels]
         return np.asarray(np.sqrt(1.0 + np.arange(len(worths))) @ np.array(worths))  # as in Mixture
 
-    def pairs_visited(self, queries: Queries) -> np.ndarray | None:
-        return self.wrapped.pairs_visited(queries.of(self.labels[0]))
-
-    def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
-        return None
-
     def fill(self, call: Call) -> None:
         how: dict[str, Any] = {"iteration": call.iteration, "n_threads": call.n_threads}
         if self.draw == "document":
             of_goals = self._of_goals(call.queries)
-            drawn = of_goals[self._drawn(call.iteration, call.queries.rows), np.arange(call.queries.rows)]
+            drawn = of_goals[self._drawn(call, call.queries.rows), np.arange(call.queries.rows)]
             queries = call.queries.with_labels(drawn)
             call.grad[:], call.hess[:] = self.wrapped.compute(queries, call.scores, skip=call.skip, **how)
             return
-        drawn = self._drawn(call.iteration, len(call.queries))
+        drawn = self._drawn(call, len(call.queries))
         for k, goal in enumerate(self.labels):
             skip = drawn != k if call.skip is None else (drawn != k) | call.skip
             if not skip.all():
@@ -143,9 +129,9 @@ class StochasticLabels(Wrapper):
     ) -> tuple[np.ndarray, np.ndarray]:
         return call.finished("exact", None, dtype, factor)  # the objective has applied policy and weights
 
-    def _drawn(self, iteration: int, count: int) -> np.ndarray:
+    def _drawn(self, call: Call, count: int) -> np.ndarray:
         """The number of the goal that each document or query has in this iteration."""
-        chance = np.random.default_rng([self.seed, iteration, STREAM]).random(count)
+        uniforms(self.key(call), chance := np.empty(count))
         upper = np.cumsum(self.probabilities)
         return np.searchsorted(upper / upper[-1], chance, side="right")
 

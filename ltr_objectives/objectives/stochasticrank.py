@@ -160,11 +160,6 @@ class StochasticRank(Objective):
     def worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in get_metric(self.metric).layers(queries)], axis=0)
 
-    def pairs_visited(self, queries: Queries) -> np.ndarray:
-        n = np.diff(queries.ptr).astype(np.float64)
-        ranks = max(terms.ranks for terms in get_metric(self.metric).layers(queries))
-        return n * np.minimum(n, ranks) * (int(self.samples) if self.noise else 1)
-
     def fill(self, call: Call) -> None:
         draw = call.draw(self.seed, self.samples if self.noise else 1, NOISES[self.noise])
         smooth = Smooth(float(self.sigma), float(self.mu), float(self.sfa), float(self.nu), self.hessian == "bounded",

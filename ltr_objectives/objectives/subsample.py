@@ -34,16 +34,11 @@ class Subsample(Wrapper):
     seed : int
         Of the draws. They are a function of the seed and the iteration, without state.
 
-    Raises
-    ------
-    LTRError
-        For an unknown ``objective``, and for other values of ``queries`` or ``seed``.
-
     Examples
     --------
     >>> half = Subsample("ranknet", queries=0.5)
     >>> half.gradient_hessian([0.0] * 6, [0, 1, 1, 0, 0, 1], group=[2, 2, 2])[0]
-    array([ 0.,  0.,  0.,  0.,  1., -1.])
+    array([ 1., -1.,  0.,  0.,  0.,  0.])
     """
 
     objective: str | Objective
@@ -68,11 +63,11 @@ class Subsample(Wrapper):
         return self.wrapped.whole()
 
     def factor(self, call: Call) -> float:
-        return 1.0 / self.queries
+        return 1.0 / float(self.queries)
 
     def left_out(self, call: Call) -> np.ndarray:
         chance = np.empty(len(call.queries))
-        uniforms(np.uint64(self.seed), np.uint64(call.iteration), chance)
+        uniforms(self.key(call), chance)
         not_drawn: np.ndarray = chance > max(self.queries, chance.min())
         skip = super().left_out(call)
         return not_drawn if skip is None else not_drawn | skip

@@ -31,11 +31,6 @@ class UnitHessian(Wrapper):
     objective : str or Objective
         The objective to wrap.
 
-    Raises
-    ------
-    LTRError
-        For an unknown ``objective``.
-
     Examples
     --------
     >>> from ltr_objectives import RankNet

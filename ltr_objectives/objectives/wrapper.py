@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
+from ltr_objectives.kernels.rng import stream
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.queries import Queries
@@ -19,6 +21,11 @@ class Wrapper(Objective):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "objective", self.wrapped)
+
+    def key(self, call: Call) -> np.uint64:
+        """The key of this wrapper's random numbers: no query has it, nor another class, nor a wrapper inside of it."""
+        own = ~np.uint64(crc32(self.name.encode()) << 8 | _depth(self))
+        return np.uint64(stream(np.uint64(vars(self)["seed"]), np.uint64(call.iteration), own))
 
     def factor(self, call: Call) -> float:
         """What multiplies gradient and Hessian of the wrapped objective, after its policy and weights."""
@@ -64,9 +71,6 @@ class Wrapper(Objective):
     def without_noise(self) -> Objective | None:
         return self._around(self.wrapped.without_noise())
 
-    def with_exact_hessian(self) -> Objective | None:
-        return self._around(self.wrapped.with_exact_hessian())
-
     def whole(self) -> Objective:
         return self._around(self.wrapped.whole()) or self
 
@@ -81,12 +85,6 @@ class Wrapper(Objective):
     def worth(self, queries: Queries) -> np.ndarray:
         return self.wrapped.worth(queries)
 
-    def pairs_visited(self, queries: Queries) -> np.ndarray | None:
-        return self.wrapped.pairs_visited(queries)
-
-    def pair_counts(self, queries: Queries, scores: np.ndarray) -> np.ndarray | None:
-        return self.wrapped.pair_counts(queries, scores)
-
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         return self.wrapped.row_weight(queries)
 
@@ -100,3 +98,9 @@ class Wrapper(Objective):
         self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0
     ) -> tuple[np.ndarray, np.ndarray]:
         return self.wrapped._finished(call, dtype, factor * self.factor(call))
+
+
+def _depth(objective: Objective) -> int:
+    """How many random wrappers lie inside of the objective, one in the other."""
+    parts = (objective.wrapped,) if isinstance(objective, Wrapper) else getattr(objective, "parts", ())
+    return max((_depth(part) + ("seed" in vars(part) and isinstance(part, Wrapper)) for part in parts), default=0)

@@ -1,0 +1,271 @@
+"""Parameters that would change nothing: names given twice, and those of the library's own objectives and metrics."""
+
+import itertools
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
+
+from ltr_objectives import (
+    DCG,
+    NDCG,
+    LambdaMART,
+    LTRError,
+    LTRWarning,
+    Mixture,
+    Subsample,
+    UnitHessian,
+    adapters,
+    get_objective,
+)
+from ltr_objectives.adapters import _libraries
+
+xgb, lgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "lightgbm", "catboost"))
+pytest.importorskip("sklearn")
+DATA, VALI, _ = fold()
+TABLES = {library: _libraries.LIBRARIES[library] for library in LIBRARIES}
+BARE = {library: {k: v for k, v in LIBRARIES[library][1].items() if k == "n_estimators"} for library in LIBRARIES}
+# values that are not the default of our counterpart
+VALUES = {
+    "lambdarank_truncation_level": 3, "lambdarank_norm": True, "sigmoid": 2.5, "objective_seed": 7,
+    "lambdarank_position_bias_regularization": 0.5, "lambdarank_pair_method": "mean",
+    "lambdarank_num_pair_per_sample": 3, "lambdarank_normalization": True, "lambdarank_score_normalization": True,
+    "lambdarank_unbiased": True, "lambdarank_bias_norm": 2.0, "bayesian_matrix_reg": 0.5, "label_gain": [0, 1, 2, 3, 4],
+    "ndcg_exp_gain": False, "scale_pos_weight": 5.0, "is_unbalance": True, "reg_sqrt": True, "alpha": 0.3,
+    "fair_c": 0.5, "poisson_max_delta_step": 0.5, "tweedie_variance_power": 1.2,
+}  # fmt: skip
+UNREAD = [(library, name) for library, table in TABLES.items() for name in table.unread if name != table.gain]
+GAINS = {"lightgbm": ([0, 1, 2, 3, 5], (0.0, 1.0, 2.0, 3.0, 5.0)), "xgboost": (False, "linear")}
+with_gains = pytest.mark.parametrize("library", GAINS)
+
+
+def fit(library, objective="lambdamart", **params):
+    made = ranker_class(library)(objective=objective, **BARE[library], **params)
+    return made.fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+@pytest.mark.parametrize(("library", "name"), UNREAD)
+def test_what_only_the_library_s_own_objectives_read_is_refused_with_advice_that_works(library, name):
+    with pytest.raises(
+        LTRError, match=rf"^{name}=.* is read by {library}'s own objectives, .*; leave it out"
+    ) as caught:
+        fit(library, **{name: VALUES[name]})
+    advice = re.search(r"as in '(.*)'$", str(caught.value))
+    if advice:
+        followed, before = get_objective(advice[1]), get_objective(advice[1].partition(":")[0])
+        changed = {k: v for k, v in followed.settings().items() if before.settings()[k] != v}
+        assert set(changed.values()) == {VALUES[name]}
+        assert fit(library, advice[1]).objective_ == followed
+    elif "position=" in str(caught.value):
+        clicks = np.random.default_rng(0).integers(0, 5, len(DATA.y))
+        ranker_class(library)(objective="lambdamart", **BARE[library]).fit(
+            DATA.X, DATA.y > 1, qid=DATA.qid, position=clicks
+        )
+
+
+def xgboost_s_own():
+    config = json.loads(xgb.Booster({"objective": "rank:ndcg", "num_feature": 1, "nthread": 1}).save_config())
+    return set(config["learner"]["objective"]["lambdarank_param"])
+
+
+def test_xgboost_s_own_parameters_are_all_in_the_table():
+    assert xgboost_s_own() <= set(TABLES["xgboost"].unread)
+
+
+def test_lightgbm_s_own_parameters_are_all_in_the_table():
+    known = {names[0] for names in TABLES["lightgbm"].its_aliases()}
+    assert {name for name in known if name.startswith("lambdarank_")} <= set(TABLES["lightgbm"].unread)
+    assert known >= {name for name in TABLES["lightgbm"].unread if "bias" not in name}  # since version 4.1
+
+
+@pytest.mark.parametrize(("library", "name"), UNREAD)
+def test_the_library_s_own_objective_takes_them(library, name):
+    if library == "xgboost" and name not in xgboost_s_own():  # of a later version
+        pytest.skip(f"XGBoost {xgb.__version__} does not have it")
+    if library == "lightgbm" and not any(name in names for names in TABLES[library].its_aliases()):
+        pytest.skip(f"LightGBM {lgb.__version__} does not have it")
+    objective = "YetiRankPairwise" if library == "catboost" else NATIVE[library]
+    assert fit(library, objective, **{name: VALUES[name]}).booster_
+
+
+@pytest.mark.parametrize("name", ["lambdarank_truncation_level", "sigmoid"])
+def test_the_same_in_lightgbm_s_own_functions(name):
+    params = {"objective": adapters.lightgbm_objective("lambdamart"), "verbose": -1, name: VALUES[name]}
+    data = lgb.Dataset(DATA.X, DATA.y, group=DATA.group)
+    for train in (
+        lambda: lgb.train(params, data, 1),
+        lambda: lgb.LGBMRanker(**params, n_estimators=1).fit(DATA.X, DATA.y, group=DATA.group),
+    ):
+        with pytest.raises(LTRError, match=f"{name}=.* is read by lightgbm's own objectives, .* as in 'lambdamart:"):
+            train()
+
+
+def test_label_gain_in_lightgbm_s_own_functions():
+    def train(objective):
+        params = {
+            "objective": adapters.lightgbm_objective(objective),
+            "verbose": -1,
+            "label_gain": GAINS["lightgbm"][0],
+        }
+        return lgb.train(params, lgb.Dataset(DATA.X, DATA.y, group=DATA.group), 2).predict(VALI.X)
+
+    with pytest.warns(LTRWarning, match="does not change the gains of lambdamart; write them in the obj") as caught:
+        before = train("lambdamart")
+    advice = re.search(r"as in (.*)$", str(caught[0].message))[1]
+    after = train(eval(advice, {"LambdaMART": LambdaMART, "NDCG": NDCG}))  # without a warning
+    assert not np.array_equal(before, after)
+    train("ranknet")  # has no gains, and a metric of LightGBM's may read them
+
+
+def test_in_xgboost_s_own_functions_it_warns_itself():
+    data = xgb.DMatrix(DATA.X, DATA.y, qid=DATA.qid)
+    with xgb.config_context(verbosity=1), pytest.warns(UserWarning, match="(?s)lambdarank_unbiased.*not used"):
+        xgb.train({"lambdarank_unbiased": True}, data, 1, obj=adapters.xgboost_objective("lambdamart"))
+
+
+@with_gains
+def test_the_gains_of_the_library_become_ours(library):
+    value, gain = GAINS[library]
+    name = TABLES[library].gain
+    table, double = LambdaMART(NDCG(gain_type=gain)), "lambdamart:preset=lightgbm"
+    for objective, expected in (
+        ("lambdamart", table),
+        (table, table),
+        (None, replace(get_objective("yetiloss:ndcg"), metric=NDCG(gain_type=gain))),
+        ("plrank", replace(get_objective("plrank"), gain=gain)),
+        (double, replace(get_objective(double), metric=NDCG(gain_type=gain))),
+        (Subsample("lambdamart", queries=0.5), Subsample(table, queries=0.5)),
+        (UnitHessian("lambdamart:dcg"), UnitHessian(LambdaMART(DCG(gain_type=gain)))),
+    ):
+        fitted = fit(library, objective, **{name: value})
+        assert fitted.objective_ == expected
+        assert np.array_equal(fitted.predict(VALI.X), fit(library, expected).predict(VALI.X))
+    assert not np.array_equal(fitted.predict(VALI.X), fit(library, objective).predict(VALI.X))
+    mixed = fit(library, Mixture(["lambdamart", "ranknet"]), **{name: value}).objective_
+    assert mixed == Mixture([table, "ranknet"])
+    for objective in ("lambdamart:map", "ranknet", Mixture(["lambdamart:map", "ranknet"])):
+        with pytest.raises(
+            LTRError, match=f"{name}=.* is for objectives with gains, and .* has none of its own; leave it out, or wr"
+        ):
+            fit(library, objective, **{name: value})
+    with pytest.raises(
+        LTRError, match=r"but lambdamart:ndcg has the gains \(0.0, 1.0, 7.0\); leave one of the two out"
+    ):
+        fit(library, LambdaMART(NDCG(gain_type=(0, 1, 7))), **{name: value})
+    with pytest.raises(LTRError, match="label_gain='0,a' must be numbers, such as"):
+        fit("lightgbm", label_gain="0,a")
+    for objective, metric in ((NATIVE[library], None), ("lambdamart", {"xgboost": "ndcg@5-"}.get(library))):
+        fit(library, objective, eval_metric=metric, **{name: value})
+
+
+@with_gains
+def test_the_gains_reach_the_candidates_of_auto(library):
+    value, _ = GAINS[library]
+    made = ranker(library, "auto", eval_metric="ndcg", n_estimators=2, **{TABLES[library].gain: value})
+    found = made.fit(DATA.X, DATA.y, qid=DATA.qid, eval_set=[(VALI.X, VALI.y)], eval_qid=[VALI.qid])
+    ours = [each for each in found.report_.candidates if not each.native]
+    assert len(ours) > 1
+    assert not any(each.left_out for each in ours)
+
+
+def test_cutoffs_are_named_in_the_metric():
+    data = {"qid": DATA.qid, "eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid]}
+    for name, given in itertools.product(("eval_at", "ndcg_eval_at"), ({}, {"eval_metric": "map"})):
+        with pytest.raises(
+            LTRError, match=f"^{name}= is read by lightgbm's own metrics, .*; name the cutoffs in eval_m"
+        ):
+            ranker("lightgbm", **{name: [3]}, **given).fit(DATA.X, DATA.y, **data)
+    native = ranker("lightgbm", eval_metric=["ndcg@5", "mean_average_precision"], eval_at=[3]).fit(
+        DATA.X, DATA.y, **data
+    )
+    assert list(native.evals_result_["validation_0"]) == ["map@3", "ndcg@5"]
+    own = ranker("lightgbm", "lambdarank", eval_at=[3]).fit(DATA.X, DATA.y, **data)
+    assert list(own.evals_result_["validation_0"]) == ["ndcg@3"]
+
+
+TWICE = [
+    ("lightgbm", {"reg_lambda": 3, "lambda_l2": 4}),
+    ("lightgbm", {"l2_regularization": 3, "lambda_l2": 3}),
+    ("lightgbm", {"learning_rate": 0.1, "eta": 0.2}),
+    ("lightgbm", {"n_jobs": 1, "nthread": 2}),
+    ("lightgbm", {"verbose": -1, "verbosity": 1}),
+    ("lightgbm", {"num_iterations": 3, "n_estimators": 4}),
+    ("lightgbm", {"early_stopping_rounds": 3, "early_stopping_round": 4}),
+    *(("xgboost", dict(zip(names, (0, 1), strict=True))) for names in TABLES["xgboost"].aliases),
+    ("catboost", {"early_stopping_rounds": 3, "od_wait": 4}),
+    ("catboost", {"l2_leaf_reg": 3, "reg_lambda": 4}),
+]
+
+
+@pytest.mark.parametrize(("library", "given"), TWICE)
+def test_one_parameter_under_two_names(library, given):
+    names = "|".join(given)
+    with pytest.raises(LTRError, match=f"^({names})= and ({names})= are names of one parameter; give one of them$"):
+        ranker_class(library)(**given).fit(DATA.X, DATA.y, qid=DATA.qid)
+    for one in given:
+        unset = ranker_class(library)(**given).set_params(**{one: None})
+        assert unset.get_params()[one] is None
+
+
+@pytest.mark.parametrize("given", [
+    {"iterations": 3, "n_estimators": 4}, {"learning_rate": 0.1, "eta": 0.2}, {"depth": 3, "max_depth": 4},
+    {"random_seed": 1, "random_state": 2}, {"rsm": 0.5, "colsample_bylevel": 0.6}, {"border_count": 9, "max_bin": 8},
+    {"min_data_in_leaf": 1, "min_child_samples": 2}, {"max_leaves": 5, "num_leaves": 6},
+    {"verbose": 0, "silent": True}, {"verbose": 0, "logging_level": "Silent"},
+])  # fmt: skip
+def test_catboost_refuses_its_other_names_itself(given):
+    with pytest.raises(catboost.CatBoostError, match="(?s)[Oo]nly one of.*" + ".*".join(given)):
+        ranker_class("catboost")(**given).fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+def test_early_stopping_in_fit_and_under_another_name():
+    data = {"qid": DATA.qid, "eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid], "early_stopping_rounds": 3}
+    for library, name in (("lightgbm", "n_iter_no_change"), ("catboost", "od_wait")):
+        with pytest.raises(LTRError, match="are names of one parameter"):
+            ranker(library, **{name: 5}).fit(DATA.X, DATA.y, **data)
+    assert ranker("lightgbm", early_stopping_rounds=5).fit(DATA.X, DATA.y, **data).booster_
+
+
+def test_xgboost_s_names_are_those_that_it_sets_together():
+    def values(**params):
+        config = json.loads(xgb.Booster({"num_feature": 1, "nthread": 1, **params}).save_config())["learner"]
+        return {**config["generic_param"], **config["gradient_booster"]["tree_train_param"]}
+
+    before, pairs = values(), set()
+    for name, new in itertools.product(before, ("0.5", "3")):
+        try:
+            after = values(**{name: new})
+        except xgb.core.XGBoostError:
+            continue
+        pairs.add(frozenset(n for n in after if after[n] != before.get(n)))
+    assert {pair for pair in pairs if len(pair) > 1} == set(map(frozenset, TABLES["xgboost"].aliases))
+
+
+@pytest.mark.parametrize("name", ["loss", "app", "application", "objective_type", "metrics", "metric_types"])
+def test_lightgbm_s_names_of_objective_and_metric_are_ours(name):
+    ours = "eval_metric" if name.startswith("metric") else "objective"
+    with pytest.raises(LTRError, match=f"{name}= is called {ours}= in this LGBMRanker"):
+        ranker("lightgbm", **{name: "x"})
+
+
+@pytest.mark.parametrize("name", ["lambda_l2", "l2_regularization", "lambda"])
+def test_our_default_l2_does_not_compete_with_the_user_s(name):
+    expected, found = fit("lightgbm", reg_lambda=1.5), fit("lightgbm", **{name: 1.5})
+    assert np.array_equal(expected.predict(VALI.X), found.predict(VALI.X))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+@pytest.mark.parametrize("labels", ["zero", "large"])
+def test_labels_are_not_taken_for_another_byte_order(library, labels):
+    y = np.zeros(len(DATA.y)) if labels == "zero" else DATA.y * 2.0**24
+    made = ranker(library, "ranknet", n_estimators=2)
+    if labels == "large":
+        assert made.fit(DATA.X, y, qid=DATA.qid).booster_
+        return
+    with pytest.warns(LTRWarning, match="40 of 40 queries have zero gradient") as caught:
+        made.fit(DATA.X, y, qid=DATA.qid)
+    assert not [each for each in caught if "byte order" in str(each.message)]
