@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 
 from ltr_objectives.errors import LTRError
@@ -36,12 +37,14 @@ def within_memory(what: str) -> Iterator[None]:
     On Linux allocations beyond it fail; elsewhere the system decides. The limit is one of the whole process, so that
     commands use this, and not functions that users call.
     """
+    with suppress(ImportError):  # beforehand: an import that finds no memory can raise anything
+        import_module("sklearn.datasets")
     free = available_memory()
     try:
         with _limited(free):
             yield
     except Exception as error:
-        if not isinstance(error, MemoryError) and type(error).__name__ != "ArrowException":  # cannot start a thread
+        if not isinstance(error, (MemoryError, SystemError)) and type(error).__name__ != "ArrowException":  # cannot start a thread
             raise
         enough = "" if free is None else f", {free / 2**30:.1f} GiB"
         raise LTRError(f"{what} needs more than the available memory{enough}; give fewer rows or columns") from None

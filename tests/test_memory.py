@@ -72,7 +72,8 @@ def test_a_small_file_that_unpacks_to_more_than_memory(tmp_path, write, name):
         command = [sys.executable, "-c", LITTLE, *given]
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
         assert done.returncode != 0
-        [said] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        said = "".join(line for line in done.stderr.splitlines() if line.startswith("error: "))
+        assert said, (done.returncode, given, done.stderr)
         assert name in said
         assert "memory" in said
         assert "Traceback" not in done.stderr
