@@ -1,7 +1,8 @@
 """Write the pages of the documentation to ``build/docs``, from which Zensical builds the site.
 
-A page asks for what it takes from the code by a comment of its own line, ``<!-- from the code: objectives -->``; see
-``CONTENTS``. Notebooks become pages, and MathJax is added, so that the site needs no other server.
+A page asks for what it takes from the code by a comment on a line of its own, ``<!-- from the code: objectives -->``;
+see ``CONTENTS``. The next line, up to ``<!-- end -->``, is for readers of the file itself. Notebooks become pages, and
+MathJax is added, so that the site needs no other server.
 """
 
 import importlib
@@ -29,7 +30,10 @@ SCRIPTS = {
 PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
 MODULES = ("ltr_objectives.datasets", "ltr_objectives.propensity", "ltr_objectives.warmup")
 NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb\)")
-REQUEST = re.compile(r"^<!-- from the code: (.+) -->$", re.MULTILINE)
+REQUEST = re.compile(r"^<!-- from the code: (.+?) -->$(?:\n.+\n<!-- end -->$)?", re.MULTILINE)
+FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE | re.DOTALL)
+MENTION = re.compile(r"(?<!\[)`(\w+)(?:\([^`]*\))?`(?!\])")
+COMPOUND = re.compile(r"(?=.*[a-z])(?=.*[A-Z_]).+")
 BASE_CLASSES = ("Objective", "Metric", "Queries")
 
 
@@ -51,8 +55,22 @@ def write() -> None:
 
 
 def filled(markdown: str) -> str:
-    """The page with what it asks for; links to notebooks lead to their pages."""
-    return REQUEST.sub(lambda match: CONTENTS[match[1]](), NOTEBOOK.sub(r"](\1.md)", markdown))
+    """The page with what it asks for; names lead to their reference, and links to notebooks to their pages."""
+    return REQUEST.sub(lambda match: CONTENTS[match[1]](), linked(NOTEBOOK.sub(r"](\1.md)", markdown)))
+
+
+def linked(markdown: str) -> str:
+    """The page with a link at the first mention of each public name in ``code``, unless a library has that name too."""
+    native = {name for _, thing in registered("objectives") for name in thing.native.values()}
+    names = {public.rpartition(".")[2]: public for public in public_names()}
+    names = {name: public for name, public in names.items() if COMPOUND.fullmatch(name) and name not in native}
+    parts = FENCE.split(markdown)
+
+    def link(match: re.Match[str]) -> str:
+        public = names.pop(match[1], None)
+        return match[0] if public is None else f"[{match[0]}][{public}]"
+
+    return "".join(part if i % 2 else MENTION.sub(link, part) for i, part in enumerate(parts))
 
 
 def scripts() -> Path:
