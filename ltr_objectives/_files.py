@@ -49,7 +49,7 @@ def replacing(path: str | os.PathLike[str], mode: int | None = None) -> Iterator
 
 
 def user_cache() -> Path:
-    """The folder of the user's caches; raises RuntimeError where the user does not have a home folder."""
+    """The folder of the user's caches; raises RuntimeError if the user has no home folder."""
     home = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(home):  # the XDG specification says to ignore a relative path
         home = os.environ.get("LOCALAPPDATA") or "~/.cache"
@@ -57,12 +57,12 @@ def user_cache() -> Path:
 
 
 def private_folder(folder: Path) -> Path:
-    """Make ``folder`` where it is missing, remove what killed processes left in it, and return it.
+    """Make ``folder`` if it is missing, remove what killed processes left in it, and return it.
 
     Raises
     ------
     OSError
-        Where the folder cannot be made or written; :class:`Foreign` where another user may write there.
+        If the folder cannot be made or written; :class:`Foreign` if another user may write there.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
@@ -91,7 +91,7 @@ def _require_own(found: os.stat_result, path: Path) -> None:
 
 @contextmanager
 def open_own(path: Path) -> Iterator[BinaryIO]:
-    """Open a cache file; raise OSError for a pipe, :class:`Foreign` where another user may have written it."""
+    """Open a cache file; raise OSError for a pipe, :class:`Foreign` if another user may have written it."""
     at_once = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for a writer
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)) as file:
         found = os.fstat(file.fileno())
@@ -108,7 +108,7 @@ def require_readable(path: Path, name: str) -> None:
 
 
 def read_sealed(path: Path) -> bytes:
-    """Read what :func:`write_sealed` wrote; raise OSError where the file is damaged."""
+    """Read what :func:`write_sealed` wrote; raise OSError if the file is damaged."""
     with open_own(path) as file:
         digest, content = file.read(32), file.read()
     if hashlib.sha256(content).digest() != digest:

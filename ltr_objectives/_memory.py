@@ -14,13 +14,13 @@ _OF_A_CONTAINER = (  # limit, and what of it is in use beside the cache of files
 
 
 def available_memory() -> int | None:
-    """The bytes that this process can still get without swapping; None where the system, such as Windows, hides it."""
+    """The bytes that this process can still get without swapping; None if the system, such as Windows, hides it."""
     try:
         free = [1024 * _number("/proc/meminfo", "MemAvailable:")]
     except (OSError, ValueError):
         return None
     for limit, usage, name in _OF_A_CONTAINER:
-        with suppress(OSError, ValueError):  # "max" where there is no limit
+        with suppress(OSError, ValueError):  # "max" stands for no limit
             free.append(int(Path(limit).read_text()) - _number(usage, name))
     return max(min(free), 0)
 
@@ -44,7 +44,8 @@ def within_memory(what: str) -> Iterator[None]:
         with _limited(free):
             yield
     except Exception as error:
-        if not isinstance(error, (MemoryError, SystemError)) and type(error).__name__ != "ArrowException":  # cannot start a thread
+        no_thread = type(error).__name__ == "ArrowException"
+        if not no_thread and not isinstance(error, MemoryError | SystemError):
             raise
         enough = "" if free is None else f", {free / 2**30:.1f} GiB"
         raise LTRError(f"{what} needs more than the available memory{enough}; give fewer rows or columns") from None

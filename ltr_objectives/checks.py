@@ -57,7 +57,7 @@ def check_list(name: str, value: object, of: str) -> list[Any]:
         return []
     good = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
     good = good and getattr(value, "shape", None) != ()  # an array without dimensions is Iterable, but has no entries
-    if not good:  # the message is made only here, since the repr of data takes long
+    if not good:  # the message is made only here, because the repr of data takes long
         raise LTRError(f"{name} must be a list of {of}, got {shown(value)}")
     entries: Any = value
     return list(entries)

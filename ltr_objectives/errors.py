@@ -24,7 +24,7 @@ def require(condition: object, message: str) -> None:
 
 
 def shown(value: object) -> str:
-    """The repr of ``value`` for a message, cut where it is long.
+    """The repr of ``value`` for a message, cut if it is long.
 
     >>> shown("a" * 1000)[-8:]
     "aaa...'"

@@ -63,7 +63,7 @@ def position_propensity(
 
     Notes
     -----
-    The estimate is only as good as the scores. Where all scores are equal, :math:`\theta_k` is the click rate of the
+    The estimate is only as good as the scores. If all scores are equal, :math:`\theta_k` is the click rate of the
     position, which includes how relevant the documents are that the logged ranking showed there.
 
     Examples

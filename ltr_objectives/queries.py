@@ -37,7 +37,7 @@ def to_numpy(values: Any, name: str = "an array") -> np.ndarray:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise for an array with a masked value, since NumPy and the libraries would read what is under the mask."""
+    """Raise for an array with a masked value, because NumPy and the libraries would read what is under the mask."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
         raise LTRError(f"{name} has a masked value in row {row}; remove such rows, or fill them with .filled(value)")
@@ -120,7 +120,7 @@ def _sizes(group: ArrayLike) -> np.ndarray:
 
 
 def ids_of(qid: Any) -> np.ndarray:
-    """Convert query ids to an array of numbers or strings; raise where one is missing or NumPy would change it."""
+    """Convert query ids to an array of numbers or strings; raise if one is missing or NumPy would change it."""
     ids = to_numpy(qid, "qid")
     require(ids.ndim == 1, f"qid must be one-dimensional, got shape {ids.shape}")
     if isinstance(qid, list | tuple) and ids.dtype.kind in "fUS" and set(map(type, qid)) not in ({float}, {str}):

@@ -38,7 +38,7 @@ class Metric(abc.ABC):
     query_weights : "mean" or "ignore"
         "mean" weighs a query by the mean weight of its rows; "ignore" weighs all queries the same.
     goal : str, optional
-        Which labels the metric reads, where a data set has several; by default the first. As text ``"ndcg@10[goal]"``.
+        The labels that the metric reads, if a data set has several; by default the first. As text ``"ndcg@10[goal]"``.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class Metric(abc.ABC):
 
     @property
     def label_limit(self) -> float | None:
-        """The largest label allowed, None where there is no limit."""
+        """The largest label allowed; None without a limit."""
         return None
 
     @abc.abstractmethod
@@ -97,7 +97,7 @@ class Metric(abc.ABC):
         """The textbook value of one list with labels in rank order; slow, and the oracle of the tests."""
 
     def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
-        """The factor of each query; 0 marks an empty one. By default 1 where any gain is positive."""
+        """The factor of each query; 0 marks an empty one. By default 1 if any gain is positive."""
         return (np.add.reduceat(gain, queries.ptr[:-1]) > 0).astype(np.float64)
 
     def offset(self, queries: Queries, gain: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -132,7 +132,7 @@ class Metric(abc.ABC):
         return (self._terms(queries),)
 
     def terms(self, queries: Queries) -> Terms:
-        """This metric on ``queries`` as one term; raises where it is a sum of several."""
+        """This metric on ``queries`` as one term; raises if it is a sum of several."""
         layers = self.layers(queries)
         require(len(layers) == 1, f"{self} is a sum of {len(layers)} metrics, but must be one here; choose another")
         return layers[0]
@@ -159,7 +159,7 @@ class Metric(abc.ABC):
         return Terms(self.kind, gain, discount, scale, offset)
 
     def _each(self, name: str, of: str, values: np.ndarray) -> np.ndarray:
-        """What the method ``name``, perhaps the user's, returns for an array: as many finite numbers."""
+        """Call ``self.gain`` or ``self.discount``; raise unless it returns one finite number per entry."""
         array = f"{self}: {name} receives an array of {of}s and must return"
         write = (
             f"write np.log2({of}s) for math.log2({of}), np.where({of}s < 3, 1, 0) for a condition, or "
@@ -211,7 +211,7 @@ class Metric(abc.ABC):
         """The mean over queries from :meth:`sums`. For a data set in parts, add up the sums of the parts first."""
         require(
             weight > 0,
-            f"{self}: every query is skipped as empty or has weight 0, so the mean is not defined; where equal scores "
+            f"{self}: every query is skipped as empty or has weight 0, so the mean is not defined; if equal scores "
             "count as empty, as with convention='scipy', leave the convention out",
         )
         return total / weight

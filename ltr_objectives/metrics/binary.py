@@ -42,7 +42,7 @@ class Precision(Binary):
     threshold : float
         A document is relevant if its label is above this.
     short_lists : "pad" or "shrink"
-        "pad" divides by :math:`k`, also where the list is shorter, as trec_eval does. "shrink" divides by the smaller
+        "pad" divides by :math:`k`, also if the list is shorter, as trec_eval does. "shrink" divides by the smaller
         of :math:`k` and the length of the list.
 
     Examples
@@ -161,7 +161,7 @@ class RBP(Binary):
     r"""Rank-biased precision, :math:`(1 - p) \sum_d p^{d-1} r_d`, of a user who reads on with probability :math:`p`.
 
     Moffat and Zobel, "Rank-biased precision for measurement of retrieval effectiveness", TOIS 2008. :math:`r_d` is 1
-    where the document at rank :math:`d` is relevant, else 0.
+    if the document at rank :math:`d` is relevant, else 0.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class Correlation(Metric):
         return np.where(spread > 0, values, np.nan if self.empty == "skip" else float(self.empty))
 
     def _spread(self, queries: Queries, numbers: np.ndarray) -> np.ndarray:
-        """``n^p`` of each query less ``t^p`` of each run of t equal numbers; 0 where all are equal."""
+        """``n^p`` of each query less ``t^p`` of each run of t equal numbers; 0 if all are equal."""
         _, starts = in_runs(queries, numbers)
         lengths = np.diff(starts, append=queries.rows).astype(np.float64)
         runs = np.add.reduceat(lengths**self.power, np.searchsorted(starts, queries.ptr[:-1]))

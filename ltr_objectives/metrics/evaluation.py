@@ -87,7 +87,7 @@ def evaluate(
     Warns
     -----
     LTRWarning
-        Where scores and labels seem to be swapped: scores are a few whole numbers, and labels are more, and fractional.
+        If scores and labels seem to be swapped: scores are a few whole numbers, and labels are more, and fractional.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def evaluate(
 
 
 def _seem_swapped(scores: np.ndarray, labels: np.ndarray) -> bool:
-    """Whether scores look like grades, and labels like the scores of a model."""
+    """Return True if scores look like grades, and labels like the scores of a model."""
     if (scores[:100] % 1).any():  # nearly always, and the rest takes longer
         return False
     if (scores % 1).any() or scores.min() < 0 or scores.max() > gains.LARGEST_GRADE or not (labels % 1).any():

@@ -8,7 +8,7 @@ from ltr_objectives.checks import check_choice, is_number
 from ltr_objectives.errors import LTRError, require, shown
 from ltr_objectives.queries import Queries, vector
 
-SMALLEST = 1e-290  # a query with a smaller ideal counts as empty, since the reciprocal may overflow
+SMALLEST = 1e-290  # a query with a smaller ideal counts as empty, because the reciprocal may overflow
 LARGEST_GRADE = 31  # XGBoost refuses larger labels with exponential gains
 LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
 
@@ -35,7 +35,7 @@ def parse_gain(gain: object, argument: str) -> str | tuple[float, ...]:
 
 
 def gain_limit(gain: str | tuple[float, ...]) -> float | None:
-    """The largest label with a gain; None where there is no limit."""
+    """The largest label with a gain; None without a limit."""
     if gain == "exp":
         return LARGEST_EXPONENT
     return None if gain == "linear" else float(len(gain) - 1)
@@ -76,7 +76,7 @@ def apply_discount(discount: str | tuple[float, ...], ranks: np.ndarray) -> np.n
 
 
 def relevant(labels: np.ndarray, threshold: float) -> np.ndarray:
-    """1 where the label is above ``threshold``, else 0."""
+    """1 if the label is above ``threshold``, else 0."""
     return (labels > threshold).astype(np.float64)
 
 

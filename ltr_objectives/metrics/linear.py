@@ -90,7 +90,7 @@ class NDCG(DCG):
     k, ties, empty, gain_type, discount_type
         As in :class:`DCG`.
     ideal_k : int, optional
-        Cutoff of the ideal DCG; by default ``k``. Where it is smaller than ``k``, values may exceed 1. LightGBM and
+        Cutoff of the ideal DCG; by default ``k``. If it is smaller than ``k``, values may exceed 1. LightGBM and
         XGBoost train with the ideal DCG cut off at their truncation, but with discounts at all ranks.
 
     Examples
