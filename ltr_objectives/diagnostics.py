@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import warn
 from ltr_objectives.goals import with_goal
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.mixture import Mixture, naming
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.registry import get_metric
 
 SETTLED = 1e-6  # a query's gradient below this share of its gradient at tied scores counts as zero
 
@@ -157,7 +158,7 @@ def _largest(grad: np.ndarray, queries: Queries) -> np.ndarray:
 
 def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
     """Queries with zero gradient by reason; each counts for the first reason that holds."""
-    worth = objective.worth(queries)
+    worth = objective._worth(queries)
     weight = objective.row_weight(queries)
     heavy = np.ones(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) > 0
     holds = {
@@ -210,9 +211,11 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
 def _parts(
     learner: Objective, queries: Queries, scores: np.ndarray, whole: np.ndarray, n_threads: int | None
 ) -> tuple[PartReport, ...]:
+    """The parts of a sum; none if one of them is drawn."""
     found = []
-    for part in learner.summands(queries, n_threads):
-        grad = part.factor * part.compute(queries, scores, n_threads=n_threads)[0]
+    for part in learner.summands(queries, n_threads) if isinstance(learner, Mixture) and not learner.draw else ():
+        with naming(part.goal):
+            grad = part.factor * part.objective.compute(queries.of(part.goal), scores, n_threads=n_threads)[0]
         units = [g / largest if (largest := np.abs(g).max()) > 0 else g for g in (grad, whole)]  # squares overflow
         product = float(np.prod([np.linalg.norm(unit) for unit in units]))
         found.append(
@@ -270,12 +273,13 @@ def warn_if_long(objective: Objective, queries: Queries) -> None:
 
 def _pairs(objective: Objective, longest: int) -> tuple[float, str]:
     """About how many pairs a gradient visits in a list, 0 if its time grows with the list, and how to have fewer."""
-    known = vars(objective)
-    parts = known.get("parts") or ((get_objective(known["objective"]),) if "objective" in known else ())
-    if parts or not objective.fewer_pairs:
-        return max((_pairs(part, longest) for part in parts), default=(0.0, ""))
+    if objective._inside:
+        return max(_pairs(part, longest) for part in objective._inside)
+    known, fewer = vars(objective), objective.facts.fewer_pairs
+    if not fewer:
+        return 0.0, ""
     metric = known.get("metric")
     cutoffs = (getattr(objective, name, None) for name in ("truncation", "neighbors", "k"))
     ranks = [k for k in (*cutoffs, metric and get_metric(metric).k) if isinstance(k, int)]
     draws = known.get("permutations", known.get("samples", 1)) if getattr(objective, "noise", None) else 1
-    return float(longest) * min(longest, *ranks, longest) * draws, objective.fewer_pairs
+    return float(longest) * min(longest, *ranks, longest) * draws, fewer

@@ -279,7 +279,7 @@ def draws_rows_alike(objective: Any) -> bool:
 def may_be_negative(objective: Objective) -> bool:
     """Whether entries of the Hessian may be negative, which the libraries do not expect."""
     inner = objective.inner
-    return inner.policy == "exact" and getattr(inner, "hessian", None) == "exact" and inner.name in (
+    return inner.facts.policy == "exact" and getattr(inner, "hessian", None) == "exact" and inner.name in (
         "plrank", "stochasticrank"
     )  # fmt: skip
 

@@ -120,7 +120,7 @@ class ApproxNDCG(_Approx):
         object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
 
     @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+    def hessian_kind(self) -> str:
         return "bound" if self.step <= 1 else "estimate"
 
     @property
@@ -174,7 +174,7 @@ class ApproxMRR(_Approx):
     kind: ClassVar[int] = MRR
 
     @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+    def hessian_kind(self) -> str:
         return "bound" if self.step <= 1 else "estimate"
 
     def _first(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:

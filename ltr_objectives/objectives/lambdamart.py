@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 from ltr_objectives.checks import check_choice
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.linear import NDCG
-from ltr_objectives.objectives.base import from_preset
-from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.objectives.pairwise import PairwiseObjective, from_preset
 
 PRESETS: dict[str, dict[str, Any]] = {
     "lightgbm": {"metric": "ndcg", "truncation": 30, "score_norm": True, "lambda_norm": True, "hessian": "exact"},

@@ -77,14 +77,14 @@ class ListMLE(Objective):
         check_seed(self.seed)
 
     @property
-    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
+    def random(self) -> bool:
         return self.ties == "random"
 
     def without_noise(self) -> Objective:
         return replace(self, ties="average")
 
     @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+    def hessian_kind(self) -> str:
         return "bound" if self.hessian == "bounded" else "exact"
 
     def fill(self, call: Call) -> None:

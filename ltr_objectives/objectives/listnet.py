@@ -59,7 +59,7 @@ class ListNet(Objective):
         check_choice("hessian", self.hessian, HESSIANS)
 
     @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+    def hessian_kind(self) -> str:
         return "bound" if self.hessian == "bounded" else "exact"
 
     def _target(self, queries: Queries) -> np.ndarray:

@@ -1,28 +1,48 @@
-r"""A weighted sum of objectives."""
+r"""Sums of objectives, and objectives or labels that are drawn from several."""
 
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_list, check_weights
-from ltr_objectives.errors import require
+from ltr_objectives.checks import check_choice, check_list, check_seed, check_weights
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.goals import check_goal
 from ltr_objectives.kernels.records import Terms
+from ltr_objectives.kernels.rng import uniforms
 from ltr_objectives.kernels.swaps import AVERAGE, LINEAR
-from ltr_objectives.objectives.base import Objective, Summand, naming
-from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.around import key_of
+from ltr_objectives.objectives.base import Facts, Objective
+from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.objectives.pairwise import XGBOOST, PairwiseObjective
 from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Labels, Queries, by_goal
-from ltr_objectives.registry import read_part
+from ltr_objectives.registry import get_objective, read_part
 
 T = TypeVar("T")
 LINEAR_POLICIES = ("exact", "double")  # a sum of Hessians is then the Hessian of the sum
 SAME_PAIRS = (
     "sigma", "truncation", "neighbors", "score_norm", "permutations", "noise", "noise_scale", "hessian", "seed"
 )  # fmt: skip
+
+
+class Summand(NamedTuple):
+    """One of the objectives that a mixture adds up."""
+
+    objective: Objective
+    factor: float
+    goal: str | None = None  # whose labels it reads
+    place: int = 0  # its number among the parts
+
+    def compute(self, call: Call, skip: np.ndarray | None) -> Arrays:
+        """Gradient and Hessian of the objective on its labels, without the factor."""
+        with naming(self.goal):
+            queries = call.queries.of(self.goal)
+            self.objective._check_clicks(queries)
+            return self.objective._result(call._replace(queries=queries, skip=skip, place=(*call.place, self.place)))
 
 
 @dataclass(frozen=True)
@@ -33,8 +53,8 @@ class Mixture(Objective):
     normal scores. So parts of equal weight have gradients of equal mean size there.
 
     Parts that differ only in their metric share their noisy rankings, unless they are faster alone, as those for linear
-    metrics without a cutoff are. A mixture took .7 to 1.1 times as long as its parts one by one. Parts with equal seeds
-    have equal random numbers: give parts with noise of their own, such as ``Langevin``, different seeds.
+    metrics without a cutoff are. A mixture took 0.7 to 1.1 times as long as its parts one by one. Losses with equal
+    seeds draw the same rankings at the same scores. Parts such as ``Langevin`` and ``Subsample`` draw independently.
 
     Parameters
     ----------
@@ -47,6 +67,12 @@ class Mixture(Objective):
     labels : list of str or None, optional
         The goal of each part, whose labels it reads, such as ``[None, "revenue"]``. None stands for the labels that the
         data have anyway.
+    draw : None, "query" or "document"
+        With "query" each query gets one part, drawn anew in each iteration with probability :math:`w_p / \sum_p w_p`,
+        instead of the sum of all parts. So the expected gradient and Hessian are those of the sum with these weights.
+        "document" draws labels, see :class:`ltr_objectives.StochasticLabels`: all parts are the same objective.
+    seed : int
+        Seed of the draws.
 
     Notes
     -----
@@ -74,6 +100,8 @@ class Mixture(Objective):
     weights: Sequence[float] | None = None
     normalize: bool = True
     labels: Sequence[str | None] | None = None
+    draw: str | None = None
+    seed: int = 0
 
     name: ClassVar[str] = "mixture"
 
@@ -90,71 +118,67 @@ class Mixture(Objective):
                 check_goal(goal)
         weights = check_weights(self.weights, len(parts), "parts")
         check_choice("normalize", self.normalize, (True, False))
-        object.__setattr__(self, "parts", parts)
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "labels", goals)
+        check_choice("draw", self.draw, (None, "query", "document"))
+        require(
+            self.draw != "document" or not (self.normalize or any(part != parts[0] for part in parts)),
+            "draw='document' draws labels for one objective: give equal parts and normalize=False",
+        )
+        own = {"parts": parts, "weights": weights, "labels": goals, "seed": check_seed(self.seed)}
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
 
     @property
     def weighted(self) -> tuple[tuple[Objective, float], ...]:
         """Each part and its weight."""
-        parts: Any = self.parts
-        return tuple(zip(parts, self.weights or (), strict=True))
+        return tuple(zip(self._inside, self.weights or (), strict=True))
 
     @property
     def on_goals(self) -> tuple[tuple[Objective, str | None], ...]:
         """Each part and its goal."""
-        parts: Any = self.parts
-        return tuple(zip(parts, self.labels or (), strict=True))
+        return tuple(zip(self._inside, self.labels or (), strict=True))
 
     @property
-    def goals(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(g for part, goal in self.on_goals for g in (goal, *part.goals) if g is not None))
+    def _inside(self) -> tuple[Objective, ...]:
+        parts: Any = self.parts
+        return parts
+
+    @property
+    def facts(self) -> Facts:
+        parts = [(part.facts, goal) for part, goal in self.on_goals]
+        own = [facts for facts, goal in parts if goal is None]
+        kinds = {facts.hessian_kind for facts, _ in parts}
+        limits = [facts.label_limit for facts in own if facts.label_limit is not None]
+        goals = (name for facts, goal in parts for name in (goal, *facts.goals) if name is not None)
+        return Facts(
+            random=self.draw is not None or any(facts.random for facts, _ in parts),
+            hessian_kind=next(kind for kind in ("estimate", "bound", "exact") if kind in kinds),
+            shift_invariant=all(part.shift_invariant for part, weight in self.weighted if weight > 0),
+            takes_clicks=self.draw is None and bool(own) and all(facts.takes_clicks for facts in own),
+            label_limit=min(limits, default=None),
+            goals=tuple(dict.fromkeys(goals)),
+        )
 
     @property
     def metric(self) -> Any:
-        """The metric of the first part on its goal, None where it has none."""
+        """The metric of the first part on its goal, None if it has none."""
         part, goal = self.on_goals[0]
         metric = getattr(part, "metric", None)
         if metric is None or goal is None or metric.goal is not None:
             return metric
         return replace(metric, goal=goal)
 
-    @property
-    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
-        return any(part.random for part, _ in self.weighted)
-
-    @property
-    def takes_clicks(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
-        own = [part.takes_clicks for part, goal in self.on_goals if goal is None]
-        return bool(own) and all(own)
-
-    @property
-    def shift_invariant(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
-        return all(part.shift_invariant for part, weight in self.weighted if weight > 0)
-
-    @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
-        kinds = {part.hessian_kind for part, _ in self.weighted}
-        return next((kind for kind in ("estimate", "bound") if kind in kinds), "exact")
-
-    @property
-    def label_limit(self) -> float | None:
-        limits = (part.label_limit for part, goal in self.on_goals if goal is None)
-        return min((limit for limit in limits if limit is not None), default=None)
-
     def without_noise(self) -> Objective | None:
-        return self._with(part.without_noise() for part, _ in self.weighted)
+        quiet = [part.without_noise() for part in self._inside]
+        known = [part for part in quiet if part is not None]
+        return replace(self, parts=known) if self.draw is None and len(known) == len(quiet) else None
 
-    def whole(self) -> Objective:
-        return self._with(part.whole() for part, _ in self.weighted) or self
+    def _whole(self) -> Objective:
+        return replace(self, parts=[part._whole() for part in self._inside])
 
-    def _with(self, parts: Iterable[Objective | None]) -> Objective | None:
-        given = tuple(parts)
-        return None if None in given else replace(self, parts=tuple(part for part in given if part is not None))
-
-    def worth(self, queries: Queries) -> np.ndarray:
-        worths = self._of_parts(queries, lambda part, own: part.worth(own))
-        factors = np.sqrt(1.0 + np.arange(len(worths)))  # so that goals that disagree do not cancel
+    def _worth(self, queries: Queries) -> np.ndarray:
+        worths = self._of_parts(queries, lambda part, own: part._worth(own))
+        # Irrational factors: the sum is the same for two documents only if each part finds them equally relevant.
+        factors = np.sqrt(1.0 + np.arange(len(worths)))
         return np.sum([factor * worth for factor, worth in zip(factors, worths, strict=True)], axis=0)
 
     def _of_parts(self, queries: Queries, fact: Callable[[Objective, Queries], T]) -> list[T]:
@@ -166,56 +190,162 @@ class Mixture(Objective):
         return found
 
     def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Summand, ...]:
+        """The parts with their factors in the gradient, or in the expected gradient if they are drawn."""
+        return self._scaled(queries, n_threads, self.weights or () if self.draw is None else self._probabilities)
+
+    def _scaled(self, queries: Queries, n_threads: int | None, factors: Sequence[float]) -> tuple[Summand, ...]:
+        """The parts with factors, over the sizes of their gradients."""
         sizes = self._of_parts(queries, lambda part, own: self._size(part, own, n_threads))
-        weighted = zip(self.on_goals, self.weights or (), sizes, strict=True)
-        return tuple(Summand(part, weight / size, goal) for (part, goal), weight, size in weighted)
-
-    def fill(self, call: Call) -> None:
-        """Add up the parts, each after its own policy and weights."""
-        for summand in self._terms(call.queries, call.n_threads):
-            grad, hess = summand.compute(
-                call.queries, call.scores, iteration=call.iteration, n_threads=call.n_threads, skip=call.skip
-            )
-            call.grad[:] += summand.factor * grad
-            call.hess[:] += summand.factor * hess
-
-    def _finished(
-        self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return call.finished("exact", None, dtype, factor)  # each part has applied policy and weights
-
-    def _terms(self, queries: Queries, n_threads: int | None) -> list[Summand]:
-        """What to compute. Parts that share their rankings become one objective."""
-        alike: dict[Any, list[Summand]] = {}
-        for i, summand in enumerate(self.summands(queries, n_threads)):
-            if summand.factor > 0:
-                with naming(summand.goal):
-                    rankings = _rankings(summand.objective, queries.of(summand.goal))
-                alike.setdefault(i if rankings is None else (summand.goal, rankings), []).append(summand)
-        return [
-            group[0] if len(group) == 1 else Summand(_Sharing(group), 1.0, group[0].goal) for group in alike.values()
-        ]
+        parts = enumerate(zip(self.on_goals, factors, sizes, strict=True))
+        return tuple(Summand(part, factor / size, goal, i) for i, ((part, goal), factor, size) in parts)
 
     def _size(self, part: Objective, queries: Queries, n_threads: int | None) -> float:
-        """What the part's gradient is divided by."""
         size = typical(part, queries, n_threads).gradient if self.normalize else 1.0
         return size if size > SMALLEST else 1.0
 
+    def fill(self, call: Call) -> None:
+        """Add up the parts that take part, each after its own policy and weights."""
+        grad, hess = call.queries.borrow_zeros()
+        own = call._replace(grad=grad, hess=hess)
+        if self.draw == "document":
+            own = own._replace(queries=self._with_drawn_labels(call))
+            parts = [(Summand(self._inside[0], 1.0), call.skip)]
+        elif self.draw == "query":
+            drawn = self._drawn(call, len(call.queries))
+            others = [drawn != i if call.skip is None else (drawn != i) | call.skip for i in range(len(self._inside))]
+            scaled = self._scaled(call.queries, call.n_threads, (1.0,) * len(others))
+            parts = [(summand._replace(place=0), skip) for summand, skip in zip(scaled, others, strict=True)]
+        else:
+            parts = [(summand, call.skip) for summand in self._terms(call.queries, call.n_threads)]
+        for summand, skip in parts:
+            if skip is None or not skip.all():
+                g, h = summand.compute(own, skip)
+                call.grad[:] += summand.factor * g
+                call.hess[:] += summand.factor * h
+        call.queries.give_back_zeros(grad, hess)
+
+    def _result(self, call: Call, dtype: type[np.floating[Any]] = np.float64, factor: float = 1.0) -> Arrays:
+        self.fill(call)
+        return call.finished("exact", None, dtype, factor)  # each part has applied policy and weights
+
+    def _terms(self, queries: Queries, n_threads: int | None) -> list[Summand]:
+        """The summands to compute; those that share their rankings are one objective."""
+        alike: dict[Any, list[Summand]] = {}
+        for summand in self.summands(queries, n_threads):
+            if summand.factor > 0:
+                with naming(summand.goal):
+                    rankings = _rankings(summand.objective, queries.of(summand.goal))
+                alike.setdefault(summand.place if rankings is None else (summand.goal, rankings), []).append(summand)
+        return [
+            group[0] if len(group) == 1 else Summand(_OnSameRankings(group), 1.0, group[0].goal)
+            for group in alike.values()
+        ]
+
+    @property
+    def _probabilities(self) -> tuple[float, ...]:
+        weights = np.array(self.weights)
+        return tuple(weights / weights.sum())
+
+    def _drawn(self, call: Call, count: int) -> np.ndarray:
+        """The number of the part that each document or query has in this iteration."""
+        uniforms(key_of(self, call, "stochasticlabels", self.seed), chance := np.empty(count))
+        upper = np.cumsum(self._probabilities)
+        return np.searchsorted(upper / upper[-1], chance, side="right")
+
+    def _with_drawn_labels(self, call: Call) -> Queries:
+        queries = call.queries
+        labels = queries.once(("labels", self), lambda: self._labels_of_parts(queries))
+        return queries.with_labels(labels[self._drawn(call, queries.rows), np.arange(queries.rows)])
+
+    def _labels_of_parts(self, queries: Queries) -> np.ndarray:
+        """The labels of each part, shape (parts, rows), which ``_worth`` checks."""
+        self._of_parts(queries, lambda part, own: part._worth(own))
+        return np.array(self._of_parts(queries, lambda _, own: own.labels))
+
     def reference(self, scores: np.ndarray, labels: Labels) -> tuple[np.ndarray, np.ndarray]:
-        queries = Queries(labels, [len(scores)])
-        grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
-        for part, factor, goal in self.summands(queries, 1):
-            g, h = part.reference(scores, _for(part, queries.of(goal)))
-            grad, hess = grad + factor * g, hess + factor * h
-        return grad, hess
+        queries, n = Queries(labels, [len(scores)]), len(scores)
+        total = np.zeros((2, n))
+        if self.draw == "document":
+            of_parts, chances = self._labels_of_parts(queries), np.array(self._probabilities)
+            for drawn in itertools.product(range(len(chances)), repeat=n):
+                found = self._inside[0].reference(scores, of_parts[list(drawn), np.arange(n)])
+                total += chances[list(drawn)].prod() * np.array(found)
+        else:
+            for part, factor, goal, _ in self.summands(queries, 1):
+                total += factor * np.array(part.reference(scores, _for(part, queries.of(goal))))
+        return total[0], total[1]
 
     def reference_loss(self, scores: np.ndarray, labels: Labels) -> Any:
         queries = Queries(labels, [len(scores)])
         parts = self.summands(queries, 1)
-        losses = [part.reference_loss(scores, _for(part, queries.of(goal))) for part, _, goal in parts]
-        if any(loss is None for loss in losses):
+        losses = [part.reference_loss(scores, _for(part, queries.of(goal))) for part, _, goal, _ in parts]
+        if self.draw == "document" or any(loss is None for loss in losses):
             return None
         return sum(part.factor * loss for part, loss in zip(parts, losses, strict=True))
+
+
+def StochasticLabels(
+    objective: str | Objective,
+    labels: Sequence[str | None] = (),
+    weights: Sequence[float] | None = None,
+    draw: str = "document",
+    seed: int = 0,
+) -> Mixture:
+    r"""An objective on labels that are drawn anew in each iteration from those of several goals.
+
+    .. math:: \tilde y_i = y_i^{(k_i)}, \quad P(k_i = k) = w_k / \sum_l w_l
+
+    with one draw for each document :math:`i`, as in stochastic label aggregation (Carmel, Haramaty, Lazerson and
+    Lewin-Eytan, "Multi-Objective Ranking Optimization for Product Search Using Stochastic Label Aggregation", The Web
+    Conference 2020), or one for each query. A gradient takes the time of one goal.
+
+    With a draw for each query the expected gradient and Hessian are those of
+    ``Mixture([objective, ...], weights / sum(weights), normalize=False, labels=labels)``, for every objective. With a
+    draw for each document a pair may compare one goal's label with another's. So the goals need labels on one scale,
+    and the expectation is that of the mixture only for losses that are sums over documents.
+
+    Write ``UnitHessian(StochasticLabels(...))``. The other order recomputes the constant in every iteration.
+
+    Parameters
+    ----------
+    objective : str or Objective
+        The objective that learns from the labels.
+    labels : list of str or None
+        The goals, such as ``[None, "revenue"]``. None stands for the labels that the data have anyway.
+    weights : list of float, optional
+        One for each goal, not negative; 1 by default.
+    draw : "document" or "query"
+        What gets a draw of its own.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    Mixture
+        With the objective once for each goal, and ``draw``.
+
+    Examples
+    --------
+    >>> either = StochasticLabels("ranknet", labels=[None, "revenue"], weights=[2, 1], draw="query", seed=1)
+    >>> labels = {"relevance": [0, 1] * 4, "revenue": [5, 0] * 4}
+    >>> either.gradient_hessian([0.0] * 8, labels, group=[2] * 4)[0]
+    array([-0.5,  0.5, -0.5,  0.5,  0.5, -0.5,  0.5, -0.5])
+    """
+    goals = tuple(check_list("labels", labels, "goals"))
+    require(len(goals) > 1, f"labels={goals!r} must name two goals or more; None stands for the data's own labels")
+    require(len(set(goals)) == len(goals), f"labels={goals!r} names a goal twice; give it the sum of its weights")
+    chances = check_weights(weights, len(goals), "goals")
+    check_choice("draw", draw, ("document", "query"))
+    return Mixture([get_objective(objective)] * len(goals), chances, False, goals, draw, seed)
+
+
+@contextmanager
+def naming(goal: str | None) -> Iterator[None]:
+    """Add the goal whose labels an error is about to its message."""
+    try:
+        yield
+    except LTRError as error:
+        raise error if goal is None else LTRError(f"labels[{goal!r}]: {error}") from None
 
 
 def _for(part: Objective, queries: Queries) -> Any:
@@ -233,19 +363,23 @@ def _rankings(part: Objective, queries: Queries) -> tuple[Any, ...] | None:
     return part.loss.code, part.preset in XGBOOST, *(getattr(part, name) for name in SAME_PAIRS)
 
 
-class _Sharing(PairwiseObjective):
-    """One objective for parts that differ only in the weights of their pairs: their layers, times their factors."""
+class _OnSameRankings(PairwiseObjective):
+    """The sum of parts that differ only in the weights of their pairs.
+
+    A pairwise kernel adds up layers of weights. So it draws and sorts once for all parts if it gets the layers of each,
+    times the part's factor.
+    """
 
     name = "mixture"
 
     def __init__(self, parts: list[Summand]) -> None:
         first: Any = parts[0].objective
         settings = {name: getattr(first, name) for name in (*SAME_PAIRS, "preset", "loss")}
-        vars(self).update(settings, _parts=parts)
+        vars(self).update(settings, _parts=tuple((part.objective, part.factor) for part in parts))
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        parts: list[tuple[PairwiseObjective, float, str | None]] = vars(self)["_parts"]
+        parts: tuple[tuple[PairwiseObjective, float], ...] = vars(self)["_parts"]
         return queries.once(
-            ("sharing", tuple(parts)),
-            lambda: tuple(t._replace(scale=scale * t.scale) for part, scale, _ in parts for t in part.layers(queries)),
+            ("sharing", parts),
+            lambda: tuple(t._replace(scale=scale * t.scale) for part, scale in parts for t in part.layers(queries)),
         )

@@ -40,6 +40,16 @@ class PairLoss(NamedTuple):
     hessian_kind: str = "exact"  # how the curve relates to the second derivative
 
 
+def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> None:
+    """Set each parameter that is None from the preset, or from the defaults if the preset does not name it."""
+    preset = vars(objective)["preset"]
+    if preset is not None:
+        check_choice("preset", preset, tuple(presets))
+    for name, value in {**defaults, **(presets[preset] if preset else {})}.items():
+        if getattr(objective, name) is None:
+            object.__setattr__(objective, name, value)
+
+
 def _chance(margin: np.ndarray) -> np.ndarray:
     return np.exp(-np.logaddexp(0.0, margin))
 
@@ -91,7 +101,7 @@ class PairwiseObjective(Objective):
         check_seed(self.seed)
 
     @property
-    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
+    def random(self) -> bool:
         return self.noise is not None
 
     def without_noise(self) -> Objective:
@@ -156,7 +166,7 @@ class PairwiseObjective(Objective):
         own = kinds == {AVERAGE} or (kinds == {LINEAR} and len(layers) == 1)
         return kinds.pop() if plain and own else None
 
-    def worth(self, queries: Queries) -> np.ndarray:
+    def _worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self.layers(queries)], axis=0)
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
@@ -166,7 +176,7 @@ class PairwiseObjective(Objective):
         return queries.once("weights of XGBoost", lambda: np.repeat(weight / weight.mean(), np.diff(queries.ptr)))
 
     @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+    def hessian_kind(self) -> str:
         return self.loss.hessian_kind if self.hessian == "exact" and self._has_loss else "estimate"
 
     @property

@@ -175,7 +175,7 @@ class PLRank(Objective):
         key = ("plrank", self.k, self.gain, self.discount, self.normalize)
         return call.queries.once(key, lambda: self._gains(call.queries))
 
-    def worth(self, queries: Queries) -> np.ndarray:
+    def _worth(self, queries: Queries) -> np.ndarray:
         return self._gains(queries)[0]
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:

@@ -9,8 +9,7 @@ from ltr_objectives.checks import check_choice
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import HEAD, PARTNER
 from ltr_objectives.metrics.correlation import levels
-from ltr_objectives.objectives.base import from_preset
-from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.objectives.pairwise import PairwiseObjective, from_preset
 from ltr_objectives.queries import Queries
 
 PAIR_WEIGHTS = ("equal", "difference", "partner")

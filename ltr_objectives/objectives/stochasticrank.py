@@ -143,7 +143,7 @@ class StochasticRank(Objective):
         object.__setattr__(self, "metric", metric_to_learn(self.metric))
 
     @property
-    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
+    def random(self) -> bool:
         return self.noise is not None
 
     @property
@@ -157,7 +157,7 @@ class StochasticRank(Objective):
     def label_limit(self) -> float | None:
         return get_metric(self.metric).label_limit
 
-    def worth(self, queries: Queries) -> np.ndarray:
+    def _worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in get_metric(self.metric).layers(queries)], axis=0)
 
     def fill(self, call: Call) -> None:

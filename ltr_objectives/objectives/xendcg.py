@@ -84,14 +84,14 @@ class XENDCG(Objective):
         check_seed(self.seed)
 
     @property
-    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
+    def random(self) -> bool:
         return self.noise is not None
 
     def without_noise(self) -> Objective:
         return replace(self, noise=None)
 
     @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+    def hessian_kind(self) -> str:
         if self.terms > 1:
             return "estimate"
         return "bound" if self.hessian == "bounded" else "exact"

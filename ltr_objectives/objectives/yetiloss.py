@@ -11,8 +11,7 @@ from ltr_objectives.kernels.swaps import CATBOOST_MAP, CATBOOST_MRR
 from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.cascade import MRR
-from ltr_objectives.objectives.base import from_preset
-from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.objectives.pairwise import PairwiseObjective, from_preset
 from ltr_objectives.queries import Queries
 
 CHANGES = ("exact", "catboost")

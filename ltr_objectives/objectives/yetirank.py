@@ -8,8 +8,7 @@ import numpy as np
 from ltr_objectives.checks import check_fraction
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import HEAD
-from ltr_objectives.objectives.base import from_preset
-from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.objectives.pairwise import PairwiseObjective, from_preset
 from ltr_objectives.queries import Queries
 
 CATBOOST_FACTOR = 0.15  # a factor of CatBoost's weights
