@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import warn
 from ltr_objectives.goals import with_goal
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.mixture import Mixture, naming
+from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric
 
@@ -214,8 +214,7 @@ def _parts(
     """The parts of a sum; none if one of them is drawn."""
     found = []
     for part in learner.summands(queries, n_threads) if isinstance(learner, Mixture) and not learner.draw else ():
-        with naming(part.goal):
-            grad = part.factor * part.objective.compute(queries.of(part.goal), scores, n_threads=n_threads)[0]
+        grad = part.factor * part.on(queries, lambda o, own: o.compute(own, scores, n_threads=n_threads)[0])
         units = [g / largest if (largest := np.abs(g).max()) > 0 else g for g in (grad, whole)]  # squares overflow
         product = float(np.prod([np.linalg.norm(unit) for unit in units]))
         found.append(

@@ -1,8 +1,7 @@
 r"""Sums of objectives, and objectives or labels that are drawn from several."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -30,19 +29,28 @@ SAME_PAIRS = (
 
 
 class Summand(NamedTuple):
-    """One of the objectives that a mixture adds up."""
+    """A part of a mixture."""
 
     objective: Objective
     factor: float
     goal: str | None = None  # whose labels it reads
     place: int = 0  # its number among the parts
 
-    def compute(self, call: Call, skip: np.ndarray | None) -> Arrays:
-        """Gradient and Hessian of the objective on its labels, without the factor."""
-        with naming(self.goal):
-            queries = call.queries.of(self.goal)
-            self.objective._check_clicks(queries)
-            return self.objective._result(call._replace(queries=queries, skip=skip, place=(*call.place, self.place)))
+    def on(self, queries: Queries, compute: Callable[[Objective, Queries], T]) -> T:
+        """``compute(objective, queries)`` on the labels of the goal, which errors name."""
+        try:
+            return compute(self.objective, queries.of(self.goal))
+        except LTRError as error:
+            raise error if self.goal is None else LTRError(f"labels[{self.goal!r}]: {error}") from None
+
+    def result(self, call: Call, skip: np.ndarray | None) -> Arrays:
+        """Gradient and Hessian without the factor."""
+
+        def compute(objective: Objective, queries: Queries) -> Arrays:
+            objective._check_clicks(queries)
+            return objective._result(call._replace(queries=queries, skip=skip, place=(*call.place, self.place)))
+
+        return self.on(call.queries, compute)
 
 
 @dataclass(frozen=True)
@@ -130,12 +138,15 @@ class Mixture(Objective):
     @property
     def weighted(self) -> tuple[tuple[Objective, float], ...]:
         """Each part and its weight."""
-        return tuple(zip(self._inside, self.weights or (), strict=True))
+        return tuple((part.objective, part.factor) for part in self._parts)
 
     @property
-    def on_goals(self) -> tuple[tuple[Objective, str | None], ...]:
-        """Each part and its goal."""
-        return tuple(zip(self._inside, self.labels or (), strict=True))
+    def _parts(self) -> tuple[Summand, ...]:
+        """The parts with their weights, which are probabilities if one is drawn."""
+        weights = np.array(self.weights)
+        shares = self.weights or () if self.draw is None else tuple(weights / weights.sum())
+        parts = zip(self._inside, shares, self.labels or (), strict=True)
+        return tuple(Summand(*part, place) for place, part in enumerate(parts))
 
     @property
     def _inside(self) -> tuple[Objective, ...]:
@@ -144,28 +155,25 @@ class Mixture(Objective):
 
     @property
     def facts(self) -> Facts:
-        parts = [(part.facts, goal) for part, goal in self.on_goals]
-        own = [facts for facts, goal in parts if goal is None]
-        kinds = {facts.hessian_kind for facts, _ in parts}
-        limits = [facts.label_limit for facts in own if facts.label_limit is not None]
-        goals = (name for facts, goal in parts for name in (goal, *facts.goals) if name is not None)
+        parts = [(part.objective.facts, part.goal, part.factor) for part in self._parts]
+        own = [facts for facts, goal, _ in parts if goal is None]
+        kinds = {facts.hessian_kind for facts, _, _ in parts}
+        goals = [name for facts, goal, _ in parts for name in (goal, *facts.goals) if name is not None]
         return Facts(
-            random=self.draw is not None or any(facts.random for facts, _ in parts),
+            random=self.draw is not None or any(facts.random for facts, _, _ in parts),
             hessian_kind=next(kind for kind in ("estimate", "bound", "exact") if kind in kinds),
-            shift_invariant=all(part.shift_invariant for part, weight in self.weighted if weight > 0),
+            shift_invariant=all(facts.shift_invariant for facts, _, weight in parts if weight > 0),
             takes_clicks=self.draw is None and bool(own) and all(facts.takes_clicks for facts in own),
-            label_limit=min(limits, default=None),
+            label_limit=min((facts.label_limit for facts in own if facts.label_limit is not None), default=None),
             goals=tuple(dict.fromkeys(goals)),
         )
 
     @property
     def metric(self) -> Any:
         """The metric of the first part on its goal, None if it has none."""
-        part, goal = self.on_goals[0]
-        metric = getattr(part, "metric", None)
-        if metric is None or goal is None or metric.goal is not None:
-            return metric
-        return replace(metric, goal=goal)
+        first = self._parts[0]
+        metric = getattr(first.objective, "metric", None)
+        return metric if metric is None or metric.goal is not None else replace(metric, goal=first.goal)
 
     def without_noise(self) -> Objective | None:
         quiet = [part.without_noise() for part in self._inside]
@@ -176,31 +184,17 @@ class Mixture(Objective):
         return replace(self, parts=[part._whole() for part in self._inside])
 
     def _worth(self, queries: Queries) -> np.ndarray:
-        worths = self._of_parts(queries, lambda part, own: part._worth(own))
-        # Irrational factors: the sum is the same for two documents only if each part finds them equally relevant.
-        factors = np.sqrt(1.0 + np.arange(len(worths)))
-        return np.sum([factor * worth for factor, worth in zip(factors, worths, strict=True)], axis=0)
-
-    def _of_parts(self, queries: Queries, fact: Callable[[Objective, Queries], T]) -> list[T]:
-        """A fact of each part about the queries with the labels of its goal."""
-        found = []
-        for part, goal in self.on_goals:
-            with naming(goal):
-                found.append(fact(part, queries.of(goal)))
-        return found
+        # With weights 1, sqrt(2), sqrt(3), ... two documents whose worth differs for a part differ in the sum, too.
+        return np.sum([np.sqrt(1.0 + part.place) * part.on(queries, _worth_of) for part in self._parts], axis=0)
 
     def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Summand, ...]:
         """The parts with their factors in the gradient, or in the expected gradient if they are drawn."""
-        return self._scaled(queries, n_threads, self.weights or () if self.draw is None else self._probabilities)
+        return tuple(part._replace(factor=part.factor / self._size(part, queries, n_threads)) for part in self._parts)
 
-    def _scaled(self, queries: Queries, n_threads: int | None, factors: Sequence[float]) -> tuple[Summand, ...]:
-        """The parts with factors, over the sizes of their gradients."""
-        sizes = self._of_parts(queries, lambda part, own: self._size(part, own, n_threads))
-        parts = enumerate(zip(self.on_goals, factors, sizes, strict=True))
-        return tuple(Summand(part, factor / size, goal, i) for i, ((part, goal), factor, size) in parts)
-
-    def _size(self, part: Objective, queries: Queries, n_threads: int | None) -> float:
-        size = typical(part, queries, n_threads).gradient if self.normalize else 1.0
+    def _size(self, part: Summand, queries: Queries, n_threads: int | None) -> float:
+        if not self.normalize:
+            return 1.0
+        size = part.on(queries, lambda objective, own: typical(objective, own, n_threads).gradient)
         return size if size > SMALLEST else 1.0
 
     def fill(self, call: Call) -> None:
@@ -212,14 +206,16 @@ class Mixture(Objective):
             parts = [(Summand(self._inside[0], 1.0), call.skip)]
         elif self.draw == "query":
             drawn = self._drawn(call, len(call.queries))
-            others = [drawn != i if call.skip is None else (drawn != i) | call.skip for i in range(len(self._inside))]
-            scaled = self._scaled(call.queries, call.n_threads, (1.0,) * len(others))
-            parts = [(summand._replace(place=0), skip) for summand, skip in zip(scaled, others, strict=True)]
+            parts = []
+            for part in self._parts:
+                others = drawn != part.place if call.skip is None else (drawn != part.place) | call.skip
+                factor = 1.0 / self._size(part, call.queries, call.n_threads)
+                parts.append((part._replace(factor=factor, place=0), others))
         else:
             parts = [(summand, call.skip) for summand in self._terms(call.queries, call.n_threads)]
         for summand, skip in parts:
             if skip is None or not skip.all():
-                g, h = summand.compute(own, skip)
+                g, h = summand.result(own, skip)
                 call.grad[:] += summand.factor * g
                 call.hess[:] += summand.factor * h
         call.queries.give_back_zeros(grad, hess)
@@ -233,23 +229,17 @@ class Mixture(Objective):
         alike: dict[Any, list[Summand]] = {}
         for summand in self.summands(queries, n_threads):
             if summand.factor > 0:
-                with naming(summand.goal):
-                    rankings = _rankings(summand.objective, queries.of(summand.goal))
+                rankings = summand.on(queries, _rankings)
                 alike.setdefault(summand.place if rankings is None else (summand.goal, rankings), []).append(summand)
         return [
             group[0] if len(group) == 1 else Summand(_OnSameRankings(group), 1.0, group[0].goal)
             for group in alike.values()
         ]
 
-    @property
-    def _probabilities(self) -> tuple[float, ...]:
-        weights = np.array(self.weights)
-        return tuple(weights / weights.sum())
-
     def _drawn(self, call: Call, count: int) -> np.ndarray:
         """The number of the part that each document or query has in this iteration."""
         uniforms(key_of(self, call, "stochasticlabels", self.seed), chance := np.empty(count))
-        upper = np.cumsum(self._probabilities)
+        upper = np.cumsum([part.factor for part in self._parts])
         return np.searchsorted(upper / upper[-1], chance, side="right")
 
     def _with_drawn_labels(self, call: Call) -> Queries:
@@ -258,27 +248,28 @@ class Mixture(Objective):
         return queries.with_labels(labels[self._drawn(call, queries.rows), np.arange(queries.rows)])
 
     def _labels_of_parts(self, queries: Queries) -> np.ndarray:
-        """The labels of each part, shape (parts, rows), which ``_worth`` checks."""
-        self._of_parts(queries, lambda part, own: part._worth(own))
-        return np.array(self._of_parts(queries, lambda _, own: own.labels))
+        """The labels of each part, shape (parts, rows); raises if the part's objective does not take them."""
+        for part in self._parts:
+            part.on(queries, _worth_of)
+        return np.array([queries.of(part.goal).labels for part in self._parts])
 
     def reference(self, scores: np.ndarray, labels: Labels) -> tuple[np.ndarray, np.ndarray]:
         queries, n = Queries(labels, [len(scores)]), len(scores)
         total = np.zeros((2, n))
         if self.draw == "document":
-            of_parts, chances = self._labels_of_parts(queries), np.array(self._probabilities)
+            of_parts, chances = self._labels_of_parts(queries), np.array([part.factor for part in self._parts])
             for drawn in itertools.product(range(len(chances)), repeat=n):
                 found = self._inside[0].reference(scores, of_parts[list(drawn), np.arange(n)])
                 total += chances[list(drawn)].prod() * np.array(found)
         else:
-            for part, factor, goal, _ in self.summands(queries, 1):
-                total += factor * np.array(part.reference(scores, _for(part, queries.of(goal))))
+            for part in self.summands(queries, 1):
+                total += part.factor * np.array(part.objective.reference(scores, _labels_for(part, queries)))
         return total[0], total[1]
 
     def reference_loss(self, scores: np.ndarray, labels: Labels) -> Any:
         queries = Queries(labels, [len(scores)])
         parts = self.summands(queries, 1)
-        losses = [part.reference_loss(scores, _for(part, queries.of(goal))) for part, _, goal, _ in parts]
+        losses = [part.objective.reference_loss(scores, _labels_for(part, queries)) for part in parts]
         if self.draw == "document" or any(loss is None for loss in losses):
             return None
         return sum(part.factor * loss for part, loss in zip(parts, losses, strict=True))
@@ -339,18 +330,14 @@ def StochasticLabels(
     return Mixture([get_objective(objective)] * len(goals), chances, False, goals, draw, seed)
 
 
-@contextmanager
-def naming(goal: str | None) -> Iterator[None]:
-    """Add the goal whose labels an error is about to its message."""
-    try:
-        yield
-    except LTRError as error:
-        raise error if goal is None else LTRError(f"labels[{goal!r}]: {error}") from None
+def _labels_for(part: Summand, queries: Queries) -> Any:
+    """The labels that the reference of a part takes."""
+    own = queries.of(part.goal)
+    return by_goal(own.labels, own.goals) if part.objective.goals else own.labels
 
 
-def _for(part: Objective, queries: Queries) -> Any:
-    """The labels that the part's reference takes."""
-    return by_goal(queries.labels, queries.goals) if part.goals else queries.labels
+def _worth_of(objective: Objective, queries: Queries) -> np.ndarray:
+    return objective._worth(queries)
 
 
 def _rankings(part: Objective, queries: Queries) -> tuple[Any, ...] | None:
