@@ -4,8 +4,8 @@ The soft rank of i is ``pi_i = 1 + sum_j p_ij``, with ``p_ij`` the chance that j
 
 Only the ranks of relevant documents count, so a list takes two passes over (relevant x all) pairs and O(n) memory. Let
 c_i be the derivative of the loss by ``pi_i``. Each pair adds ``alpha c_i p (1 - p)`` to the gradient of j and subtracts
-it from that of i. It adds alpha times the absolute value of that to both Hessians, since
-``|d^2 p / ds^2| <= alpha^2 p (1 - p)``. The curvature of -1/log and -1/x is left out, since it is negative.
+it from that of i. It adds alpha times the absolute value of that to both Hessians, because
+``|d^2 p / ds^2| <= alpha^2 p (1 - p)``. The curvature of -1/log and -1/x is left out, because it is negative.
 """
 
 import abc
@@ -24,7 +24,7 @@ from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import NDCG as NDCGMetric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.reference import complex_step, reference_gains, sigmoid
+from ltr_objectives.objectives.reference import derivatives, reference_gains, sigmoid
 from ltr_objectives.queries import Queries
 
 NDCG, MRR, MAP = range(3)
@@ -52,6 +52,10 @@ class _Approx(Objective):
         check_positive("alpha", self.alpha)
         check_positive("step", self.step)
 
+    @property
+    def hessian_kind(self) -> str:
+        return "bound" if self.step <= 1 and self.kind != MAP else "estimate"
+
     def fill(self, call: Call) -> None:
         gain, scale = self._gains(call.queries)
         call.run(_approx, Soft(gain, scale, self.kind, float(self.alpha), float(self.step)))
@@ -77,7 +81,7 @@ class _Approx(Objective):
         gaps = self.alpha * (scores - scores[:, None])
         curve = self.alpha**2 / self.step * self._pull(scores, labels) * sigmoid(gaps) * sigmoid(-gaps)
         np.fill_diagonal(curve, 0.0)
-        return complex_step(lambda s: self.reference_loss(s, labels), scores), curve.sum(axis=0) + curve.sum(axis=1)
+        return derivatives(self, scores, labels, curve.sum(axis=0) + curve.sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -120,10 +124,6 @@ class ApproxNDCG(_Approx):
         object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
 
     @property
-    def hessian_kind(self) -> str:
-        return "bound" if self.step <= 1 else "estimate"
-
-    @property
     def label_limit(self) -> float | None:
         return gains.gain_limit(self.gain)
 
@@ -153,8 +153,8 @@ class ApproxMRR(_Approx):
     them down; at equal scores the order of the rows chooses that one. In LightGBM this loss gave far better MRR and
     NDCG than rax's.
 
-    The gradient is exact where scores differ; the Hessian is that of ApproxNDCG. Relevant documents below the first
-    have zero gradient. So have queries where all documents or none are relevant.
+    The gradient is exact if scores differ; the Hessian is that of ApproxNDCG. Relevant documents below the first have
+    zero gradient, and so have queries in which all documents or none are relevant.
 
     Parameters
     ----------
@@ -172,10 +172,6 @@ class ApproxMRR(_Approx):
 
     name: ClassVar[str] = "approxmrr"
     kind: ClassVar[int] = MRR
-
-    @property
-    def hessian_kind(self) -> str:
-        return "bound" if self.step <= 1 else "estimate"
 
     def _first(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Equal shares of 1 for the relevant documents of the largest score, 0 for all others."""
@@ -204,8 +200,8 @@ class ApproxMAP(_Approx):
 
     with :math:`R` relevant documents. The paper on ApproxNDCG computes the second factor from differences of soft
     ranks; here it uses the :math:`p_{ij}` of the soft ranks. The gradient is exact. The Hessian is an estimate:
-    :math:`\alpha` times the absolute gradients of a document's pairs, over ``step``. Queries where all documents or
-    none are relevant have zero gradient.
+    :math:`\alpha` times the absolute gradients of a document's pairs, over ``step``. Queries in which all
+    documents or none are relevant have zero gradient.
 
     Parameters
     ----------
@@ -253,7 +249,7 @@ def _sums(p, g):
 
 @inlined
 def _spread(c, r, alpha, p, rest, g, lam, hes):
-    """Add pairs of weight ``c``, less ``r`` where j is relevant; return the sums for document i."""
+    """Add pairs of weight ``c``, less ``r`` if j is relevant; return the sums for document i."""
     down, curve = 0.0, 0.0
     for j in range(len(p)):
         t = alpha * (c - (r if g[j] > 0.0 else 0.0)) * p[j] * rest[j]

@@ -115,7 +115,7 @@ class UnitHessian(Wrapper):
     For each data set the constant is the mean weight of the rows over the mean Hessian, at independent standard normal
     scores. So there the mean Hessian is 1 without weights. Negative Hessians count by their size, and a share of the
     queries, as of :class:`Subsample`, as all of them. The constant cancels in a Newton step :math:`g / h`. It does not
-    cancel where a library adds a number to sums of Hessians, or compares the sums with a number. As for squared error,
+    cancel if a library adds a number to sums of Hessians, or compares the sums with a number. As for squared error,
     ``reg_lambda=50`` then counts as much as 50 documents, and ``min_child_weight=1`` as one. Hessians of objectives
     otherwise differ by factors of thousands: a document has about 0.1 in ``YetiLoss("ndcg@10")``, 20 in ``RankNet()``,
     and 1/n in ``XENDCG()``, with n documents in the list.

@@ -1,4 +1,4 @@
-"""One computation of gradient and Hessian: what it reads, what it writes, and how it ends."""
+"""The inputs and outputs of one computation of gradient and Hessian, and its last step."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ BEYOND = {
 
 
 class Call(NamedTuple):
-    """What an objective's :meth:`ltr_objectives.Objective.fill` gets.
+    """The argument of :meth:`ltr_objectives.Objective.fill`.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Call(NamedTuple):
         return Draw(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
 
     def key(self, seed: int, own: np.uint64) -> np.uint64:
-        """The key of random numbers for this iteration and place, where ``own`` tells apart who draws."""
+        """The key of random numbers for this iteration and place; ``own`` identifies the kind of draw."""
         key = np.uint64(stream(np.uint64(seed), np.uint64(self.iteration), own))
         for level, part in enumerate(self.place, 1):
             key = np.uint64(stream(key, np.uint64(level), np.uint64(part))) if part else key

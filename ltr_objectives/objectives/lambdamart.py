@@ -26,8 +26,8 @@ class LambdaMART(PairwiseObjective):
     Parameters
     ----------
     metric : str or Metric
-        What to optimise; "ndcg" by default. With a cutoff most pairs have zero weight. In LightGBM, on generated and
-        real data, training for "ndcg" gave the better NDCG@10 too.
+        The metric to optimise; "ndcg" by default. With a cutoff most pairs have zero weight. In LightGBM, on generated
+        and real data, training for "ndcg" gave the better NDCG@10 too.
     sigma : float
         Steepness of the logistic function, above 0.
     truncation : int, optional

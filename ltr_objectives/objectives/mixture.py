@@ -71,7 +71,7 @@ class Mixture(Objective):
     weights : list of float, optional
         One for each part, not negative; 1 by default.
     normalize : bool
-        Whether to divide by :math:`n_p`; with False :math:`n_p = 1`.
+        Divide by :math:`n_p`; with False :math:`n_p = 1`.
     labels : list of str or None, optional
         The goal of each part, whose labels it reads, such as ``[None, "revenue"]``. None stands for the labels that the
         data have anyway.
@@ -90,7 +90,7 @@ class Mixture(Objective):
     The labels of a goal are passed as ``labels={"revenue": array}`` to the adapters and to ``fit``. Propensities and
     positions correct the clicks of the data's own labels only.
 
-    Where a metric is not named, as for the early stopping of an estimator, it is the metric of the first part.
+    If a metric is not named, as for the early stopping of an estimator, it is the metric of the first part.
 
     Examples
     --------
@@ -306,7 +306,7 @@ def StochasticLabels(
     weights : list of float, optional
         One for each goal, not negative; 1 by default.
     draw : "document" or "query"
-        What gets a draw of its own.
+        The unit that gets a draw of its own.
     seed : int
         Seed of the draws.
 
@@ -341,7 +341,7 @@ def _worth_of(objective: Objective, queries: Queries) -> np.ndarray:
 
 
 def _rankings(part: Objective, queries: Queries) -> tuple[Any, ...] | None:
-    """What two parts must have in common to share rankings; None for a part that cannot share, or is faster alone."""
+    """The settings that parts on the same rankings share; None for a part that cannot share, or is faster alone."""
     if not isinstance(part, PairwiseObjective) or part.lambda_norm or part.hessian not in LINEAR_POLICIES:
         return None
     family = part.family(queries)

@@ -1,4 +1,4 @@
-"""What the losses that approximate NDCG share: gains, cutoff and ideal."""
+"""Gains, cutoff and ideal of the losses that approximate NDCG."""
 
 from dataclasses import KW_ONLY, dataclass
 
@@ -43,5 +43,5 @@ class NDCGObjective(Objective):
         return NDCG(self.k, gain_type=self.gain).terms(queries)
 
     def reference_gains(self, labels: np.ndarray) -> np.ndarray:
-        """Gains over the ideal; all 0 where all gains are equal."""
+        """Gains over the ideal; all 0 if all gains are equal."""
         return reference_gains(self.gain, labels, self.k)

@@ -57,7 +57,7 @@ class Ordinal(Objective):
         call.run(_fill, call.queries.labels, np.array(self.thresholds), linear=True)
 
     def _sides(self, labels: np.ndarray) -> np.ndarray:
-        """1 where the label reaches the step, else -1, of shape (documents, steps)."""
+        """1 if the label reaches the step, else -1, of shape (documents, steps)."""
         return np.where(labels[:, None] >= np.arange(1, len(self.thresholds) + 1), 1.0, -1.0)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:

@@ -1,4 +1,4 @@
-r"""What the pairwise objectives share: weighted losses over pairs of documents, with or without noise."""
+"""The base of weighted losses over pairs of documents, with or without noise."""
 
 from collections.abc import Callable
 from dataclasses import replace

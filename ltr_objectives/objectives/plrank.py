@@ -13,11 +13,11 @@ and for a document of mass e at rank i, with a = rho DR_i - RI_i (eqs. 6, 9, 10)
 
 A document beyond the last rank K has PR_{i+1} = 0, the sums at K, and e a instead of 2 e a. Its derivatives depend on
 the ranking only through RI, DR, RS, DS, DN DR and DN RI at K. So these are added up over the N rankings once for all
-documents, and each ranking visits only the K documents that it places. A list takes about O(N K log K + n log n), since
-later ranks reject more draws, instead of O(N (n + K)).
+documents, and each ranking visits only the K documents that it places. A list takes about O(N K log K + n log n),
+because later ranks reject more draws, instead of O(N (n + K)).
 
-Every document gets these sums, and a ranking that placed it subtracts its part again. That would cancel badly where
-the ranking placed it early, since e may be far above S_K. But a document is open at K only if e <= S_K, in floating
+Every document gets these sums, and a ranking that placed it subtracts its part again. That would cancel badly if
+the ranking placed it early, because e may be far above S_K. But a document is open at K only if e <= S_K, in floating
 point too. So rankings are sorted by S_K, and a document gets only the sums of those with S_K >= e. Then each term is at
 most of order 1, and exactly what was added is subtracted.
 """
@@ -58,7 +58,7 @@ from ltr_objectives.queries import Queries
 
 HESSIANS = ("gradient", "absolute", "likelihood", "exact", "clipped", "ones")
 DISCOUNTS = ("log2", "reciprocal")
-NOTHING, SECOND_DERIVATIVE, LIKELIHOOD, EXPOSURE = range(4)  # what is written besides the gradient
+NOTHING, SECOND_DERIVATIVE, LIKELIHOOD, EXPOSURE = range(4)  # the second output besides the gradient
 
 
 class Rewarded(NamedTuple):
@@ -112,9 +112,9 @@ class PLRank(Objective):
         trained best, at learning rates around 0.3. "absolute" vanishes at points of inflection, such as two tied
         documents.
     variates : "independent" or "lattice"
-        How the uniform numbers of a query's rankings are related. "lattice" draws from a random lattice, in which each
-        rank meets every stratum once. It keeps the distribution of each ranking, and so every mean. The variance of the
-        gradient was 0.4 to 0.7 of that with independent numbers.
+        The relation between the uniform numbers of a query's rankings. "lattice" draws from a random lattice, in which
+        each rank meets every stratum once. It keeps the distribution of each ranking, and so every mean. The variance
+        of the gradient was 0.4 to 0.7 of that with independent numbers.
     seed : int
         Seed of the rankings.
 
@@ -169,7 +169,7 @@ class PLRank(Objective):
     def rewards(self, call: Call) -> tuple[np.ndarray, np.ndarray]:
         """Reward of each row and factor of each query; override it for your own reward.
 
-        Rewards may be negative. Where the reward is not linear in the exposure of the documents, such as fairness of
+        Rewards may be negative. If the reward is not linear in the exposure of the documents, such as fairness of
         exposure, return its derivative with respect to :meth:`exposure`. That linear reward has the same gradient.
         """
         key = ("plrank", self.k, self.gain, self.discount, self.normalize)
@@ -198,7 +198,7 @@ class PLRank(Objective):
         return out
 
     def rankings(self, ranks: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rankings of shape (rankings, ranks), and their probabilities. They are drawn where the first entry is -1.
+        """Rankings of shape (rankings, ranks), and their probabilities. They are drawn if the first entry is -1.
 
         A ranking names documents by their rank in the stable order of descending scores.
         """

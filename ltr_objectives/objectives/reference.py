@@ -4,24 +4,27 @@ The derivative of an analytic function f of complex numbers is the imaginary par
 subtracted, so with h = 1e-100 all digits are exact. The kernels do not use this module.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ltr_objectives.metrics import gains
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.hessians import POLICIES
 
 STEP = 1e-100
 
 
-def complex_step(loss: Callable[[np.ndarray], Any], scores: np.ndarray) -> np.ndarray:
-    """Gradient of ``loss``, exact to rounding."""
+def derivatives(
+    objective: Objective, scores: np.ndarray, labels: np.ndarray, curvature: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient of the reference loss, exact to rounding, and the Hessian that the policy makes of ``curvature``."""
     grad = np.zeros(len(scores))
     for i in range(len(scores)):
         z = scores.astype(np.complex128)
         z[i] += STEP * 1j
-        grad[i] = np.imag(loss(z)) / STEP
-    return grad
+        grad[i] = np.imag(objective.reference_loss(z, labels)) / STEP
+    return grad, POLICIES[objective.facts.policy].formula(grad, curvature)
 
 
 def sigmoid(x: Any) -> Any:
@@ -52,7 +55,7 @@ def reference_softmax(x: np.ndarray) -> np.ndarray:
 
 
 def reference_gains(gain: str | tuple[float, ...], labels: np.ndarray, k: int | None = None) -> np.ndarray:
-    """Gains over the ideal DCG@k; all 0 where all are equal."""
+    """Gains over the ideal DCG@k; all 0 if all are equal."""
     found = np.array(gains.apply_gain(gain, labels), float)
     if len(set(found)) < 2:
         return np.zeros(len(found))
@@ -61,7 +64,7 @@ def reference_gains(gain: str | tuple[float, ...], labels: np.ndarray, k: int | 
 
 
 def reference_head(scores: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:
-    """The documents of a list that count: half of them the first ranks, half the most relevant of the others."""
+    """The documents of a list that count, in rank order: half the first ranks, half the most relevant of the others."""
     order = np.argsort(-scores, kind="stable")
     if len(order) <= most:
         return order

@@ -61,7 +61,7 @@ class SoftRank(Objective):
         r_i = 1 + \sum_{j \ne i} B_{ij}, \quad P(B_{ij} = 1) = \Phi\Big(\frac{s_j - s_i}{\sqrt 2 \sigma}\Big)
 
     with the ideal DCG N and independent :math:`B`, as in the paper: each score has a normal distribution, and the
-    dependence between pairs with a document in common is left out. A query takes O(n^2), where the paper takes O(n^3):
+    dependence between pairs with a document in common is left out. A query takes O(n^2) instead of the paper's O(n^3):
     the discount is written as a sum of exponentials, 41 for 1,000 ranks, exact to 1e-12. A cutoff is not such a sum, so
     the whole list counts.
 

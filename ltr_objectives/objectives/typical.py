@@ -1,4 +1,4 @@
-"""How large an objective's gradients and Hessians are on a data set, before anything is learned."""
+"""The size of an objective's gradients and Hessians on a data set, before anything is learned."""
 
 from typing import NamedTuple
 

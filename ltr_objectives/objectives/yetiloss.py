@@ -35,7 +35,7 @@ class YetiLoss(PairwiseObjective):
     Parameters
     ----------
     metric : str or Metric
-        What to optimise; "ndcg@10" by default.
+        The metric to optimise; "ndcg@10" by default.
     permutations : int
         Rankings per iteration, from 1 to 1,000,000.
     noise : "logistic", "gaussian", "gumbel" or None
@@ -47,7 +47,7 @@ class YetiLoss(PairwiseObjective):
         less from one iteration to the next, and models were level on real data, better on generated data.
     change : "exact" or "catboost"
         "exact" is the change of the metric. "catboost" is the weight in CatBoost's modes MRR and MAP, which differs
-        from it. Let a pair have the ranks :math:`d < e`. In MRR the weight is :math:`1/d - 1/e` where no rank above
+        from it. Let a pair have the ranks :math:`d < e`. In MRR the weight is :math:`1/d - 1/e` if no rank above
         :math:`d` is relevant, else 0. In MAP it is :math:`1/d + \sum 1/c` over the relevant ranks :math:`c` between
         :math:`d` and :math:`e`. Other metrics always have the exact change.
     hessian : "exact", "double" or "ones"
