@@ -14,29 +14,44 @@ from ltr_objectives.queries import Queries
 
 
 @dataclass(frozen=True)
-class NDCGObjective(Objective):
+class GainObjective(Objective):
+    """Base of the losses that read labels as gains.
+
+    Parameters
+    ----------
+    gain : "exp", "linear" or table
+        :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
+    """
+
+    _: KW_ONLY
+    gain: str | tuple[float, ...] = "exp"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
+
+    @property
+    def label_limit(self) -> float | None:
+        return gains.gain_limit(self.gain)
+
+
+@dataclass(frozen=True)
+class NDCGObjective(GainObjective):
     """Base of the losses that approximate NDCG@k. Queries whose labels are all equal have zero gradient.
 
     Parameters
     ----------
     k : int, optional
         Cutoff; None is the whole list.
-    gain : "exp", "linear" or table
-        :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
+    gain
+        As in :class:`GainObjective`.
     """
 
     k: int | None = None
-    _: KW_ONLY
-    gain: str | tuple[float, ...] = "exp"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.k is not None:
             check_integer("k", self.k)
-        object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
-
-    @property
-    def label_limit(self) -> float | None:
-        return gains.gain_limit(self.gain)
 
     def terms(self, queries: Queries) -> Terms:
         """The terms of NDCG@k: gains, discounts up to the cutoff, one over the ideal."""

@@ -29,7 +29,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_draws, check_integer, check_seed
+from ltr_objectives.checks import check_choice, check_draws, check_seed
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.plackett_luce import (
@@ -51,14 +51,14 @@ from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import descending_order, longest_list, scratch
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
-from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
+from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.queries import Queries
 
-HESSIANS = ("gradient", "absolute", "likelihood", "exact", "clipped", "ones")
+HESSIANS = ("gradient", "absolute", "exact", "clipped", "ones")
 DISCOUNTS = ("log2", "reciprocal")
-NOTHING, SECOND_DERIVATIVE, LIKELIHOOD, EXPOSURE = range(4)  # the second output besides the gradient
+NOTHING, SECOND_DERIVATIVE, EXPOSURE = range(3)  # the second output besides the gradient
 
 
 class Rewarded(NamedTuple):
@@ -74,7 +74,7 @@ class Rewarded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PLRank(Objective):
+class PLRank(NDCGObjective):
     r"""Expected DCG@k or NDCG@k under a Plackett-Luce policy, with second derivatives.
 
     Rankings y place one document after another, each with probability
@@ -101,16 +101,12 @@ class PLRank(Objective):
         the table.
     normalize : bool
         Divide by the largest possible reward of the query: NDCG instead of DCG.
-    hessian : "gradient", "absolute", "likelihood", "exact", "clipped" or "ones"
+    hessian : "gradient", "absolute", "exact", "clipped" or "ones"
         "exact" is the second derivative of the loss. About a third of its entries are negative, and neither XGBoost nor
         LightGBM learns from it. "absolute" is its absolute value, "clipped" its positive part. "gradient" is the
-        absolute value of the gradient, so that no leaf exceeds the learning rate. "likelihood" is
-        :math:`\mathbb{E}_y \sum_{i \le rank(d)} \pi_i (1 - \pi_i) \sum_{j \ge i} \theta_j \rho_{y_j}`. This is the mean
-        second derivative of :math:`-\sum_i \log \pi(y_i \mid y_{1:i-1}) \sum_{j \ge i} \theta_j \rho_{y_j}`, whose mean
-        first derivative is the gradient. "likelihood" is the counterpart of Gauss-Newton: it is never negative, but
-        about four times too cautious. "ones" is 1 and needs learning rates of 10 and more. "gradient" and "absolute"
-        trained best, at learning rates around 0.3. "absolute" vanishes at points of inflection, such as two tied
-        documents.
+        absolute value of the gradient, so that no leaf exceeds the learning rate. "ones" is 1 and needs learning rates
+        of 10 and more. "gradient" and "absolute" trained best, at learning rates around 0.3. "absolute" vanishes at
+        points of inflection, such as two tied documents.
     variates : "independent" or "lattice"
         The relation between the uniform numbers of a query's rankings. "lattice" draws from a random lattice, in which
         each rank meets every stratum once. It keeps the distribution of each ranking, and so every mean. The variance
@@ -128,7 +124,6 @@ class PLRank(Objective):
     k: int | None = 10
     _: KW_ONLY
     samples: int = 200
-    gain: str | tuple[float, ...] = "exp"
     discount: str | tuple[float, ...] = "log2"
     normalize: bool = True
     hessian: str = "gradient"
@@ -139,26 +134,19 @@ class PLRank(Objective):
     random = True
 
     def __post_init__(self) -> None:
-        if self.k is not None:
-            check_integer("k", self.k)
+        super().__post_init__()
         check_draws("samples", self.samples)
         check_seed(self.seed)
         check_choice("normalize", self.normalize, (True, False))
         check_choice("hessian", self.hessian, HESSIANS)
         check_choice("variates", self.variates, tuple(VARIATES))
-        for field in ("gain", "discount"):
-            object.__setattr__(self, field, gains.as_table(field, getattr(self, field)))
-        gains.check_gain(self.gain, "gain")
+        object.__setattr__(self, "discount", gains.as_table("discount", self.discount))
         if isinstance(self.discount, str):
             check_choice("discount", self.discount, DISCOUNTS)
         else:
             table = np.array(self.discount)
             require(np.isfinite(table).all() and (table >= 0).all() and table.any(),
                     f"discount={self.discount!r} must be finite, not negative and not all zero")  # fmt: skip
-
-    @property
-    def label_limit(self) -> float | None:
-        return gains.gain_limit(self.gain)
 
     def theta(self, longest: int) -> np.ndarray:
         """Weights of the ranks, down to the last that is not zero."""
@@ -205,8 +193,7 @@ class PLRank(Objective):
         return np.full((1, ranks), -1), np.full(int(self.samples), 1.0 / int(self.samples))
 
     def fill(self, call: Call) -> None:
-        curvature = NOTHING if self.policy in ("gradient", "ones") else SECOND_DERIVATIVE
-        self._run(call, *self.rewards(call), LIKELIHOOD if self.hessian == "likelihood" else curvature)
+        self._run(call, *self.rewards(call), NOTHING if self.hessian in ("gradient", "ones") else SECOND_DERIVATIVE)
 
     def _run(self, call: Call, reward: np.ndarray, scale: np.ndarray, curvature: int) -> None:
         theta = self.theta(call.queries.longest)
@@ -214,10 +201,6 @@ class PLRank(Objective):
             given, weight = self.rankings(len(theta))
             policy = Rewarded(reward, scale, theta, curvature, given, weight, VARIATES[self.variates])
             call.run(_plrank, policy, call.draw(self.seed, self.samples))
-
-    @property
-    def policy(self) -> str:
-        return "clipped" if self.hessian == "likelihood" else self.hessian  # rounding can leave it at -1e-17
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(scores)
@@ -228,8 +211,8 @@ class PLRank(Objective):
         grad, hess = np.zeros(n), np.zeros(n)
         for y in itertools.permutations(range(n), min(n, len(theta))):
             # of the ranking's log probability: value, first and second derivatives
-            value, slope, curve, pull = 0.0, np.zeros(n), np.zeros(n), np.zeros(n)
-            rewards = theta[: len(y)] * gain[list(y)]
+            value, slope, curve = 0.0, np.zeros(n), np.zeros(n)
+            reward = float(theta[: len(y)] @ gain[list(y)])
             for i, d in enumerate(y):
                 rest = [j for j in range(n) if j not in y[:i]]
                 chance = np.zeros(n)
@@ -239,11 +222,9 @@ class PLRank(Objective):
                 slope -= chance
                 slope[d] += 1.0
                 curve -= chance * (1.0 - chance)
-                pull += chance * (1.0 - chance) * rewards[i:].sum()
-            probability = np.exp(value)
-            grad -= probability * rewards.sum() * slope
-            hess += probability * (pull if self.hessian == "likelihood" else -rewards.sum() * (slope**2 + curve))
-        return grad, POLICIES[self.policy].formula(grad, hess)
+            grad -= np.exp(value) * reward * slope
+            hess -= np.exp(value) * reward * (slope**2 + curve)
+        return grad, POLICIES[self.hessian].formula(grad, hess)
 
 
 @inlined_kernel
@@ -252,8 +233,6 @@ def _open(curvature, e, rho, sums):
     slope = e * (rho * sums[1] - sums[0])
     if curvature == NOTHING:
         return slope, 0.0
-    if curvature == LIKELIHOOD:
-        return slope, e * sums[0] - e * e * sums[2]
     if curvature == EXPOSURE:
         return slope, e * sums[1]
     return slope, slope + e * e * (sums[2] - rho * sums[3] - rho * sums[4] + sums[5])
@@ -278,9 +257,7 @@ def _placed(how, placed, rho, weight, sums, out):
             continue
         g, square = f * f, inverse * inverse
         DN, RS, DS = DN * f + inverse, RS * g + later[k] * square, DS * g + theta[k] * square
-        if curvature == LIKELIHOOD:
-            hess[d] += weight * (x * RI - x * x * RS)
-        elif curvature == EXPOSURE:
+        if curvature == EXPOSURE:
             hess[d] += weight * x * DR
         else:
             hess[d] += weight * (after + 2.0 * x * a - x * DN * after + x * x * (RS - rho[d] * DS - DN * a))
@@ -383,11 +360,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
         else:
             _wide(key[:n], how, rho, stream_key, strata, placed, space, one)
         unit = how.scale[q] * (high - low)
-        factor = -unit
-        if how.curvature == LIKELIHOOD:
-            factor = unit
-        elif how.curvature == EXPOSURE:
-            factor = 1.0
+        factor = 1.0 if how.curvature == EXPOSURE else -unit
         for d in range(n):
             out.grad[a + order[d]] = -unit * one.grad[d]
             out.hess[a + order[d]] = factor * one.hess[d]
