@@ -173,12 +173,12 @@ class Sorting(NamedTuple):
 
 
 class Backward(NamedTuple):
-    """Derivatives of the loss: by column sums, by V, by U or scores; sums by column of ``rho`` times those by K."""
+    """Derivatives of the loss by the steps of the scaling."""
 
-    by_column: np.ndarray
+    by_column: np.ndarray  # the column sums of U K
     by_v: np.ndarray
-    x: np.ndarray  # scratch: sums of rho r K by column
-    C0: np.ndarray
+    x: np.ndarray  # scratch
+    C0: np.ndarray  # as at the head of this module, as far as they are known
     C1: np.ndarray
     out: np.ndarray  # by U[tu], at last by the scores
 
@@ -247,15 +247,14 @@ def _sinkhorn(n, how, sort, w, stop):
 
 
 @kernel
-def _gradient(s, g, d, tv, tu, sort, space, stop):
-    """Write the gradient of ``-sum_i d_i (P g)_i`` into ``space.out``, with ``P = U[tu] K V[tv]``.
+def _by_matrix(n, g, d, tv, tu, sort, space, stop):
+    """Take the derivatives of ``-sum_i d_i (P g)_i``, with ``P = U[tu] K V[tv]``, back to K.
 
     The derivatives go back through the steps of each round t: the column sums of U[t - 1] K, V[t] = 1 / column sums,
     the row sums of K V[t], U[t] = 1 / row sums. Each of the two sums adds an outer product to the derivative by K. Of
     these, C1 takes the sums over rows, with the factor rho_i. C0 needs none of them: scaling undoes a factor of a
     column, so the derivative by K has no part along the columns of K.
     """
-    n, tau = len(s), sort.tau
     K, lo, hi, U, V, X = sort.K, sort.lo, sort.hi, sort.U, sort.V, sort.X
     by_column, by_v, x, C0, C1, out = space.by_column, space.by_v, space.x, space.C0, space.C1, space.out
     for j in range(n):
@@ -289,6 +288,13 @@ def _gradient(s, g, d, tv, tu, sort, space, stop):
             by_column[j] = -V[t, j] * V[t, j] * by_v[j]
             C1[j] += by_column[j] * X[t - 1, j]
             by_v[j] = 0.0
+
+
+@kernel
+def _by_scores(s, tu, sort, space):
+    """Turn the derivatives by column sums and by U[0] into those by the scores, in ``space.out``."""
+    n, tau, K, lo, hi = len(s), sort.tau, sort.K, sort.lo, sort.hi
+    by_column, x, C0, C1, out = space.by_column, space.x, space.C0, space.C1, space.out
     x[:n] = 0.0
     for i in range(n):  # through the softmax of each row, which removes the mean of the derivative
         a, b = lo[i], hi[i]
@@ -333,6 +339,7 @@ def _neuralndcg(first, last, ptr, scores, labels, terms, how, out):
             s[i], g[i] = scores[a + chosen[i]], terms.gain[a + chosen[i]] * terms.scale[q]
         _relaxed_sort(s[:n], sort)
         tv, tu = _sinkhorn(n, how, sort, space.by_column, out.stop)
-        _gradient(s[:n], g, terms.discount, tv, tu, sort, space, out.stop)
+        _by_matrix(n, g, terms.discount, tv, tu, sort, space, out.stop)
+        _by_scores(s[:n], tu, sort, space)
         for i in range(n):
             out.grad[a + chosen[i]] = space.out[i]
