@@ -80,7 +80,7 @@ class Mixture(Objective):
         instead of the sum of all parts. So the expected gradient and Hessian are those of the sum with these weights.
         "document" draws labels, see :class:`ltr_objectives.StochasticLabels`: all parts are the same objective.
     seed : int
-        Seed of the draws.
+        Seed of the draws; parts have seeds of their own.
 
     Notes
     -----
@@ -131,8 +131,9 @@ class Mixture(Objective):
             self.draw != "document" or not (self.normalize or any(part != parts[0] for part in parts)),
             "draw='document' draws labels for one objective: give equal parts and normalize=False",
         )
-        own = {"parts": parts, "weights": weights, "labels": goals, "seed": check_seed(self.seed)}
-        for name, value in own.items():
+        seed = check_seed(self.seed)
+        require(seed == 0 or self.draw, f"seed={seed} is of the draws, and would change nothing without draw=")
+        for name, value in {"parts": parts, "weights": weights, "labels": goals, "seed": seed}.items():
             object.__setattr__(self, name, value)
 
     @property
