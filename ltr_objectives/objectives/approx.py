@@ -24,7 +24,7 @@ from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import NDCG as NDCGMetric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.reference import derivatives, reference_gains, sigmoid
+from ltr_objectives.objectives.reference import derivatives, gradient, reference_gains, sigmoid
 from ltr_objectives.queries import Queries
 
 NDCG, MRR, MAP = range(3)
@@ -69,17 +69,21 @@ class _Approx(Objective):
         scale = np.divide(1.0, count, out=np.zeros(len(count)), where=count > 0)
         return relevance, scale if self.kind == MAP else np.minimum(count, 1.0)
 
+    @abc.abstractmethod
+    def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
+        """The loss, if the document of a column beats that of a row with probability ``chance``."""
+
     def _chances(self, scores: np.ndarray) -> Any:
         beats = sigmoid(self.alpha * (scores - scores[:, None]))
         return np.where(np.eye(len(scores), dtype=bool), 0.0, beats)
 
-    @abc.abstractmethod
-    def _pull(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Absolute derivative of the loss by the chance that the document of a column beats that of a row."""
+    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
+        return self._loss(self._chances(scores), scores.real, labels)
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        gaps = self.alpha * (scores - scores[:, None])
-        curve = self.alpha**2 / self.step * self._pull(scores, labels) * sigmoid(gaps) * sigmoid(-gaps)
+        chance, gaps = self._chances(scores), self.alpha * (scores - scores[:, None])
+        pull = np.abs(gradient(lambda p: self._loss(p, scores, labels), chance))
+        curve = self.alpha**2 / self.step * pull * sigmoid(gaps) * sigmoid(-gaps)
         np.fill_diagonal(curve, 0.0)
         return derivatives(self, scores, labels, curve.sum(axis=0) + curve.sum(axis=1))
 
@@ -131,13 +135,8 @@ class ApproxNDCG(_Approx):
         terms = NDCGMetric(gain_type=self.gain).terms(queries)
         return terms.gain, terms.scale
 
-    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        rank = 1.0 + self._chances(scores).sum(axis=1)
-        return -np.sum(reference_gains(self.gain, labels) * np.log(2.0) / np.log(1.0 + rank))
-
-    def _pull(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        rank = 1.0 + self._chances(scores).sum(axis=1, keepdims=True)
-        return reference_gains(self.gain, labels)[:, None] * np.log(2.0) / ((1.0 + rank) * np.log(1.0 + rank) ** 2)
+    def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
+        return -np.sum(reference_gains(self.gain, labels) * np.log(2.0) / np.log(2.0 + chance.sum(axis=1)))
 
 
 @dataclass(frozen=True)
@@ -173,22 +172,12 @@ class ApproxMRR(_Approx):
     name: ClassVar[str] = "approxmrr"
     kind: ClassVar[int] = MRR
 
-    def _first(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Equal shares of 1 for the relevant documents of the largest score, 0 for all others."""
+    def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
         relevant = labels > 0
         if relevant.all() or not relevant.any():
-            return np.zeros(len(labels))
-        first = relevant & (scores.real == scores.real[relevant].max())
-        return first / first.sum()
-
-    def _rank(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        return 1.0 + self._chances(scores) @ (labels <= 0)
-
-    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        return -np.sum(self._first(scores, labels) / self._rank(scores, labels))
-
-    def _pull(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return np.outer(self._first(scores, labels) / self._rank(scores, labels) ** 2, labels <= 0)
+            return 0.0
+        first = relevant & (scores == scores[relevant].max())
+        return -np.sum(first / (1.0 + chance @ ~relevant)) / first.sum()
 
 
 @dataclass(frozen=True)
@@ -220,21 +209,11 @@ class ApproxMAP(_Approx):
     name: ClassVar[str] = "approxmap"
     kind: ClassVar[int] = MAP
 
-    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
+    def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
         relevant = labels > 0
         if relevant.all() or not relevant.any():
             return 0.0
-        chance = self._chances(scores)
         return -np.sum(relevant / (1.0 + chance.sum(axis=1)) * (1.0 + chance @ relevant)) / relevant.sum()
-
-    def _pull(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        relevant = (labels > 0).astype(float)
-        if relevant.min() == relevant.max():
-            return np.zeros((len(labels), len(labels)))
-        chance = self._chances(scores)
-        rank = 1.0 + chance.sum(axis=1, keepdims=True)
-        precision = (1.0 + chance @ relevant)[:, None] / rank
-        return np.abs(relevant[:, None] * (precision - relevant) / rank) / relevant.sum()
 
 
 @inlined

@@ -4,6 +4,7 @@ The derivative of an analytic function f of complex numbers is the imaginary par
 subtracted, so with h = 1e-100 all digits are exact. The kernels do not use this module.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,21 @@ from ltr_objectives.objectives.hessians import POLICIES
 STEP = 1e-100
 
 
+def gradient(loss: Callable[[np.ndarray], Any], x: np.ndarray) -> np.ndarray:
+    """Derivative of ``loss`` by each entry of ``x``, exact to rounding."""
+    grad = np.zeros(x.shape)
+    for at in np.ndindex(x.shape):
+        z = x.astype(np.complex128)
+        z[at] += STEP * 1j
+        grad[at] = np.imag(loss(z)) / STEP
+    return grad
+
+
 def derivatives(
     objective: Objective, scores: np.ndarray, labels: np.ndarray, curvature: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient of the reference loss, exact to rounding, and the Hessian that the policy makes of ``curvature``."""
-    grad = np.zeros(len(scores))
-    for i in range(len(scores)):
-        z = scores.astype(np.complex128)
-        z[i] += STEP * 1j
-        grad[i] = np.imag(objective.reference_loss(z, labels)) / STEP
+    """Gradient of the reference loss, and the Hessian that the objective's policy makes of ``curvature``."""
+    grad = gradient(lambda s: objective.reference_loss(s, labels), scores)
     return grad, POLICIES[objective.facts.policy].formula(grad, curvature)
 
 
