@@ -1,7 +1,7 @@
 """The base class of objectives: frozen parameters, and gradient and Hessian of a data set at its scores."""
 
 import abc
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -109,8 +109,11 @@ class Objective(abc.ABC):
         return self.facts.goals
 
     def without_noise(self) -> "Objective | None":
-        """This objective without its randomness; None if it is always random."""
-        return None if self.random else self
+        """This objective without its randomness, by its parameter ``noise``; None if it is always random."""
+        if not self.random:
+            return self
+        quiet: dict[str, Any] = {"noise": None}
+        return replace(self, **quiet) if "noise" in self.parameters() else None
 
     @property
     def inner(self) -> "Objective":

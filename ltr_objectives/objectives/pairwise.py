@@ -1,7 +1,6 @@
 """The base of weighted losses over pairs of documents, with or without noise."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -99,10 +98,6 @@ class PairwiseObjective(Objective):
     @property
     def random(self) -> bool:
         return self.noise is not None
-
-    def without_noise(self) -> Objective:
-        settings: dict[str, Any] = {"noise": None}
-        return replace(self, **settings) if self.random else self
 
     @property
     def weighing_metric(self) -> Metric:

@@ -25,7 +25,7 @@ negligible. The second derivative has the same terms:
 """
 
 import math
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -149,9 +149,6 @@ class StochasticRank(Objective):
     @property
     def policy(self) -> str:
         return "exact" if self.hessian == "bounded" else self.hessian  # the kernel writes the bounding sum
-
-    def without_noise(self) -> Objective:
-        return replace(self, noise=None)
 
     @property
     def label_limit(self) -> float | None:

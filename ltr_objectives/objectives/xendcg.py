@@ -1,6 +1,6 @@
 r"""XE-NDCG: cross-entropy between the softmax of the scores and randomly lowered gains."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -86,9 +86,6 @@ class XENDCG(Objective):
     @property
     def random(self) -> bool:
         return self.noise is not None
-
-    def without_noise(self) -> Objective:
-        return replace(self, noise=None)
 
     @property
     def hessian_kind(self) -> str:
