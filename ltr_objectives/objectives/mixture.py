@@ -138,7 +138,7 @@ class Mixture(Objective):
 
     @property
     def weighted(self) -> tuple[tuple[Objective, float], ...]:
-        """Each part and its weight."""
+        """Each part and its weight, or its probability if parts are drawn."""
         return tuple((part.objective, part.factor) for part in self._parts)
 
     @property
