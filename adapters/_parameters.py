@@ -7,9 +7,9 @@ from typing import Any
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.linear import DCG
+from ltr_objectives.objectives.around import Wrapper
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
-from ltr_objectives.objectives.wrapper import Wrapper
 
 
 def refuse_twice(library: Library, names: Iterable[str]) -> None:

@@ -15,8 +15,8 @@ from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.unit import UnitHessian
 from ltr_objectives.queries import to_numpy
 from ltr_objectives.registry import (
     METRICS,

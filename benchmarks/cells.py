@@ -19,9 +19,9 @@ from ltr_objectives.comparison.budget import Budget, in_documents
 from ltr_objectives.datasets import RankingData, RankingFold, load_letor, make_ranking_fold
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
-from ltr_objectives.objectives.unit import UnitHessian
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric, get_objective
 

@@ -18,9 +18,8 @@ from ltr_objectives.comparison.budget import Budget
 from ltr_objectives.comparison.statistics import standard_error
 from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.datasets import RankingFold
+from ltr_objectives.objectives.around import Subsample, UnitHessian
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.subsample import Subsample
-from ltr_objectives.objectives.unit import UnitHessian
 from ltr_objectives.registry import get_metric, get_objective
 
 DATA = "As of `quality`."

@@ -8,8 +8,8 @@ from typing import Any
 from benchmarks.cells import Cell, library_of, objective_of, outcome, write_whole
 from benchmarks.watch import Report, silent
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.objectives.around import Langevin
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.langevin import Langevin
 
 RANDOM_TRIALS = 20
 LEARNING_RATE, L2 = (1e-3, 1.0, "log"), (1e-3, 100.0, "log")

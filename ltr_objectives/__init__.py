@@ -29,15 +29,15 @@ __version__ = "0.1.0"
 _ELSEWHERE = {
     "check_metric": "ltr_objectives.metrics.check",
     "evaluate": "ltr_objectives.metrics.evaluation",
-    "Langevin": "ltr_objectives.objectives.langevin",
+    "Langevin": "ltr_objectives.objectives.around",
     "Mixture": "ltr_objectives.objectives.mixture",
     "Metric": "ltr_objectives.metrics.base",
     "Objective": "ltr_objectives.objectives.base",
     "Queries": "ltr_objectives.queries",
     "Report": "ltr_objectives.diagnostics",
-    "StochasticLabels": "ltr_objectives.objectives.stochasticlabels",
-    "Subsample": "ltr_objectives.objectives.subsample",
-    "UnitHessian": "ltr_objectives.objectives.unit",
+    "StochasticLabels": "ltr_objectives.objectives.mixture",
+    "Subsample": "ltr_objectives.objectives.around",
+    "UnitHessian": "ltr_objectives.objectives.around",
 }
 
 if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names a missing line
@@ -63,14 +63,17 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.objectives.approx import ApproxMAP as ApproxMAP
     from ltr_objectives.objectives.approx import ApproxMRR as ApproxMRR
     from ltr_objectives.objectives.approx import ApproxNDCG as ApproxNDCG
+    from ltr_objectives.objectives.around import Langevin as Langevin
+    from ltr_objectives.objectives.around import Subsample as Subsample
+    from ltr_objectives.objectives.around import UnitHessian as UnitHessian
     from ltr_objectives.objectives.base import Objective as Objective
     from ltr_objectives.objectives.hinge import Hinge as Hinge
     from ltr_objectives.objectives.lambdaloss import LambdaLoss as LambdaLoss
     from ltr_objectives.objectives.lambdamart import LambdaMART as LambdaMART
-    from ltr_objectives.objectives.langevin import Langevin as Langevin
     from ltr_objectives.objectives.listmle import ListMLE as ListMLE
     from ltr_objectives.objectives.listnet import ListNet as ListNet
     from ltr_objectives.objectives.mixture import Mixture as Mixture
+    from ltr_objectives.objectives.mixture import StochasticLabels as StochasticLabels
     from ltr_objectives.objectives.neuralndcg import NeuralNDCG as NeuralNDCG
     from ltr_objectives.objectives.ordinal import Ordinal as Ordinal
     from ltr_objectives.objectives.plrank import PLRank as PLRank
@@ -78,10 +81,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.objectives.ranknet import RankNet as RankNet
     from ltr_objectives.objectives.rmse import RMSE as RMSE
     from ltr_objectives.objectives.softrank import SoftRank as SoftRank
-    from ltr_objectives.objectives.stochasticlabels import StochasticLabels as StochasticLabels
     from ltr_objectives.objectives.stochasticrank import StochasticRank as StochasticRank
-    from ltr_objectives.objectives.subsample import Subsample as Subsample
-    from ltr_objectives.objectives.unit import UnitHessian as UnitHessian
     from ltr_objectives.objectives.xendcg import XENDCG as XENDCG
     from ltr_objectives.objectives.yetiloss import YetiLoss as YetiLoss
     from ltr_objectives.objectives.yetirank import YetiRank as YetiRank

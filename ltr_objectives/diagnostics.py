@@ -9,29 +9,23 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import warn
 from ltr_objectives.goals import with_goal
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.registry import get_metric
 
 SETTLED = 1e-6  # a query's gradient below this share of its gradient at tied scores counts as zero
-
-SECONDS_A_PAIR = 1e-9  # on one thread; measured: .3e-9 (LambdaMART) to 3.3e-9 (StochasticRank), lists of 30,000
+SECONDS_A_PAIR = 1e-9  # on one thread; measured: 0.3e-9 (LambdaMART) to 3.3e-9 (StochasticRank), lists of 30,000
 WORTH_SAYING = 10.0  # seconds; a shorter gradient does not warn
 
-ONE_DOCUMENT = "one document"
-NO_WEIGHT = "weight zero"
-EQUAL_LABELS = "all labels equal"
-NOTHING_RELEVANT = "nothing relevant"
-EQUAL_WORTH = "all equally relevant"
-SATURATED = "scores settled"
-OTHER = "gradient zero"
-REASONS = {
-    ONE_DOCUMENT: "nothing to order",
-    NO_WEIGHT: "every row has weight 0",
-    EQUAL_LABELS: "no order is better than another",
-    NOTHING_RELEVANT: "labels differ, but none has a gain above 0: see threshold and gains of the metric",
-    EQUAL_WORTH: "labels differ, but all have the same gain: see threshold and gains of the metric",
-    SATURATED: f"the gradient is below {SETTLED:g} of that at tied scores: the order is right, or scores are far apart",
-    OTHER: "at these scores, for example beyond the cutoff",
+REASONS = {  # a query with zero gradient counts for the first that holds
+    "one document": "nothing to order",
+    "weight zero": "every row has weight 0",
+    "all labels equal": "no order is better than another",
+    "nothing relevant": "labels differ, but none has a gain above 0: see threshold and gains of the metric",
+    "all equally relevant": "labels differ, but all have the same gain: see threshold and gains of the metric",
+    "scores settled": f"the gradient is below {SETTLED:g} of that at tied scores: the order is right, or scores are "
+    "far apart",
+    "gradient zero": "at these scores, for example beyond the cutoff",
 }
 
 
@@ -50,7 +44,7 @@ class PartReport:
     gradient_norm : float
         Euclidean norm over all rows.
     cosine : float
-        Of the angle between its gradient and that of the whole: below 0 it is outvoted, 0 where a gradient is zero.
+        Cosine of the angle between its gradient and that of the whole: below 0 it is outvoted, 0 if a gradient is zero.
     """
 
     objective: str
@@ -68,8 +62,8 @@ class PartReport:
 class Report:
     """Which queries have a gradient at given scores, and why the others do not; made by ``objective.report(...)``.
 
-    Queries are counted for what learns from the labels, without its wrappers, such as the noise of
-    ``Langevin``. Hessians and norms are those that a library gets, of the wrapper in the first iteration.
+    Queries are counted for the objective that learns from the labels, without wrappers such as ``Langevin``. Hessians
+    and norms are those that a library gets in the first iteration, with the wrappers.
 
     Parameters
     ----------
@@ -93,7 +87,7 @@ class Report:
     query_norms : tuple of three floats
         Smallest, median and largest norm of the gradient of a useful query.
     parts : tuple of PartReport
-        What each part of a :class:`ltr_objectives.Mixture` adds; empty for other objectives.
+        The contribution of each part of a :class:`ltr_objectives.Mixture`; empty for other objectives.
 
     Examples
     --------
@@ -146,7 +140,7 @@ def _by_query(ufunc: np.ufunc, values: np.ndarray, queries: Queries) -> np.ndarr
 
 
 def _spread(values: np.ndarray, queries: Queries) -> np.ndarray:
-    """Whether the values of each query differ. Extremes are compared, not subtracted: a difference may overflow."""
+    """True for queries whose values differ. Extremes are compared, not subtracted: a difference may overflow."""
     return _by_query(np.maximum, values, queries) > _by_query(np.minimum, values, queries)
 
 
@@ -156,22 +150,21 @@ def _largest(grad: np.ndarray, queries: Queries) -> np.ndarray:
 
 
 def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
-    """Queries with zero gradient by reason; each counts for the first reason that holds."""
-    worth = objective.worth(queries)
-    weight = objective.row_weight(queries)
-    heavy = np.ones(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) > 0
-    holds = {
-        ONE_DOCUMENT: np.diff(queries.ptr) == 1,
-        NO_WEIGHT: ~heavy,
-        EQUAL_LABELS: ~np.any([_spread(queries.of(g).labels, queries) for g in (None, *objective.goals)], axis=0),
-        NOTHING_RELEVANT: ~(_by_query(np.maximum, worth, queries) > 0) & ~(_by_query(np.minimum, worth, queries) < 0),
-        EQUAL_WORTH: ~_spread(worth, queries),
-        SATURATED: tied > 0,
-        OTHER: np.ones(len(queries), bool),
-    }
+    """Queries with zero gradient by reason, from their largest gradients at these scores and at tied scores."""
+    worth, weight = objective._worth(queries), objective.row_weight(queries)
+    all_labels = [queries.of(goal).labels for goal in (None, *objective.goals)]
+    holds = (
+        np.diff(queries.ptr) == 1,
+        np.zeros(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) == 0,
+        ~np.any([_spread(labels, queries) for labels in all_labels], axis=0),
+        (_by_query(np.maximum, worth, queries) <= 0) & (_by_query(np.minimum, worth, queries) >= 0),
+        ~_spread(worth, queries),
+        tied > 0,
+        np.ones(len(queries), bool),
+    )
     left = now <= SETTLED * tied
     counts = {}
-    for reason, which in holds.items():
+    for reason, which in zip(REASONS, holds, strict=True):
         counts[reason] = int((left & which).sum())
         left &= ~which
     return {reason: n for reason, n in counts.items() if n}
@@ -179,16 +172,13 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
 
 def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
     """As ``objective.report(...)``, for validated queries; computes the gradient up to three times."""
-    s = queries.check_scores(scores).values
-    learner = objective.inner
+    s, learner = queries.check_scores(scores).values, objective.inner
     grad, hess = objective.compute(queries, s, n_threads=n_threads)
     learnt = grad if learner is objective else learner.compute(queries, s, n_threads=n_threads)[0]
-    now = _largest(learnt, queries)
-    tied = _largest(learner.compute(queries, np.zeros(queries.rows), n_threads=n_threads)[0], queries)
-    useless = _reasons(learner, queries, now, tied)
+    at_ties = learner.compute(queries, np.zeros(queries.rows), n_threads=n_threads)[0]
+    now, tied = _largest(learnt, queries), _largest(at_ties, queries)
     useful = now > SETTLED * tied
-    largest = np.abs(grad).max()
-    scaled = grad / largest if largest > 0 else grad  # squares of large gradients overflow
+    scaled, largest = _scaled(grad)
     norms = largest * np.sqrt(_by_query(np.add, scaled * scaled, queries))
     of_useful = norms[useful] if useful.any() else np.zeros(1)
     low, middle, high = of_useful.min(), np.median(of_useful), of_useful.max()
@@ -197,7 +187,7 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
         queries=len(queries),
         rows=queries.rows,
         useful=int(useful.sum()),
-        useless=useless,
+        useless=_reasons(learner, queries, now, tied),
         hessian_zero=int(((hess == 0) & np.repeat(useful, np.diff(queries.ptr))).sum()),
         hessian_negative=int((hess < 0).sum()),
         hessian_sum=float(hess.sum()),
@@ -207,21 +197,28 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
     )
 
 
+def _scaled(grad: np.ndarray) -> tuple[np.ndarray, float]:
+    """The gradient over its largest entry, whose squares do not overflow, and that entry."""
+    largest = float(np.abs(grad).max())
+    return grad / largest if largest > 0 else grad, largest
+
+
 def _parts(
     learner: Objective, queries: Queries, scores: np.ndarray, whole: np.ndarray, n_threads: int | None
 ) -> tuple[PartReport, ...]:
+    """The parts of a sum; none if one of them is drawn."""
     found = []
-    for part in learner.summands(queries, n_threads):
-        grad = part.factor * part.compute(queries, scores, n_threads=n_threads)[0]
-        units = [g / largest if (largest := np.abs(g).max()) > 0 else g for g in (grad, whole)]  # squares overflow
-        product = float(np.prod([np.linalg.norm(unit) for unit in units]))
+    for part in learner.summands(queries, n_threads) if isinstance(learner, Mixture) and not learner.draw else ():
+        grad = part.factor * part.on(queries, lambda o, own: o.compute(own, scores, n_threads=n_threads)[0])
+        (unit, largest), (other, _) = _scaled(grad), _scaled(whole)
+        product = float(np.linalg.norm(unit) * np.linalg.norm(other))
         found.append(
             PartReport(
                 objective=repr(part.objective),
                 goal=part.goal,
                 useful=int((_largest(grad, queries) > 0).sum()),
-                gradient_norm=float(np.abs(grad).max() * np.linalg.norm(units[0])),
-                cosine=float(units[0] @ units[1]) / product if product > 0 else 0.0,
+                gradient_norm=float(largest * np.linalg.norm(unit)),
+                cosine=float(unit @ other) / product if product > 0 else 0.0,
             )
         )
     return tuple(found)
@@ -235,10 +232,10 @@ def warn_if_useless(
     n_threads: int | None = None,
     all_zero: str = "",
 ) -> None:
-    """Warn where more than half of the queries have zero gradient; ``grad`` is that of ``objective``.
+    """Warn if more than half of the queries have zero gradient; ``grad`` is that of ``objective``.
 
     ``all_zero`` ends the sentence "every label is 0, ..." with a cause other than the user's data. Labels that are
-    clicks do not cause a warning, since queries without a click are usual.
+    clicks do not cause a warning, because queries without a click are usual.
     """
     if queries.propensity is not None or queries.position is not None:
         return
@@ -270,12 +267,13 @@ def warn_if_long(objective: Objective, queries: Queries) -> None:
 
 def _pairs(objective: Objective, longest: int) -> tuple[float, str]:
     """About how many pairs a gradient visits in a list, 0 if its time grows with the list, and how to have fewer."""
-    known = vars(objective)
-    parts = known.get("parts") or ((get_objective(known["objective"]),) if "objective" in known else ())
-    if parts or not objective.fewer_pairs:
-        return max((_pairs(part, longest) for part in parts), default=(0.0, ""))
+    if objective._inside:
+        return max(_pairs(part, longest) for part in objective._inside)
+    known, fewer = vars(objective), objective.facts.fewer_pairs
+    if not fewer:
+        return 0.0, ""
     metric = known.get("metric")
     cutoffs = (getattr(objective, name, None) for name in ("truncation", "neighbors", "k"))
     ranks = [k for k in (*cutoffs, metric and get_metric(metric).k) if isinstance(k, int)]
     draws = known.get("permutations", known.get("samples", 1)) if getattr(objective, "noise", None) else 1
-    return float(longest) * min(longest, *ranks, longest) * draws, objective.fewer_pairs
+    return float(longest) * min(longest, *ranks, longest) * draws, fewer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import re
 from collections.abc import Iterable
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 from ltr_objectives.goals import split_goal, with_goal
+from ltr_objectives.objectives import text
 
 if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
@@ -38,7 +38,7 @@ OBJECTIVES = {
     "neuralndcg": "neuralndcg:NeuralNDCG",
     "softrank": "softrank:SoftRank",
 }
-# objectives around others, which text cannot name: how they are written
+# how the objectives around others are written, which have no name in text
 WRAPPERS = {
     "mixture": "a sum, 'yetiloss:ndcg@10+.3*yetiloss:mrr', or Mixture(['yetiloss:ndcg@10', 'yetiloss:mrr'], [1, 0.3])",
     "subsample": "Subsample('yetiloss:map', queries=0.5)",
@@ -46,7 +46,7 @@ WRAPPERS = {
     "unithessian": "UnitHessian('yetiloss:map')",
     "stochasticlabels": "StochasticLabels('yetiloss:map', labels=[None, 'revenue'])",
 }
-# what to train for a metric where that is not YetiLoss for the metric itself; docs/studies.md has the measurements
+# what to train for a metric, if not YetiLoss for the metric itself; docs/studies.md has the measurements
 BEST_FOR = {
     "ndcg": "yetiloss:ndcg",  # without the cutoff
     **dict.fromkeys(("map", "mrr", "hit", "precision", "recall"), "yetiloss:gap"),
@@ -69,7 +69,7 @@ METRICS = {
     "spearman": "correlation:Spearman",
     "kendall": "correlation:Kendall",
 }
-# how names of metrics begin in papers, trec_eval, XGBoost and LightGBM, where no name of ours is near
+# names of metrics, or their first words, in papers, trec_eval, XGBoost and LightGBM to which no name of ours is near
 ELSEWHERE = {
     **dict.fromkeys(("p", "pre"), "precision"),
     **dict.fromkeys(("recip", "reciprocal"), "mrr"),
@@ -113,26 +113,11 @@ def metrics() -> tuple[str, ...]:
     return tuple(METRICS)
 
 
-def metric_meant(text: str) -> str:
-    """The end of a message about a metric that is not known: the nearest of ours, with its cutoff and goal.
-
-    >>> metric_meant("ndcg10"), metric_meant("P@5")
-    ("; did you mean 'ndcg@10'?", "; did you mean 'precision@5'?")
-    """
-    written, goal = split_goal(text.strip())
-    match = re.fullmatch(r"([a-z]+)(?:[^a-z0-9][^0-9]*)?([1-9][0-9]{0,8})?", written.lower())
-    name, cutoff = match.groups() if match else ("", None)
-    near = [ELSEWHERE[name]] if name in ELSEWHERE else get_close_matches(name, METRICS, 1)
-    if not near:
-        return ""
-    has_cutoff = cutoff is not None and metric_class(near[0]).cutoff != "none"
-    return f"; did you mean {with_goal(f'{near[0]}@{cutoff}' if has_cutoff else near[0], goal)!r}?"
-
-
-def refuse_wrapper(text: str) -> None:
-    """Raise where ``text`` begins with the name of an objective around another one."""
-    name = next((name for name in WRAPPERS if re.match(rf"\s*{name}\b", text, re.IGNORECASE)), None)
-    require(name is None, f"{shown(text)}: {name} is not written as text, but as an object: {WRAPPERS.get(name or '')}")
+def refuse_wrapper(written: str) -> None:
+    """Raise if ``written`` begins with the name of an objective around others."""
+    name = next((name for name in WRAPPERS if re.match(rf"\s*{name}\b", written, re.IGNORECASE)), None)
+    how = f"{name} is not written as text, but as an object: {WRAPPERS.get(name or '')}"
+    require(name is None, f"{shown(written)}: {how}")
 
 
 def objective_class(name: str) -> type[Objective]:
@@ -145,12 +130,28 @@ def objective_class(name: str) -> type[Objective]:
     return found
 
 
-def metric_class(name: str, text: str | None = None) -> type[Metric]:
-    """The class behind a registered metric name, which may be part of a ``text``."""
+def metric_class(name: str, written: str | None = None) -> type[Metric]:
+    """The class behind a registered metric name, which may be part of a text ``written``."""
     if name not in METRICS:
-        raise LTRError(f"unknown metric {shown(name)}; there are {', '.join(METRICS)}{metric_meant(text or name)}")
+        raise LTRError(f"unknown metric {shown(name)}; there are {', '.join(METRICS)}{metric_meant(written or name)}")
     found: type[Metric] = _load("metrics", METRICS[name])
     return found
+
+
+def metric_meant(written: str) -> str:
+    """The end of a message about a metric that is not known: the nearest of ours, with its cutoff and goal.
+
+    >>> metric_meant("ndcg10"), metric_meant("P@5")
+    ("; did you mean 'ndcg@10'?", "; did you mean 'precision@5'?")
+    """
+    plain, goal = split_goal(written.strip())
+    match = text.METRIC_ELSEWHERE.fullmatch(plain.lower())
+    name, cutoff = match.groups() if match else ("", None)
+    near = [ELSEWHERE[name]] if name in ELSEWHERE else get_close_matches(name, METRICS, 1)
+    if not near:
+        return ""
+    has_cutoff = cutoff is not None and metric_class(near[0]).cutoff != "none"
+    return f"; did you mean {with_goal(f'{near[0]}@{cutoff}' if has_cutoff else near[0], goal)!r}?"
 
 
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
@@ -166,12 +167,24 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     >>> get_metric("ndcg@10[revenue]").goal
     'revenue'
     """
-    found = _metric(metric)
-    return found if convention is None else found.with_convention(convention)
+    from ltr_objectives.metrics.base import Metric
+
+    if isinstance(metric, str):
+        plain, goal = split_goal(metric.strip())
+        split = text.split_metric(plain)
+        if split is None:
+            raise LTRError(
+                f"metric {shown(metric)} is not of the form name or name@k, such as 'ndcg@10'{metric_meant(metric)}"
+            )
+        name, k = split
+        metric = metric_class(name, metric)(k=k, goal=goal)
+    if not isinstance(metric, Metric):
+        raise LTRError(f"metric must be a string such as 'ndcg@10' or an ltr_objectives.Metric, got {_told(metric)}")
+    return metric if convention is None else metric.with_convention(convention)
 
 
 def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) -> tuple[Metric, ...]:
-    """:func:`get_metric` of each. Their names must differ, since they are the keys of the results."""
+    """:func:`get_metric` of each. Their names must differ, because they are the keys of the results."""
     found = tuple(get_metric(metric, convention) for metric in metrics)
     require(found, "give at least one metric, such as 'ndcg@10'")
     names = [str(metric) for metric in found]
@@ -181,31 +194,12 @@ def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) 
 
 
 def _told(thing: object) -> str:
-    """What was given instead of a metric or objective, and what to do."""
+    """A description of what was given instead of a metric or objective, and what to do."""
     if isinstance(thing, type):
         return f"the class {thing.__name__}; pass an object, such as {thing.__name__}()"
     if callable(thing):
         return f"{type(thing).__name__}; 'Write a metric or an objective' in the documentation makes one of a formula"
     return type(thing).__name__
-
-
-def _metric(metric: str | Metric | None) -> Metric:
-    if not isinstance(metric, str):
-        from ltr_objectives.metrics.base import Metric
-
-        if not isinstance(metric, Metric):
-            raise LTRError(
-                f"metric must be a string such as 'ndcg@10' or an ltr_objectives.Metric, got {_told(metric)}"
-            )
-        return metric
-    text, goal = split_goal(metric.strip())
-    match = re.fullmatch(r"([a-z]+)(?:@([0-9]{1,9}))?", text.lower())
-    if not match:
-        raise LTRError(
-            f"metric {shown(metric)} is not of the form name or name@k, such as 'ndcg@10'{metric_meant(metric)}"
-        )
-    name, k = match.groups()
-    return metric_class(name, metric)(k=None if k is None else int(k), goal=goal)
 
 
 def metric_to_learn(metric: str | Metric) -> Metric:
@@ -234,28 +228,30 @@ def get_objective(objective: str | Objective) -> Objective:
     >>> get_objective("yetiloss:ndcg@10 + .3*yetiloss:ndcg@10[revenue]").labels
     (None, 'revenue')
     """
-    if not isinstance(objective, str):
-        from ltr_objectives.objectives.base import Objective
+    from ltr_objectives.objectives.base import Objective
 
-        if not isinstance(objective, Objective):
-            raise LTRError(
-                "objective must be a string such as 'yetiloss:map' or an ltr_objectives.Objective, "
-                f"got {_told(objective)}"
-            )
+    if isinstance(objective, Objective):
         return objective
-    parts = PLUS.split(objective)
-    if len(parts) > 1:
-        return _mixture(parts)
-    found, goal = read_part(objective)
-    return found if goal is None else _on_goal(found, goal)
+    if not isinstance(objective, str):
+        of = "a string such as 'yetiloss:map' or an ltr_objectives.Objective"
+        raise LTRError(f"objective must be {of}, got {_told(objective)}")
+    parts = text.split_sum(objective)
+    if len(parts) == 1:
+        return _on_goal(*read_part(objective))
+    from ltr_objectives.objectives.mixture import Mixture
+
+    weighted = [text.split_weight(part) for part in parts]
+    return Mixture([part for _, part in weighted], [1.0 if weight is None else weight for weight, _ in weighted])
 
 
 def read_part(objective: str | Objective) -> tuple[Objective, str | None]:
     """An objective, and the goal at the end of its text."""
-    if not isinstance(objective, str) or PLUS.search(objective):
+    if not isinstance(objective, str) or len(text.split_sum(objective)) > 1:
         return get_objective(objective), None
-    text, goal = split_goal(objective)
-    return _one(text.strip().lower()), goal
+    plain, goal = split_goal(objective)
+    name, settings = text.split_objective(plain.strip())
+    found = objective_class(name)
+    return found(**text.read_settings(settings, name, found.parameters())), goal
 
 
 def _on_goal(objective: Objective, goal: str | None) -> Objective:
@@ -276,61 +272,7 @@ def objective_for(metric: str | Metric) -> Objective:
     'ndcg'
     """
     given = get_metric(metric)
-    found = given if given.goal is None else replace(given, goal=None)
+    found = replace(given, goal=None)
     best = BEST_FOR.get(found.name)
-    if best is not None and type(found) is metric_class(found.name) and found == type(found)(k=found.k):
-        return _on_goal(get_objective(best), given.goal)
-    return _on_goal(objective_class("yetiloss")(metric=found), given.goal)
-
-
-NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"  # without the + of a sum, so that each part is read once
-# the + between the parts of a mixture, but not that of 1e+3 or of weights=ndcg2++
-PLUS = re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[:+\[]|$))", re.IGNORECASE)
-WEIGHTED = re.compile(rf"(?:({NUMBER})\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
-
-
-def _mixture(parts: list[str]) -> Objective:
-    from ltr_objectives.objectives.mixture import Mixture
-
-    found = [WEIGHTED.fullmatch(part.strip()) for part in parts]
-    weights = [1.0 if match is None or match[1] is None else _literal(match[1].lower()) for match in found]
-    return Mixture([match[2] for match in found if match is not None], weights)
-
-
-def _one(objective: str) -> Objective:
-    """One objective by its text."""
-    match = WEIGHTED.fullmatch(objective)
-    require(
-        match is None or match[1] is None,
-        f"{shown(objective)} is not a sum, and only parts of a sum have weights: leave out the weight, or add a part, "
-        "as in '2*yetiloss:map+.3*yetiloss:ndcg@10'",
-    )
-    name, _, rest = objective.partition(":")
-    found = objective_class(name)
-    settings: dict[str, Any] = {}
-    for i, part in enumerate(part.strip() for part in rest.split(";") if rest):
-        key, equals, value = (text.strip() for text in part.partition("="))
-        if not equals and i == 0:
-            if "metric" not in found.parameters():
-                raise LTRError(f"{name} does not take a metric; write {name!r}")
-            settings["metric"] = part
-        elif not equals or not value:
-            raise LTRError(f"{shown(part)} in {shown(objective)} is not of the form parameter=value, such as 'sigma=2'")
-        elif key not in found.parameters():
-            known = found.parameters()
-            raise LTRError(
-                f"{name} has no parameter {shown(key)}; there are {', '.join(known)}{did_you_mean(key, known)}"
-            )
-        elif key in settings:
-            raise LTRError(f"{key} is given twice in {shown(objective)}")
-        else:
-            settings[key] = _literal(value)
-    return found(**settings)
-
-
-def _literal(text: str) -> Any:
-    """Read ``text`` as a Python literal, also none, true and false. Any other text is returned as it is."""
-    try:
-        return ast.literal_eval({"none": "None", "true": "True", "false": "False"}.get(text, text))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two where brackets are too deep
-        return text
+    usual = best is not None and type(found) is metric_class(found.name) and found == type(found)(k=found.k)
+    return _on_goal(get_objective(best) if best and usual else objective_class("yetiloss")(metric=found), given.goal)

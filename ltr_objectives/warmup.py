@@ -23,7 +23,7 @@ def warm_up() -> float:
         content_stream(np.array(scores, dtype))
     for name in registry.objectives():
         objective = registry.objective_class(name)()
-        objective.gradient_hessian(scores, labels, group, position=[0, 1, 2] if objective.takes_clicks else None)
+        objective.gradient_hessian(scores, labels, group, position=[0, 1, 2] if objective.facts.takes_clicks else None)
     for name in registry.metrics():
         metric = registry.metric_class(name)
         made = metric(k=2) if metric.cutoff == "required" else metric()

@@ -110,7 +110,6 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"k": None, "samples": 30, "hessian": "absolute", "gain": "linear", "discount": "reciprocal",
          "variates": "independent"},
         {"k": 1, "samples": 50, "hessian": "clipped", "variates": "lattice", "seed": LARGEST_SEED},
-        {"k": 4, "samples": 20, "hessian": "likelihood"},
         {"k": 5, "samples": 7, "hessian": "ones", "gain": TABLE, "discount": (1.0, 3.0, 0.0, 2.0)},
     ),
     "listnet": ({}, {"target": "labels"}, {"hessian": "exact"}),
@@ -279,7 +278,7 @@ def draws_rows_alike(objective: Any) -> bool:
 def may_be_negative(objective: Objective) -> bool:
     """Whether entries of the Hessian may be negative, which the libraries do not expect."""
     inner = objective.inner
-    return inner.policy == "exact" and getattr(inner, "hessian", None) == "exact" and inner.name in (
+    return inner.facts.policy == "exact" and getattr(inner, "hessian", None) == "exact" and inner.name in (
         "plrank", "stochasticrank"
     )  # fmt: skip
 

@@ -353,7 +353,7 @@ def test_what_is_skipped_is_not_drawn(draw, scores, rng):
     for found, all_of_it in zip(stochastic.compute(queries, scores, skip=skip), whole, strict=True):
         assert np.array_equal(found, np.where(rows, 0.0, all_of_it))
     half = Subsample(stochastic, queries=0.5, seed=3)
-    left_out = np.repeat(half.left_out(Call(queries, scores, *np.zeros((2, len(scores))))), SIZES)
+    left_out = np.repeat(half.before(Call(queries, scores, *np.zeros((2, len(scores))))), SIZES)
     for found, all_of_it in zip(half.compute(queries, scores), whole, strict=True):
         assert np.array_equal(found, np.where(left_out, 0.0, 2 * all_of_it))
 

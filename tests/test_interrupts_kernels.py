@@ -113,7 +113,7 @@ def test_every_kernel_that_may_take_long_stops(any_objective, monkeypatch):
     queries = Queries([1, 0, 1, 0, 1, 0], group=[4, 2])
     grad, _ = any_objective.inner.compute(queries, np.array([0.1, 0.5, 0.3, 0.2, 0.0, 0.4]))
     assert grad.any() != any(stoppable)
-    if any_objective.fewer_pairs:
+    if any_objective.facts.fewer_pairs:
         assert any(stoppable)
 
 

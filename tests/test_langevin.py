@@ -10,7 +10,7 @@ from scipy import stats
 from ltr_objectives import LTRError, QueryRMSE, StochasticRank, YetiLoss, evaluate
 from ltr_objectives.adapters import catboost_metric, catboost_objective, lightgbm_objective
 from ltr_objectives.datasets import make_ranking_fold
-from ltr_objectives.objectives.langevin import Langevin
+from ltr_objectives.objectives.around import Langevin
 
 
 def data(rng, queries=2000):

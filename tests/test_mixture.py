@@ -7,7 +7,7 @@ import pytest
 from catalog import EXAMPLES, MIXTURES
 from rankers import LIBRARIES, fold, ranker
 
-from ltr_objectives import LambdaMART, LTRError, Mixture, Queries, YetiLoss, get_objective
+from ltr_objectives import LambdaMART, Langevin, LTRError, Mixture, Queries, YetiLoss, get_objective
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.objectives.typical import typical
 
@@ -32,6 +32,22 @@ def test_it_is_the_sum_of_its_parts(mixture, normalize, data):
         expected += weight / size * np.array(part.compute(queries, scores, iteration=3))
     found = np.array(mixture.compute(queries, scores, iteration=3))
     assert np.abs(found - expected).max() < 1e-13 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_one_of_different_parts_is_drawn_for_each_query(normalize, data):
+    queries, scores = data
+    mixture = Mixture(["yetiloss:map", Langevin("listnet", 1.0)], [1, 2], normalize, draw="query", seed=3)
+    results = [np.array(part.compute(queries, scores, iteration=2)) for part, _ in mixture.weighted]
+    if normalize:
+        results = [r / typical(p, queries).gradient for r, (p, _) in zip(results, mixture.weighted, strict=True)]
+    found = np.array(mixture.compute(queries, scores, iteration=2))
+    bounds = list(zip(queries.ptr, queries.ptr[1:], strict=False))
+    drawn = [[np.allclose(found[:, a:b], r[:, a:b], rtol=1e-13, atol=0) for r in results] for a, b in bounds[1:]]
+    assert {tuple(each) for each in drawn} == {(True, False), (False, True)}
+    assert mixture.random
+    assert mixture.without_noise() is None
+    assert pickle.loads(pickle.dumps(mixture)) == mixture
 
 
 @pytest.mark.parametrize("part", PAIRWISE, ids=str)

@@ -7,8 +7,20 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from ltr_objectives import LTRError, Metric, Objective, check_metric, evaluate, get_metric, registry
+from ltr_objectives import (
+    LTRError,
+    Metric,
+    Mixture,
+    Objective,
+    Subsample,
+    UnitHessian,
+    check_metric,
+    evaluate,
+    get_metric,
+    registry,
+)
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
+from ltr_objectives.objectives.base import Facts
 
 LABELS, GROUP = np.array([0.0, 1.0, 0.0, 2.0, 1.0]), [3, 2]
 SCORES = -np.arange(5.0)
@@ -60,6 +72,29 @@ def test_a_name_and_a_family_are_asked_for():
         Rising()
     with pytest.raises(LTRError, match=r"named has no kind; add kind: ClassVar.* LINEAR, or another family"):
         evaluate(Named(), SCORES, LABELS, GROUP)
+
+
+@dataclass(frozen=True)
+class Declared(Half):
+    limit: float = 3.0
+
+    random: ClassVar[bool] = True
+    hessian_kind = "bound"
+    shift_invariant: ClassVar[bool] = False
+    takes_clicks = True
+
+    @property
+    def label_limit(self):
+        return self.limit
+
+
+def test_facts_are_class_attributes_or_properties():
+    assert Half().facts == Facts()
+    for around in (lambda o: o, UnitHessian, lambda o: Subsample(UnitHessian(o)), lambda o: Mixture([o, o])):
+        objective = around(Declared(2.0))
+        assert objective.facts == Facts(True, "bound", shift_invariant=False, takes_clicks=True, label_limit=2.0)
+        assert (objective.random, objective.hessian_kind, objective.label_limit) == (True, "bound", 2.0)
+        assert (objective.shift_invariant, objective.goals) == (False, ())
 
 
 @pytest.mark.parametrize("iteration", [0, 1])

@@ -15,7 +15,7 @@ from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.propensity import position_propensity
 
-CORRECTING = [o for o in OBJECTIVES if o.takes_clicks and isinstance(o, PairwiseObjective)]
+CORRECTING = [o for o in OBJECTIVES if o.facts.takes_clicks and isinstance(o, PairwiseObjective)]
 IDS = [f"{i}-{o.name}" for i, o in enumerate(CORRECTING)]
 
 
@@ -204,7 +204,7 @@ def test_gradients_beyond_float64_are_refused():
 
 
 def test_objectives_that_correct_nothing_say_so(any_objective):
-    if any_objective.takes_clicks:
+    if any_objective.facts.takes_clicks:
         return
     for data in ({"propensity": [1.0, 0.5]}, {"position": [0, 1]}):
         with pytest.raises(LTRError, match="does not take propensity or position; leave them out"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import anything, data_sets, labels_0_to_4
 
 from ltr_objectives import LTRError, Queries, evaluate, get_metric, get_objective, registry
-from ltr_objectives.objectives.langevin import Langevin
+from ltr_objectives.objectives.around import Langevin
 from ltr_objectives.objectives.mixture import Mixture
 
 objectives = st.one_of(st.sampled_from(OBJECTIVES), st.sampled_from(OBJECTIVES).map(lambda o: Langevin(o, shrink=0.1)))

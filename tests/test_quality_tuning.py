@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ltr_objectives import LTRError, get_objective
-from ltr_objectives.objectives.langevin import Langevin
+from ltr_objectives.objectives.around import Langevin
 
 pytest.importorskip("optuna")
 

@@ -25,7 +25,7 @@ from ltr_objectives import (
     get_objective,
 )
 from ltr_objectives.metrics.cascade import MRR
-from ltr_objectives.objectives.langevin import Langevin
+from ltr_objectives.objectives.around import Langevin
 
 EVERY_REASON = {
     "one document": ([0.0], [1], 1.0),

@@ -9,7 +9,7 @@ import pytest
 from rankers import ranker
 from trainings import LIBRARIES, small_data, train
 
-from ltr_objectives import Langevin, Queries, StochasticLabels, Subsample, UnitHessian
+from ltr_objectives import Langevin, Mixture, Queries, StochasticLabels, Subsample, UnitHessian, get_objective
 from ltr_objectives.adapters import lightgbm_objective
 from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.adapters._libraries import CATBOOST
@@ -123,3 +123,19 @@ def test_nested_wrappers_of_one_seed_draw_independently():
     both = Queries({"a": np.ones(8000), "b": np.full(8000, 3.0)}, np.full(4000, 2))
     found = Subsample(either, 0.5).compute(both, scores)[0][::2]
     assert abs((found == -6).sum() / (found != 0).sum() - 0.5) < 4 * np.sqrt(0.25 / 2000)
+
+
+def test_parts_of_one_seed_draw_independently():
+    queries, scores = Queries(np.zeros(8000), np.full(4000, 2)), np.zeros(8000)
+    noisy, rmse = Langevin("rmse", 0.2, 0.1), get_objective("rmse")  # noise of deviation 2
+
+    def total(*parts):
+        return Mixture(parts, normalize=False)
+
+    for objective in (total(noisy, noisy), total(total(rmse, noisy), total(noisy, rmse)), total(total(noisy, noisy))):
+        noise = objective.compute(queries, scores)[0]
+        assert abs(noise.std() - np.sqrt(8)) < 4 * np.sqrt(8) / np.sqrt(2 * 8000)
+    half = Subsample("rmse", 0.5)
+    drawn = total(half, half).compute(queries, scores)[1][::2] / 2
+    for parts in range(3):
+        assert abs((drawn == parts).mean() - (0.25, 0.5, 0.25)[parts]) < 4 * np.sqrt(0.25 / 4000)

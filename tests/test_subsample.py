@@ -20,7 +20,7 @@ from ltr_objectives import (
 )
 from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
 from ltr_objectives.datasets import make_ranking_fold
-from ltr_objectives.objectives import subsample
+from ltr_objectives.objectives import around as module
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.typical import typical
 
@@ -50,7 +50,7 @@ def test_drawn_queries_have_their_gradient_over_the_share_and_others_none(name, 
     for iteration in range(4):
         whole = plain.compute(queries, scores, iteration=iteration)
         part = half.compute(queries, scores, iteration=iteration)
-        chosen = ~half.left_out(Call(queries, scores, *np.zeros((2, len(scores))), iteration))
+        chosen = ~half.before(Call(queries, scores, *np.zeros((2, len(scores))), iteration))
         rows = np.repeat(chosen, np.diff(queries.ptr))
         for found, expected in zip(part, whole, strict=True):
             assert np.array_equal(found, np.where(rows, expected / 0.5, 0.0))
@@ -150,7 +150,7 @@ def test_the_benchmark_compares_shares_of_the_same_queries(tmp_path):
 @everywhere
 def test_queries_are_drawn_once_an_iteration(name, data, monkeypatch):
     queries, scores = data
-    drawn, draw = [], subsample.uniforms
-    monkeypatch.setattr(subsample, "uniforms", lambda key, out: drawn.append(int(key)) or draw(key, out))
+    drawn, draw = [], module.uniforms
+    monkeypatch.setattr(module, "uniforms", lambda key, out: drawn.append(int(key)) or draw(key, out))
     UnitHessian(Subsample(Subsample(OBJECTIVES[name], seed=1), seed=2)).compute(queries, scores, iteration=7)
     assert len(drawn) == len(set(drawn)) == 2

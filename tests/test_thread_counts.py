@@ -13,7 +13,7 @@ from ltr_objectives import LTRError, LTRWarning, adapters
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.kernels import threads
 from ltr_objectives.metrics import base
-from ltr_objectives.objectives.langevin import Langevin
+from ltr_objectives.objectives.around import Langevin
 
 RNG = np.random.default_rng(3)
 X, Y, GROUP = RNG.normal(size=(400, 3)), RNG.integers(0, 3, 400).astype(float), np.full(40, 10)

@@ -85,7 +85,7 @@ def test_what_is_known_of_the_wrapped_objective_is_forwarded(wrap, data):
     queries, plain, wrapped = Queries(labels, sizes), YetiLoss("map"), wrap("yetiloss:map")
     assert wrapped.metric == plain.metric
     assert wrap("listnet").metric is None
-    assert np.array_equal(wrapped.worth(queries), plain.worth(queries))
+    assert np.array_equal(wrapped._worth(queries), plain._worth(queries))
 
 
 def test_nothing_to_learn_is_zero():

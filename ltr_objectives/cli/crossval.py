@@ -14,7 +14,7 @@ from ltr_objectives.comparison.candidates import labels_for
 from ltr_objectives.datasets import RankingData
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.objectives.unit import UnitHessian
+from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_objective
 

@@ -4,8 +4,8 @@ The soft rank of i is ``pi_i = 1 + sum_j p_ij``, with ``p_ij`` the chance that j
 
 Only the ranks of relevant documents count, so a list takes two passes over (relevant x all) pairs and O(n) memory. Let
 c_i be the derivative of the loss by ``pi_i``. Each pair adds ``alpha c_i p (1 - p)`` to the gradient of j and subtracts
-it from that of i. It adds alpha times the absolute value of that to both Hessians, since
-``|d^2 p / ds^2| <= alpha^2 p (1 - p)``. The curvature of -1/log and -1/x is left out, since it is negative.
+it from that of i. It adds alpha times the absolute value of that to both Hessians, because
+``|d^2 p / ds^2| <= alpha^2 p (1 - p)``. The curvature of -1/log and -1/x is left out, because it is negative.
 """
 
 import abc
@@ -24,7 +24,7 @@ from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import NDCG as NDCGMetric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.reference import complex_step, reference_gains, sigmoid
+from ltr_objectives.objectives.reference import derivatives, gradient, reference_gains, sigmoid
 from ltr_objectives.queries import Queries
 
 NDCG, MRR, MAP = range(3)
@@ -52,6 +52,10 @@ class _Approx(Objective):
         check_positive("alpha", self.alpha)
         check_positive("step", self.step)
 
+    @property
+    def hessian_kind(self) -> str:
+        return "bound" if self.step <= 1 and self.kind != MAP else "estimate"
+
     def fill(self, call: Call) -> None:
         gain, scale = self._gains(call.queries)
         call.run(_approx, Soft(gain, scale, self.kind, float(self.alpha), float(self.step)))
@@ -65,19 +69,23 @@ class _Approx(Objective):
         scale = np.divide(1.0, count, out=np.zeros(len(count)), where=count > 0)
         return relevance, scale if self.kind == MAP else np.minimum(count, 1.0)
 
+    @abc.abstractmethod
+    def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
+        """The loss, if the document of a column beats that of a row with probability ``chance``."""
+
     def _chances(self, scores: np.ndarray) -> Any:
         beats = sigmoid(self.alpha * (scores - scores[:, None]))
         return np.where(np.eye(len(scores), dtype=bool), 0.0, beats)
 
-    @abc.abstractmethod
-    def _pull(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Absolute derivative of the loss by the chance that the document of a column beats that of a row."""
+    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
+        return self._loss(self._chances(scores), scores.real, labels)
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        gaps = self.alpha * (scores - scores[:, None])
-        curve = self.alpha**2 / self.step * self._pull(scores, labels) * sigmoid(gaps) * sigmoid(-gaps)
+        chance, gaps = self._chances(scores), self.alpha * (scores - scores[:, None])
+        pull = np.abs(gradient(lambda p: self._loss(p, scores, labels), chance))
+        curve = self.alpha**2 / self.step * pull * sigmoid(gaps) * sigmoid(-gaps)
         np.fill_diagonal(curve, 0.0)
-        return complex_step(lambda s: self.reference_loss(s, labels), scores), curve.sum(axis=0) + curve.sum(axis=1)
+        return derivatives(self, scores, labels, curve.sum(axis=0) + curve.sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -120,10 +128,6 @@ class ApproxNDCG(_Approx):
         object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
 
     @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
-        return "bound" if self.step <= 1 else "estimate"
-
-    @property
     def label_limit(self) -> float | None:
         return gains.gain_limit(self.gain)
 
@@ -131,13 +135,8 @@ class ApproxNDCG(_Approx):
         terms = NDCGMetric(gain_type=self.gain).terms(queries)
         return terms.gain, terms.scale
 
-    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        rank = 1.0 + self._chances(scores).sum(axis=1)
-        return -np.sum(reference_gains(self.gain, labels) * np.log(2.0) / np.log(1.0 + rank))
-
-    def _pull(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        rank = 1.0 + self._chances(scores).sum(axis=1, keepdims=True)
-        return reference_gains(self.gain, labels)[:, None] * np.log(2.0) / ((1.0 + rank) * np.log(1.0 + rank) ** 2)
+    def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
+        return -np.sum(reference_gains(self.gain, labels) * np.log(2.0) / np.log(2.0 + chance.sum(axis=1)))
 
 
 @dataclass(frozen=True)
@@ -153,8 +152,8 @@ class ApproxMRR(_Approx):
     them down; at equal scores the order of the rows chooses that one. In LightGBM this loss gave far better MRR and
     NDCG than rax's.
 
-    The gradient is exact where scores differ; the Hessian is that of ApproxNDCG. Relevant documents below the first
-    have zero gradient. So have queries where all documents or none are relevant.
+    The gradient is exact if scores differ; the Hessian is that of ApproxNDCG. Relevant documents below the first have
+    zero gradient, and so have queries in which all documents or none are relevant.
 
     Parameters
     ----------
@@ -173,26 +172,12 @@ class ApproxMRR(_Approx):
     name: ClassVar[str] = "approxmrr"
     kind: ClassVar[int] = MRR
 
-    @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
-        return "bound" if self.step <= 1 else "estimate"
-
-    def _first(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Equal shares of 1 for the relevant documents of the largest score, 0 for all others."""
+    def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
         relevant = labels > 0
         if relevant.all() or not relevant.any():
-            return np.zeros(len(labels))
-        first = relevant & (scores.real == scores.real[relevant].max())
-        return first / first.sum()
-
-    def _rank(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        return 1.0 + self._chances(scores) @ (labels <= 0)
-
-    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        return -np.sum(self._first(scores, labels) / self._rank(scores, labels))
-
-    def _pull(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return np.outer(self._first(scores, labels) / self._rank(scores, labels) ** 2, labels <= 0)
+            return 0.0
+        first = relevant & (scores == scores[relevant].max())
+        return -np.sum(first / (1.0 + chance @ ~relevant)) / first.sum()
 
 
 @dataclass(frozen=True)
@@ -204,8 +189,8 @@ class ApproxMAP(_Approx):
 
     with :math:`R` relevant documents. The paper on ApproxNDCG computes the second factor from differences of soft
     ranks; here it uses the :math:`p_{ij}` of the soft ranks. The gradient is exact. The Hessian is an estimate:
-    :math:`\alpha` times the absolute gradients of a document's pairs, over ``step``. Queries where all documents or
-    none are relevant have zero gradient.
+    :math:`\alpha` times the absolute gradients of a document's pairs, over ``step``. Queries in which all
+    documents or none are relevant have zero gradient.
 
     Parameters
     ----------
@@ -224,21 +209,11 @@ class ApproxMAP(_Approx):
     name: ClassVar[str] = "approxmap"
     kind: ClassVar[int] = MAP
 
-    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
+    def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
         relevant = labels > 0
         if relevant.all() or not relevant.any():
             return 0.0
-        chance = self._chances(scores)
         return -np.sum(relevant / (1.0 + chance.sum(axis=1)) * (1.0 + chance @ relevant)) / relevant.sum()
-
-    def _pull(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        relevant = (labels > 0).astype(float)
-        if relevant.min() == relevant.max():
-            return np.zeros((len(labels), len(labels)))
-        chance = self._chances(scores)
-        rank = 1.0 + chance.sum(axis=1, keepdims=True)
-        precision = (1.0 + chance @ relevant)[:, None] / rank
-        return np.abs(relevant[:, None] * (precision - relevant) / rank) / relevant.sum()
 
 
 @inlined
@@ -253,7 +228,7 @@ def _sums(p, g):
 
 @inlined
 def _spread(c, r, alpha, p, rest, g, lam, hes):
-    """Add pairs of weight ``c``, less ``r`` where j is relevant; return the sums for document i."""
+    """Add pairs of weight ``c``, less ``r`` if j is relevant; return the sums for document i."""
     down, curve = 0.0, 0.0
     for j in range(len(p)):
         t = alpha * (c - (r if g[j] > 0.0 else 0.0)) * p[j] * rest[j]

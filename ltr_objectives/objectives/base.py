@@ -1,37 +1,40 @@
 """The base class of objectives: frozen parameters, and gradient and Hessian of a data set at its scores."""
 
 import abc
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, shown, warn
 from ltr_objectives.goals import check_read
 from ltr_objectives.kernels.scores import Scores
-from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.queries import Labels, Queries
 
 if TYPE_CHECKING:
     from ltr_objectives.diagnostics import Report
 
 
-class Summand(NamedTuple):
-    """One of the objectives that a sum adds up."""
+class Facts(NamedTuple):
+    """Properties of an objective that depend on its parameters only, not on data.
 
-    objective: "Objective"
-    factor: float
-    goal: str | None = None  # whose labels it reads
+    A class overrides a default by an attribute or property of the same name. An objective around others derives its
+    facts from theirs.
+    """
 
-    def compute(self, queries: Queries, scores: np.ndarray, **how: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian of the objective on its labels, without the factor."""
-        with naming(self.goal):
-            return self.objective.compute(queries.of(self.goal), scores, **how)
+    random: bool = False  # the gradient depends on the seed and the iteration
+    # The relation of the Hessian to the second derivative of ``reference_loss`` by each score. "exact": equal to it;
+    # "bound": at least that, and at least 0; "estimate": neither, or ``reference_loss`` is None.
+    hessian_kind: str = "estimate"
+    shift_invariant: bool = True  # a constant added to all scores of a query changes nothing
+    takes_clicks: bool = False  # labels that are clicks are corrected for their position
+    label_limit: float | None = None  # the largest label allowed
+    goals: tuple[str, ...] = ()  # whose labels are read beside the first ones
+    policy: str = "exact"  # the name in ltr_objectives.objectives.hessians.POLICIES; by default, ``hessian``
+    fewer_pairs: str = ""  # advice for long lists, if time grows with the square of their length
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,7 @@ class Objective(abc.ABC):
 
     name: ClassVar[str]
     native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
-    random: ClassVar[bool] = False  # whether the gradient depends on the seed and the iteration
-    # How the Hessian relates to the second derivative of ``reference_loss`` by each score. "exact": equal to it;
-    # "bound": at least that, and at least 0; "estimate": neither, or ``reference_loss`` is None.
-    hessian_kind: ClassVar[str] = "estimate"
-    shift_invariant: ClassVar[bool] = True  # whether a constant added to all scores of a query changes nothing
-    takes_clicks: ClassVar[bool] = False  # whether it corrects labels that are clicks for their position
-    fewer_pairs: ClassVar[str] = ""  # if time grows with the square of a list: advice for long ones
-    no_jit: ClassVar[bool] = True  # else CatBoost would set this attribute, which a frozen object refuses
+    no_jit: ClassVar[bool] = True  # else CatBoost would set an attribute, which a frozen object refuses
 
     def __new__(cls, *_: object, **__: object) -> "Objective":
         """Refuse a class without a name."""
@@ -62,31 +58,18 @@ class Objective(abc.ABC):
     def fill(self, call: Call) -> None:
         """Write ``call.grad`` and ``call.hess``, which hold zeros; do not keep them after the call.
 
-        The base class applies :attr:`policy` to the Hessian afterwards.
+        The base class applies the Hessian policy and the weights afterwards.
         """
 
     @abc.abstractmethod
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and Hessian of one query in plain NumPy, without noise; slow, and the oracle of the tests.
 
-        Where :meth:`without_noise` is None, they are the expected values, for lists of at most 5 documents.
+        If :meth:`without_noise` is None, they are the expected values, for lists of at most 5 documents.
         """
 
-    def without_noise(self) -> "Objective | None":
-        """This objective without its randomness; None where it is always random."""
-        return None if self.random else self
-
-    def whole(self) -> "Objective":
-        """This objective on all queries, where it takes a random share of them."""
-        return self
-
-    @property
-    def policy(self) -> str:
-        """How the kernel's Hessian is changed: a name in :data:`ltr_objectives.objectives.hessians.POLICIES`."""
-        return str(getattr(self, "hessian", "exact"))
-
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        """The loss of one query in plain NumPy, without noise; None where the gradient is not that of a loss.
+        """The loss of one query in plain NumPy, without noise; None if the gradient is not that of a loss.
 
         Weights that depend on the ranking count as constants, so its derivative is the gradient as long as the ranking
         stays the same. Scores may be complex, see :mod:`ltr_objectives.objectives.reference`.
@@ -94,22 +77,65 @@ class Objective(abc.ABC):
         return None
 
     @property
-    def inner(self) -> "Objective":
-        """What learns from the labels: this objective itself, or the one that it wraps."""
-        return self
+    def facts(self) -> Facts:
+        """What never changes about this objective, from the attributes that its class overrides."""
+        own = [name for name in Facts._fields if getattr(type(self), name, None) is not getattr(Objective, name, None)]
+        hessian = str(getattr(self, "hessian", "exact"))
+        return Facts(**{"policy": hessian, **{name: getattr(self, name) for name in own}})
+
+    @property
+    def random(self) -> bool:
+        """True if the gradient depends on the seed and the iteration."""
+        return self.facts.random
+
+    @property
+    def hessian_kind(self) -> str:
+        """The relation of the Hessian to the second derivative: "exact", "bound" or "estimate"."""
+        return self.facts.hessian_kind
+
+    @property
+    def shift_invariant(self) -> bool:
+        """True if a constant added to all scores of a query changes nothing."""
+        return self.facts.shift_invariant
+
+    @property
+    def label_limit(self) -> float | None:
+        """The largest label allowed, None if there is no limit."""
+        return self.facts.label_limit
 
     @property
     def goals(self) -> tuple[str, ...]:
         """The goals whose labels are read beside the first ones."""
+        return self.facts.goals
+
+    def without_noise(self) -> "Objective | None":
+        """This objective without its randomness, by its parameter ``noise``; None if it is always random."""
+        if not self.random:
+            return self
+        quiet: dict[str, Any] = {"noise": None}
+        return replace(self, **quiet) if "noise" in self.parameters() else None
+
+    @property
+    def inner(self) -> "Objective":
+        """The objective that learns from the labels: this one, or the one that it wraps."""
+        return self
+
+    @property
+    def _inside(self) -> tuple["Objective", ...]:
+        """The objectives that this one wraps or adds up."""
         return ()
 
-    def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Summand, ...]:
-        """The objectives that this one adds up, where it is a sum."""
-        return ()
+    def _whole(self) -> "Objective":
+        """This objective on all queries, if it takes a random share of them."""
+        return self
 
-    def worth(self, queries: Queries) -> np.ndarray:
-        """What each row is worth to this objective; a query whose rows are worth the same has zero gradient."""
+    def _worth(self, queries: Queries) -> np.ndarray:
+        """A number a row: documents of equal worth are equally relevant, and a query of such has zero gradient."""
         return queries.labels
+
+    def row_weight(self, queries: Queries) -> np.ndarray | None:
+        """The factor of each row's gradient and Hessian; None is 1 for all."""
+        return queries.weight_by_row
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
@@ -119,11 +145,6 @@ class Objective(abc.ABC):
     def settings(self) -> dict[str, Any]:
         """Parameters by name, with every default and preset filled in."""
         return {name: getattr(self, name) for name in self.parameters()}
-
-    @property
-    def label_limit(self) -> float | None:
-        """The largest label allowed, None where there is no limit."""
-        return None
 
     def compute(
         self,
@@ -140,30 +161,28 @@ class Objective(abc.ABC):
         Scores may be what ``queries.check_scores`` returned, as those of the adapters are. Queries that ``skip`` marks,
         a bool array of shape (queries,), get zeros.
         """
-        require(
-            (queries.propensity is None and queries.position is None) or self.takes_clicks,
-            f"{self.inner.name} does not take propensity or position; leave them out, or use LambdaMART or YetiLoss",
-        )
-        queries.once("clicks", lambda: warn_unless_clicks(queries))
+        self._check_clicks(queries)
         s = queries.check_scores(scores, n_threads).values
         whole = isinstance(iteration, Integral) and not isinstance(iteration, np.timedelta64)
         require(whole, f"iteration={shown(iteration)} must be a whole number")
         call = Call(queries, s, *queries.borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads, skip)
-        call = call._replace(skip=self.left_out(call))
-        self.fill(call)
-        result = self._finished(call, dtype)
+        result = self._result(call, dtype)
         queries.give_back_zeros(call.grad, call.hess)
-        return result if call.skip is None else without(result, queries, call.skip)
+        return result
 
-    def left_out(self, call: Call) -> np.ndarray | None:
-        """The queries without gradient in this call, a bool array of shape (queries,), or None where there are none."""
-        return call.skip
+    def _result(self, call: Call, dtype: type[np.floating[Any]] = np.float64, factor: float = 1.0) -> Arrays:
+        """Gradient and Hessian of a call, times ``factor``; ``call.grad`` and ``call.hess`` hold zeros again."""
+        self.fill(call)
+        return call.finished(self.facts.policy, self.row_weight(call.queries), dtype, factor)
 
-    def _finished(
-        self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The result of a filled call, times ``factor``."""
-        return call.finished(self.policy, self.row_weight(call.queries), dtype, factor)
+    def _check_clicks(self, queries: Queries) -> None:
+        if queries.propensity is not None or queries.position is not None:
+            require(
+                self.facts.takes_clicks,
+                f"{self.inner.name} does not take propensity or position; leave them out, or use LambdaMART or "
+                "YetiLoss",
+            )
+            queries.once("clicks", lambda: warn_unless_clicks(queries))
 
     def __call__(self, *_: object, **__: object) -> None:
         """Refuse the call: libraries take the adapters, not the objective itself."""
@@ -172,11 +191,7 @@ class Objective(abc.ABC):
             "lightgbm_objective(...) or catboost_objective(..., pool) of ltr_objectives.adapters"
         )
 
-    calc_ders_range = __call__  # what CatBoost calls
-
-    def row_weight(self, queries: Queries) -> np.ndarray | None:
-        """The factor of each row's gradient and Hessian; None is 1 for all."""
-        return queries.weight_by_row
+    calc_ders_range = __call__  # CatBoost's name for it
 
     def gradient_hessian(
         self,
@@ -218,11 +233,6 @@ class Objective(abc.ABC):
         -------
         grad, hess : float64 arrays of shape (rows,)
             Derivatives of the loss; trees fit ``-grad / hess``.
-
-        Raises
-        ------
-        LTRError
-            For invalid input.
         """
         from ltr_objectives.diagnostics import warn_if_long
 
@@ -253,11 +263,6 @@ class Objective(abc.ABC):
             Queries with zero gradient by reason, pairs, Hessian entries, gradient norms. ``print`` shows a table,
             ``as_dict()`` gives plain numbers.
 
-        Raises
-        ------
-        LTRError
-            For invalid input.
-
         Examples
         --------
         >>> from ltr_objectives import LambdaMART
@@ -273,8 +278,6 @@ class Objective(abc.ABC):
 
 def warn_unless_clicks(queries: Queries) -> None:
     """Warn of labels other than 0 and 1 that propensities or positions would correct as clicks."""
-    if queries.propensity is None and queries.position is None:
-        return
     name = "propensity" if queries.position is None else "position"
     other = queries.labels[(queries.labels != 0) & (queries.labels != 1)]
     if len(other):
@@ -282,31 +285,3 @@ def warn_unless_clicks(queries: Queries) -> None:
             f"with {name}, labels are clicks, 0 or 1, but some are {other[0]:g}: relevance that was judged has no "
             f"position bias, so leave {name} out; for degrees of clicks, such as purchases, pass labels > 0"
         )
-
-
-@contextmanager
-def naming(goal: str | None) -> Iterator[None]:
-    """Say in errors whose labels they are about."""
-    try:
-        yield
-    except LTRError as error:
-        raise error if goal is None else LTRError(f"labels[{goal!r}]: {error}") from None
-
-
-def from_preset(objective: Objective, presets: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> None:
-    """Set each parameter that is None from the preset, or from the defaults where the preset does not name it."""
-    preset = vars(objective)["preset"]
-    if preset is not None:
-        check_choice("preset", preset, tuple(presets))
-    chosen = {**defaults, **(presets[preset] if preset else {})}
-    for name, value in chosen.items():
-        if getattr(objective, name) is None:
-            object.__setattr__(objective, name, value)
-
-
-def without(result: tuple[np.ndarray, np.ndarray], queries: Queries, skip: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The result with zeros in the queries that ``skip`` marks, which policies such as "ones" have changed."""
-    rows = np.repeat(skip, np.diff(queries.ptr))
-    for array in result:
-        array[rows] = 0.0
-    return result

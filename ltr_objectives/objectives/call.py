@@ -1,4 +1,4 @@
-"""One computation of gradient and Hessian: what it reads, what it writes, and how it ends."""
+"""The inputs and outputs of one computation of gradient and Hessian, and its last step."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,6 +8,7 @@ import numpy as np
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.finish import finish
 from ltr_objectives.kernels.records import Draw, Out
+from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.queries import Queries
@@ -20,7 +21,7 @@ BEYOND = {
 
 
 class Call(NamedTuple):
-    """What an objective's :meth:`ltr_objectives.Objective.fill` gets.
+    """The argument of :meth:`ltr_objectives.Objective.fill`.
 
     Parameters
     ----------
@@ -34,6 +35,8 @@ class Call(NamedTuple):
     n_threads : int or None
     skip : bool array of shape (queries,), optional
         Queries whose gradient and Hessian are not used; the kernels of this package leave them out.
+    place : tuple of int
+        The position of the objective in mixtures: its part's number in each, from the outermost to the innermost.
     """
 
     queries: Queries
@@ -43,6 +46,7 @@ class Call(NamedTuple):
     iteration: int = 0
     n_threads: int | None = None
     skip: np.ndarray | None = None
+    place: tuple[int, ...] = ()
 
     def run(self, kernel: Callable[..., Any], *arguments: Any, linear: bool = False) -> None:
         """Run ``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads.
@@ -59,12 +63,19 @@ class Call(NamedTuple):
         """The random numbers of this iteration."""
         return Draw(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
 
+    def key(self, seed: int, own: np.uint64) -> np.uint64:
+        """The key of random numbers for this iteration and place; ``own`` identifies the kind of draw."""
+        key = np.uint64(stream(np.uint64(seed), np.uint64(self.iteration), own))
+        for level, part in enumerate(self.place, 1):
+            key = np.uint64(stream(key, np.uint64(level), np.uint64(part))) if part else key
+        return key
+
     def finished(
         self, policy: str, weight: np.ndarray | None, dtype: type[np.floating[Any]], factor: float = 1.0
     ) -> Arrays:
         """Apply ``policy``, multiply by ``weight`` and ``factor``, and return gradient and Hessian as new arrays.
 
-        ``grad`` and ``hess`` hold zeros afterwards.
+        They are zero in the queries of ``skip``. ``grad`` and ``hess`` hold zeros afterwards.
         """
         require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")
         rows, ptr = self.queries.rows, self.queries.ptr
@@ -88,4 +99,7 @@ class Call(NamedTuple):
                 "labels or gains are beyond the range of float64; correct its fill, or scale them down",
             )
         require(good, BEYOND[dtype])
+        if self.skip is not None:  # policies such as "ones" have changed these rows
+            skipped = np.repeat(self.skip, np.diff(ptr))
+            result.grad[skipped], result.hess[skipped] = 0.0, 0.0
         return result.grad, result.hess

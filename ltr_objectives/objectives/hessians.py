@@ -1,4 +1,4 @@
-"""How the Hessian that a kernel wrote is changed: one vocabulary for all objectives."""
+"""Policies: changes of the Hessian that a kernel wrote, with one vocabulary for all objectives."""
 
 from collections.abc import Callable
 from typing import NamedTuple

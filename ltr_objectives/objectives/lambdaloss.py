@@ -25,7 +25,7 @@ from ltr_objectives.kernels.records import MANY
 from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, scratch
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
-from ltr_objectives.objectives.reference import complex_step, sigmoid, softplus
+from ltr_objectives.objectives.reference import derivatives, sigmoid, softplus
 
 WEIGHTS = ("ndcg1", "ndcg2", "ndcg2++")
 LOG2_E = 1.4426950408889634
@@ -52,7 +52,7 @@ class LambdaLoss(NDCGObjective):
     :math:`D(d) = \log_2(1 + d)`, and weights
 
     * NDCG-Loss1: :math:`w_{ij} = G_i / D(d)`, for all pairs in both directions;
-    * NDCG-Loss2: :math:`w_{ij} = |G_i - G_j| \left(1 / D(|d - e|) - 1 / D(|d - e| + 1)\right)` where :math:`y_i > y_j`;
+    * NDCG-Loss2: :math:`w_{ij} = |G_i - G_j| \left(1 / D(|d - e|) - 1 / D(|d - e| + 1)\right)` if :math:`y_i > y_j`;
     * NDCG-Loss2++: the same times ``mu``, plus LambdaRank's :math:`|G_i - G_j| \left|1 / D(d) - 1 / D(e)\right|`.
 
     Ranks count as constants; the Hessian is then exact. The Hessians of a query grow with its length n. Without a
@@ -67,14 +67,14 @@ class LambdaLoss(NDCGObjective):
     k : int, optional
         Cutoff of the pairs and of the ideal; None is the whole list.
     weights : "ndcg2++", "ndcg2" or "ndcg1"
-        Which of the three losses.
+        The loss: NDCG-Loss2++, NDCG-Loss2 or NDCG-Loss1.
     mu : float
         The factor above, for NDCG-Loss2++; 10 in the paper and in allRank.
     sigma : float
         Steepness of the logistic function, above 0.
     pairs : "either" or "both"
-        With a cutoff, whether at least one document of a pair must be within it, or both. With "both", as in allRank,
-        documents beyond the cutoff have zero gradient.
+        The number of documents of a pair that must be within the cutoff: at least one, or both. With "both", as in
+        allRank, documents beyond the cutoff have zero gradient.
     gain : "exp", "linear" or table
         As in :class:`NDCG`.
 
@@ -133,7 +133,7 @@ class LambdaLoss(NDCGObjective):
         gaps = self.sigma * (scores[:, None] - scores)
         w = self._weights(scores, labels)
         curve = self.sigma**2 * (w + w.T) * sigmoid(gaps) * sigmoid(-gaps) / np.log(2.0)
-        return complex_step(lambda s: self.reference_loss(s, labels), scores), curve.sum(axis=1)
+        return derivatives(self, scores, labels, curve.sum(axis=1))
 
 
 class Ranked(NamedTuple):

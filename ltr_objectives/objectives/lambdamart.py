@@ -6,15 +6,9 @@ from typing import Any, ClassVar
 from ltr_objectives.checks import check_choice
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.linear import NDCG
-from ltr_objectives.objectives.base import from_preset
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "lightgbm": {"metric": "ndcg", "truncation": 30, "score_norm": True, "lambda_norm": True, "hessian": "exact"},
-    "xgboost": {"metric": "ndcg", "truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
-}
 NATIVE_METRICS = {"lightgbm": ("ndcg",), "xgboost": ("ndcg", "map")}
-DEFAULTS: dict[str, Any] = {"metric": "ndcg", "score_norm": False, "lambda_norm": False, "hessian": "exact"}
 
 
 @dataclass(frozen=True)
@@ -32,8 +26,8 @@ class LambdaMART(PairwiseObjective):
     Parameters
     ----------
     metric : str or Metric
-        What to optimise; "ndcg" by default. With a cutoff most pairs have zero weight. In LightGBM, on generated and
-        real data, training for "ndcg" gave the better NDCG@10 too.
+        The metric to optimise; "ndcg" by default. With a cutoff most pairs have zero weight. In LightGBM, on generated
+        and real data, training for "ndcg" gave the better NDCG@10 too.
     sigma : float
         Steepness of the logistic function, above 0.
     truncation : int, optional
@@ -49,8 +43,6 @@ class LambdaMART(PairwiseObjective):
         Set each parameter that is left out to its value in LightGBM's lambdarank or XGBoost's rank:ndcg (with
         ``metric="map"``, rank:map). For NDCG both take discounts at all ranks but the ideal at the truncation, so the
         weight is not the change of NDCG. XGBoost also divides query weights by their mean.
-    seed : int
-        Not used, since this objective is not random.
 
     Examples
     --------
@@ -66,13 +58,18 @@ class LambdaMART(PairwiseObjective):
     lambda_norm: bool | None = None
     hessian: str | None = None
     preset: str | None = None
-    seed: int = 0
 
     name: ClassVar[str] = "lambdamart"
     native: ClassVar[dict[str, str]] = {"lightgbm": "lambdarank", "xgboost": "rank:ndcg, rank:map"}
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "lightgbm": {"truncation": 30, "score_norm": True, "lambda_norm": True},
+        "xgboost": {"truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
+    }
+    defaults: ClassVar[dict[str, Any]] = {
+        "metric": "ndcg", "score_norm": False, "lambda_norm": False, "hessian": "exact"
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
-        from_preset(self, PRESETS, DEFAULTS)
         super().__post_init__()
         if self.preset is not None:
             check_choice(

@@ -18,8 +18,7 @@ from ltr_objectives.kernels.rng import stream, uniform
 from ltr_objectives.kernels.sorting import all_equal, longest_list
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.hessians import POLICIES
-from ltr_objectives.objectives.reference import complex_step
+from ltr_objectives.objectives.reference import derivatives
 
 TIES = ("average", "random")
 HESSIANS = ("bounded", "exact")
@@ -53,7 +52,7 @@ class ListMLE(Objective):
         orders, which does not have a short form.
     hessian : "bounded" or "exact"
         "exact" is the second derivative. "bounded" is at least the absolute gradient, so that no Newton step exceeds
-        1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n where the mass of a
+        1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n if the mass of a
         relevant document is small.
     seed : int
         Seed of the random order.
@@ -77,14 +76,14 @@ class ListMLE(Objective):
         check_seed(self.seed)
 
     @property
-    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
+    def random(self) -> bool:
         return self.ties == "random"
 
     def without_noise(self) -> Objective:
         return replace(self, ties="average")
 
     @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+    def hessian_kind(self) -> str:
         return "bound" if self.hessian == "bounded" else "exact"
 
     def fill(self, call: Call) -> None:
@@ -115,8 +114,7 @@ class ListMLE(Objective):
             chance = np.where(share > 0, share * np.exp(np.minimum(scores - scores[share > 0].max(), 0.0)), 0.0)
             chance /= chance.sum()
             hess += chance * (1.0 - chance)
-        grad = complex_step(lambda s: self.reference_loss(s, labels), scores)
-        return grad, POLICIES[self.hessian].formula(grad, hess)
+        return derivatives(self, scores, labels, hess)
 
 
 @kernel

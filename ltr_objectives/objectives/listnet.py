@@ -12,8 +12,7 @@ from ltr_objectives.kernels.softmax import softmax
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.hessians import POLICIES
-from ltr_objectives.objectives.reference import complex_step, log_sum_exp, reference_softmax
+from ltr_objectives.objectives.reference import derivatives, log_sum_exp, reference_softmax
 from ltr_objectives.queries import Queries
 
 TARGETS = ("softmax", "labels")
@@ -39,7 +38,7 @@ class ListNet(Objective):
         them, which pulls their scores together.
     hessian : "bounded" or "exact"
         "exact" is the second derivative. "bounded" is at least the absolute gradient, so that no Newton step exceeds
-        1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n where the softmax
+        1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n if the softmax
         of a relevant document is small.
 
     Examples
@@ -59,7 +58,7 @@ class ListNet(Objective):
         check_choice("hessian", self.hessian, HESSIANS)
 
     @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+    def hessian_kind(self) -> str:
         return "bound" if self.hessian == "bounded" else "exact"
 
     def _target(self, queries: Queries) -> np.ndarray:
@@ -89,8 +88,7 @@ class ListNet(Objective):
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rho = reference_softmax(scores) * self._reference_target(labels).any()
-        grad = complex_step(lambda s: self.reference_loss(s, labels), scores)
-        return grad, POLICIES[self.hessian].formula(grad, rho * (1.0 - rho))
+        return derivatives(self, scores, labels, rho * (1.0 - rho))
 
 
 @kernel

@@ -1,28 +1,56 @@
-r"""A weighted sum of objectives."""
+r"""Sums of objectives, and objectives or labels that are drawn from several."""
 
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_list, check_weights
-from ltr_objectives.errors import require
+from ltr_objectives.checks import check_choice, check_list, check_seed, check_weights
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.goals import check_goal
 from ltr_objectives.kernels.records import Terms
+from ltr_objectives.kernels.rng import uniforms
 from ltr_objectives.kernels.swaps import AVERAGE, LINEAR
-from ltr_objectives.objectives.base import Objective, Summand, naming
-from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.around import key_of
+from ltr_objectives.objectives.base import Facts, Objective
+from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.objectives.pairwise import XGBOOST, PairwiseObjective
 from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Labels, Queries, by_goal
-from ltr_objectives.registry import read_part
+from ltr_objectives.registry import get_objective, read_part
 
 T = TypeVar("T")
 LINEAR_POLICIES = ("exact", "double")  # a sum of Hessians is then the Hessian of the sum
 SAME_PAIRS = (
     "sigma", "truncation", "neighbors", "score_norm", "permutations", "noise", "noise_scale", "hessian", "seed"
 )  # fmt: skip
+
+
+class Summand(NamedTuple):
+    """A part of a mixture."""
+
+    objective: Objective
+    factor: float
+    goal: str | None = None  # whose labels it reads
+    place: int = 0  # its number among the parts
+
+    def on(self, queries: Queries, compute: Callable[[Objective, Queries], T]) -> T:
+        """``compute(objective, queries)`` on the labels of the goal, which errors name."""
+        try:
+            return compute(self.objective, queries.of(self.goal))
+        except LTRError as error:
+            raise error if self.goal is None else LTRError(f"labels[{self.goal!r}]: {error}") from None
+
+    def result(self, call: Call, skip: np.ndarray | None) -> Arrays:
+        """Gradient and Hessian without the factor."""
+
+        def compute(objective: Objective, queries: Queries) -> Arrays:
+            objective._check_clicks(queries)
+            return objective._result(call._replace(queries=queries, skip=skip, place=(*call.place, self.place)))
+
+        return self.on(call.queries, compute)
 
 
 @dataclass(frozen=True)
@@ -33,8 +61,8 @@ class Mixture(Objective):
     normal scores. So parts of equal weight have gradients of equal mean size there.
 
     Parts that differ only in their metric share their noisy rankings, unless they are faster alone, as those for linear
-    metrics without a cutoff are. A mixture took .7 to 1.1 times as long as its parts one by one. Parts with equal seeds
-    have equal random numbers: give parts with noise of their own, such as ``Langevin``, different seeds.
+    metrics without a cutoff are. A mixture took 0.7 to 1.1 times as long as its parts one by one. Losses with equal
+    seeds draw the same rankings at the same scores. Parts such as ``Langevin`` and ``Subsample`` draw independently.
 
     Parameters
     ----------
@@ -43,10 +71,16 @@ class Mixture(Objective):
     weights : list of float, optional
         One for each part, not negative; 1 by default.
     normalize : bool
-        Whether to divide by :math:`n_p`; with False :math:`n_p = 1`.
+        Divide by :math:`n_p`; with False :math:`n_p = 1`.
     labels : list of str or None, optional
         The goal of each part, whose labels it reads, such as ``[None, "revenue"]``. None stands for the labels that the
         data have anyway.
+    draw : None, "query" or "document"
+        With "query" each query gets one part, drawn anew in each iteration with probability :math:`w_p / \sum_p w_p`,
+        instead of the sum of all parts. So the expected gradient and Hessian are those of the sum with these weights.
+        "document" draws labels, see :class:`ltr_objectives.StochasticLabels`: all parts are the same objective.
+    seed : int
+        Seed of the draws; parts have seeds of their own.
 
     Notes
     -----
@@ -56,7 +90,7 @@ class Mixture(Objective):
     The labels of a goal are passed as ``labels={"revenue": array}`` to the adapters and to ``fit``. Propensities and
     positions correct the clicks of the data's own labels only.
 
-    Where a metric is not named, as for the early stopping of an estimator, it is the metric of the first part.
+    If a metric is not named, as for the early stopping of an estimator, it is the metric of the first part.
 
     Examples
     --------
@@ -74,6 +108,8 @@ class Mixture(Objective):
     weights: Sequence[float] | None = None
     normalize: bool = True
     labels: Sequence[str | None] | None = None
+    draw: str | None = None
+    seed: int = 0
 
     name: ClassVar[str] = "mixture"
 
@@ -90,141 +126,223 @@ class Mixture(Objective):
                 check_goal(goal)
         weights = check_weights(self.weights, len(parts), "parts")
         check_choice("normalize", self.normalize, (True, False))
-        object.__setattr__(self, "parts", parts)
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "labels", goals)
+        check_choice("draw", self.draw, (None, "query", "document"))
+        require(
+            self.draw != "document" or not (self.normalize or any(part != parts[0] for part in parts)),
+            "draw='document' draws labels for one objective: give equal parts and normalize=False",
+        )
+        seed = check_seed(self.seed)
+        require(seed == 0 or self.draw, f"seed={seed} is of the draws, and would change nothing without draw=")
+        for name, value in {"parts": parts, "weights": weights, "labels": goals, "seed": seed}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def weighted(self) -> tuple[tuple[Objective, float], ...]:
-        """Each part and its weight."""
-        parts: Any = self.parts
-        return tuple(zip(parts, self.weights or (), strict=True))
+        """Each part and its weight, or its probability if parts are drawn."""
+        return tuple((part.objective, part.factor) for part in self._parts)
 
     @property
-    def on_goals(self) -> tuple[tuple[Objective, str | None], ...]:
-        """Each part and its goal."""
-        parts: Any = self.parts
-        return tuple(zip(parts, self.labels or (), strict=True))
+    def _parts(self) -> tuple[Summand, ...]:
+        """The parts with their weights, which are probabilities if one is drawn."""
+        weights = np.array(self.weights)
+        shares = self.weights or () if self.draw is None else tuple(weights / weights.sum())
+        parts = zip(self._inside, shares, self.labels or (), strict=True)
+        return tuple(Summand(*part, place) for place, part in enumerate(parts))
 
     @property
-    def goals(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(g for part, goal in self.on_goals for g in (goal, *part.goals) if g is not None))
+    def _inside(self) -> tuple[Objective, ...]:
+        parts: Any = self.parts
+        return parts
+
+    @property
+    def facts(self) -> Facts:
+        parts = [(part.objective.facts, part.goal, part.factor) for part in self._parts]
+        own = [facts for facts, goal, _ in parts if goal is None]
+        kinds = {facts.hessian_kind for facts, _, _ in parts}
+        goals = [name for facts, goal, _ in parts for name in (goal, *facts.goals) if name is not None]
+        return Facts(
+            random=self.draw is not None or any(facts.random for facts, _, _ in parts),
+            hessian_kind=next(kind for kind in ("estimate", "bound", "exact") if kind in kinds),
+            shift_invariant=all(facts.shift_invariant for facts, _, weight in parts if weight > 0),
+            takes_clicks=self.draw is None and bool(own) and all(facts.takes_clicks for facts in own),
+            label_limit=min((facts.label_limit for facts in own if facts.label_limit is not None), default=None),
+            goals=tuple(dict.fromkeys(goals)),
+        )
 
     @property
     def metric(self) -> Any:
-        """The metric of the first part on its goal, None where it has none."""
-        part, goal = self.on_goals[0]
-        metric = getattr(part, "metric", None)
-        if metric is None or goal is None or metric.goal is not None:
-            return metric
-        return replace(metric, goal=goal)
-
-    @property
-    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
-        return any(part.random for part, _ in self.weighted)
-
-    @property
-    def takes_clicks(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
-        own = [part.takes_clicks for part, goal in self.on_goals if goal is None]
-        return bool(own) and all(own)
-
-    @property
-    def shift_invariant(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
-        return all(part.shift_invariant for part, weight in self.weighted if weight > 0)
-
-    @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
-        kinds = {part.hessian_kind for part, _ in self.weighted}
-        return next((kind for kind in ("estimate", "bound") if kind in kinds), "exact")
-
-    @property
-    def label_limit(self) -> float | None:
-        limits = (part.label_limit for part, goal in self.on_goals if goal is None)
-        return min((limit for limit in limits if limit is not None), default=None)
+        """The metric of the first part on its goal, None if it has none."""
+        first = self._parts[0]
+        metric = getattr(first.objective, "metric", None)
+        return metric if metric is None or metric.goal is not None else replace(metric, goal=first.goal)
 
     def without_noise(self) -> Objective | None:
-        return self._with(part.without_noise() for part, _ in self.weighted)
+        quiet = [part.without_noise() for part in self._inside]
+        known = [part for part in quiet if part is not None]
+        return replace(self, parts=known) if self.draw is None and len(known) == len(quiet) else None
 
-    def whole(self) -> Objective:
-        return self._with(part.whole() for part, _ in self.weighted) or self
+    def _whole(self) -> Objective:
+        return replace(self, parts=[part._whole() for part in self._inside])
 
-    def _with(self, parts: Iterable[Objective | None]) -> Objective | None:
-        given = tuple(parts)
-        return None if None in given else replace(self, parts=tuple(part for part in given if part is not None))
-
-    def worth(self, queries: Queries) -> np.ndarray:
-        worths = self._of_parts(queries, lambda part, own: part.worth(own))
-        factors = np.sqrt(1.0 + np.arange(len(worths)))  # so that goals that disagree do not cancel
-        return np.sum([factor * worth for factor, worth in zip(factors, worths, strict=True)], axis=0)
-
-    def _of_parts(self, queries: Queries, fact: Callable[[Objective, Queries], T]) -> list[T]:
-        """A fact of each part about the queries with the labels of its goal."""
-        found = []
-        for part, goal in self.on_goals:
-            with naming(goal):
-                found.append(fact(part, queries.of(goal)))
-        return found
+    def _worth(self, queries: Queries) -> np.ndarray:
+        # With weights 1, sqrt(2), sqrt(3), ... two documents whose worth differs for a part differ in the sum, too.
+        return np.sum([np.sqrt(1.0 + part.place) * part.on(queries, _worth_of) for part in self._parts], axis=0)
 
     def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Summand, ...]:
-        sizes = self._of_parts(queries, lambda part, own: self._size(part, own, n_threads))
-        weighted = zip(self.on_goals, self.weights or (), sizes, strict=True)
-        return tuple(Summand(part, weight / size, goal) for (part, goal), weight, size in weighted)
+        """The parts with their factors in the gradient, or in the expected gradient if they are drawn."""
+        return tuple(part._replace(factor=part.factor / self._size(part, queries, n_threads)) for part in self._parts)
+
+    def _size(self, part: Summand, queries: Queries, n_threads: int | None) -> float:
+        if not self.normalize:
+            return 1.0
+        size = part.on(queries, lambda objective, own: typical(objective, own, n_threads).gradient)
+        return size if size > SMALLEST else 1.0
 
     def fill(self, call: Call) -> None:
-        """Add up the parts, each after its own policy and weights."""
-        for summand in self._terms(call.queries, call.n_threads):
-            grad, hess = summand.compute(
-                call.queries, call.scores, iteration=call.iteration, n_threads=call.n_threads, skip=call.skip
-            )
-            call.grad[:] += summand.factor * grad
-            call.hess[:] += summand.factor * hess
+        """Add up the parts that take part, each after its own policy and weights."""
+        grad, hess = call.queries.borrow_zeros()
+        own = call._replace(grad=grad, hess=hess)
+        if self.draw == "document":
+            own = own._replace(queries=self._with_drawn_labels(call))
+            parts = [(Summand(self._inside[0], 1.0), call.skip)]
+        elif self.draw == "query":
+            drawn = self._drawn(call, len(call.queries))
+            parts = []
+            for part in self._parts:
+                others = drawn != part.place if call.skip is None else (drawn != part.place) | call.skip
+                factor = 1.0 / self._size(part, call.queries, call.n_threads)
+                parts.append((part._replace(factor=factor, place=0), others))
+        else:
+            parts = [(summand, call.skip) for summand in self._terms(call.queries, call.n_threads)]
+        for summand, skip in parts:
+            if skip is None or not skip.all():
+                g, h = summand.result(own, skip)
+                call.grad[:] += summand.factor * g
+                call.hess[:] += summand.factor * h
+        call.queries.give_back_zeros(grad, hess)
 
-    def _finished(
-        self, call: Call, dtype: type[np.floating[Any]], factor: float = 1.0
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _result(self, call: Call, dtype: type[np.floating[Any]] = np.float64, factor: float = 1.0) -> Arrays:
+        self.fill(call)
         return call.finished("exact", None, dtype, factor)  # each part has applied policy and weights
 
     def _terms(self, queries: Queries, n_threads: int | None) -> list[Summand]:
-        """What to compute. Parts that share their rankings become one objective."""
+        """The summands to compute; those that share their rankings are one objective."""
         alike: dict[Any, list[Summand]] = {}
-        for i, summand in enumerate(self.summands(queries, n_threads)):
+        for summand in self.summands(queries, n_threads):
             if summand.factor > 0:
-                with naming(summand.goal):
-                    rankings = _rankings(summand.objective, queries.of(summand.goal))
-                alike.setdefault(i if rankings is None else (summand.goal, rankings), []).append(summand)
+                rankings = summand.on(queries, _rankings)
+                alike.setdefault(summand.place if rankings is None else (summand.goal, rankings), []).append(summand)
         return [
-            group[0] if len(group) == 1 else Summand(_Sharing(group), 1.0, group[0].goal) for group in alike.values()
+            group[0] if len(group) == 1 else Summand(_OnSameRankings(group), 1.0, group[0].goal)
+            for group in alike.values()
         ]
 
-    def _size(self, part: Objective, queries: Queries, n_threads: int | None) -> float:
-        """What the part's gradient is divided by."""
-        size = typical(part, queries, n_threads).gradient if self.normalize else 1.0
-        return size if size > SMALLEST else 1.0
+    def _drawn(self, call: Call, count: int) -> np.ndarray:
+        """The number of the part that each document or query has in this iteration."""
+        uniforms(key_of(self, call, "stochasticlabels", self.seed), chance := np.empty(count))
+        upper = np.cumsum([part.factor for part in self._parts])
+        return np.searchsorted(upper / upper[-1], chance, side="right")
+
+    def _with_drawn_labels(self, call: Call) -> Queries:
+        queries = call.queries
+        labels = queries.once(("labels", self), lambda: self._labels_of_parts(queries))
+        return queries.with_labels(labels[self._drawn(call, queries.rows), np.arange(queries.rows)])
+
+    def _labels_of_parts(self, queries: Queries) -> np.ndarray:
+        """The labels of each part, shape (parts, rows); raises if the part's objective does not take them."""
+        for part in self._parts:
+            part.on(queries, _worth_of)
+        return np.array([queries.of(part.goal).labels for part in self._parts])
 
     def reference(self, scores: np.ndarray, labels: Labels) -> tuple[np.ndarray, np.ndarray]:
-        queries = Queries(labels, [len(scores)])
-        grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
-        for part, factor, goal in self.summands(queries, 1):
-            g, h = part.reference(scores, _for(part, queries.of(goal)))
-            grad, hess = grad + factor * g, hess + factor * h
-        return grad, hess
+        queries, n = Queries(labels, [len(scores)]), len(scores)
+        total = np.zeros((2, n))
+        if self.draw == "document":
+            of_parts, chances = self._labels_of_parts(queries), np.array([part.factor for part in self._parts])
+            for drawn in itertools.product(range(len(chances)), repeat=n):
+                found = self._inside[0].reference(scores, of_parts[list(drawn), np.arange(n)])
+                total += chances[list(drawn)].prod() * np.array(found)
+        else:
+            for part in self.summands(queries, 1):
+                total += part.factor * np.array(part.objective.reference(scores, _labels_for(part, queries)))
+        return total[0], total[1]
 
     def reference_loss(self, scores: np.ndarray, labels: Labels) -> Any:
         queries = Queries(labels, [len(scores)])
         parts = self.summands(queries, 1)
-        losses = [part.reference_loss(scores, _for(part, queries.of(goal))) for part, _, goal in parts]
-        if any(loss is None for loss in losses):
+        losses = [part.objective.reference_loss(scores, _labels_for(part, queries)) for part in parts]
+        if self.draw == "document" or any(loss is None for loss in losses):
             return None
         return sum(part.factor * loss for part, loss in zip(parts, losses, strict=True))
 
 
-def _for(part: Objective, queries: Queries) -> Any:
-    """The labels that the part's reference takes."""
-    return by_goal(queries.labels, queries.goals) if part.goals else queries.labels
+def StochasticLabels(
+    objective: str | Objective,
+    labels: Sequence[str | None] = (),
+    weights: Sequence[float] | None = None,
+    draw: str = "document",
+    seed: int = 0,
+) -> Mixture:
+    r"""An objective on labels that are drawn anew in each iteration from those of several goals.
+
+    .. math:: \tilde y_i = y_i^{(k_i)}, \quad P(k_i = k) = w_k / \sum_l w_l
+
+    with one draw for each document :math:`i`, as in stochastic label aggregation (Carmel, Haramaty, Lazerson and
+    Lewin-Eytan, "Multi-Objective Ranking Optimization for Product Search Using Stochastic Label Aggregation", The Web
+    Conference 2020), or one for each query. A gradient takes the time of one goal.
+
+    With a draw for each query the expected gradient and Hessian are those of
+    ``Mixture([objective, ...], weights / sum(weights), normalize=False, labels=labels)``, for every objective. With a
+    draw for each document a pair may compare one goal's label with another's. So the goals need labels on one scale,
+    and the expectation is that of the mixture only for losses that are sums over documents.
+
+    Write ``UnitHessian(StochasticLabels(...))``. The other order recomputes the constant in every iteration.
+
+    Parameters
+    ----------
+    objective : str or Objective
+        The objective that learns from the labels.
+    labels : list of str or None
+        The goals, such as ``[None, "revenue"]``. None stands for the labels that the data have anyway.
+    weights : list of float, optional
+        One for each goal, not negative; 1 by default.
+    draw : "document" or "query"
+        The unit that gets a draw of its own.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    Mixture
+        With the objective once for each goal, and ``draw``.
+
+    Examples
+    --------
+    >>> either = StochasticLabels("ranknet", labels=[None, "revenue"], weights=[2, 1], draw="query", seed=1)
+    >>> labels = {"relevance": [0, 1] * 4, "revenue": [5, 0] * 4}
+    >>> either.gradient_hessian([0.0] * 8, labels, group=[2] * 4)[0]
+    array([-0.5,  0.5, -0.5,  0.5,  0.5, -0.5,  0.5, -0.5])
+    """
+    goals = tuple(check_list("labels", labels, "goals"))
+    require(len(goals) > 1, f"labels={goals!r} must name two goals or more; None stands for the data's own labels")
+    require(len(set(goals)) == len(goals), f"labels={goals!r} names a goal twice; give it the sum of its weights")
+    chances = check_weights(weights, len(goals), "goals")
+    check_choice("draw", draw, ("document", "query"))
+    return Mixture([get_objective(objective)] * len(goals), chances, False, goals, draw, seed)
+
+
+def _labels_for(part: Summand, queries: Queries) -> Any:
+    """The labels that the reference of a part takes."""
+    own = queries.of(part.goal)
+    return by_goal(own.labels, own.goals) if part.objective.goals else own.labels
+
+
+def _worth_of(objective: Objective, queries: Queries) -> np.ndarray:
+    return objective._worth(queries)
 
 
 def _rankings(part: Objective, queries: Queries) -> tuple[Any, ...] | None:
-    """What two parts must have in common to share rankings; None for a part that cannot share, or is faster alone."""
+    """The settings that parts on the same rankings share; None for a part that cannot share, or is faster alone."""
     if not isinstance(part, PairwiseObjective) or part.lambda_norm or part.hessian not in LINEAR_POLICIES:
         return None
     family = part.family(queries)
@@ -233,19 +351,23 @@ def _rankings(part: Objective, queries: Queries) -> tuple[Any, ...] | None:
     return part.loss.code, part.preset in XGBOOST, *(getattr(part, name) for name in SAME_PAIRS)
 
 
-class _Sharing(PairwiseObjective):
-    """One objective for parts that differ only in the weights of their pairs: their layers, times their factors."""
+class _OnSameRankings(PairwiseObjective):
+    """The sum of parts that differ only in the weights of their pairs.
+
+    A pairwise kernel adds up layers of weights. So it draws and sorts once for all parts if it gets the layers of each,
+    times the part's factor.
+    """
 
     name = "mixture"
 
     def __init__(self, parts: list[Summand]) -> None:
         first: Any = parts[0].objective
         settings = {name: getattr(first, name) for name in (*SAME_PAIRS, "preset", "loss")}
-        vars(self).update(settings, _parts=parts)
+        vars(self).update(settings, _parts=tuple((part.objective, part.factor) for part in parts))
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        parts: list[tuple[PairwiseObjective, float, str | None]] = vars(self)["_parts"]
+        parts: tuple[tuple[PairwiseObjective, float], ...] = vars(self)["_parts"]
         return queries.once(
-            ("sharing", tuple(parts)),
-            lambda: tuple(t._replace(scale=scale * t.scale) for part, scale, _ in parts for t in part.layers(queries)),
+            ("sharing", parts),
+            lambda: tuple(t._replace(scale=scale * t.scale) for part, scale in parts for t in part.layers(queries)),
         )

@@ -1,4 +1,4 @@
-"""What the losses that approximate NDCG share: gains, cutoff and ideal."""
+"""Gains, cutoff and ideal of the losses that approximate NDCG."""
 
 from dataclasses import KW_ONLY, dataclass
 
@@ -14,34 +14,49 @@ from ltr_objectives.queries import Queries
 
 
 @dataclass(frozen=True)
-class NDCGObjective(Objective):
-    """Base of the losses that approximate NDCG@k. Queries whose labels are all equal have zero gradient.
+class GainObjective(Objective):
+    """Base of the losses that read labels as gains.
 
     Parameters
     ----------
-    k : int, optional
-        Cutoff; None is the whole list.
     gain : "exp", "linear" or table
         :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
     """
 
-    k: int | None = None
     _: KW_ONLY
     gain: str | tuple[float, ...] = "exp"
 
     def __post_init__(self) -> None:
-        if self.k is not None:
-            check_integer("k", self.k)
         object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
 
     @property
     def label_limit(self) -> float | None:
         return gains.gain_limit(self.gain)
 
+
+@dataclass(frozen=True)
+class NDCGObjective(GainObjective):
+    """Base of the losses that approximate NDCG@k. Queries whose labels are all equal have zero gradient.
+
+    Parameters
+    ----------
+    k : int, optional
+        Cutoff; None is the whole list.
+    gain
+        As in :class:`GainObjective`.
+    """
+
+    k: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is not None:
+            check_integer("k", self.k)
+
     def terms(self, queries: Queries) -> Terms:
         """The terms of NDCG@k: gains, discounts up to the cutoff, one over the ideal."""
         return NDCG(self.k, gain_type=self.gain).terms(queries)
 
     def reference_gains(self, labels: np.ndarray) -> np.ndarray:
-        """Gains over the ideal; all 0 where all gains are equal."""
+        """Gains over the ideal; all 0 if all gains are equal."""
         return reference_gains(self.gain, labels, self.k)

@@ -5,7 +5,7 @@ document:
 
     K_ij = softmax_j(c_ij / tau),  c_i,j+1 - c_ij = (s_j - s_j+1) (2 (i - j) - 1).
 
-c falls off on both sides of the diagonal, quadratically in the distance where gaps are even. So K is a band: only
+c falls off on both sides of the diagonal, quadratically in the distance if gaps are even. So K is a band: only
 entries above 4e-18 times that on the diagonal are kept. The diagonal is at least 1/n, so that no sum is near 0.
 
 Sinkhorn scaling multiplies rows by u and columns by v until the rows and columns of P = u K v add up to 1. A round is
@@ -28,13 +28,13 @@ from ltr_objectives.kernels.heads import head
 from ltr_objectives.kernels.sorting import all_equal, longest_list, scratch
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
-from ltr_objectives.objectives.reference import complex_step, reference_head
+from ltr_objectives.objectives.reference import derivatives, reference_head
 
 NEGLIGIBLE = -40.0  # exp(-40) = 4e-18
 
 
 class Scaling(NamedTuple):
-    """How the documents of a list are sorted, and how many of them."""
+    """The parameters of sorting, and the number of documents that are sorted."""
 
     tau: float
     rounds: int
@@ -55,7 +55,7 @@ class NeuralNDCG(NDCGObjective):
     gradient is exact, through every round. The Hessian is an estimate: the absolute value of the gradient, so that no
     leaf exceeds the learning rate. A score gap of about :math:`\tau / n` suffices to separate two documents. So
     gradients grow with the length n of the list: for tied scores the absolute gradients of a query add up to the order
-    of :math:`n / (\tau \log n)`. A query takes at most O(n^2) a round. It takes far less where scores differ, since
+    of :math:`n / (\tau \log n)`. A query takes at most O(n^2) a round. It takes far less if scores differ, because
     each rank mixes only documents close to it.
 
     Parameters
@@ -132,8 +132,7 @@ class NeuralNDCG(NDCGObjective):
         return -weights @ self.reference_sort(scores[chosen]) @ gain
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        grad = complex_step(lambda s: self.reference_loss(s, labels), scores)
-        return grad, np.abs(grad)
+        return derivatives(self, scores, labels, np.zeros(len(scores)))
 
 
 @inlined
@@ -174,14 +173,14 @@ class Sorting(NamedTuple):
 
 
 class Backward(NamedTuple):
-    """Derivatives on the way back, and the gradient ``out``."""
+    """Derivatives of the loss by the steps of the scaling."""
 
-    back: np.ndarray
-    vbar: np.ndarray
-    x: np.ndarray
-    C0: np.ndarray
+    by_column: np.ndarray  # the column sums of U K
+    by_v: np.ndarray
+    x: np.ndarray  # scratch
+    C0: np.ndarray  # as at the head of this module, as far as they are known
     C1: np.ndarray
-    out: np.ndarray
+    out: np.ndarray  # by U[tu], at last by the scores
 
 
 @kernel
@@ -248,48 +247,60 @@ def _sinkhorn(n, how, sort, w, stop):
 
 
 @kernel
-def _gradient(s, g, d, tv, tu, sort, space, stop):
-    """Write the gradient of ``-sum_i d_i (P g)_i`` into ``space.out``."""
-    n, tau = len(s), sort.tau
+def _by_matrix(n, g, d, tv, tu, sort, space, stop):
+    """Take the derivatives of ``-sum_i d_i (P g)_i``, with ``P = U[tu] K V[tv]``, back to K.
+
+    The derivatives go back through the steps of each round t: the column sums of U[t - 1] K, V[t] = 1 / column sums,
+    the row sums of K V[t], U[t] = 1 / row sums. Each of the two sums adds an outer product to the derivative by K. Of
+    these, C1 takes the sums over rows, with the factor rho_i. C0 needs none of them: scaling undoes a factor of a
+    column, so the derivative by K has no part along the columns of K.
+    """
     K, lo, hi, U, V, X = sort.K, sort.lo, sort.hi, sort.U, sort.V, sort.X
-    back, vbar, x, C0, C1, out = space.back, space.vbar, space.x, space.C0, space.C1, space.out
+    by_column, by_v, x, C0, C1, out = space.by_column, space.by_v, space.x, space.C0, space.C1, space.out
     for j in range(n):
-        vbar[j], x[j], C1[j] = 0.0, 0.0, 0.0
-        back[j] = V[tv, j] * g[j]
-    for i in range(n):  # the loss itself, of U[tu] K V[tv]
+        by_v[j], x[j], C1[j] = 0.0, 0.0, 0.0
+        by_column[j] = V[tv, j] * g[j]  # for now: the factor of U[tu] K in the loss
+    for i in range(n):
         a, b = lo[i], hi[i]
         row = K[i * n + a : i * n + b]
-        out[i] = -d[i] * _dot(row, back[a:b])
+        out[i] = -d[i] * _dot(row, by_column[a:b])
         direct = -d[i] * U[tu, i]
-        _add_two(row, direct, direct * (n - 1.0 - 2.0 * i), vbar[a:b], x[a:b])
+        _add_two(row, direct, direct * (n - 1.0 - 2.0 * i), by_v[a:b], x[a:b])
     for j in range(n):
-        vbar[j] *= g[j]
-        C1[j] += back[j] * x[j]
-        C0[j] = -vbar[j] if tv == 0 else 0.0  # scaling undoes a factor of a column
-        back[j] = 0.0
-    for t in range(tv, 0, -1):  # back holds the derivative by the column sums of round t + 1, out that by U[tu]
+        by_v[j] *= g[j]
+        C1[j] += by_column[j] * x[j]
+        C0[j] = -by_v[j] if tv == 0 else 0.0  # without a round nothing undoes a factor
+        by_column[j] = 0.0
+    for t in range(tv, 0, -1):
         if stop[0]:
             return
-        if t <= tu:
+        if t <= tu:  # U[t] is used, in the loss or by the column sums of the next round
             x[:n] = 0.0
             for i in range(n):
                 a, b = lo[i], hi[i]
                 row = K[i * n + a : i * n + b]
-                total = (out[i] if t == tu else 0.0) + (_dot(row, back[a:b]) if t < tv else 0.0)
-                r = -U[t, i] * U[t, i] * total
-                _add_two(row, r, r * (n - 1.0 - 2.0 * i), vbar[a:b], x[a:b])
+                by_u = (out[i] if t == tu else 0.0) + (_dot(row, by_column[a:b]) if t < tv else 0.0)
+                by_row = -U[t, i] * U[t, i] * by_u
+                _add_two(row, by_row, by_row * (n - 1.0 - 2.0 * i), by_v[a:b], x[a:b])
             for j in range(n):
                 C1[j] += V[t, j] * x[j]
         for j in range(n):
-            back[j] = -V[t, j] * V[t, j] * vbar[j]
-            C1[j] += back[j] * X[t - 1, j]
-            vbar[j] = 0.0
-    vbar[:n], x[:n] = 0.0, 0.0
-    for i in range(n):  # through the softmax of each row
+            by_column[j] = -V[t, j] * V[t, j] * by_v[j]
+            C1[j] += by_column[j] * X[t - 1, j]
+            by_v[j] = 0.0
+
+
+@kernel
+def _by_scores(s, tu, sort, space):
+    """Turn the derivatives by column sums and by U[0] into those by the scores, in ``space.out``."""
+    n, tau, K, lo, hi = len(s), sort.tau, sort.K, sort.lo, sort.hi
+    by_column, x, C0, C1, out = space.by_column, space.x, space.C0, space.C1, space.out
+    x[:n] = 0.0
+    for i in range(n):  # through the softmax of each row, which removes the mean of the derivative
         a, b = lo[i], hi[i]
         row = K[i * n + a : i * n + b]
-        m = _dot(row, back[a:b]) + (out[i] if tu == 0 else 0.0)
-        _add_two(row, m, m * (n - 1.0 - 2.0 * i), C0[a:b], x[a:b])
+        mean = _dot(row, by_column[a:b]) + (out[i] if tu == 0 else 0.0)
+        _add_two(row, mean, mean * (n - 1.0 - 2.0 * i), C0[a:b], x[a:b])
     above, total = 0.0, 0.0
     for j in range(n):
         C0[j] /= tau  # the derivative by sum_k |s_j - s_k|
@@ -327,7 +338,8 @@ def _neuralndcg(first, last, ptr, scores, labels, terms, how, out):
         for i in range(n):
             s[i], g[i] = scores[a + chosen[i]], terms.gain[a + chosen[i]] * terms.scale[q]
         _relaxed_sort(s[:n], sort)
-        tv, tu = _sinkhorn(n, how, sort, space.back, out.stop)
-        _gradient(s[:n], g, terms.discount, tv, tu, sort, space, out.stop)
+        tv, tu = _sinkhorn(n, how, sort, space.by_column, out.stop)
+        _by_matrix(n, g, terms.discount, tv, tu, sort, space, out.stop)
+        _by_scores(s[:n], tu, sort, space)
         for i in range(n):
             out.grad[a + chosen[i]] = space.out[i]

@@ -11,7 +11,7 @@ from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.metrics.gains import numbers_of
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.reference import sigmoid, softplus
+from ltr_objectives.objectives.reference import derivatives, sigmoid, softplus
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,13 @@ class Ordinal(Objective):
     def fill(self, call: Call) -> None:
         call.run(_fill, call.queries.labels, np.array(self.thresholds), linear=True)
 
-    def _sides(self, labels: np.ndarray) -> np.ndarray:
-        """1 where the label reaches the step, else -1, of shape (documents, steps)."""
-        return np.where(labels[:, None] >= np.arange(1, len(self.thresholds) + 1), 1.0, -1.0)
-
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        return np.sum(softplus(-self._sides(labels) * (scores[:, None] - self.thresholds)))
+        side = np.where(labels[:, None] >= np.arange(1, len(self.thresholds) + 1), 1.0, -1.0)
+        return np.sum(softplus(-side * (scores[:, None] - self.thresholds)))
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         gaps = scores[:, None] - self.thresholds
-        sides = self._sides(labels)
-        grad = np.sum(-sides * sigmoid(-sides * gaps), axis=1)
-        return grad, np.sum(sigmoid(gaps) * sigmoid(-gaps), axis=1)
+        return derivatives(self, scores, labels, np.sum(sigmoid(gaps) * sigmoid(-gaps), axis=1))
 
 
 @kernel

@@ -1,7 +1,6 @@
-r"""What the pairwise objectives share: weighted losses over pairs of documents, with or without noise."""
+"""The base of weighted losses over pairs of documents, with or without noise."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -50,10 +49,9 @@ LOGISTIC_LOSS = PairLoss(LOGISTIC, lambda x: softplus(-x), _chance, lambda x: _c
 class PairwiseObjective(Objective):
     r"""Base of the losses over pairs, each weighted by the change of a metric, with or without noise.
 
-    The formula is in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides the settings below by its own
-    fields. It overrides ``layers`` and ``pair_weights`` where the weights are not the change of ``metric``, and
-    ``loss`` where it is not logistic. This class is not a dataclass: these settings would come first among the
-    parameters of a subclass.
+    The formula is in :mod:`ltr_objectives.kernels.pairs`. A subclass overrides the settings below by its own fields. It
+    overrides ``layers`` and ``pair_weights`` if the weights are not the change of ``metric``, and ``loss`` if it is not
+    logistic. This class is not a dataclass, because its settings would come first among a subclass's parameters.
     """
 
     metric: Any = None
@@ -70,11 +68,18 @@ class PairwiseObjective(Objective):
     preset: Any = None
     seed: Any = 0
 
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    defaults: ClassVar[dict[str, Any]] = {}  # of parameters that are None so that a preset may set them
     loss: ClassVar[PairLoss] = LOGISTIC_LOSS
     takes_clicks = True
     fewer_pairs = "choose fewer pairs, such as truncation=30, neighbors=1 or a metric with a cutoff"
 
     def __post_init__(self) -> None:
+        if self.preset is not None:
+            check_choice("preset", self.preset, tuple(self.presets))
+        for name, value in {**self.defaults, **self.presets.get(self.preset, {})}.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
         if "metric" in self.parameters():
             object.__setattr__(self, "metric", metric_to_learn(self.metric))
         check_positive("sigma", self.sigma)
@@ -91,12 +96,8 @@ class PairwiseObjective(Objective):
         check_seed(self.seed)
 
     @property
-    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
+    def random(self) -> bool:
         return self.noise is not None
-
-    def without_noise(self) -> Objective:
-        settings: dict[str, Any] = {"noise": None}
-        return replace(self, **settings) if self.random else self
 
     @property
     def weighing_metric(self) -> Metric:
@@ -116,17 +117,20 @@ class PairwiseObjective(Objective):
         """The non-negative weight of each pair of ranks of one list in rank order, by definition: O(n^2) or slower."""
         return np.abs(brute_force_changes(self.weighing_metric, labels))
 
+    @property
+    def _near(self) -> int:
+        return MANY if self.neighbors == "all" else int(self.neighbors)
+
     def pairs(self, queries: Queries) -> Pairs:
         """Which pairs count, as the kernels take them."""
-        layers = self.layers(queries)
-        reach = max(terms.ranks for terms in layers)
-        ranks = min(reach, int(self.truncation or MANY))
-        neighbors = MANY if self.neighbors == "all" else int(self.neighbors)
-        beyond = 0 if self.neighbors == "all" else neighbors
-        alike = ranks == reach and all(t.kind in (LINEAR, HEAD) for t in layers)  # the order beyond changes no weight
-        head = min(ranks + beyond, MANY) if alike else MANY
+        layers, near = self.layers(queries), self._near
+        cutoff = max(terms.ranks for terms in layers)
+        ranks = min(cutoff, int(self.truncation or MANY))
+        # If the order beyond the cutoff changes no weight, only the first ranks and their neighbors are sorted.
+        same_weight = ranks == cutoff and all(terms.kind in (LINEAR, HEAD) for terms in layers)
+        head = min(ranks + (0 if near == MANY else near), MANY) if same_weight else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
-        return Pairs(self.loss.code, float(self.sigma), ranks, head, neighbors, bool(self.score_norm),
+        return Pairs(self.loss.code, float(self.sigma), ranks, head, near, bool(self.score_norm),
                      bool(self.lambda_norm), propensity, NO_ORDER)  # fmt: skip
 
     def fill(self, call: Call) -> None:
@@ -146,17 +150,17 @@ class PairwiseObjective(Objective):
             call.run(relevant_gradients if family == AVERAGE else pair_gradients, layers, pairs, draw)
 
     def family(self, queries: Queries) -> int | None:
-        """The family of metrics whose own kernel, which adds up draws, applies; None for the general kernel."""
-        layers, pairs = self.layers(queries), self.pairs(queries)
-        kinds = {terms.kind for terms in layers}
-        plain = (
-            pairs.loss == LOGISTIC and pairs.neighbors == MANY and not pairs.score_norm and queries.propensity is None
-            and all(terms.cap == np.inf for terms in layers)
-        )  # fmt: skip
-        own = kinds == {AVERAGE} or (kinds == {LINEAR} and len(layers) == 1)
-        return kinds.pop() if plain and own else None
+        """The family of metrics, LINEAR or AVERAGE, whose own kernel applies; None for the general kernel.
 
-    def worth(self, queries: Queries) -> np.ndarray:
+        The two kernels sum the weights over the draws before they visit the pairs, so they know no rank or score of a
+        pair.
+        """
+        if self.loss.code != LOGISTIC or self._near != MANY or self.score_norm or queries.propensity is not None:
+            return None
+        kinds = [terms.kind if terms.cap == np.inf else None for terms in self.layers(queries)]
+        return kinds[0] if set(kinds) == {AVERAGE} or kinds == [LINEAR] else None
+
+    def _worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self.layers(queries)], axis=0)
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
@@ -166,46 +170,40 @@ class PairwiseObjective(Objective):
         return queries.once("weights of XGBoost", lambda: np.repeat(weight / weight.mean(), np.diff(queries.ptr)))
 
     @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+    def hessian_kind(self) -> str:
         return self.loss.hessian_kind if self.hessian == "exact" and self._has_loss else "estimate"
 
     @property
     def _has_loss(self) -> bool:
         return not (self.random or self.score_norm or self.lambda_norm)
 
+    def _ranked(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The documents in rank order, the ranks of each pair's higher and lower label, and the pair's weight."""
+        order = np.argsort(-scores.real, kind="stable")
+        y = labels[order]
+        d, e = np.triu_indices(len(y), 1)
+        counts = (d < (self.truncation or MANY)) & (e - d <= self._near) & (y[d] != y[e])
+        d, e = d[counts], e[counts]
+        return order, np.where(y[d] > y[e], d, e), np.where(y[d] > y[e], e, d), self.pair_weights(y)[d, e]
+
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         if not self._has_loss:
             return None
-        order = np.argsort(-scores.real, kind="stable")
-        s, y = scores[order], labels[order]
-        d, e = np.triu_indices(len(s), 1)
-        near = (d < (self.truncation or MANY)) & (e - d <= (MANY if self.neighbors == "all" else self.neighbors))
-        d, e = d[near], e[near]
-        margin = self.sigma * np.sign(y[d] - y[e]) * (s[d] - s[e])
-        return np.sum(np.where(y[d] != y[e], self.pair_weights(y)[d, e], 0.0) * self.loss.value(margin))
+        order, hi, lo, delta = self._ranked(scores, labels)
+        return np.sum(delta * self.loss.value(self.sigma * (scores[order[hi]] - scores[order[lo]])))
 
     def reference(
         self, scores: np.ndarray, labels: np.ndarray, propensity: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        n = len(scores)
-        order = np.argsort(-scores, kind="stable")
-        s, y = scores[order], labels[order]
-        d, e = np.triu_indices(n, 1)
-        near = (
-            (d < (self.truncation or n))
-            & (e - d <= (n if self.neighbors == "all" else self.neighbors))
-            & (y[d] != y[e])
-        )
-        d, e = d[near], e[near]
-        delta = self.pair_weights(y)[d, e]
-        if self.score_norm and s[0] != s[-1]:
-            delta = delta / (0.01 + np.abs(s[d] - s[e]))
-        hi, lo = np.where(y[d] > y[e], d, e), np.where(y[d] > y[e], e, d)
+        order, hi, lo, delta = self._ranked(scores, labels)
+        gap = scores[order[hi]] - scores[order[lo]]
+        if self.score_norm and scores.min() != scores.max():
+            delta = delta / (0.01 + np.abs(gap))
         if propensity is not None:
             delta = delta / propensity[order][hi]
-        margin = self.sigma * (s[hi] - s[lo])
-        slope, curve = self.sigma * delta * self.loss.slope(margin), self.sigma**2 * delta * self.loss.curve(margin)
-        grad, hess = np.zeros(n), np.zeros(n)
+        slope = self.sigma * delta * self.loss.slope(self.sigma * gap)
+        curve = self.sigma**2 * delta * self.loss.curve(self.sigma * gap)
+        grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
         for sign, rank in ((-1.0, hi), (1.0, lo)):
             np.add.at(grad, order[rank], sign * slope)
             np.add.at(hess, order[rank], curve)

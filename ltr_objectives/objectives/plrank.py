@@ -13,11 +13,11 @@ and for a document of mass e at rank i, with a = rho DR_i - RI_i (eqs. 6, 9, 10)
 
 A document beyond the last rank K has PR_{i+1} = 0, the sums at K, and e a instead of 2 e a. Its derivatives depend on
 the ranking only through RI, DR, RS, DS, DN DR and DN RI at K. So these are added up over the N rankings once for all
-documents, and each ranking visits only the K documents that it places. A list takes about O(N K log K + n log n), since
-later ranks reject more draws, instead of O(N (n + K)).
+documents, and each ranking visits only the K documents that it places. A list takes about O(N K log K + n log n),
+because later ranks reject more draws, instead of O(N (n + K)).
 
-Every document gets these sums, and a ranking that placed it subtracts its part again. That would cancel badly where
-the ranking placed it early, since e may be far above S_K. But a document is open at K only if e <= S_K, in floating
+Every document gets these sums, and a ranking that placed it subtracts its part again. That would cancel badly if
+the ranking placed it early, because e may be far above S_K. But a document is open at K only if e <= S_K, in floating
 point too. So rankings are sorted by S_K, and a document gets only the sums of those with S_K >= e. Then each term is at
 most of order 1, and exactly what was added is subtracted.
 """
@@ -29,7 +29,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_draws, check_integer, check_seed
+from ltr_objectives.checks import check_choice, check_draws, check_seed
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.plackett_luce import (
@@ -51,14 +51,14 @@ from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import descending_order, longest_list, scratch
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
-from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
+from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.queries import Queries
 
-HESSIANS = ("gradient", "absolute", "likelihood", "exact", "clipped", "ones")
+HESSIANS = ("gradient", "absolute", "exact", "clipped", "ones")
 DISCOUNTS = ("log2", "reciprocal")
-NOTHING, SECOND_DERIVATIVE, LIKELIHOOD, EXPOSURE = range(4)  # what is written besides the gradient
+NOTHING, SECOND_DERIVATIVE, EXPOSURE = range(3)  # the second output besides the gradient
 
 
 class Rewarded(NamedTuple):
@@ -74,7 +74,7 @@ class Rewarded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PLRank(Objective):
+class PLRank(NDCGObjective):
     r"""Expected DCG@k or NDCG@k under a Plackett-Luce policy, with second derivatives.
 
     Rankings y place one document after another, each with probability
@@ -101,20 +101,16 @@ class PLRank(Objective):
         the table.
     normalize : bool
         Divide by the largest possible reward of the query: NDCG instead of DCG.
-    hessian : "gradient", "absolute", "likelihood", "exact", "clipped" or "ones"
+    hessian : "gradient", "absolute", "exact", "clipped" or "ones"
         "exact" is the second derivative of the loss. About a third of its entries are negative, and neither XGBoost nor
         LightGBM learns from it. "absolute" is its absolute value, "clipped" its positive part. "gradient" is the
-        absolute value of the gradient, so that no leaf exceeds the learning rate. "likelihood" is
-        :math:`\mathbb{E}_y \sum_{i \le rank(d)} \pi_i (1 - \pi_i) \sum_{j \ge i} \theta_j \rho_{y_j}`. This is the mean
-        second derivative of :math:`-\sum_i \log \pi(y_i \mid y_{1:i-1}) \sum_{j \ge i} \theta_j \rho_{y_j}`, whose mean
-        first derivative is the gradient. "likelihood" is the counterpart of Gauss-Newton: it is never negative, but
-        about four times too cautious. "ones" is 1 and needs learning rates of 10 and more. "gradient" and "absolute"
-        trained best, at learning rates around 0.3. "absolute" vanishes at points of inflection, such as two tied
-        documents.
+        absolute value of the gradient, so that no leaf exceeds the learning rate. "ones" is 1 and needs learning rates
+        of 10 and more. "gradient" and "absolute" trained best, at learning rates around 0.3. "absolute" vanishes at
+        points of inflection, such as two tied documents.
     variates : "independent" or "lattice"
-        How the uniform numbers of a query's rankings are related. "lattice" draws from a random lattice, in which each
-        rank meets every stratum once. It keeps the distribution of each ranking, and so every mean. The variance of the
-        gradient was 0.4 to 0.7 of that with independent numbers.
+        The relation between the uniform numbers of a query's rankings. "lattice" draws from a random lattice, in which
+        each rank meets every stratum once. It keeps the distribution of each ranking, and so every mean. The variance
+        of the gradient was 0.4 to 0.7 of that with independent numbers.
     seed : int
         Seed of the rankings.
 
@@ -128,7 +124,6 @@ class PLRank(Objective):
     k: int | None = 10
     _: KW_ONLY
     samples: int = 200
-    gain: str | tuple[float, ...] = "exp"
     discount: str | tuple[float, ...] = "log2"
     normalize: bool = True
     hessian: str = "gradient"
@@ -139,26 +134,19 @@ class PLRank(Objective):
     random = True
 
     def __post_init__(self) -> None:
-        if self.k is not None:
-            check_integer("k", self.k)
+        super().__post_init__()
         check_draws("samples", self.samples)
         check_seed(self.seed)
         check_choice("normalize", self.normalize, (True, False))
         check_choice("hessian", self.hessian, HESSIANS)
         check_choice("variates", self.variates, tuple(VARIATES))
-        for field in ("gain", "discount"):
-            object.__setattr__(self, field, gains.as_table(field, getattr(self, field)))
-        gains.check_gain(self.gain, "gain")
+        object.__setattr__(self, "discount", gains.as_table("discount", self.discount))
         if isinstance(self.discount, str):
             check_choice("discount", self.discount, DISCOUNTS)
         else:
             table = np.array(self.discount)
             require(np.isfinite(table).all() and (table >= 0).all() and table.any(),
                     f"discount={self.discount!r} must be finite, not negative and not all zero")  # fmt: skip
-
-    @property
-    def label_limit(self) -> float | None:
-        return gains.gain_limit(self.gain)
 
     def theta(self, longest: int) -> np.ndarray:
         """Weights of the ranks, down to the last that is not zero."""
@@ -169,13 +157,13 @@ class PLRank(Objective):
     def rewards(self, call: Call) -> tuple[np.ndarray, np.ndarray]:
         """Reward of each row and factor of each query; override it for your own reward.
 
-        Rewards may be negative. Where the reward is not linear in the exposure of the documents, such as fairness of
+        Rewards may be negative. If the reward is not linear in the exposure of the documents, such as fairness of
         exposure, return its derivative with respect to :meth:`exposure`. That linear reward has the same gradient.
         """
         key = ("plrank", self.k, self.gain, self.discount, self.normalize)
         return call.queries.once(key, lambda: self._gains(call.queries))
 
-    def worth(self, queries: Queries) -> np.ndarray:
+    def _worth(self, queries: Queries) -> np.ndarray:
         return self._gains(queries)[0]
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
@@ -198,15 +186,14 @@ class PLRank(Objective):
         return out
 
     def rankings(self, ranks: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rankings of shape (rankings, ranks), and their probabilities. They are drawn where the first entry is -1.
+        """Rankings of shape (rankings, ranks), and their probabilities. They are drawn if the first entry is -1.
 
         A ranking names documents by their rank in the stable order of descending scores.
         """
         return np.full((1, ranks), -1), np.full(int(self.samples), 1.0 / int(self.samples))
 
     def fill(self, call: Call) -> None:
-        curvature = NOTHING if self.policy in ("gradient", "ones") else SECOND_DERIVATIVE
-        self._run(call, *self.rewards(call), LIKELIHOOD if self.hessian == "likelihood" else curvature)
+        self._run(call, *self.rewards(call), NOTHING if self.hessian in ("gradient", "ones") else SECOND_DERIVATIVE)
 
     def _run(self, call: Call, reward: np.ndarray, scale: np.ndarray, curvature: int) -> None:
         theta = self.theta(call.queries.longest)
@@ -214,10 +201,6 @@ class PLRank(Objective):
             given, weight = self.rankings(len(theta))
             policy = Rewarded(reward, scale, theta, curvature, given, weight, VARIATES[self.variates])
             call.run(_plrank, policy, call.draw(self.seed, self.samples))
-
-    @property
-    def policy(self) -> str:
-        return "clipped" if self.hessian == "likelihood" else self.hessian  # rounding can leave it at -1e-17
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(scores)
@@ -228,8 +211,8 @@ class PLRank(Objective):
         grad, hess = np.zeros(n), np.zeros(n)
         for y in itertools.permutations(range(n), min(n, len(theta))):
             # of the ranking's log probability: value, first and second derivatives
-            value, slope, curve, pull = 0.0, np.zeros(n), np.zeros(n), np.zeros(n)
-            rewards = theta[: len(y)] * gain[list(y)]
+            value, slope, curve = 0.0, np.zeros(n), np.zeros(n)
+            reward = float(theta[: len(y)] @ gain[list(y)])
             for i, d in enumerate(y):
                 rest = [j for j in range(n) if j not in y[:i]]
                 chance = np.zeros(n)
@@ -239,11 +222,9 @@ class PLRank(Objective):
                 slope -= chance
                 slope[d] += 1.0
                 curve -= chance * (1.0 - chance)
-                pull += chance * (1.0 - chance) * rewards[i:].sum()
-            probability = np.exp(value)
-            grad -= probability * rewards.sum() * slope
-            hess += probability * (pull if self.hessian == "likelihood" else -rewards.sum() * (slope**2 + curve))
-        return grad, POLICIES[self.policy].formula(grad, hess)
+            grad -= np.exp(value) * reward * slope
+            hess -= np.exp(value) * reward * (slope**2 + curve)
+        return grad, POLICIES[self.hessian].formula(grad, hess)
 
 
 @inlined_kernel
@@ -252,8 +233,6 @@ def _open(curvature, e, rho, sums):
     slope = e * (rho * sums[1] - sums[0])
     if curvature == NOTHING:
         return slope, 0.0
-    if curvature == LIKELIHOOD:
-        return slope, e * sums[0] - e * e * sums[2]
     if curvature == EXPOSURE:
         return slope, e * sums[1]
     return slope, slope + e * e * (sums[2] - rho * sums[3] - rho * sums[4] + sums[5])
@@ -278,9 +257,7 @@ def _placed(how, placed, rho, weight, sums, out):
             continue
         g, square = f * f, inverse * inverse
         DN, RS, DS = DN * f + inverse, RS * g + later[k] * square, DS * g + theta[k] * square
-        if curvature == LIKELIHOOD:
-            hess[d] += weight * (x * RI - x * x * RS)
-        elif curvature == EXPOSURE:
+        if curvature == EXPOSURE:
             hess[d] += weight * x * DR
         else:
             hess[d] += weight * (after + 2.0 * x * a - x * DN * after + x * x * (RS - rho[d] * DS - DN * a))
@@ -383,11 +360,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
         else:
             _wide(key[:n], how, rho, stream_key, strata, placed, space, one)
         unit = how.scale[q] * (high - low)
-        factor = -unit
-        if how.curvature == LIKELIHOOD:
-            factor = unit
-        elif how.curvature == EXPOSURE:
-            factor = 1.0
+        factor = 1.0 if how.curvature == EXPOSURE else -unit
         for d in range(n):
             out.grad[a + order[d]] = -unit * one.grad[d]
             out.hess[a + order[d]] = factor * one.hess[d]

@@ -9,16 +9,10 @@ from ltr_objectives.checks import check_choice
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import HEAD, PARTNER
 from ltr_objectives.metrics.correlation import levels
-from ltr_objectives.objectives.base import from_preset
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
 PAIR_WEIGHTS = ("equal", "difference", "partner")
-PRESETS: dict[str, dict[str, Any]] = {
-    "xgboost": {"truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
-    "xgboost-1.7": {"weights": "partner", "hessian": "double"},
-}
-DEFAULTS: dict[str, Any] = {"weights": "equal", "score_norm": False, "lambda_norm": False, "hessian": "exact"}
 
 
 @dataclass(frozen=True)
@@ -51,8 +45,6 @@ class RankNet(PairwiseObjective):
         Set each parameter that is left out to its value in XGBoost's rank:pairwise. That of XGBoost 1.7 and earlier
         draws the partner of each document anew in each iteration; here the gradient is its expected value. Both also
         divide query weights by their mean.
-    seed : int
-        Not used, since this objective is not random.
 
     Examples
     --------
@@ -68,13 +60,18 @@ class RankNet(PairwiseObjective):
     lambda_norm: bool | None = None
     hessian: str | None = None
     preset: str | None = None
-    seed: int = 0
 
     name: ClassVar[str] = "ranknet"
     native: ClassVar[dict[str, str]] = {"xgboost": "rank:pairwise"}
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "xgboost": {"truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
+        "xgboost-1.7": {"weights": "partner", "hessian": "double"},
+    }
+    defaults: ClassVar[dict[str, Any]] = {
+        "weights": "equal", "score_norm": False, "lambda_norm": False, "hessian": "exact"
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
-        from_preset(self, PRESETS, DEFAULTS)
         super().__post_init__()
         check_choice("weights", self.weights, PAIR_WEIGHTS)
 

@@ -10,18 +10,28 @@ from typing import Any
 import numpy as np
 
 from ltr_objectives.metrics import gains
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.hessians import POLICIES
 
 STEP = 1e-100
 
 
-def complex_step(loss: Callable[[np.ndarray], Any], scores: np.ndarray) -> np.ndarray:
-    """Gradient of ``loss``, exact to rounding."""
-    grad = np.zeros(len(scores))
-    for i in range(len(scores)):
-        z = scores.astype(np.complex128)
-        z[i] += STEP * 1j
-        grad[i] = np.imag(loss(z)) / STEP
+def gradient(loss: Callable[[np.ndarray], Any], x: np.ndarray) -> np.ndarray:
+    """Derivative of ``loss`` by each entry of ``x``, exact to rounding."""
+    grad = np.zeros(x.shape)
+    for at in np.ndindex(x.shape):
+        z = x.astype(np.complex128)
+        z[at] += STEP * 1j
+        grad[at] = np.imag(loss(z)) / STEP
     return grad
+
+
+def derivatives(
+    objective: Objective, scores: np.ndarray, labels: np.ndarray, curvature: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient of the reference loss, and the Hessian that the objective's policy makes of ``curvature``."""
+    grad = gradient(lambda s: objective.reference_loss(s, labels), scores)
+    return grad, POLICIES[objective.facts.policy].formula(grad, curvature)
 
 
 def sigmoid(x: Any) -> Any:
@@ -52,7 +62,7 @@ def reference_softmax(x: np.ndarray) -> np.ndarray:
 
 
 def reference_gains(gain: str | tuple[float, ...], labels: np.ndarray, k: int | None = None) -> np.ndarray:
-    """Gains over the ideal DCG@k; all 0 where all are equal."""
+    """Gains over the ideal DCG@k; all 0 if all are equal."""
     found = np.array(gains.apply_gain(gain, labels), float)
     if len(set(found)) < 2:
         return np.zeros(len(found))
@@ -61,7 +71,7 @@ def reference_gains(gain: str | tuple[float, ...], labels: np.ndarray, k: int | 
 
 
 def reference_head(scores: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:
-    """The documents of a list that count: half of them the first ranks, half the most relevant of the others."""
+    """The documents of a list that count, in rank order: half the first ranks, half the most relevant of the others."""
     order = np.argsort(-scores, kind="stable")
     if len(order) <= most:
         return order

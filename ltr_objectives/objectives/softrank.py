@@ -22,10 +22,9 @@ from ltr_objectives.checks import check_integer, check_positive
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.heads import head
 from ltr_objectives.kernels.sorting import all_equal, longest_list, scratch
-from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import NDCG
-from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.ndcg import GainObjective
 from ltr_objectives.objectives.reference import reference_gains, reference_head
 
 
@@ -54,14 +53,14 @@ def discount_exponentials(ranks: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class SoftRank(Objective):
+class SoftRank(GainObjective):
     r"""SoftRank (Taylor et al., "SoftRank: Optimizing Non-Smooth Rank Metrics", WSDM 2008), or SoftNDCG.
 
     .. math:: -\frac{1}{N} \sum_i G(y_i)\, \mathbb{E} \frac{1}{\log_2(1 + r_i)}, \quad
         r_i = 1 + \sum_{j \ne i} B_{ij}, \quad P(B_{ij} = 1) = \Phi\Big(\frac{s_j - s_i}{\sqrt 2 \sigma}\Big)
 
     with the ideal DCG N and independent :math:`B`, as in the paper: each score has a normal distribution, and the
-    dependence between pairs with a document in common is left out. A query takes O(n^2), where the paper takes O(n^3):
+    dependence between pairs with a document in common is left out. A query takes O(n^2) instead of the paper's O(n^3):
     the discount is written as a sum of exponentials, 41 for 1,000 ranks, exact to 1e-12. A cutoff is not such a sum, so
     the whole list counts.
 
@@ -89,21 +88,16 @@ class SoftRank(Objective):
 
     sigma: float = 1.0
     _: KW_ONLY
-    gain: str | tuple[float, ...] = "exp"
     max_documents: int = 1000
     step: float = 10.0
 
     name: ClassVar[str] = "softrank"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_positive("sigma", self.sigma)
         check_positive("step", self.step)
         check_integer("max_documents", self.max_documents, 2)
-        object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
-
-    @property
-    def label_limit(self) -> float | None:
-        return gains.gain_limit(self.gain)
 
     def fill(self, call: Call) -> None:
         terms = NDCG(gain_type=self.gain).terms(call.queries)

@@ -25,7 +25,7 @@ negligible. The second derivative has the same terms:
 """
 
 import math
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -53,7 +53,7 @@ HESSIANS = ("ones", "bounded", "absolute", "clipped", "exact")
 
 
 class Smooth(NamedTuple):
-    """How the metric is smoothed, and the scale-free step."""
+    """The smoothing of the metric, and the scale-free step."""
 
     sigma: float
     mu: float
@@ -81,7 +81,7 @@ class StochasticRank(Objective):
     Parameters
     ----------
     metric : str or Metric
-        What to optimise.
+        The metric to optimise.
     sigma : float
         Standard deviation of the noise, in units of the scores.
     mu : float
@@ -98,8 +98,8 @@ class StochasticRank(Objective):
     hessian : "ones", "bounded", "absolute", "clipped" or "exact"
         "ones" is 1 for each row, as in CatBoost. "bounded" is
         :math:`\sum_j |\Delta_{ij}| \varphi_\tau(x_j - m_i) / \tau`. With ``sfa=0`` it bounds the Newton step of a row
-        by :math:`\tau`. With a scale-free step there is no bound, since that step also changes the gradients of rows
-        where the sum is nearly 0. "exact" is the curvature of the loss,
+        by :math:`\tau`. With a scale-free step there is no bound, because that step also changes the gradients of rows
+        whose sum is nearly 0. "exact" is the curvature of the loss,
         :math:`-\sum_j \Delta_{ij} \varphi_\tau(x_j - m_i) (x_j - m_i) / \tau^2`. It is negative for many rows, which
         boosting libraries do not expect. "absolute" is its absolute value, "clipped" its positive part.
     noise : "gaussian" or None
@@ -143,21 +143,18 @@ class StochasticRank(Objective):
         object.__setattr__(self, "metric", metric_to_learn(self.metric))
 
     @property
-    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
+    def random(self) -> bool:
         return self.noise is not None
 
     @property
     def policy(self) -> str:
         return "exact" if self.hessian == "bounded" else self.hessian  # the kernel writes the bounding sum
 
-    def without_noise(self) -> Objective:
-        return replace(self, noise=None)
-
     @property
     def label_limit(self) -> float | None:
         return get_metric(self.metric).label_limit
 
-    def worth(self, queries: Queries) -> np.ndarray:
+    def _worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in get_metric(self.metric).layers(queries)], axis=0)
 
     def fill(self, call: Call) -> None:

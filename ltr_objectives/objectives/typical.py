@@ -1,4 +1,4 @@
-"""How large an objective's gradients and Hessians are on a data set, before anything is learned."""
+"""The size of an objective's gradients and Hessians on a data set, before anything is learned."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ def typical(objective: Objective, queries: Queries, n_threads: int | None = None
     The random scores go to the documents of a query by label, not by row. So an objective without noise has the same
     values, up to rounding, whatever the order of the rows in a query, unless rows of equal labels have other weights.
     """
-    objective = objective.whole()  # the queries of one draw would say less
+    objective = objective._whole()  # the queries of one draw would say less
 
     def measure() -> Typical:
         normal, scores = np.empty(queries.rows), np.empty(queries.rows)

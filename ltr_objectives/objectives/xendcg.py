@@ -1,6 +1,6 @@
 r"""XE-NDCG: cross-entropy between the softmax of the scores and randomly lowered gains."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -26,8 +26,8 @@ class Lowered(NamedTuple):
     """The gains of a data set, and how they are lowered."""
 
     power: np.ndarray  # 2^y of each row over the largest of its query
-    largest: np.ndarray  # by query; 0 where the gradient is zero
-    u: np.ndarray  # by row; empty where the kernel draws it, or takes 1/2
+    largest: np.ndarray  # by query; 0 if the gradient is zero
+    u: np.ndarray  # by row; empty if the kernel draws it, or takes 1/2
     random: bool
     terms: int
 
@@ -56,7 +56,7 @@ class XENDCG(Objective):
     hessian : "bounded" or "exact"
         "exact" is the second derivative, as in LightGBM. "bounded" is at least the absolute gradient, so that no
         Newton step exceeds 1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n
-        where the softmax of a relevant document is small.
+        if the softmax of a relevant document is small.
     noise : "uniform" or None
         With None every :math:`u` is 1/2.
     seed : int
@@ -84,14 +84,11 @@ class XENDCG(Objective):
         check_seed(self.seed)
 
     @property
-    def random(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
+    def random(self) -> bool:
         return self.noise is not None
 
-    def without_noise(self) -> Objective:
-        return replace(self, noise=None)
-
     @property
-    def hessian_kind(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+    def hessian_kind(self) -> str:
         if self.terms > 1:
             return "estimate"
         return "bound" if self.hessian == "bounded" else "exact"
@@ -101,7 +98,7 @@ class XENDCG(Objective):
         return gains.gain_limit("exp")
 
     def uniforms(self, queries: Queries) -> np.ndarray:
-        """The ``u`` of each row; empty, as by default, where the kernel draws them."""
+        """The ``u`` of each row; empty, as by default, if the kernel draws them."""
         return NOTHING
 
     def fill(self, call: Call) -> None:

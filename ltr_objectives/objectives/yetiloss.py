@@ -11,14 +11,10 @@ from ltr_objectives.kernels.swaps import CATBOOST_MAP, CATBOOST_MRR
 from ltr_objectives.metrics.average_precision import MAP
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.metrics.cascade import MRR
-from ltr_objectives.objectives.base import from_preset
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
 CHANGES = ("exact", "catboost")
-PRESETS: dict[str, dict[str, Any]] = {
-    "catboost": {"metric": "ndcg", "neighbors": 1, "permutations": 10, "change": "catboost"}
-}
 # How CatBoost's modes read labels. In modes MRR and MAP labels above 0 are relevant, unlike in its metrics MRR and MAP.
 CATBOOST_READS: dict[str, dict[str, str]] = {
     "ndcg": {"gain_type": "linear"},
@@ -26,7 +22,6 @@ CATBOOST_READS: dict[str, dict[str, str]] = {
     "err": {"grades": "identity"},
 }
 CATBOOST_MODES = ("ndcg", "dcg", "err", "mrr", "map")
-DEFAULTS: dict[str, Any] = {"metric": "ndcg@10", "neighbors": "all", "permutations": 10, "change": "exact"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,7 @@ class YetiLoss(PairwiseObjective):
     Parameters
     ----------
     metric : str or Metric
-        What to optimise; "ndcg@10" by default.
+        The metric to optimise; "ndcg@10" by default.
     permutations : int
         Rankings per iteration, from 1 to 1,000,000.
     noise : "logistic", "gaussian", "gumbel" or None
@@ -52,7 +47,7 @@ class YetiLoss(PairwiseObjective):
         less from one iteration to the next, and models were level on real data, better on generated data.
     change : "exact" or "catboost"
         "exact" is the change of the metric. "catboost" is the weight in CatBoost's modes MRR and MAP, which differs
-        from it. Let a pair have the ranks :math:`d < e`. In MRR the weight is :math:`1/d - 1/e` where no rank above
+        from it. Let a pair have the ranks :math:`d < e`. In MRR the weight is :math:`1/d - 1/e` if no rank above
         :math:`d` is relevant, else 0. In MAP it is :math:`1/d + \sum 1/c` over the relevant ranks :math:`c` between
         :math:`d` and :math:`e`. Other metrics always have the exact change.
     hessian : "exact", "double" or "ones"
@@ -82,10 +77,15 @@ class YetiLoss(PairwiseObjective):
 
     name: ClassVar[str] = "yetiloss"
     native: ClassVar[dict[str, str]] = {"catboost": "YetiRank:mode="}
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "catboost": {"metric": "ndcg", "neighbors": 1, "change": "catboost"}
+    }
+    defaults: ClassVar[dict[str, Any]] = {
+        "metric": "ndcg@10", "neighbors": "all", "permutations": 10, "change": "exact"
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
-        from_preset(self, PRESETS, DEFAULTS)
-        by_name = isinstance(self.metric, str)
+        by_name = self.metric is None or isinstance(self.metric, str)
         super().__post_init__()
         check_choice("change", self.change, CHANGES)
         if self.preset is not None:
@@ -95,30 +95,28 @@ class YetiLoss(PairwiseObjective):
                 reads: dict[str, Any] = CATBOOST_READS.get(name, {})
                 object.__setattr__(self, "metric", replace(self.weighing_metric, **reads))
 
-    def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        if self.change == "exact" or not isinstance(self.metric, (MRR, MAP)):
-            return super().layers(queries)
-        return queries.once(("yetiloss", self.metric), lambda: (self._native(queries),))
+    @property
+    def _native(self) -> MRR | MAP | None:
+        """The metric if CatBoost's weight replaces its change."""
+        return self.metric if self.change == "catboost" and isinstance(self.metric, (MRR, MAP)) else None
 
-    def _native(self, queries: Queries) -> Terms:
-        terms = self.weighing_metric.terms(queries)
-        kind = CATBOOST_MRR if isinstance(self.metric, MRR) else CATBOOST_MAP
-        return terms._replace(kind=kind, scale=np.sign(terms.scale))
+    def layers(self, queries: Queries) -> tuple[Terms, ...]:
+        layers = super().layers(queries)
+        if self._native is None:
+            return layers
+        kind = CATBOOST_MRR if isinstance(self._native, MRR) else CATBOOST_MAP
+        return tuple(terms._replace(kind=kind, scale=np.sign(terms.scale)) for terms in layers)
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
-        if self.change == "exact" or not isinstance(self.metric, (MRR, MAP)):
+        metric = self._native
+        if metric is None:
             return super().pair_weights(labels)
-        found = labels > self.metric.threshold
-        ranks = np.arange(1.0, len(labels) + 1)
+        found, k = labels > metric.threshold, metric.k or len(labels)
+        share = 1 / np.arange(1.0, len(labels) + 1)
         out = np.zeros((len(labels), len(labels)))
         for d, e in zip(*np.nonzero(found[:, None] != found), strict=True):
-            top = self.metric.k is None or d < self.metric.k
-            if isinstance(self.metric, MRR):
-                out[d, e] = (
-                    (1 / ranks[d] - (1 / ranks[e] if self.metric.k is None or e < self.metric.k else 0))
-                    * top
-                    * (not found[:d].any())
-                )
+            if isinstance(metric, MRR):
+                out[d, e] = (share[d] - (share[e] if e < k else 0)) * (d < k) * (not found[:d].any())
             else:
-                out[d, e] = (1 / ranks[d] + np.sum(1 / ranks[d + 1 : e][found[d + 1 : e]])) * top
+                out[d, e] = (share[d] + np.sum(share[d + 1 : e][found[d + 1 : e]])) * (d < k)
         return out

@@ -8,12 +8,10 @@ import numpy as np
 from ltr_objectives.checks import check_fraction
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import HEAD
-from ltr_objectives.objectives.base import from_preset
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
 CATBOOST_FACTOR = 0.15  # a factor of CatBoost's weights
-PRESETS: dict[str, dict[str, Any]] = {"catboost": {}}
 
 
 @dataclass(frozen=True)
@@ -59,10 +57,10 @@ class YetiRank(PairwiseObjective):
 
     name: ClassVar[str] = "yetirank"
     native: ClassVar[dict[str, str]] = {"catboost": "YetiRank"}
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"catboost": {}}
     neighbors = 1
 
     def __post_init__(self) -> None:
-        from_preset(self, PRESETS, {})
         super().__post_init__()
         check_fraction("decay", self.decay)
 
