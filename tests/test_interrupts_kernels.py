@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from catalog import MIXTURES
 
-from ltr_objectives import Queries, objectives
+from ltr_objectives import Queries, get_objective, objectives
 from ltr_objectives.kernels import threads
 from ltr_objectives.objectives import call
 
@@ -97,9 +96,9 @@ def test_where_no_thread_is_left_the_main_thread_computes(stoppable, monkeypatch
     assert done == list(range(ROWS))
 
 
-def test_every_kernel_that_may_take_long_stops(any_objective, monkeypatch):
-    if any_objective in MIXTURES:
-        pytest.skip("some parts stop and others do not")
+@pytest.mark.parametrize("name", objectives())
+def test_every_kernel_that_may_take_long_stops(name, monkeypatch):
+    any_objective = get_objective(name)
     stoppable = []
 
     def run(kernel, ptr, arguments, n_threads=None, stop=None, draws=1):

@@ -1,6 +1,5 @@
 """The numba cache: no stale code after any kernel file changes, no failure if it is missing, damaged or full."""
 
-import ast
 import inspect
 import os
 import pickle
@@ -340,29 +339,3 @@ def test_strict_kernels_see_nan():
     for dtype in (np.float32, np.float64):
         largest = [read_scores(np.array(s, dtype), np.array([0, 3], np.int64), 1).largest for s in FINITE_AND_NOT]
         np.testing.assert_array_equal(largest, [2.0, np.nan, np.inf, np.inf, np.nan])
-
-
-def is_number(value):
-    """Whether an expression is a number, not an array, as far as its text shows."""
-    if isinstance(value, ast.Tuple):
-        return all(map(is_number, value.elts))
-    return isinstance(value, ast.Constant | ast.UnaryOp | ast.Compare | ast.IfExp)
-
-
-def test_no_kernel_assigns_an_array_to_a_slice():
-    """Numba would compile the text of an error about their shapes, which takes it two seconds."""
-    copies, kernels_seen = [], 0
-    for folder in ("kernels", "objectives"):
-        for path in sorted((_jit.PACKAGE / folder).glob("*.py")):
-            for function in ast.walk(ast.parse(path.read_text())):
-                decorators = [getattr(d, "id", "") for d in getattr(function, "decorator_list", ())]
-                if not {"kernel", "inlined", "inlined_kernel"} & set(decorators):
-                    continue
-                kernels_seen += 1
-                for node in ast.walk(function):
-                    if isinstance(node, ast.Assign) and not is_number(node.value):
-                        targets = [t for target in node.targets for t in getattr(target, "elts", [target])]
-                        if any(isinstance(t, ast.Subscript) and isinstance(t.slice, ast.Slice) for t in targets):
-                            copies.append(f"{path.name}:{node.lineno}")
-    assert kernels_seen > 100
-    assert copies == []
