@@ -1,6 +1,7 @@
 """Data for the tests: random queries, everything in the registry, and how many examples the property tests try."""
 
 import contextlib
+import itertools
 import os
 from importlib.metadata import PackageNotFoundError, version
 
@@ -16,10 +17,13 @@ settings.register_profile("default", max_examples=300, **HOW)
 settings.register_profile("nightly", max_examples=10_000, **HOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+EVERY_OBJECTIVE = list(itertools.chain(*catalog.EXAMPLES.values()))
+OBJECTIVES = list(itertools.chain(*catalog.SOME.values()))
+METRICS = list(itertools.chain(*map(catalog.some_metrics, catalog.METRICS)))
 LISTS = {
-    "every_objective": catalog.EXAMPLES,  # for four contracts only: reference, ugly lists, same bytes, text
-    "any_objective": catalog.SOME,
-    "any_metric": {name: catalog.some_metrics(name) for name in catalog.METRICS},
+    "every_objective": EVERY_OBJECTIVE,  # for four contracts only: reference, ugly lists, same bytes, text
+    "any_objective": OBJECTIVES,
+    "any_metric": METRICS,
 }
 
 
@@ -47,9 +51,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    for fixture, by_name in LISTS.items():
+    for fixture, values in LISTS.items():
         if fixture in metafunc.fixturenames:
-            values = [example for examples in by_name.values() for example in examples]
             metafunc.parametrize(fixture, values, ids=[f"{i}-{v.name}" for i, v in enumerate(values)])
 
 

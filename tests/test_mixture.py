@@ -4,14 +4,15 @@ import pickle
 
 import numpy as np
 import pytest
-from catalog import MIXTURES, SOME
+from catalog import MIXTURES
+from conftest import OBJECTIVES
 from rankers import LIBRARIES, fold, ranker
 
 from ltr_objectives import LambdaMART, LTRError, Mixture, Queries, YetiLoss, get_objective
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.objectives.typical import typical
 
-PAIRWISE = [e for examples in SOME.values() for e in examples if isinstance(e, PairwiseObjective)]
+PAIRWISE = [e for e in OBJECTIVES if isinstance(e, PairwiseObjective)]
 
 
 @pytest.fixture

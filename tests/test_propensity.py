@@ -5,8 +5,8 @@ import pickle
 
 import numpy as np
 import pytest
-from catalog import SOME
 from clicks import click_log, some_queries
+from conftest import OBJECTIVES
 from generated import labels_for
 from scipy import optimize
 
@@ -15,7 +15,7 @@ from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.propensity import position_propensity
 
-CORRECTING = [o for examples in SOME.values() for o in examples if isinstance(o, PairwiseObjective)]
+CORRECTING = [o for o in OBJECTIVES if isinstance(o, PairwiseObjective)]
 IDS = [f"{i}-{o.name}" for i, o in enumerate(CORRECTING)]
 
 
