@@ -80,22 +80,6 @@ def test_an_error_in_a_chunk_ends_the_others_too(stoppable):
     assert len(seen) < 15
 
 
-@pytest.mark.parametrize("stoppable", [True, False])
-def test_where_no_thread_is_left_the_main_thread_computes(stoppable, monkeypatch):
-    class Pool:
-        def submit(self, begin, times):
-            return False
-
-    monkeypatch.setattr(threads, "_pool", lambda *_: Pool())
-    done = []
-
-    def kernel(first, last, *stop):
-        done.extend(range(first, last))
-
-    threads.run(kernel, np.arange(ROWS + 1), (), 2, np.zeros(1, bool) if stoppable else None)
-    assert done == list(range(ROWS))
-
-
 @pytest.mark.parametrize("name", objectives())
 def test_every_kernel_that_may_take_long_stops(name, monkeypatch):
     any_objective = get_objective(name)

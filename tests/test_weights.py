@@ -6,7 +6,7 @@ from catalog import EXAMPLES
 from conftest import METRICS
 from generated import labels_for
 
-from ltr_objectives import LTRError, Queries, evaluate, registry
+from ltr_objectives import Queries, evaluate, registry
 from ltr_objectives.adapters import (
     catboost_metric,
     catboost_objective,
@@ -138,10 +138,3 @@ def test_a_weight_of_w_is_w_copies_in_a_model(library, name):
     assert map_weighted == pytest.approx(evaluate("map", weighted, y, group, weight), abs=1e-5)
     assert map_copied == pytest.approx(evaluate("map", copied, ys, copies), abs=1e-5)
     assert map_weighted == pytest.approx(evaluate("map", weighted[row], ys, copies), abs=1e-5)
-
-
-def test_wrong_weights_are_refused():
-    for weight, message in (([1.0], "one per query .2. or one per row .3."), ([-1.0, 1.0], "not be negative"),
-                            ([0.0, 0.0], "zero everywhere"), ([np.nan, 1.0], "must be finite")):  # fmt: skip
-        with pytest.raises(LTRError, match=message):
-            Queries([0, 1, 0], [2, 1], weight=weight)

@@ -1,0 +1,54 @@
+"""Gradients of pairwise losses with noise: by Monte Carlo, and pair by pair from the definition."""
+
+import numpy as np
+from scipy import stats
+from scipy.special import expit
+
+from ltr_objectives.kernels.rng import NOISES, add_noise, stream
+
+DISTRIBUTIONS = {"logistic": stats.logistic, "gaussian": stats.norm, "gumbel": stats.gumbel_r}
+
+
+def monte_carlo(objective, scores, labels, noise, rounds):
+    """Mean and standard error of the gradient, with NumPy's own generator and the definition of the weights."""
+    rng = np.random.default_rng(7)
+    n = len(scores)
+    samples = np.zeros((rounds, n))
+    tables = {}
+    for r in range(rounds):
+        x = scores + objective.noise_scale * DISTRIBUTIONS[noise].rvs(size=n, random_state=rng)
+        order = np.argsort(-x, kind="stable")
+        key = tuple(order)
+        if key not in tables:
+            weights = objective.pair_weights(labels[order])
+            gradient = np.zeros(n)
+            for d in range(n):
+                for e in range(d + 1, n if objective.neighbors == "all" else min(n, d + 1 + objective.neighbors)):
+                    a, b = order[d], order[e]
+                    if labels[a] == labels[b]:
+                        continue
+                    hi, lo = (a, b) if labels[a] > labels[b] else (b, a)
+                    rho = 1 / (1 + np.exp(scores[hi] - scores[lo]))
+                    gradient[hi] -= weights[d, e] * rho
+                    gradient[lo] += weights[d, e] * rho
+            tables[key] = gradient
+        samples[r] = tables[key]
+    return samples.mean(axis=0), samples.std(axis=0) / np.sqrt(rounds)
+
+
+def by_definition(objective, scores, labels):
+    """Mean gradient and Hessian over the draws, pair by pair, with the random numbers of the kernel."""
+    n = len(scores)
+    key = np.uint64(stream(np.uint64(objective.seed), np.uint64(0), np.uint64(0)))
+    grad, hess, noisy = np.zeros(n), np.zeros(n), np.empty(n)
+    for draw in range(objective.permutations):
+        add_noise(scores, NOISES[objective.noise], objective.noise_scale, key, np.uint64(2 * n * draw), noisy)
+        order = np.argsort(-noisy, kind="stable")
+        weights = objective.pair_weights(labels[order])
+        for d, e in zip(*np.triu_indices(n, 1), strict=True):
+            if d < (objective.truncation or n) and labels[order[d]] != labels[order[e]]:
+                hi, lo = (order[d], order[e]) if labels[order[d]] > labels[order[e]] else (order[e], order[d])
+                slope, curve = (expit(sign * (scores[lo] - scores[hi])) for sign in (1, -1))
+                grad[[hi, lo]] += weights[d, e] * slope * np.array([-1, 1])
+                hess[[hi, lo]] += weights[d, e] * slope * curve
+    return grad / objective.permutations, hess / objective.permutations
