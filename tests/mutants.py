@@ -7,7 +7,9 @@ kernels. A run that was interrupted continues where it stopped.
 
 import argparse
 import ast
+import contextlib
 import fnmatch
+import itertools
 import json
 import multiprocessing
 import os
@@ -192,18 +194,15 @@ class Sites(ast.NodeVisitor):
             self._add(node, *self._span(node), "1" if value == 0 else str(value + 1 if value == 1 else 2 * value))
 
 
-def sites(path: Path, root: Path) -> list[Mutant]:
-    """Every mutant of a file that is valid Python and changes it."""
+def sites(path: Path, root: Path, order: random.Random) -> Iterator[Mutant]:
+    """Yield the mutants of a file, in random order, that are valid Python and change it."""
     text = path.read_text()
-    usual = ast.dump(ast.parse(text))
-    return [m for m in Sites(str(path.relative_to(root)), text).found if _valid(mutated(text, m), usual)]
-
-
-def _valid(text: str, usual: str) -> bool:
-    try:
-        return ast.dump(ast.parse(text)) != usual
-    except SyntaxError:
-        return False
+    found = Sites(str(path.relative_to(root)), text).found
+    order.shuffle(found)
+    for mutant in found:
+        with contextlib.suppress(SyntaxError):
+            if ast.dump(ast.parse(mutated(text, mutant))) != ast.dump(ast.parse(text)):
+                yield mutant
 
 
 def mutated(text: str, mutant: Mutant) -> str:
@@ -219,9 +218,7 @@ def chosen(root: Path, each: int, seed: int, patterns: list[str]) -> list[Mutant
         for path in sorted((root / folder).glob("*.py")):
             name = str(path.relative_to(root))
             if path.name not in OMITTED and any(fnmatch.fnmatch(name, p) for p in patterns):
-                every = sites(path, root)
-                random.Random(f"{seed} {name}").shuffle(every)
-                drawn.append(every[:each])
+                drawn.append(list(itertools.islice(sites(path, root, random.Random(f"{seed} {name}")), each)))
     return [file[i] for i in range(each) for file in drawn if i < len(file)]
 
 
