@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from catalog import METRICS
+from catalog import METRICS, some_metrics
 from oracles.pairs import DISTRIBUTIONS, by_definition, monte_carlo
 from scipy import stats
 
@@ -88,8 +88,8 @@ def test_sums_over_draws_equal_the_definition(rng, metric_name, truncation):
         pass
 
     Truncated.truncation = truncation
-    for metric in METRICS[metric_name]:
-        for permutations, scale in ((1, 1.0), (2, 1.0), (4, 1.0), (16, 1.0), (17, 1.0), (40, 1.0), (7, 2e3)):
+    for metric in some_metrics(metric_name):
+        for permutations, scale in ((1, 1.0), (2, 1.0), (16, 1.0), (17, 1.0), (7, 2e3)):
             limit = metric.label_limit
             labels = rng.choice(4, 12) * (limit / 4 if limit is not None and limit < 4 else 1.0)
             scores = rng.normal(size=12) * scale

@@ -11,29 +11,25 @@ DISTRIBUTIONS = {"logistic": stats.logistic, "gaussian": stats.norm, "gumbel": s
 
 def monte_carlo(objective, scores, labels, noise, rounds):
     """Mean and standard error of the gradient, with NumPy's own generator and the definition of the weights."""
-    rng = np.random.default_rng(7)
-    n = len(scores)
-    samples = np.zeros((rounds, n))
-    tables = {}
-    for r in range(rounds):
-        x = scores + objective.noise_scale * DISTRIBUTIONS[noise].rvs(size=n, random_state=rng)
-        order = np.argsort(-x, kind="stable")
-        key = tuple(order)
-        if key not in tables:
-            weights = objective.pair_weights(labels[order])
-            gradient = np.zeros(n)
-            for d in range(n):
-                for e in range(d + 1, n if objective.neighbors == "all" else min(n, d + 1 + objective.neighbors)):
-                    a, b = order[d], order[e]
-                    if labels[a] == labels[b]:
-                        continue
-                    hi, lo = (a, b) if labels[a] > labels[b] else (b, a)
-                    rho = 1 / (1 + np.exp(scores[hi] - scores[lo]))
-                    gradient[hi] -= weights[d, e] * rho
-                    gradient[lo] += weights[d, e] * rho
-            tables[key] = gradient
-        samples[r] = tables[key]
-    return samples.mean(axis=0), samples.std(axis=0) / np.sqrt(rounds)
+    draws = DISTRIBUTIONS[noise].rvs(size=(rounds, len(scores)), random_state=7)
+    orders = np.argsort(-(scores + objective.noise_scale * draws), axis=1, kind="stable")
+    orders, counts = np.unique(orders, axis=0, return_counts=True)
+    gradients = np.array([gradient_of(objective, scores, labels, order) for order in orders])
+    mean = counts @ gradients / rounds
+    return mean, np.sqrt(counts @ (gradients - mean) ** 2) / rounds
+
+
+def gradient_of(objective, scores, labels, order):
+    """The gradient of one draw."""
+    n, weights = len(scores), objective.pair_weights(labels[order])
+    gradient = np.zeros(n)
+    for d, e in zip(*np.triu_indices(n, 1), strict=True):
+        a, b = order[d], order[e]
+        if labels[a] != labels[b] and (objective.neighbors == "all" or e - d <= objective.neighbors):
+            hi, lo = (a, b) if labels[a] > labels[b] else (b, a)
+            slope = weights[d, e] * expit(scores[lo] - scores[hi])
+            gradient[[hi, lo]] += -slope, slope
+    return gradient
 
 
 def by_definition(objective, scores, labels):
