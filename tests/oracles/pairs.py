@@ -37,14 +37,16 @@ def by_definition(objective, scores, labels):
     n = len(scores)
     key = np.uint64(stream(np.uint64(objective.seed), np.uint64(0), np.uint64(0)))
     grad, hess, noisy = np.zeros(n), np.zeros(n), np.empty(n)
+    d, e = np.triu_indices(n, 1)
     for draw in range(objective.permutations):
         add_noise(scores, NOISES[objective.noise], objective.noise_scale, key, np.uint64(2 * n * draw), noisy)
         order = np.argsort(-noisy, kind="stable")
-        weights = objective.pair_weights(labels[order])
-        for d, e in zip(*np.triu_indices(n, 1), strict=True):
-            if d < (objective.truncation or n) and labels[order[d]] != labels[order[e]]:
-                hi, lo = (order[d], order[e]) if labels[order[d]] > labels[order[e]] else (order[e], order[d])
-                slope, curve = (expit(sign * (scores[lo] - scores[hi])) for sign in (1, -1))
-                grad[[hi, lo]] += weights[d, e] * slope * np.array([-1, 1])
-                hess[[hi, lo]] += weights[d, e] * slope * curve
+        a, b = order[d], order[e]
+        counted = (labels[a] != labels[b]) & (d < (objective.truncation or n))
+        weights = objective.pair_weights(labels[order])[d, e] * counted
+        hi, lo = np.where(labels[a] > labels[b], (a, b), (b, a))
+        slope, curve = (expit(sign * (scores[lo] - scores[hi])) for sign in (1, -1))
+        for rows, sign in ((hi, -1), (lo, 1)):
+            np.add.at(grad, rows, sign * weights * slope)
+            np.add.at(hess, rows, weights * slope * curve)
     return grad / objective.permutations, hess / objective.permutations
