@@ -155,6 +155,7 @@ def survives(out, *command):
         assert "Errno" in message or "writ" in message, message
         assert Path(out).read_bytes() == old
         assert sorted(os.listdir()) == there
+    run(*command)
 
 train = ["train", "--library", LIBRARY, "--train", "train.letor", "--trees", 10, "--threads", 1]
 survives(MODEL, *train, "--out", MODEL)

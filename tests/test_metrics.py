@@ -106,6 +106,7 @@ def test_means_are_weighted_by_query():
         (lambda: get_metric(max), "or an ltr_objectives.Metric, got builtin_function_or_method; 'Write a metric"),
         (lambda: get_metric(NDCG), r"got the class NDCG; pass an object, such as NDCG\(\)$"),
         (lambda: get_metric(3), "must be a string such as"),
+        (lambda: NDCG(empty="skipp"), "empty='skipp' must be a number or 'skip'"),
         (lambda: get_metric("auc@3"), "auc has no cutoff"),
         (lambda: get_metric("recall"), "recall of the whole list is the same for every ranking; give a cutoff"),
         (lambda: evaluate("ndcg", [1.0], [-1], [1]), "ndcg needs labels of at least 0, got -1"),
