@@ -32,7 +32,8 @@ everywhere = pytest.mark.parametrize("name", OBJECTIVES)
 @pytest.fixture
 def data(rng):
     sizes = rng.integers(1, 9, 40)
-    return Queries(rng.integers(0, 3, sizes.sum()).astype(float), sizes), rng.normal(size=sizes.sum())
+    labels, scores = rng.integers(0, 3, sizes.sum()).astype(float), rng.normal(size=sizes.sum())
+    return Queries(labels, sizes, weight=rng.uniform(0.5, 2.0, 40)), scores
 
 
 def drawn(grad, hess, queries):

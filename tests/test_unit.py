@@ -40,9 +40,9 @@ def test_the_mean_hessian_is_the_mean_weight(name, data, rng):
 
 
 @everywhere
-def test_only_a_constant_is_between_the_two(name, data):
+def test_only_a_constant_is_between_the_two(name, data, rng):
     labels, sizes, scores = data
-    queries = Queries(labels, sizes)
+    queries = Queries(labels, sizes, weight=rng.uniform(0.5, 2.0, len(sizes)))
     plain, unit = OBJECTIVES[name], UnitHessian(OBJECTIVES[name])
     before, after = (np.array(o.compute(queries, scores, iteration=5)) for o in (plain, unit))
     factor = after[1].sum() / before[1].sum()
