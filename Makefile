@@ -5,7 +5,7 @@ JOBS ?= 2
 EXTRAS ?= none xgboost lightgbm catboost dask letor cli parquet all
 SEED ?= $(shell date +%Y%m%d)
 
-.PHONY: demo test lint size bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-serving test-distributed test-nightly soak audit clean
+.PHONY: demo test lint mutants size bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-serving test-distributed test-nightly soak audit clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -32,6 +32,9 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/zizmor --offline --quiet .github
+
+mutants: .venv/installed  ## break the package in a dozen places of each file and list what no test notices; FILES= for some of them
+	OMP_WAIT_POLICY=passive $(BIN)/python tests/mutants.py $(FILES)
 
 size: .venv/installed  ## lines, modules, members, arguments, circles and tests
 	$(BIN)/python tests/size.py

@@ -1,4 +1,4 @@
-"""What only tests know of objectives and metrics: examples of every option, native counterparts, provable limits.
+"""Facts that only tests know: examples of every option, native counterparts, provable limits.
 
 An objective or metric without an entry has its defaults as the only example, and no other claim is tested.
 """
@@ -27,6 +27,13 @@ def _metric_examples(cls: type[Metric]) -> tuple[Metric, ...]:
     else:
         some = (cls(k=3), cls(k=1), cls(k=10), cls(k=5, ties="worst"), cls(k=2, ties="input"), cls(k=8, ties="best"))
     return whole + some + tuple(cls(**settings) for name in _bases(cls) for settings in MORE.get(name, ()))
+
+
+def some_metrics(name: str) -> tuple[Metric, ...]:
+    """The examples of one cutoff, and those of all other options."""
+    examples = METRICS[name]
+    options = sum(len(MORE.get(base, ())) for base in _bases(type(examples[0])))
+    return (examples[0], *examples[-1 - options :])
 
 
 def _bases(cls: type[Metric]) -> list[str]:
@@ -144,10 +151,10 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
 }  # fmt: skip
 
 
-def _objective_examples(name: str) -> tuple[Objective, ...]:
+def _objective_examples(name: str, some: list[Metric] | None = None) -> tuple[Objective, ...]:
     cls = registry.objective_class(name)
     metrics, settings = _OF_METRICS.get(name, ([], {}))
-    of_metrics = tuple(cls(metric=metric, **settings) for metric in metrics)
+    of_metrics = tuple(cls(metric=metric, **settings) for metric in (metrics if some is None else some))
     return of_metrics + tuple(cls(**settings) for settings in _SETTINGS.get(name, ({},)))
 
 
@@ -162,6 +169,10 @@ MIXTURES = tuple(
     )
 )
 EXAMPLES["mixture"] = MIXTURES
+SOME = {  # every option, and in LambdaMART one metric of each kind
+    **{name: _objective_examples(name, ONE_OF_EACH if name == "lambdamart" else []) for name in registry.objectives()},
+    "mixture": MIXTURES,
+}
 
 
 class Parity(NamedTuple):

@@ -1,6 +1,4 @@
-"""Random data sets and labels, and all rankings of a list, for the tests."""
-
-import itertools
+"""Random data sets and labels for the tests."""
 
 import numpy as np
 
@@ -11,20 +9,6 @@ def graded(metric, labels):
     """Whole labels up to 4 in the form that the metric takes; as probabilities they include 1."""
     limit = metric.label_limit
     return np.array(labels, float) * (limit / 4 if limit is not None and limit < 4 else 1.0)
-
-
-def exact_rankings(scores, ranks):
-    """All rankings of the first ``ranks`` documents and their probabilities."""
-    rankings, probabilities = [], []
-    for y in itertools.permutations(range(len(scores)), ranks):
-        p = 1.0
-        for i in range(ranks):
-            rest = [d for d in range(len(scores)) if d not in y[:i]]
-            e = np.exp(scores[rest] - scores[rest].max())
-            p *= e[rest.index(y[i])] / e.sum()
-        rankings.append(y)
-        probabilities.append(p)
-    return np.array(rankings, np.int64), np.array(probabilities)
 
 
 def ranking(seed, queries=60, levels=None):

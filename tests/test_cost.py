@@ -2,17 +2,18 @@
 
 import numpy as np
 import pytest
+from conftest import OBJECTIVES
 
 from ltr_objectives import LTRWarning, Mixture, Queries, Subsample, UnitHessian, diagnostics, get_objective
 from ltr_objectives.adapters import lightgbm_objective
 from ltr_objectives.objectives.base import Objective
 
 
-def test_pairs_grow_with_the_square_of_the_list_at_most(any_objective):
-    (small, fewer), (large, _) = (diagnostics._pairs(any_objective, n) for n in (1000, 2000))
-    assert (small == 0) == (large == 0) == (not fewer)
-    if small > 0:
-        assert 1.0 <= large / small <= 4.0
+def test_pairs_grow_with_the_square_of_the_list_at_most():
+    for objective in OBJECTIVES:
+        (small, fewer), (large, _) = (diagnostics._pairs(objective, n) for n in (1000, 2000))
+        assert (small == 0) == (large == 0) == (not fewer), objective
+        assert small == 0 or 1.0 <= large / small <= 4.0, objective
 
 
 def test_cutoffs_and_neighbors_bound_the_pairs():
@@ -23,18 +24,21 @@ def test_cutoffs_and_neighbors_bound_the_pairs():
         assert diagnostics._pairs(around, 10**6)[0] == 10**12
 
 
-def test_long_lists_are_warned_of_before_the_first_gradient(any_objective, monkeypatch):
+def test_long_lists_are_warned_of_before_the_first_gradient(monkeypatch):
     queries, scores = Queries(np.arange(300) % 2, [300]), np.zeros(300)
-    if not diagnostics._pairs(any_objective, 300)[0]:
-        pytest.skip("time grows with the list")
     monkeypatch.setattr(diagnostics, "SECONDS_A_PAIR", 1.0)
     monkeypatch.setattr(Objective, "compute", lambda *_, **__: pytest.fail("no word before"))
-    with pytest.warns(LTRWarning, match="pairs of documents of one query"), pytest.raises(pytest.fail.Exception):
-        any_objective.gradient_hessian(scores, queries.labels, [300])
-    with pytest.warns(LTRWarning, match="pairs of documents of one query"), pytest.raises(pytest.fail.Exception):
-        lightgbm_objective(any_objective)(queries.labels, scores, None, np.array([300]))
+    slow = [o for o in OBJECTIVES if diagnostics._pairs(o, 300)[0]]
+    assert len(slow) > 20
+    for objective in slow:
+        with pytest.warns(LTRWarning, match="pairs of documents of one query"), pytest.raises(pytest.fail.Exception):
+            objective.gradient_hessian(scores, queries.labels, [300])
+        with pytest.warns(LTRWarning, match="pairs of documents of one query"), pytest.raises(pytest.fail.Exception):
+            lightgbm_objective(objective)(queries.labels, scores, None, np.array([300]))
 
 
-def test_usual_lists_are_not(any_objective, recwarn):
-    diagnostics.warn_if_long(any_objective, Queries(np.arange(20_000) % 2, np.full(20, 1000)))
+def test_usual_lists_are_not(recwarn):
+    queries = Queries(np.arange(20_000) % 2, np.full(20, 1000))
+    for objective in OBJECTIVES:
+        diagnostics.warn_if_long(objective, queries)
     assert not recwarn

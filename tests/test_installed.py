@@ -132,8 +132,7 @@ def test_the_wheel_compares_objectives(pythons, tmp_path):
     assert (tmp_path / "m.txt").exists()
 
 
-@pytest.mark.parametrize("install", ["wheel", "editable"])
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+@pytest.mark.parametrize(("checker", "install"), [("mypy", "wheel"), ("pyright", "editable")])
 def test_a_user_s_types(checker, install, pythons, tmp_path):
     pytest.importorskip(checker)
     (tmp_path / "right.py").write_text(RIGHT)
@@ -149,17 +148,7 @@ def test_a_user_s_types(checker, install, pythons, tmp_path):
 
 
 def by_mypy(python, folder):
-    command = (
-        "mypy",
-        "--strict",
-        "--python-executable",
-        python,
-        "--cache-dir",
-        folder / "cache",
-        "right.py",
-        "star.py",
-        "wrong.py",
-    )
+    command = "mypy", "--strict", "--python-executable", python, "--cache-dir", folder / "cache", *SCRIPTS
     done = subprocess.run([sys.executable, "-m", *map(str, command)], cwd=folder, capture_output=True, text=True)
     found = {}
     for file, line, what in re.findall(r"^(.+?):(\d+): error: (.*)$", done.stdout, re.MULTILINE):

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from catalog import MIXTURES
 
-from ltr_objectives import Queries, objectives
+from ltr_objectives import Queries, get_objective, objectives
 from ltr_objectives.kernels import threads
 from ltr_objectives.objectives import call
 
@@ -81,25 +80,9 @@ def test_an_error_in_a_chunk_ends_the_others_too(stoppable):
     assert len(seen) < 15
 
 
-@pytest.mark.parametrize("stoppable", [True, False])
-def test_where_no_thread_is_left_the_main_thread_computes(stoppable, monkeypatch):
-    class Pool:
-        def submit(self, begin, times):
-            return False
-
-    monkeypatch.setattr(threads, "_pool", lambda *_: Pool())
-    done = []
-
-    def kernel(first, last, *stop):
-        done.extend(range(first, last))
-
-    threads.run(kernel, np.arange(ROWS + 1), (), 2, np.zeros(1, bool) if stoppable else None)
-    assert done == list(range(ROWS))
-
-
-def test_every_kernel_that_may_take_long_stops(any_objective, monkeypatch):
-    if any_objective in MIXTURES:
-        pytest.skip("some parts stop and others do not")
+@pytest.mark.parametrize("name", objectives())
+def test_every_kernel_that_may_take_long_stops(name, monkeypatch):
+    any_objective = get_objective(name)
     stoppable = []
 
     def run(kernel, ptr, arguments, n_threads=None, stop=None, draws=1):

@@ -1,6 +1,5 @@
 """The numba cache: no stale code after any kernel file changes, no failure if it is missing, damaged or full."""
 
-import ast
 import inspect
 import os
 import pickle
@@ -23,11 +22,12 @@ from ltr_objectives.kernels import _jit
 from ltr_objectives.kernels.scores import content_stream, read_scores
 
 CODE = """
-from ltr_objectives import evaluate
-from ltr_objectives.kernels import _jit, values
-print(evaluate("mrr", [2.0, 1.0, 0.0], [1, 0, 0], [3]))
+import numpy as np
+from ltr_objectives.kernels import _jit, softmax
+softmax.softmax(np.zeros(2), p := np.empty(2))
+print(p[0])
 print(_jit.CACHE)
-print(sum(values.metric_values.stats.cache_hits.values()))
+print(sum(softmax.softmax.stats.cache_hits.values()))
 """
 
 
@@ -58,11 +58,9 @@ import sys, numba
 if len(sys.argv) > 1:
     numba.__version__ = sys.argv[1]
 import numpy as np
-from ltr_objectives import get_objective
-from ltr_objectives.kernels import _jit
-rng = np.random.default_rng(0)
-s, y = rng.normal(size=50), rng.integers(0, 3, 50)
-print(_jit.parts.__name__, *(x.tobytes().hex() for x in get_objective("listnet").gradient_hessian(s, y, [20, 30])))
+from ltr_objectives.kernels import _jit, softmax
+softmax.softmax(np.random.default_rng(0).normal(size=50), p := np.empty(50))
+print(_jit.parts.__name__, p.tobytes().hex())
 """
     env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     outputs = []
@@ -116,13 +114,13 @@ def test_a_changed_helper_is_compiled_anew(tmp_path):
     assert first[1].startswith(str(package))
     assert int(first[2]) == 0
     assert int(second[2]) > 0
-    helper = package / "kernels" / "sorting.py"  # which a kernel in values.py calls
+    helper = package / "kernels" / "exponential.py"  # which a kernel in softmax.py calls
     text = helper.read_text()
-    assert "= s[i], i\n" in text
-    helper.write_text(text.replace("= s[i], i\n", "= s[i], n - 1 - i\n"))
+    assert "x[i] = p * " in text
+    helper.write_text(text.replace("x[i] = p * ", "x[i] = 2.0 * p * "))
     changed = run_copy(tmp_path)
     assert int(changed[2]) == 0
-    assert (float(first[0]), float(changed[0])) == (1.0, pytest.approx(1 / 3))
+    assert (float(first[0]), float(changed[0])) == (0.5, pytest.approx(2 / 3))
 
 
 def test_without_a_writable_folder_there_is_no_cache(tmp_path):
@@ -141,7 +139,7 @@ def test_without_a_writable_folder_there_is_no_cache(tmp_path):
 
 def warned_once(done):
     """The only warning, which names the folder of machine code; the result is right."""
-    assert done.stdout.startswith("1.0\n")
+    assert done.stdout.startswith("0.5\n")
     [warning] = [line for line in done.stderr.splitlines() if "LTRWarning" in line]
     assert re.search(r"/numba-\w{16} |/numba-\w{16}$", warning), warning
     assert warning.startswith("<string>:"), warning  # the user's code, even with numba or an import in the stack
@@ -150,11 +148,8 @@ def warned_once(done):
 
 def damage(content):
     """The bytes of a file of machine code after some damage."""
-    yield b""
     yield content[:-1000]
-    yield bytes(len(content))
     yield content[:-2000] + bytes(1000) + content[-1000:]  # inside the machine code, where pickle would not detect it
-    yield pickle.dumps({})
     yield pickle.dumps(Bomb())
 
 
@@ -340,29 +335,3 @@ def test_strict_kernels_see_nan():
     for dtype in (np.float32, np.float64):
         largest = [read_scores(np.array(s, dtype), np.array([0, 3], np.int64), 1).largest for s in FINITE_AND_NOT]
         np.testing.assert_array_equal(largest, [2.0, np.nan, np.inf, np.inf, np.nan])
-
-
-def is_number(value):
-    """Whether an expression is a number, not an array, as far as its text shows."""
-    if isinstance(value, ast.Tuple):
-        return all(map(is_number, value.elts))
-    return isinstance(value, ast.Constant | ast.UnaryOp | ast.Compare | ast.IfExp)
-
-
-def test_no_kernel_assigns_an_array_to_a_slice():
-    """Numba would compile the text of an error about their shapes, which takes it two seconds."""
-    copies, kernels_seen = [], 0
-    for folder in ("kernels", "objectives"):
-        for path in sorted((_jit.PACKAGE / folder).glob("*.py")):
-            for function in ast.walk(ast.parse(path.read_text())):
-                decorators = [getattr(d, "id", "") for d in getattr(function, "decorator_list", ())]
-                if not {"kernel", "inlined", "inlined_kernel"} & set(decorators):
-                    continue
-                kernels_seen += 1
-                for node in ast.walk(function):
-                    if isinstance(node, ast.Assign) and not is_number(node.value):
-                        targets = [t for target in node.targets for t in getattr(target, "elts", [target])]
-                        if any(isinstance(t, ast.Subscript) and isinstance(t.slice, ast.Slice) for t in targets):
-                            copies.append(f"{path.name}:{node.lineno}")
-    assert kernels_seen > 100
-    assert copies == []

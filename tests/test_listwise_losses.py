@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from generated import exact_rankings
+from oracles.rankings import exact_rankings
 
 from ltr_objectives import XENDCG, LambdaLoss, LambdaMART, ListMLE, Queries
 

@@ -13,7 +13,14 @@ from ltr_objectives import NDCG, LTRError, LTRWarning, Queries, check_metric, ev
 
 
 def test_value_ties_swaps_and_moves_are_those_of_the_definition(any_metric):
-    check_metric(any_metric)
+    check_metric(any_metric)  # with all cutoffs and ties
+
+
+def test_a_move_to_the_next_rank_is_a_swap(any_metric, rng):
+    labels = labels_for(any_metric.label_limit, rng, 40)
+    moves, swaps = any_metric.move_changes(labels), any_metric.swap_changes(labels)
+    for d in range(39):
+        np.testing.assert_allclose([moves[d, d + 1], moves[d + 1, d]], swaps[d, d + 1], rtol=1e-9, atol=1e-12)
 
 
 def test_values_do_not_depend_on_row_order_threads_or_layout(any_metric, rng):
@@ -35,13 +42,10 @@ def test_values_do_not_depend_on_row_order_threads_or_layout(any_metric, rng):
         )
 
 
-@pytest.mark.parametrize("scores", [[1e30, -1e30, 1e30, 0.0], [0.0] * 4, [1e308, -1e308, 5e-324, -0.0]])
-def test_ugly_scores_give_finite_values(any_metric, scores):
-    for labels in ([0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 1], [1, 0, 0, 0]):
-        assert np.isfinite(any_metric.per_query(scores, labels, [4])).all()
-
-
-def test_long_lists(any_metric, rng):
+def test_ugly_scores_and_long_lists_give_finite_values(any_metric, rng):
+    for scores in ([1e30, -1e30, 1e30, 0.0], [0.0] * 4, [1e308, -1e308, 5e-324, -0.0]):
+        for labels in ([0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 1], [1, 0, 0, 0]):
+            assert np.isfinite(any_metric.per_query(scores, labels, [4])).all(), (scores, labels)
     labels = labels_for(any_metric.label_limit, rng, 20_000)
     for scores in (rng.normal(size=20_000), np.zeros(20_000)):
         value = any_metric.per_query(scores, labels, [20_000])[0]
@@ -66,7 +70,9 @@ def test_empty_queries_have_the_value_asked_for(any_metric):
         evaluate(skipping, [1.0, 2.0], [0, 0], [2])
 
 
-def test_scores_and_labels_in_the_wrong_place_are_warned_of_and_others_refused(any_metric, rng):
+@pytest.mark.parametrize("name", ["ndcg", "dcg:table", "auc", "err", "pfound", "kendall"])
+def test_scores_and_labels_in_the_wrong_place_are_warned_of_and_others_refused(name, rng):
+    any_metric = NDCG(gain_type=catalog.TABLE) if name == "dcg:table" else get_metric(name)
     scores, grades = rng.random(20), rng.choice([0, 1], 20)
     for wrong in (scores, scores - 0.5):
         told = r"seem to be swapped; the order is evaluate\(metric, scores, labels, group\)"
@@ -100,6 +106,7 @@ def test_means_are_weighted_by_query():
         (lambda: get_metric(max), "or an ltr_objectives.Metric, got builtin_function_or_method; 'Write a metric"),
         (lambda: get_metric(NDCG), r"got the class NDCG; pass an object, such as NDCG\(\)$"),
         (lambda: get_metric(3), "must be a string such as"),
+        (lambda: NDCG(empty="skipp"), "empty='skipp' must be a number or 'skip'"),
         (lambda: get_metric("auc@3"), "auc has no cutoff"),
         (lambda: get_metric("recall"), "recall of the whole list is the same for every ranking; give a cutoff"),
         (lambda: evaluate("ndcg", [1.0], [-1], [1]), "ndcg needs labels of at least 0, got -1"),

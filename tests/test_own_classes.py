@@ -145,10 +145,9 @@ def test_gains_and_discounts_are_finite(monkeypatch, bad):
         evaluate(Complete(), SCORES, LABELS, GROUP)
 
 
-@pytest.mark.parametrize("name", registry.objectives())
-def test_catboost_without_adapter_says_what_the_other_libraries_say(name):
+def test_catboost_without_adapter_says_what_the_other_libraries_say():
     catboost = pytest.importorskip("catboost")
-    objective = registry.get_objective(name)
+    objective = registry.get_objective("yetiloss")
     parameters = {"eval_metric": "NDCG", "iterations": 1, "verbose": 0, "allow_writing_files": False}
     pool = catboost.Pool(SCORES[:, None], LABELS, group_id=np.repeat([0, 1], GROUP))
     said = f"{type(objective).__name__} cannot be given to a library itself; wrap it with xgboost"

@@ -4,9 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from catalog import METRICS
+from catalog import METRICS, some_metrics
+from generated import graded
+from oracles.pairs import DISTRIBUTIONS, by_definition, monte_carlo
 from scipy import stats
-from scipy.special import expit
 
 from ltr_objectives import LambdaMART, LTRError, Queries, RankNet, StochasticRank, YetiLoss, YetiRank, registry
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream, uniform
@@ -18,9 +19,6 @@ def draws(noise: str, n: int, query: int = 0, seed: int = 1) -> np.ndarray:
     key = np.uint64(stream(np.uint64(seed), np.uint64(0), np.uint64(query)))  # Python would pass a signed integer
     add_noise(np.zeros(n), NOISES[noise], 1.0, key, np.uint64(0), out)
     return out
-
-
-DISTRIBUTIONS = {"logistic": stats.logistic, "gaussian": stats.norm, "gumbel": stats.gumbel_r}
 
 
 @pytest.mark.parametrize("noise", DISTRIBUTIONS)
@@ -64,33 +62,6 @@ def test_last_digits_do_not_select_another_stream(rng):
         assert 0 <= content_stream(np.full(3, extreme)) < 2**64
 
 
-def monte_carlo(objective, scores, labels, noise, rounds):
-    """Mean and standard error of the gradient, with NumPy's own generator and the definition of the weights."""
-    rng = np.random.default_rng(7)
-    n = len(scores)
-    samples = np.zeros((rounds, n))
-    tables = {}
-    for r in range(rounds):
-        x = scores + objective.noise_scale * DISTRIBUTIONS[noise].rvs(size=n, random_state=rng)
-        order = np.argsort(-x, kind="stable")
-        key = tuple(order)
-        if key not in tables:
-            weights = objective.pair_weights(labels[order])
-            gradient = np.zeros(n)
-            for d in range(n):
-                for e in range(d + 1, n if objective.neighbors == "all" else min(n, d + 1 + objective.neighbors)):
-                    a, b = order[d], order[e]
-                    if labels[a] == labels[b]:
-                        continue
-                    hi, lo = (a, b) if labels[a] > labels[b] else (b, a)
-                    rho = 1 / (1 + np.exp(scores[hi] - scores[lo]))
-                    gradient[hi] -= weights[d, e] * rho
-                    gradient[lo] += weights[d, e] * rho
-            tables[key] = gradient
-        samples[r] = tables[key]
-    return samples.mean(axis=0), samples.std(axis=0) / np.sqrt(rounds)
-
-
 @pytest.mark.parametrize("noise", DISTRIBUTIONS)
 @pytest.mark.parametrize(
     "make",
@@ -111,24 +82,6 @@ def test_expected_gradient_equals_monte_carlo(make, noise):
     assert error.max() < 0.02
 
 
-def by_definition(objective, scores, labels):
-    """Mean gradient and Hessian over the draws, pair by pair, with the random numbers of the kernel."""
-    n = len(scores)
-    key = np.uint64(stream(np.uint64(objective.seed), np.uint64(0), np.uint64(0)))
-    grad, hess, noisy = np.zeros(n), np.zeros(n), np.empty(n)
-    for draw in range(objective.permutations):
-        add_noise(scores, NOISES[objective.noise], objective.noise_scale, key, np.uint64(2 * n * draw), noisy)
-        order = np.argsort(-noisy, kind="stable")
-        weights = objective.pair_weights(labels[order])
-        for d, e in zip(*np.triu_indices(n, 1), strict=True):
-            if d < (objective.truncation or n) and labels[order[d]] != labels[order[e]]:
-                hi, lo = (order[d], order[e]) if labels[order[d]] > labels[order[e]] else (order[e], order[d])
-                slope, curve = (expit(sign * (scores[lo] - scores[hi])) for sign in (1, -1))
-                grad[[hi, lo]] += weights[d, e] * slope * np.array([-1, 1])
-                hess[[hi, lo]] += weights[d, e] * slope * curve
-    return grad / objective.permutations, hess / objective.permutations
-
-
 @pytest.mark.parametrize("truncation", [None, 3])
 @pytest.mark.parametrize("metric_name", registry.metrics())
 def test_sums_over_draws_equal_the_definition(rng, metric_name, truncation):
@@ -136,8 +89,8 @@ def test_sums_over_draws_equal_the_definition(rng, metric_name, truncation):
         pass
 
     Truncated.truncation = truncation
-    for metric in METRICS[metric_name]:
-        for permutations, scale in ((1, 1.0), (2, 1.0), (4, 1.0), (16, 1.0), (17, 1.0), (40, 1.0), (7, 2e3)):
+    for metric in some_metrics(metric_name):
+        for permutations, scale in ((1, 1.0), (2, 1.0), (16, 1.0), (17, 1.0), (7, 2e3)):
             limit = metric.label_limit
             labels = rng.choice(4, 12) * (limit / 4 if limit is not None and limit < 4 else 1.0)
             scores = rng.normal(size=12) * scale
@@ -150,15 +103,13 @@ def test_sums_over_draws_equal_the_definition(rng, metric_name, truncation):
 @pytest.mark.parametrize("metric_name", [m for m in registry.metrics() if registry.metric_class(m).cutoff != "none"])
 def test_sums_over_the_first_ranks_of_draws_equal_the_definition(rng, metric_name):
     """For lists of at least four times as many documents; 256 draws are added up at a time."""
-    for metric in {dataclasses.replace(METRICS[metric_name][0], k=k) for k in (1, 3)}:
-        limit = metric.label_limit
-        labels = rng.choice(4, 13) * (limit / 4 if limit is not None and limit < 4 else 1.0)
-        for permutations, scale in ((2, 1.0), (7, 2e3), (258, 1.0)):
-            scores = rng.normal(size=13) * scale
-            objective = YetiLoss(metric, noise="gaussian", noise_scale=scale, permutations=permutations, seed=5)
-            found = objective.gradient_hessian(scores, labels, [13])
-            for ours, theirs in zip(found, by_definition(objective, scores, labels), strict=True):
-                np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+    for k, permutations, scale in ((1, 2, 1.0), (1, 7, 2e3), (3, 258, 1.0)):
+        metric = dataclasses.replace(METRICS[metric_name][0], k=k)
+        labels, scores = graded(metric, rng.choice(4, 13)), rng.normal(size=13) * scale
+        objective = YetiLoss(metric, noise="gaussian", noise_scale=scale, permutations=permutations, seed=5)
+        found = objective.gradient_hessian(scores, labels, [13])
+        for ours, theirs in zip(found, by_definition(objective, scores, labels), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
 def test_yetiloss_without_noise_over_all_neighbors_is_lambdamart(rng):

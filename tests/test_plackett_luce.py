@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from generated import exact_rankings
+from oracles.rankings import exact_rankings
 from scipy import stats
 
 from ltr_objectives.kernels.plackett_luce import (

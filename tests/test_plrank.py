@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from generated import exact_rankings
+from oracles.rankings import exact_rankings
 
 from ltr_objectives import LTRError, PLRank, Queries
 from ltr_objectives.kernels.plackett_luce import VARIATES

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from conftest import OBJECTIVES
 from rankers import ranker
 from trainings import LIBRARIES, small_data, train
 
@@ -75,13 +76,12 @@ def test_rare_clicks_are_learned_from_small_shares_of_the_queries(library):
 
 
 @pytest.mark.filterwarnings("ignore:.*zero gradient")
-def test_the_same_scores_again_draw_anew_and_copies_begin_anew(any_objective):
-    if not any_objective.random:
-        return
+@pytest.mark.parametrize("objective", [o for o in OBJECTIVES if o.random], ids=str)
+def test_the_same_scores_again_draw_anew_and_copies_begin_anew(objective):
     X, y, qid = small_data(60)
-    y = np.minimum(y, any_objective.label_limit or 3)
+    y = np.minimum(y, objective.label_limit or 3)
     queries, scores = Queries(y, np.unique(qid, return_counts=True)[1]), X[:, 1].copy()
-    used, of = AnyHessian(any_objective), lambda made, s: made.gradients(queries, s)[0].tobytes()
+    used, of = AnyHessian(objective), lambda made, s: made.gradients(queries, s)[0].tobytes()
     first, again, other = of(used, scores), of(used, scores), of(used, scores + X[:, 2])
     assert len({first, again, other}) == 3
     assert of(used, scores) == of(pickle.loads(pickle.dumps(used)), scores) == first

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -48,22 +47,6 @@ def test_after_a_fork():
     expected = work()  # the parent's threads exist when the child begins
     with multiprocessing.get_context("fork").Pool(2) as pool:
         assert pool.map(work, [2, 2]) == [expected] * 2
-
-
-def test_nothing_runs_on_after_an_error():
-    done = []
-
-    def kernel(first, last):
-        if first == 0:
-            raise KeyboardInterrupt
-        time.sleep(0.01)
-        done.append(first)
-
-    with pytest.raises(KeyboardInterrupt):
-        run(kernel, np.arange(0, 402, 2), (), 2)
-    after = len(done)
-    time.sleep(0.1)
-    assert len(done) == after < 15
 
 
 def test_where_no_thread_is_to_be_had_the_caller_does_all(monkeypatch):

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -74,17 +75,13 @@ NUMBERS = (
     -(10**400), 10**5000, 1e300,
 )  # fmt: skip
 GOALS = {"relevance": LISTS["labels"], "revenue": [0, 1, 0]}
-PARAMETERS = [
-    pytest.param(example, argument, id=f"{example.name} {argument}")
-    for example in (
-        *(EXAMPLES[name][-1] for name in registry.objectives()),
-        *(examples[-1] for examples in METRICS.values()),
-        ours.Subsample("ranknet", queries=0.5),
-        ours.Langevin("ranknet", temperature=1, learning_rate=0.1),
-        ours.StochasticLabels("ranknet", labels=[None, "revenue"], weights=[2, 1]),
-        ours.Mixture(["ranknet", "listnet[revenue]"]),
-    )
-    for argument in example.settings()
+OF_EACH_KIND = [
+    *(EXAMPLES[name][-1] for name in registry.objectives()),
+    *(examples[-1] for examples in METRICS.values()),
+    ours.Subsample("ranknet", queries=0.5),
+    ours.Langevin("ranknet", temperature=1, learning_rate=0.1),
+    ours.StochasticLabels("ranknet", labels=[None, "revenue"], weights=[2, 1]),
+    ours.Mixture(["ranknet", "listnet[revenue]"]),
 ]
 
 
@@ -105,25 +102,22 @@ def computed(thing):
     return message, None if found is None else np.asarray(found).tobytes()
 
 
-@pytest.mark.parametrize(("example", "argument"), PARAMETERS)
-def test_numbers_of_every_type_are_refused_by_name_or_count_as_they_are(example, argument):
-    for value in NUMBERS:
-        message, made = refusal(lambda value=value: dataclasses.replace(example, **{argument: value}))
+@pytest.mark.parametrize("example", OF_EACH_KIND, ids=lambda example: example.name)
+def test_numbers_of_every_type_are_refused_by_name_or_count_as_they_are(example):
+    for argument, value in itertools.product(example.settings(), NUMBERS):
+        message, made = refusal(lambda a=argument, value=value: dataclasses.replace(example, **{a: value}))
         if message is None:
             plain = int(value) if value == int(value) else float(value)
-            assert computed(made) == computed(dataclasses.replace(example, **{argument: plain})), value
+            assert computed(made) == computed(dataclasses.replace(example, **{argument: plain})), (argument, value)
         else:
             assert argument in message or "goal" in argument or "has no cutoff" in message, message
             assert len(message) < 1000
 
 
-@pytest.mark.parametrize("iteration", ["a", 1.5, None, [1], np.timedelta64(1, "D")])
-def test_iterations_are_whole_numbers(any_objective, iteration):
-    with pytest.raises(LTRError, match=r"iteration=.* must be a whole number"):
-        any_objective.gradient_hessian([0.0, 1.0], [0, 1], [2], iteration=iteration)
-
-
-def test_iterations_are_those_of_any_whole_number():
+def test_iterations_are_whole_numbers():
+    for wrong in ("a", 1.5, None, [1], np.timedelta64(1, "D")):
+        with pytest.raises(LTRError, match=r"iteration=.* must be a whole number"):
+            OBJECTIVE.gradient_hessian(**LISTS, iteration=wrong)
     expected = OBJECTIVE.gradient_hessian(**LISTS, iteration=2**64 - 1)[0].tobytes()
     for same in (-1, np.int64(-1), np.uint64(2**64 - 1)):
         assert OBJECTIVE.gradient_hessian(**LISTS, iteration=same)[0].tobytes() == expected
@@ -145,15 +139,18 @@ TABLES = [
 
 
 @pytest.mark.parametrize(("example", "argument"), TABLES)
-@pytest.mark.parametrize("order", [1, -1])
-def test_tables_hold_numbers_and_hide_none(example, argument, order):
-    values = np.array([0, 1, 2])[::order]
-    for wrong in (
+def test_tables_hold_numbers_and_hide_none(example, argument):
+    for values in (np.arange(3), np.arange(3)[::-1]):
+        for wrong in tables_of_anything(values):
+            with pytest.raises(LTRError, match=f"^{argument}[ =]"):
+                dataclasses.replace(example, **{argument: wrong})
+
+
+def tables_of_anything(values):
+    return (
         np.ma.masked_array(values, mask=[0, 1, 0]), values.astype("datetime64[D]"), values.astype("timedelta64[s]"),
         values.astype(str), values.astype(complex), values[None],
-    ):  # fmt: skip
-        with pytest.raises(LTRError, match=f"^{argument}[ =]"):
-            dataclasses.replace(example, **{argument: wrong})
+    )  # fmt: skip
 
 
 EVALUATED = {"X": DATA.X, "y": DATA.y, "qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}

@@ -1,0 +1,52 @@
+"""Gradients of pairwise losses with noise: by Monte Carlo, and pair by pair from the definition."""
+
+import numpy as np
+from scipy import stats
+from scipy.special import expit
+
+from ltr_objectives.kernels.rng import NOISES, add_noise, stream
+
+DISTRIBUTIONS = {"logistic": stats.logistic, "gaussian": stats.norm, "gumbel": stats.gumbel_r}
+
+
+def monte_carlo(objective, scores, labels, noise, rounds):
+    """Mean and standard error of the gradient, with NumPy's own generator and the definition of the weights."""
+    draws = DISTRIBUTIONS[noise].rvs(size=(rounds, len(scores)), random_state=7)
+    orders = np.argsort(-(scores + objective.noise_scale * draws), axis=1, kind="stable")
+    orders, counts = np.unique(orders, axis=0, return_counts=True)
+    gradients = np.array([gradient_of(objective, scores, labels, order) for order in orders])
+    mean = counts @ gradients / rounds
+    return mean, np.sqrt(counts @ (gradients - mean) ** 2) / rounds
+
+
+def gradient_of(objective, scores, labels, order):
+    """The gradient of one draw."""
+    n, weights = len(scores), objective.pair_weights(labels[order])
+    gradient = np.zeros(n)
+    for d, e in zip(*np.triu_indices(n, 1), strict=True):
+        a, b = order[d], order[e]
+        if labels[a] != labels[b] and (objective.neighbors == "all" or e - d <= objective.neighbors):
+            hi, lo = (a, b) if labels[a] > labels[b] else (b, a)
+            slope = weights[d, e] * expit(scores[lo] - scores[hi])
+            gradient[[hi, lo]] += -slope, slope
+    return gradient
+
+
+def by_definition(objective, scores, labels):
+    """Mean gradient and Hessian over the draws, pair by pair, with the random numbers of the kernel."""
+    n = len(scores)
+    key = np.uint64(stream(np.uint64(objective.seed), np.uint64(0), np.uint64(0)))
+    grad, hess, noisy = np.zeros(n), np.zeros(n), np.empty(n)
+    d, e = np.triu_indices(n, 1)
+    for draw in range(objective.permutations):
+        add_noise(scores, NOISES[objective.noise], objective.noise_scale, key, np.uint64(2 * n * draw), noisy)
+        order = np.argsort(-noisy, kind="stable")
+        a, b = order[d], order[e]
+        counted = (labels[a] != labels[b]) & (d < (objective.truncation or n))
+        weights = objective.pair_weights(labels[order])[d, e] * counted
+        hi, lo = np.where(labels[a] > labels[b], (a, b), (b, a))
+        slope, curve = (expit(sign * (scores[lo] - scores[hi])) for sign in (1, -1))
+        for rows, sign in ((hi, -1), (lo, 1)):
+            np.add.at(grad, rows, sign * weights * slope)
+            np.add.at(hess, rows, weights * slope * curve)
+    return grad / objective.permutations, hess / objective.permutations
