@@ -17,7 +17,7 @@ from benchmarks.scaling import scaling
 from benchmarks.startup import startup
 from benchmarks.subsample import subsample
 from benchmarks.training import training
-from ltr_objectives.cli.app import OneLineErrors
+from ltr_objectives.workbench.cli.app import OneLineErrors
 
 # On a busy machine OpenMP threads that spin while they wait make trainings take many times as long. OpenMP reads the
 # variable when XGBoost or LightGBM is loaded.

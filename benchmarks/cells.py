@@ -15,7 +15,7 @@ from benchmarks.provenance import versions
 from benchmarks.watch import Report, silent
 from ltr_objectives._files import replacing
 from ltr_objectives.checks import check_choice
-from ltr_objectives.comparison.budget import Budget, in_documents
+from ltr_objectives.workbench.trials import Budget, in_documents
 from ltr_objectives.datasets import RankingData, RankingFold, load_letor, make_ranking_fold
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric

@@ -12,9 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from typer import Option
 
 from benchmarks.quality import L2, Alpha, Documents, Leaves, Libraries, MinChildWeight, plan
-from ltr_objectives._letor import find_parts
-from ltr_objectives.cli.options import names_in
-from ltr_objectives.comparison.texts import terminal
+from ltr_objectives.workbench.letor import find_parts
+from ltr_objectives.workbench.cli.options import names_in
+from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.datasets import RankingData, RankingFold
 from ltr_objectives.errors import require
 from ltr_objectives.objectives.base import Objective
@@ -56,7 +56,7 @@ def compare(
     counts as much as 20 documents in every objective.
     """
     from benchmarks import cells, short_report
-    from ltr_objectives.comparison.budget import Budget
+    from ltr_objectives.workbench.trials import Budget
     from ltr_objectives.kernels.threads import available_threads
 
     console = terminal()

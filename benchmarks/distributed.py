@@ -10,7 +10,7 @@ from typer import Option
 from benchmarks import speed_tables
 from benchmarks.workers import workers
 from ltr_objectives import adapters, evaluate
-from ltr_objectives.comparison.texts import terminal
+from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.datasets import RankingData, make_ranking, make_ranking_fold
 
 GIB = 2**30

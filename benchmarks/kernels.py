@@ -10,7 +10,7 @@ from typer import Option
 
 from benchmarks import iteration, speed_tables
 from benchmarks.plrank_numpy import plrank_numpy
-from ltr_objectives.comparison.texts import terminal
+from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.datasets import RankingData, make_ranking
 from ltr_objectives.registry import get_objective
 

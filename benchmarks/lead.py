@@ -10,9 +10,9 @@ from typer import Option, echo
 from benchmarks.cells import GENERATED
 from benchmarks.pooled import POOLED
 from ltr_objectives._files import replacing
-from ltr_objectives.comparison.statistics import paired_p, standard_error
-from ltr_objectives.comparison.summary import Values, best_of, is_native
-from ltr_objectives.comparison.texts import pipe_table
+from ltr_objectives.workbench.statistics import paired_p, standard_error
+from ltr_objectives.workbench.summary import Values, best_of, is_native
+from ltr_objectives.workbench.texts import pipe_table
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_objective, objective_for
 

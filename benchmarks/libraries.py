@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.watch import Report, Watch, silent
 from ltr_objectives import adapters
 from ltr_objectives.adapters._libraries import LIBRARIES as FACTS
-from ltr_objectives.comparison.budget import Budget, params_of
+from ltr_objectives.workbench.trials import Budget, params_of
 from ltr_objectives.datasets import RankingData, RankingFold
 from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.base import Metric

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.cells import Fold
-from ltr_objectives._letor import find_parts
+from ltr_objectives.workbench.letor import find_parts
 from ltr_objectives.errors import LTRError, require
 
 # Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", section 4.1: 1000 trees without early stopping, cut

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from typer import Context, Exit, Option
 
 from ltr_objectives.checks import check_choice
-from ltr_objectives.cli.options import names_in, python_value, refuse_with_draws
-from ltr_objectives.comparison.texts import terminal
+from ltr_objectives.workbench.cli.options import names_in, python_value, refuse_with_draws
+from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_metric
 
@@ -95,7 +95,7 @@ def quality(
     """
     from benchmarks import cells, report
     from benchmarks.provenance import provenance, versions_of
-    from ltr_objectives.comparison.budget import Budget, drawn
+    from ltr_objectives.workbench.trials import Budget, drawn
     from ltr_objectives.kernels.threads import available_threads
 
     console = terminal(140)

@@ -12,9 +12,9 @@ from benchmarks.lead import markdown as lead_markdown
 from benchmarks.pooled import by_query, chosen
 from benchmarks.verdict import markdown, sentences, verdict
 from ltr_objectives._files import replacing
-from ltr_objectives.comparison.statistics import BETTER, WORSE
-from ltr_objectives.comparison.summary import CAPTION, rows_of, summary
-from ltr_objectives.comparison.texts import pipe_table, show
+from ltr_objectives.workbench.statistics import BETTER, WORSE
+from ltr_objectives.workbench.summary import CAPTION, rows_of, summary
+from ltr_objectives.workbench.texts import pipe_table, show
 
 
 def write(

@@ -12,9 +12,9 @@ from benchmarks.figures import curves, style
 from benchmarks.pooled import by_query, chosen
 from benchmarks.provenance import versions
 from benchmarks.report import to_csv
-from ltr_objectives.comparison.statistics import BETTER, WORSE, mark
-from ltr_objectives.comparison.summary import is_native, named, summary
-from ltr_objectives.comparison.texts import marked, show
+from ltr_objectives.workbench.statistics import BETTER, WORSE, mark
+from ltr_objectives.workbench.summary import is_native, named, summary
+from ltr_objectives.workbench.texts import marked, show
 
 CAPTION = (
     "{0} better, {1} worse than the library's first native objective: paired t-test over {2} test queries, p < {3:g} "

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from benchmarks.cells import write_whole
 from benchmarks.provenance import provenance
-from ltr_objectives.comparison.texts import pipe_table
+from ltr_objectives.workbench.texts import pipe_table
 
 Document = dict[str, Any]
 Lines = list[list[str]]  # the first is the head

@@ -13,10 +13,10 @@ from benchmarks.cells import folds_of, per_query, seeded
 from benchmarks.libraries import LIBRARIES, Library
 from benchmarks.quality import number
 from ltr_objectives.checks import check_choice
-from ltr_objectives.cli.options import names_in
-from ltr_objectives.comparison.budget import Budget
-from ltr_objectives.comparison.statistics import standard_error
-from ltr_objectives.comparison.texts import terminal
+from ltr_objectives.workbench.cli.options import names_in
+from ltr_objectives.workbench.trials import Budget
+from ltr_objectives.workbench.statistics import standard_error
+from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.datasets import RankingFold
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.subsample import Subsample

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.pooled import whole_of
-from ltr_objectives.comparison.statistics import BETTER, WORSE, differences, mark
-from ltr_objectives.comparison.summary import Values, best_of, block_of, is_native
-from ltr_objectives.comparison.texts import marked, p_of, pipe_table, short, signed
+from ltr_objectives.workbench.statistics import BETTER, WORSE, differences, mark
+from ltr_objectives.workbench.summary import Values, best_of, block_of, is_native
+from ltr_objectives.workbench.texts import marked, p_of, pipe_table, short, signed
 
 EXPLANATION = (
     "Differences from the library's best native objective by this metric, in brackets their standard errors over test "

@@ -8,7 +8,7 @@ from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker, rank
 from scipy import stats
 
 from ltr_objectives import LTRError, Metric, evaluate, get_metric
-from ltr_objectives.comparison.candidates import natives_for, ours_for
+from ltr_objectives.workbench.candidates import natives_for, ours_for
 
 for name in LIBRARIES:
     pytest.importorskip(name)

@@ -16,7 +16,7 @@ metrics = pytest.importorskip("sklearn.metrics")
 
 from commands import fails, run, run_json, write_letor  # noqa: E402 - skipped without
 
-import ltr_objectives.cli  # noqa: E402 - skipped without
+import ltr_objectives.workbench.cli  # noqa: E402 - skipped without
 from ltr_objectives import registry  # noqa: E402 - skipped without
 from ltr_objectives.datasets import RankingData  # noqa: E402 - skipped without
 
@@ -163,10 +163,10 @@ def test_errors_are_red(folder, monkeypatch):
 @pytest.mark.parametrize("name", ["typer", "rich"])
 def test_without_the_extra_it_says_what_to_install(name, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, name, None)
-    for module in [m for m in sys.modules if m.startswith("ltr_objectives.cli.")]:
+    for module in [m for m in sys.modules if m.startswith("ltr_objectives.workbench.cli.")]:
         monkeypatch.delitem(sys.modules, module)
     with pytest.raises(SystemExit) as stopped:
-        ltr_objectives.cli.main()
+        ltr_objectives.workbench.cli.main()
     assert stopped.value.code == 2
     assert capsys.readouterr().err == f"error: the command line needs {name}: pip install ltr-objectives[cli]\n"
 

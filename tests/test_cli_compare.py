@@ -20,8 +20,8 @@ from rankers import SUFFIX, ranker_class  # noqa: E402 - they need what importor
 from rich.console import Console  # noqa: E402 - they need what importorskip asks for
 
 from ltr_objectives import evaluate  # noqa: E402 - they need what importorskip asks for
-from ltr_objectives.comparison.budget import SHARED, drawn  # noqa: E402 - they need what importorskip asks for
-from ltr_objectives.comparison.texts import show  # noqa: E402 - they need what importorskip asks for
+from ltr_objectives.workbench.trials import SHARED, drawn  # noqa: E402 - they need what importorskip asks for
+from ltr_objectives.workbench.texts import show  # noqa: E402 - they need what importorskip asks for
 from ltr_objectives.datasets import make_ranking  # noqa: E402 - they need what importorskip asks for
 
 DATA = make_ranking(queries=30, features=10, mean_length=12)
@@ -63,7 +63,8 @@ def row(found, objective, metric="map"):
 
 def unfitted(library, objective, rounds=8):
     shape = {"n_estimators": rounds, "learning_rate": 0.1, **SHAPE[library]}
-    return ranker_class(library)(objective=objective, eval_metric="map", **shape)
+    seeded = f"{objective};seed=4" if ":" in objective else objective
+    return ranker_class(library)(objective=seeded, eval_metric="map", **shape)
 
 
 @pytest.mark.parametrize("library", SHAPE)
@@ -261,7 +262,7 @@ def test_the_ending_of_the_model_names_the_library(folder):
     ("arguments", "message"),
     [
         (["--data", "none.csv"], "--data none.csv does not exist"),
-        (["--data", "."], "--data . is a folder; join the parts of a fold: cat ./*.txt > all.txt"),
+        (["--data", "."], "holds neither train.txt nor test.txt"),
         (["--data", "text.csv"], "'title' (str) must hold numbers, as features do; number the categories, or list"),
         (["--data", "text.csv"], "as in --ignore title"),
         (["--label", "grade"], "--data data.csv: there is no column 'grade', only ['feature 0', "),

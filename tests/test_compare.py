@@ -14,9 +14,9 @@ from benchmarks.__main__ import app
 from benchmarks.libraries import LIBRARIES
 from benchmarks.quality import plan
 from ltr_objectives import LTRError, evaluate, get_metric, get_objective
-from ltr_objectives.comparison import statistics
-from ltr_objectives.comparison.budget import Budget
-from ltr_objectives.comparison.summary import summary
+from ltr_objectives.workbench import statistics
+from ltr_objectives.workbench.trials import Budget
+from ltr_objectives.workbench.summary import summary
 from ltr_objectives.datasets import RankingFold, make_ranking, make_ranking_fold
 
 TINY = ["--trees", "4", "--leaves", "6", "--threads", "1"]

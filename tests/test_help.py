@@ -7,7 +7,7 @@ get_command = pytest.importorskip("typer.main").get_command
 pytest.importorskip("pandas")
 
 from benchmarks.__main__ import app as benchmarks  # noqa: E402 - skipped without
-from ltr_objectives.cli.app import app as ours  # noqa: E402 - skipped without
+from ltr_objectives.workbench.cli.app import app as ours  # noqa: E402 - skipped without
 
 APPS = {"ltr-objectives": ours, "benchmarks": benchmarks}
 

@@ -57,7 +57,7 @@ LITTLE = f"""
 import sys
 from ltr_objectives import _letor, _memory
 _letor.available_memory = _memory.available_memory = lambda: {SMALL}
-from ltr_objectives.cli.app import app
+from ltr_objectives.workbench.cli.app import app
 app(sys.argv[1:])
 """
 

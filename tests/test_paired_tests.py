@@ -5,7 +5,7 @@ import pytest
 
 stats = pytest.importorskip("scipy.stats")
 
-from ltr_objectives.comparison.statistics import differences, mean, paired_p, standard_error  # noqa: E402 - as above
+from ltr_objectives.workbench.statistics import differences, mean, paired_p, standard_error  # noqa: E402 - as above
 
 RNG = np.random.default_rng(0)
 A, B, WEIGHT = RNG.random(40), RNG.random(40), RNG.uniform(0.1, 4, 40)

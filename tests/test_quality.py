@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from benchmarks import cells, pooled, quality, report
 from benchmarks.__main__ import app
 from ltr_objectives import LTRError, evaluate
-from ltr_objectives.comparison import statistics
-from ltr_objectives.comparison.budget import Budget
-from ltr_objectives.comparison.summary import randomisation_p, summary
+from ltr_objectives.workbench import statistics
+from ltr_objectives.workbench.trials import Budget
+from ltr_objectives.workbench.summary import randomisation_p, summary
 from ltr_objectives.datasets import make_ranking, make_ranking_fold
 
 SMALL = ["--no-plots", "--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]

@@ -12,7 +12,7 @@ from benchmarks.libraries import LIBRARIES
 from benchmarks.watch import DRAWS, NOISE, Watch, silent
 from ltr_objectives import UnitHessian, evaluate, get_metric, get_objective
 from ltr_objectives.adapters._libraries import LIBRARIES as FACTS
-from ltr_objectives.comparison.budget import SHARED, Budget, drawn, in_documents
+from ltr_objectives.workbench.trials import SHARED, Budget, drawn, in_documents
 from ltr_objectives.datasets import make_ranking
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Queries

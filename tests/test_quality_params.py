@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import cells, pooled, quality, report
 from ltr_objectives import LTRError
-from ltr_objectives.comparison.budget import Budget
+from ltr_objectives.workbench.trials import Budget
 
 
 def test_parameters_of_a_library_are_tried_in_all_combinations_and_reach_it():

@@ -8,7 +8,7 @@ from scipy import stats
 
 from benchmarks import pooled
 from benchmarks.figures import curves, dots, draw, effects, gaps, ranks, style
-from ltr_objectives.comparison.summary import summary
+from ltr_objectives.workbench.summary import summary
 
 LIBRARIES = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": "YetiRank:mode=NDCG;top=10"}
 OURS = ["yetirank", "yetiloss:{metric}", "yetiloss:{metric};neighbors=1", "yetiloss:{metric};neighbors=3", "plrank",

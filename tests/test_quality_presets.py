@@ -18,7 +18,7 @@ from benchmarks.libraries import LIBRARIES
 from benchmarks.quality import plan
 from benchmarks.tuning import TunedCell
 from ltr_objectives import LTRError
-from ltr_objectives.comparison.budget import Budget
+from ltr_objectives.workbench.trials import Budget
 from ltr_objectives.datasets import make_ranking_fold
 
 LAYOUTS = {

@@ -16,7 +16,7 @@ pytest.importorskip("optuna")
 from benchmarks import cells, tuning
 from benchmarks.__main__ import app
 from benchmarks.libraries import LIBRARIES
-from ltr_objectives.comparison.budget import Budget
+from ltr_objectives.workbench.trials import Budget
 
 FOLD = cells.Fold("generated 9,6,4", "9,6,4", 0)
 ONE = {"lightgbm": "lambdarank", "xgboost": "stochasticrank:map", "catboost": "StochasticRank:metric=NDCG;top=10"}

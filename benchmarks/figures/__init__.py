@@ -13,7 +13,7 @@ from benchmarks.figures.ranks import rank_diagrams
 from benchmarks.figures.style import distinct, ours_of
 from benchmarks.lead import lead
 from ltr_objectives._files import replacing
-from ltr_objectives.comparison.summary import Values
+from ltr_objectives.workbench.summary import Values
 
 
 def draw(frame: pd.DataFrame, values: Values, summary: pd.DataFrame, out: Path, alpha: float) -> list[Path]:

@@ -7,8 +7,8 @@ import pandas as pd
 
 from benchmarks.figures.dots import grouped
 from benchmarks.figures.style import distinct
-from ltr_objectives.comparison.summary import named
-from ltr_objectives.comparison.texts import pipe_table
+from ltr_objectives.workbench.summary import named
+from ltr_objectives.workbench.texts import pipe_table
 
 NOTE = (
     "Train value of the model at its early stop on vali, and in brackets train value less test value; means over folds "

@@ -9,7 +9,7 @@ from scipy import stats
 
 from benchmarks.figures.style import INK, LIBRARY_COLOURS, blank, library_title, save, shown
 from benchmarks.pooled import whole_of
-from ltr_objectives.comparison.summary import Values, block_of, is_native
+from ltr_objectives.workbench.summary import Values, block_of, is_native
 
 
 class Ranks(NamedTuple):

@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from typer import Option, echo
 
-from ltr_objectives.cli.libraries import FACTS, Library, ranker_of
-from ltr_objectives.cli.options import AsJson, Ignore, Label, QidColumn, Weight, console, names_in, print_json
 from ltr_objectives.errors import require
+from ltr_objectives.workbench.cli.options import (
+    AsJson,
+    Ignore,
+    Label,
+    Library,
+    QidColumn,
+    Weight,
+    console,
+    names_in,
+    print_json,
+)
+from ltr_objectives.workbench.libraries import LIBRARIES
 
 if TYPE_CHECKING:
-    from ltr_objectives.cli.tables import Columns
+    from ltr_objectives.workbench.tables import Columns
 
 
 def predict(
@@ -37,10 +47,10 @@ def predict(
     query id, the weight and those to ignore are its features.
     """
     from ltr_objectives._files import replacing
-    from ltr_objectives.cli.files import existing, require_apart, writable
-    from ltr_objectives.cli.tables import Columns
+    from ltr_objectives.workbench.cli.files import existing, require_apart, writable
+    from ltr_objectives.workbench.tables import Columns
 
-    by_ending = (name for name, facts in FACTS.items() if model.suffix in facts.endings)
+    by_ending = (name for name, facts in LIBRARIES.items() if model.suffix in facts.endings)
     name = library.value if library else next(by_ending, "")
     require(name, f"--model {model}: its ending does not show which library wrote it; pass --library")
     existing("model", model)
@@ -48,9 +58,9 @@ def predict(
     writable(out, (".npy", ".txt"), "scores")
     columns = Columns(label, qid, weight, tuple(names_in(ignore)))
     found = _read(data, columns)
-    with ranker_of(name) as ranker_class:
-        ranker = ranker_class().load_model(model)
-        X, queries, width = _features(ranker, data, found, columns)
+    with LIBRARIES[name].estimator() as estimator:
+        ranker = estimator().load_model(model)
+        X, queries, width = _features(ranker, name, data, found, columns)
         scores = ranker.predict(X).astype(np.float64)
     require(scores.ndim == 1, f"--model {model} has several outputs a row; a ranker has one")
     with replacing(out) as new:
@@ -80,8 +90,8 @@ def predict(
 
 def _read(data: Path, columns: "Columns") -> Any:
     """The frame of a table, or LETOR data."""
-    from ltr_objectives.cli.files import existing, read_letor
-    from ltr_objectives.cli.tables import is_table, naming, read_frame
+    from ltr_objectives.workbench.cli.files import existing, read_letor
+    from ltr_objectives.workbench.tables import is_table, naming, read_frame
 
     if is_table(existing("data", data)):
         with naming("data", data):
@@ -90,9 +100,9 @@ def _read(data: Path, columns: "Columns") -> Any:
     return read_letor("data", data)
 
 
-def _features(ranker: Any, data: Path, found: Any, columns: "Columns") -> tuple[Any, int | None, int]:
+def _features(ranker: Any, library: str, data: Path, found: Any, columns: "Columns") -> tuple[Any, int | None, int]:
     """The features for the model, the number of queries in LETOR text, and that of features in the file."""
-    from ltr_objectives.cli.tables import is_table, naming, numbers_in, select
+    from ltr_objectives.workbench.tables import is_table, naming, numbers_in, select
 
     features = ranker.n_features_in_
     if not is_table(data):
@@ -101,10 +111,11 @@ def _features(ranker: Any, data: Path, found: Any, columns: "Columns") -> tuple[
         return X, len(found.group), width
     frame = found
     with naming("data", data):
-        names = _names(ranker)
+        names = getattr(ranker, "feature_names_in_", None)
         if names is not None:
-            frame = frame.rename(columns=lambda name: ranker.library.stored_name(str(name)))
-            return numbers_in(select(frame, names)), None, features
+            if library == "lightgbm":  # whose models have no spaces in names
+                frame = frame.rename(columns=lambda name: str(name).replace(" ", "_"))
+            return numbers_in(select(frame, list(names))), None, features
         others = [*columns.read, *columns.ignore]
         X = numbers_in(frame.drop(columns=[name for name in others if name in frame.columns])).to_numpy()
         require(
@@ -113,12 +124,3 @@ def _features(ranker: Any, data: Path, found: Any, columns: "Columns") -> tuple[
             "labels, query ids and weights; name the others in --ignore",
         )
     return X, None, features
-
-
-def _names(ranker: Any) -> list[str] | None:
-    """The names of the features, where the model has them."""
-    if ranker.library.name == "lightgbm":
-        names: list[str] = ranker.booster_.feature_name()
-        return None if names == [f"Column_{i}" for i in range(len(names))] else names
-    found = getattr(ranker, "feature_names_in_", None)
-    return None if found is None else list(found)

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives._files import UNREADABLE
+from ltr_objectives._files import UNREADABLE, replacing
 from ltr_objectives._memory import within_memory
-from ltr_objectives.datasets import RankingData
 from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.queries import ids_of, sizes_of
+from ltr_objectives.workbench.data import RankingData
 
 PAIRS = 200_000  # of documents, that are drawn to compare columns with the labels
 NEARLY = 0.95  # Goodman and Kruskal's gamma, beyond which a column is nearly the label
@@ -153,6 +153,12 @@ def numbers_in(frame: Any) -> Any:
     require(frame.shape[1] > 0, "it has no columns of features")
     plain = frame.astype({name: _plain(kind) for name, kind in frame.dtypes.items()})
     return plain.set_axis([str(name) for name in frame.columns], axis=1)
+
+
+def write_csv(table: Any, path: Path) -> None:
+    """Write a frame; the file appears only when it is complete."""
+    with replacing(path) as new:
+        table.to_csv(new, index=False)
 
 
 def features_of(X: Any) -> list[str]:

@@ -8,10 +8,10 @@ import numpy as np
 
 from ltr_objectives._files import UNREADABLE
 from ltr_objectives._memory import within_memory
-from ltr_objectives.cli.files import Lists, existing
-from ltr_objectives.cli.tables import import_pandas
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries
+from ltr_objectives.workbench.cli.files import Lists, existing
+from ltr_objectives.workbench.tables import import_pandas
 
 RUN = ("query", "Q0", "document", "rank", "score", "tag")
 QRELS = ("query", "0", "document", "label")

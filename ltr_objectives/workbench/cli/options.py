@@ -4,6 +4,7 @@ import ast
 import json
 import sys
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,15 @@ from ltr_objectives.registry import get_metric
 
 if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
+
+
+class Library(str, Enum):
+    """A library that trains."""
+
+    xgboost = "xgboost"
+    lightgbm = "lightgbm"
+    catboost = "catboost"
+
 
 ONE_A_LINE = "text with one a line (also .gz, .bz2 or .xz), a .npy file, or FILE.csv:COLUMN or FILE.parquet:COLUMN."
 METRICS = "Such as ndcg@10, map or mrr; separate several by commas"

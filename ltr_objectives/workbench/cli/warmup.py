@@ -1,6 +1,6 @@
 """``ltr-objectives warmup``: compile in advance."""
 
-from ltr_objectives.cli.options import AsJson, console, print_json
+from ltr_objectives.workbench.cli.options import AsJson, console, print_json
 
 
 def warmup(as_json: AsJson = False) -> None:

@@ -8,7 +8,8 @@ from rich import box
 from rich.table import Table
 from typer import Option, echo
 
-from ltr_objectives.cli.options import (
+from ltr_objectives.errors import require
+from ltr_objectives.workbench.cli.options import (
     AsJson,
     Convention,
     Label,
@@ -22,11 +23,10 @@ from ltr_objectives.cli.options import (
     print_json,
     read_metrics,
 )
-from ltr_objectives.errors import require
 
 if TYPE_CHECKING:
-    from ltr_objectives.cli.files import Lists
-    from ltr_objectives.cli.tables import Columns
+    from ltr_objectives.workbench.cli.files import Lists
+    from ltr_objectives.workbench.tables import Columns
 
 
 def evaluate(
@@ -53,7 +53,7 @@ def evaluate(
     the run count for the ideal DCG and for recall. Documents without a judgement are not relevant.
     """
     chosen = read_metrics(metric, convention)
-    from ltr_objectives.cli.tables import Columns
+    from ltr_objectives.workbench.tables import Columns
 
     columns = Columns(label, weight=weight)
     lists = _read(data, labels, scores, qid, columns, run, qrels, complete, convention)
@@ -85,8 +85,8 @@ def _read(
     data: Path | None, labels: str | None, scores: str | None, qid: str | None, columns: "Columns",
     run: Path | None, qrels: Path | None, complete: bool, convention: str | None,
 ) -> "Lists":  # fmt: skip
-    from ltr_objectives.cli.files import read_lists
-    from ltr_objectives.cli.trec import read_trec
+    from ltr_objectives.workbench.cli.files import read_lists
+    from ltr_objectives.workbench.cli.trec import read_trec
 
     others = [value for value in (data, labels, scores, qid) if value is not None]
     if run is not None or qrels is not None:

@@ -9,17 +9,17 @@ from rich.console import Console
 from rich.table import Table
 from typer import Option
 
-from ltr_objectives.cli import options
-from ltr_objectives.cli.libraries import FACTS, Library, ranker_of
-from ltr_objectives.errors import require
-from ltr_objectives.registry import BEST_FOR
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.registry import BEST_FOR, get_objective
+from ltr_objectives.workbench.cli import options
+from ltr_objectives.workbench.libraries import LIBRARIES
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ltr_objectives.cli.tables import Columns
-    from ltr_objectives.datasets import RankingData
     from ltr_objectives.metrics.base import Metric
+    from ltr_objectives.workbench.data import RankingData
+    from ltr_objectives.workbench.tables import Columns
 
 OWN_OR_NATIVE = (
     "Ours, such as yetiloss:map or lambdamart, or the library's own, such as lambdarank, or auto: several, of which "
@@ -31,7 +31,7 @@ PART = {"metavar": "FILE", "show_default": False}
 
 def train(
     out: Annotated[Path, Option(metavar="FILE", help="The model: .json or .ubj (XGBoost), .txt (LightGBM), .cbm.")],
-    library: Annotated[Library, Option(metavar="NAME", help="xgboost, lightgbm or catboost.")],
+    library: Annotated[options.Library, Option(metavar="NAME", help="xgboost, lightgbm or catboost.")],
     data: Annotated[Path | None, Option(metavar="FOLDER", help="With train, vali and test of one fold.")] = None,
     train: Annotated[Path | None, Option(help="Or each part by itself: LETOR, Parquet or CSV.", **PART)] = None,
     vali: Annotated[Path | None, Option(help="For early stopping.", **PART)] = None,
@@ -57,16 +57,18 @@ def train(
     Metrics of vali and test are printed. Early stopping uses the first metric; without a vali part all trees are
     trained. The model is in the library's own format, so that the library alone can predict with it.
     """
-    from ltr_objectives.adapters._libraries import LIBRARIES
-    from ltr_objectives.adapters._ranker_plan import own_or_native
-    from ltr_objectives.cli.files import require_apart, writable
-    from ltr_objectives.cli.tables import Columns, features_of, show_features, warn_of_labels
-    from ltr_objectives.comparison.candidates import labels_for
+    from ltr_objectives.workbench.candidates import labels_for
+    from ltr_objectives.workbench.cli.files import require_apart, writable
+    from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels
 
-    writable(out, FACTS[library.value].endings, library.value)
-    asked = None if objective is None else own_or_native(objective, LIBRARIES[library.value])
-    options.refuse_goals("objective", getattr(asked, "goals", ()))
-    metrics = options.read_metrics(_default(objective, library.value) if metric is None else metric, convention)
+    name = library.value
+    writable(out, LIBRARIES[name].endings, name)
+    ours = _ours(objective, name)
+    options.refuse_goals("objective", getattr(ours, "goals", ()))
+    if metric is None:  # what our estimators stop by, then others to compare by
+        first = "" if ours is None else f"{getattr(ours, 'metric', 'ndcg')},"
+        metric = f"{first}ndcg@10,map,mrr"
+    metrics = options.read_metrics(metric, convention)
     if objective is None:
         objective = BEST_FOR.get(metrics[0].name, f"yetiloss:{metrics[0]}")
     given = _parameters(param or [], reserved=("objective", "eval_metric", "n_estimators", "learning_rate"))
@@ -76,12 +78,12 @@ def train(
     columns = Columns(label, qid, weight, tuple(options.names_in(ignore)))
     parts = _read(files, columns)
     warn_of_labels(parts["train"], columns.ignore)
-    y, note = labels_for(library.value, objective, parts["train"].y)
+    y, note = labels_for(name, objective, parts["train"].y)
     ranker, seconds = _fit(
-        library.value, parts, y, objective, metrics,
+        name, parts, y, objective, metrics,
         {"n_estimators": trees, "learning_rate": learning_rate, **given}, patience, threads,
     )  # fmt: skip
-    with ranker_of(library.value):
+    with LIBRARIES[name].estimator():
         ranker.save_model(out)
     decision = getattr(ranker, "report_", None)
     objective = objective if decision is None else decision.chosen
@@ -92,32 +94,33 @@ def train(
     if as_json:
         options.print_json(
             {
-                "library": library.value, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
+                "library": name, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
                 "convention": convention, "features": features_of(parts["train"].X), "notes": [note] if note else [],
                 **values, **({} if decision is None else {"tried": decision.as_dicts()}),
             }
         )  # fmt: skip
         return
     screen = options.console()
-    for name, part in parts.items():
-        screen.print(f"{name:5} {len(part.y):,} rows in {len(part.group):,} queries")
+    for each, part in parts.items():
+        screen.print(f"{each:5} {len(part.y):,} rows in {len(part.group):,} queries")
     screen.print(show_features(parts["train"].X), markup=False, soft_wrap=True)
     if decision is not None:
         screen.print(f"\n{decision}", markup=False, soft_wrap=True)
     if values:
         screen.print(_table(values, metrics))
     stopped = f"kept by vali {metrics[0]}" if "vali" in parts else "no vali part to stop by"
-    line = f"{library.value}, {objective}: {kept} trees ({stopped}) in {seconds:.1f} s, written to {out}"
+    line = f"{name}, {objective}: {kept} trees ({stopped}) in {seconds:.1f} s, written to {out}"
     screen.print(line + (f"\n{note}" if note else ""), markup=False, soft_wrap=True)
 
 
-def _default(objective: str | None, library: str) -> str:
-    """The metrics on which our estimators stop, then others to compare by."""
-    from ltr_objectives.adapters._libraries import LIBRARIES
-    from ltr_objectives.adapters._ranker_plan import optimised, own_or_native
-
-    first = () if objective is None else optimised(own_or_native(objective, LIBRARIES[library]))
-    return ",".join([*map(str, first), "ndcg@10,map,mrr"])
+def _ours(objective: str | None, library: str) -> Any:
+    """The objective if it is ours; None for the library's own, and for a name that the estimator will refuse."""
+    if objective in (None, "auto") or LIBRARIES[library].knows(str(objective)):
+        return None
+    try:
+        return get_objective(str(objective))
+    except LTRError:
+        return None
 
 
 def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
@@ -134,8 +137,8 @@ def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
 
 def _files(folder: Path | None, files: dict[str, Path | None]) -> dict[str, Path]:
     """The file of each part that was given or found."""
-    from ltr_objectives._letor import find_parts
-    from ltr_objectives.cli.files import existing
+    from ltr_objectives.workbench.cli.files import existing
+    from ltr_objectives.workbench.letor import find_parts
 
     named = {part: existing(part, file) for part, file in files.items() if file is not None}
     if folder is None:
@@ -150,8 +153,8 @@ def _files(folder: Path | None, files: dict[str, Path | None]) -> dict[str, Path
 def _read(files: dict[str, Path], columns: "Columns") -> "dict[str, RankingData]":
     """All files as tables, or all of them as LETOR text."""
     from ltr_objectives._memory import within_memory
-    from ltr_objectives.cli.tables import is_table, read_tables
-    from ltr_objectives.datasets import load_parts
+    from ltr_objectives.workbench.data import load_parts
+    from ltr_objectives.workbench.tables import is_table, read_tables
 
     tables = [path for path in files.values() if is_table(path)]
     if not tables:
@@ -172,11 +175,11 @@ def _fit(
     if vali is not None:
         stopping = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "early_stopping_rounds": patience}
         stopping["eval_sample_weight"] = [vali.weight]
-    with Console(stderr=True).status(f"{library} trains {objective}"), ranker_of(library) as ranker_class:
+    with Console(stderr=True).status(f"{library} trains {objective}"), LIBRARIES[library].estimator() as made:
         start = perf_counter()
         if threads:
-            params = {ranker_class.library.n_threads: threads, **params}
-        ranker = ranker_class(objective=objective, eval_metric=metrics[0], **params)
+            params = {LIBRARIES[library].threads: threads, **params}
+        ranker = made(objective=objective, eval_metric=metrics[0], **params)
         ranker.fit(train.X, y, qid=train.qid, sample_weight=train.weight, **stopping)
     return ranker, perf_counter() - start
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from ltr_objectives._files import require_readable
 from ltr_objectives._memory import within_memory
-from ltr_objectives.cli.tables import Columns, is_table, names_in_table, naming, read_frame, read_keys
-from ltr_objectives.datasets import RankingData, load_letor
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
+from ltr_objectives.workbench.data import RankingData, load_letor
+from ltr_objectives.workbench.tables import Columns, is_table, names_in_table, naming, read_frame, read_keys
 
 
 class Lists(NamedTuple):

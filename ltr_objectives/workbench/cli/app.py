@@ -11,13 +11,13 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from ltr_objectives import __version__
-from ltr_objectives.cli.compare import compare
-from ltr_objectives.cli.evaluate import evaluate
-from ltr_objectives.cli.predict import predict
-from ltr_objectives.cli.report import report
-from ltr_objectives.cli.train import train
-from ltr_objectives.cli.warmup import warmup
 from ltr_objectives.errors import LTRError, LTRWarning
+from ltr_objectives.workbench.cli.compare import compare
+from ltr_objectives.workbench.cli.evaluate import evaluate
+from ltr_objectives.workbench.cli.predict import predict
+from ltr_objectives.workbench.cli.report import report
+from ltr_objectives.workbench.cli.train import train
+from ltr_objectives.workbench.cli.warmup import warmup
 
 SHOWN = ("numpy", "numba", "scikit-learn", "xgboost", "lightgbm", "catboost")
 UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's own copy of it

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ltr_objectives.adapters._libraries import LIBRARIES
 from ltr_objectives.errors import require
 from ltr_objectives.goals import with_goal
 from ltr_objectives.metrics.base import Metric
@@ -12,6 +11,7 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import BEST_FOR, get_objective, objective_class, objective_for
+from ltr_objectives.workbench.libraries import LIBRARIES
 
 OTHERS = ("yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
 
@@ -51,8 +51,8 @@ def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
     if metric.goal is not None:
         return ()
     facts = LIBRARIES[library]
-    further = facts.rivals_for.get(metric.name)
-    return facts.rivals if further is None else (*facts.rivals, further.replace("{metric}", facts.spelled(str(metric))))
+    further = facts.rivals_for.get(metric.name, "").replace("{metric}", facts.spelled(str(metric)))
+    return (*facts.rivals, further) if further else facts.rivals
 
 
 def check_comparable(metric: Metric, queries: Queries, data: str) -> None:

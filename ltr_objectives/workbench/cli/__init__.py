@@ -9,7 +9,7 @@ def main() -> None:
     # OpenMP threads that spin while they wait slow those that work. A library reads this when it is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
-        from ltr_objectives.cli.app import app
+        from ltr_objectives.workbench.cli.app import app
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise

@@ -4,7 +4,7 @@ from typing import Any
 
 from typer import echo
 
-from ltr_objectives.cli.options import (
+from ltr_objectives.workbench.cli.options import (
     AsJson,
     Label,
     Labels,
@@ -31,9 +31,9 @@ def report(
     The others are counted by reason. Pass labels and query ids as separate files, or a LETOR, Parquet or CSV file.
     Without --scores all scores are 0, as before the first tree.
     """
-    from ltr_objectives.cli.files import read_lists
-    from ltr_objectives.cli.tables import Columns
     from ltr_objectives.registry import get_objective
+    from ltr_objectives.workbench.cli.files import read_lists
+    from ltr_objectives.workbench.tables import Columns
 
     asked: Any = get_objective(objective)
     refuse_goals("objective", asked.goals)

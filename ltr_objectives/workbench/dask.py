@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.adapters._goals import IN_PARTS
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.goals import IN_PARTS
 from ltr_objectives.kernels.threads import chunk_bounds
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective

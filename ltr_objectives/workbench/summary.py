@@ -1,15 +1,15 @@
-"""Means over queries by data set, library, objective and metric, beside the library's best native objective."""
+"""From the records of trials to means over queries, beside the library's best native objective."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ltr_objectives.adapters._libraries import LIBRARIES
-from ltr_objectives.comparison.statistics import differences, mark, mean, standard_error
-from ltr_objectives.comparison.texts import marked, short
+from ltr_objectives.workbench.libraries import is_native, named
+from ltr_objectives.workbench.statistics import differences, mark, mean, standard_error
+from ltr_objectives.workbench.texts import marked, short
 
 CAPTION = (
     "Means over test queries, standard errors in brackets. {0} better, {1} worse than the library's own best objective "
@@ -18,6 +18,65 @@ CAPTION = (
 )
 Key = tuple[str, str, str, str]  # data set, library, label, metric
 Values = dict[Key, np.ndarray]  # by query
+POOLED = "all data sets"
+
+
+def chosen(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """One line per fold, library, label and metric, of the budget with the best vali value."""
+    lines = []
+    for r in records:
+        for metric, values in r["test"].items():
+            data, source, seed, *_ = r["fold"]
+            lines.append({
+                "data": data, "fold": source, "seed": seed, "library": r["library"], "label": r["label"],
+                "metric": metric, "learning_rate": r.get("tuned", r["budget"])["learning_rate"],
+                "params": " ".join(f"{name}={value}" for name, value in settings_of(r["budget"])),
+                "trees": r["trees"].get(metric), "train": r["train"].get(metric), "vali": r["vali"].get(metric, 0.0),
+                "seconds": r["seconds"], "values": np.array(values, float), "curve": r.get("curves", {}).get(metric),
+            })  # fmt: skip
+    frame = pd.DataFrame.from_records(lines)
+    keys = ["data", "fold", "seed", "library", "label", "metric"]
+    return frame.sort_values("vali", ascending=False, kind="stable").drop_duplicates(keys).sort_index()
+
+
+def settings_of(budget: dict[str, Any]) -> list[tuple[str, Any]]:
+    """By name, the settings of a budget of which a study may try several, without the learning rate."""
+    params = list(budget.get("params", ()))
+    if not budget.get("documents"):
+        return params
+    return [*params, *((name, f"{budget[name]:.3g}") for name in ("leaves", "min_child_weight", "documents"))]
+
+
+def by_query(frame: pd.DataFrame) -> Values:
+    """Values of every test query, by data set and pooled. Folds are joined; seeds on the same rows are averaged.
+
+    An objective without a result in every fold cannot be compared and is left out.
+    """
+    found: Values = {}
+    for (data, metric), part in frame.groupby(["data", "metric"], sort=False):
+        folds = sorted({(fold, seed) for fold, seed in zip(part["fold"], part["seed"], strict=True)})
+        for (library, label), rows in part.groupby(["library", "label"], sort=False):
+            by_fold = {(f, s): v for f, s, v in zip(rows["fold"], rows["seed"], rows["values"], strict=True)}
+            if len(by_fold) < len(folds):
+                continue
+            lists: dict[str, list[np.ndarray]] = {}
+            for fold, seed in folds:
+                again = f"{fold} {seed}" if data.startswith("generated") else fold
+                lists.setdefault(again, []).append(by_fold[fold, seed])
+            found[data, library, label, metric] = np.concatenate([np.mean(v, axis=0) for v in lists.values()])
+    sets = list(dict.fromkeys(key[0] for key in found))
+    if len(sets) > 1:
+        for _, library, label, metric in [key for key in found if key[0] == sets[0]]:
+            parts = [found.get((data, library, label, metric)) for data in sets]
+            if all(part is not None for part in parts):
+                found[POOLED, library, label, metric] = np.concatenate([p for p in parts if p is not None])
+    return found
+
+
+def whole_of(values: Values) -> str:
+    """The name of the pooled data sets, or of the only one."""
+    sets = dict.fromkeys(key[0] for key in values)
+    return POOLED if POOLED in sets else next(iter(sets), "")
 
 
 def randomisation_p(a: np.ndarray, b: np.ndarray, draws: int = 9999) -> float:
@@ -46,16 +105,6 @@ def _signs(n: int, draws: int) -> tuple[np.ndarray, bool]:
     return (2 * bits - 1).astype(np.int8), every
 
 
-def is_native(library: str, label: str) -> bool:
-    """Whether the label is one of the library's own objectives."""
-    return library in LIBRARIES and LIBRARIES[library].knows(label)
-
-
-def named(library: str, label: str) -> str:
-    """A label, marked as native if it is the library's own."""
-    return f"{label} (native)" if is_native(library, label) else label
-
-
 def block_of(values: Values, data: str, library: str, metric: str) -> dict[str, np.ndarray]:
     """The values of one library and metric, by label."""
     return {key[2]: v for key, v in values.items() if (key[0], key[1], key[3]) == (data, library, metric)}
@@ -67,24 +116,19 @@ def best_of(block: Mapping[str, np.ndarray], weight: np.ndarray | None = None) -
 
 
 def summary(
-    values: Values,
-    reference: Callable[[dict[str, np.ndarray], np.ndarray | None], str] = best_of,
-    *,
-    randomise: bool = True,
-    weights: Mapping[str, np.ndarray | None] | None = None,
+    values: Values, *, randomise: bool = True, weights: Mapping[str, np.ndarray | None] | None = None
 ) -> pd.DataFrame:
     """Mean and standard error; the difference from the library's best native objective, its error and p values.
 
     ``p`` is of Student's paired test, after Holm's correction over the objectives of a library. ``p_randomisation`` is
-    not corrected, and ignores weights. ``reference`` chooses among the native objectives. ``weights`` are those of
-    the queries, by metric.
+    not corrected, and ignores weights. ``weights`` are those of the queries, by metric.
     """
     records = []
     for data, library, metric in dict.fromkeys((data, library, metric) for data, library, _, metric in values):
         block = block_of(values, data, library, metric)
         natives = {label: v for label, v in block.items() if is_native(library, label)}
         weight = (weights or {}).get(metric)
-        rival = reference(natives, weight) if natives else None
+        rival = best_of(natives, weight) if natives else None
         others = {label: v for label, v in block.items() if rival and label != rival}
         found = differences(others, block[rival], weight) if rival else {}
         for label, v in block.items():
