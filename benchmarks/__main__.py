@@ -5,7 +5,6 @@ import os
 import typer
 
 from benchmarks.calibration import calibration
-from benchmarks.compare import compare
 from benchmarks.demo import demo
 from benchmarks.distributed import distributed
 from benchmarks.kernels import kernels
@@ -31,7 +30,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(calibration)
-app.command()(compare)
 app.command()(demo)
 app.command()(distributed)
 app.command()(kernels)

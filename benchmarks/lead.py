@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 from typer import Option, echo
 
-from benchmarks.cells import GENERATED
-from benchmarks.pooled import POOLED
+from benchmarks.folds import GENERATED
 from ltr_objectives._files import replacing
-from ltr_objectives.workbench.statistics import paired_p, standard_error
-from ltr_objectives.workbench.summary import Values, best_of, is_native
-from ltr_objectives.workbench.texts import pipe_table
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_objective, objective_for
+from ltr_objectives.workbench.libraries import is_native
+from ltr_objectives.workbench.statistics import paired_p, standard_error
+from ltr_objectives.workbench.summary import POOLED, Values, best_of
+from ltr_objectives.workbench.texts import pipe_table
 
 STUDY = "Folder of a study, with its queries.parquet; may be repeated. Queries of all are pooled."
 REAL = "real data"

@@ -45,8 +45,8 @@ Difference = tuple[float, float]  # and its standard error, NaN where it is not 
 
 def differences(study: Path, library: str) -> dict[str, dict[tuple[str, str], Difference]]:
     """For each data set, by metric and objective: the difference from YetiRank."""
-    from benchmarks.pooled import by_query, chosen
     from ltr_objectives.workbench.statistics import standard_error
+    from ltr_objectives.workbench.summary import by_query, chosen
 
     files = sorted((study / "cells").glob("*.json"))
     require(files, f"{study} has no finished trainings")

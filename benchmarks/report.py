@@ -9,11 +9,11 @@ from rich.console import Console
 
 from benchmarks.lead import lead
 from benchmarks.lead import markdown as lead_markdown
-from benchmarks.pooled import by_query, chosen
 from benchmarks.verdict import markdown, sentences, verdict
 from ltr_objectives._files import replacing
 from ltr_objectives.workbench.statistics import BETTER, WORSE
-from ltr_objectives.workbench.summary import CAPTION, rows_of, summary
+from ltr_objectives.workbench.summary import CAPTION, Values, by_query, chosen, rows_of, summary
+from ltr_objectives.workbench.tables import write_csv
 from ltr_objectives.workbench.texts import pipe_table, show
 
 
@@ -48,17 +48,11 @@ def write(
     named = lead(values)
     texts = [text for text in ("" if named.empty else lead_markdown(named), markdown(against, alpha), *texts) if text]
     files = [out / name for name in ("summary.csv", "summary.md", "queries.parquet")]
-    to_csv(table, files[0])
+    write_csv(table, files[0])
     with replacing(files[1]) as new:
         new.write_text("\n\n".join([*texts, caption]) + "\n")
-    long = pd.DataFrame.from_records(
-        [
-            {"data": d, "library": lib, "objective": o, "metric": m, "query": i, "value": x}
-            for (d, lib, o, m), v in values.items() for i, x in enumerate(v)
-        ]
-    )  # fmt: skip
     with replacing(files[2]) as new:
-        long.to_parquet(new, index=False)
+        long_table(values).to_parquet(new, index=False)
     for name, found in (
         ("lead.csv", named),
         ("verdict.csv", against),
@@ -67,7 +61,7 @@ def write(
     ):
         if not found.empty:
             files.append(out / name)
-            to_csv(found, files[-1])
+            write_csv(found, files[-1])
     if plots:
         from benchmarks.figures import draw
 
@@ -75,10 +69,12 @@ def write(
     return files
 
 
-def to_csv(table: pd.DataFrame, path: Path) -> None:
-    """Write a table; the file appears only when it is complete."""
-    with replacing(path) as new:
-        table.to_csv(new, index=False)
+def long_table(values: Values) -> pd.DataFrame:
+    """A line for each data set, library, objective, metric and query."""
+    keys = "data", "library", "objective", "metric"
+    parts = [pd.DataFrame({**dict(zip(keys, key, strict=True)), "query": range(len(v)), "value": v})
+             for key, v in values.items()]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
 
 
 def on_vali(frame: pd.DataFrame) -> pd.DataFrame:

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.pooled import whole_of
+from ltr_objectives.workbench.libraries import is_native
 from ltr_objectives.workbench.statistics import BETTER, WORSE, differences, mark
-from ltr_objectives.workbench.summary import Values, best_of, block_of, is_native
+from ltr_objectives.workbench.summary import Values, best_of, block_of, whole_of
 from ltr_objectives.workbench.texts import marked, p_of, pipe_table, short, signed
 
 EXPLANATION = (

@@ -20,9 +20,9 @@ from rankers import SUFFIX, ranker_class  # noqa: E402 - they need what importor
 from rich.console import Console  # noqa: E402 - they need what importorskip asks for
 
 from ltr_objectives import evaluate  # noqa: E402 - they need what importorskip asks for
-from ltr_objectives.workbench.trials import SHARED, drawn  # noqa: E402 - they need what importorskip asks for
-from ltr_objectives.workbench.texts import show  # noqa: E402 - they need what importorskip asks for
 from ltr_objectives.datasets import make_ranking  # noqa: E402 - they need what importorskip asks for
+from ltr_objectives.workbench.texts import show  # noqa: E402 - they need what importorskip asks for
+from ltr_objectives.workbench.trials import SHARED, drawn  # noqa: E402 - they need what importorskip asks for
 
 DATA = make_ranking(queries=30, features=10, mean_length=12)
 PAGE = Path(__file__).parents[1] / "docs" / "compare.md"

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr_objectives import LTRError, LTRWarning, _files, _letor
-from ltr_objectives.datasets import (
+from ltr_objectives import LTRError, LTRWarning, _files
+from ltr_objectives.workbench import letor
+from ltr_objectives.workbench.data import (
     MSLR_SHARES,
     RankingData,
     RankingFold,
@@ -166,7 +167,7 @@ def test_a_file_is_parsed_once_and_again_when_it_changes(tmp_path, monkeypatch):
     assert len(calls) == 3
     load_letor(path, cache=None)
     assert len(calls) == 4
-    monkeypatch.setattr(_letor, "FORMAT", _letor.FORMAT + 1)  # as another version caches them
+    monkeypatch.setattr(letor, "FORMAT", letor.FORMAT + 1)  # as another version caches them
     load_letor(path, cache=cache)
     assert len(calls) == 5
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.figures.style import INK, LIBRARY_COLOURS, blank, distinct, library_title, quiet, save, shown
-from ltr_objectives.workbench.statistics import standard_error
-from ltr_objectives.workbench.summary import Values
 from ltr_objectives.errors import LTRError
 from ltr_objectives.registry import get_objective
+from ltr_objectives.workbench.statistics import standard_error
+from ltr_objectives.workbench.summary import Values
 
 MARKERS = dict(zip(LIBRARY_COLOURS, "osD", strict=False))
 

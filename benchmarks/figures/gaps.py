@@ -7,7 +7,7 @@ import pandas as pd
 
 from benchmarks.figures.dots import grouped
 from benchmarks.figures.style import distinct
-from ltr_objectives.workbench.summary import named
+from ltr_objectives.workbench.libraries import named
 from ltr_objectives.workbench.texts import pipe_table
 
 NOTE = (

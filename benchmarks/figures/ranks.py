@@ -8,8 +8,8 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.figures.style import INK, LIBRARY_COLOURS, blank, library_title, save, shown
-from benchmarks.pooled import whole_of
-from ltr_objectives.workbench.summary import Values, block_of, is_native
+from ltr_objectives.workbench.libraries import is_native
+from ltr_objectives.workbench.summary import Values, block_of, whole_of
 
 
 class Ranks(NamedTuple):

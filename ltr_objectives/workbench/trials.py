@@ -164,6 +164,7 @@ class Training(NamedTuple):
 class Smoothed(Metric):
     """A metric whose mean is that over slightly noisy scores."""
 
+    name = "smoothed"
     maximum = None
     of: Metric
     noise: np.ndarray

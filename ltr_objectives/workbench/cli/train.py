@@ -66,7 +66,7 @@ def train(
     ours = _ours(objective, name)
     options.refuse_goals("objective", getattr(ours, "goals", ()))
     if metric is None:  # what our estimators stop by, then others to compare by
-        first = "" if ours is None else f"{getattr(ours, 'metric', 'ndcg')},"
+        first = "" if ours is None else f"{getattr(ours, 'metric', None) or 'ndcg'},"
         metric = f"{first}ndcg@10,map,mrr"
     metrics = options.read_metrics(metric, convention)
     if objective is None:
