@@ -6,7 +6,7 @@ import pytest
 from matplotlib.image import imread
 from scipy import stats
 
-from benchmarks import pooled
+from ltr_objectives.workbench import summary as pooled
 from benchmarks.figures import curves, dots, draw, effects, gaps, ranks, style
 from ltr_objectives.workbench.summary import summary
 
