@@ -26,22 +26,12 @@ DATA = (
     "Folder of one or several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries, or "
     "generated-binary:... or generated-calibrated:...; may be repeated."
 )
-OBJECTIVES = "lambdamart,yetirank,yetiloss,yetiloss:{metric}"
-OURS = "Ours; {metric} in a name is replaced by each of --metrics in turn."
-NATIVES = "'usual', 'none', or names; {metric} as above."
-SEEDS = "Of objectives and libraries, and of generated data."
-Libraries = Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")]
-Leaves = Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")]
-MinChildWeight = Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")]
-DOCUMENTS = "L2 in documents; --min-child-weight then is in documents, too. 0 leaves both in each objective's units."
-L2 = Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")]
 DRAWS = (
     "So many settings of learning rate, leaves, least Hessian and L2, both in documents, the same for every objective; "
     "the best on vali counts, metric by metric. Not with options that set one of these."
 )
+DOCUMENTS = "L2 in documents; --min-child-weight then is in documents, too. 0 leaves both in each objective's units."
 SMOOTH = "Metrics whose vali value is the mean over slightly noisy scores, such as mrr."
-Documents = Annotated[float, Option(min=0, help=DOCUMENTS)]
-Alpha = Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")]
 PRESET = "web10k, web30k, yahoo or istella, found in --data: its folds, and settings as published."
 TUNE = "Trials of hyper-parameters for each training and metric, chosen on vali; 0 takes those below."
 PARAM = (
@@ -62,7 +52,10 @@ AS_PUBLISHED: dict[str, object] = {
     "YetiRank,YetiRank:mode={metric}",
     "seeds": "0", "trees": 1000, "patience": 1000, "tune": 100,
 }  # fmt: skip
-OUT = "Folder of the study. Trainings with a result there are not repeated."
+COLUMNS = (
+    TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
+    TimeRemainingColumn(elapsed_when_finished=False),
+)  # fmt: skip
 
 
 def _preset(context: Context, value: str | None) -> str | None:
@@ -76,27 +69,31 @@ def quality(
     context: Context,
     data: Annotated[list[str] | None, Option(help=DATA)] = None,
     preset: Annotated[str | None, Option(help=PRESET, callback=_preset, is_eager=True)] = None,
-    libraries: Libraries = "xgboost,lightgbm,catboost",
-    objectives: Annotated[str, Option(help=OURS)] = OBJECTIVES,
-    natives: Annotated[str, Option(help=NATIVES)] = "usual",
+    libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
+    objectives: Annotated[
+        str, Option(help="Ours; {metric} in a name is replaced by each of --metrics in turn.")
+    ] = "lambdamart,yetirank,yetiloss,yetiloss:{metric}",
+    natives: Annotated[str, Option(help="'usual', 'none', or names; {metric} as above.")] = "usual",
     metrics: Annotated[str, Option(help="Each stops the trainings by itself.")] = "ndcg@10,map,mrr,err",
-    seeds: Annotated[str, Option(help=SEEDS)] = "0",
+    seeds: Annotated[str, Option(help="Of objectives and libraries, and of generated data.")] = "0",
     tune: Annotated[int, Option(min=0, help=TUNE)] = 0,
     draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
     learning_rates: Annotated[str, Option(help="Of several the best on vali counts.")] = "0.1",
     param: Annotated[list[str] | None, Option(help=PARAM)] = None,
     trees: Annotated[int, Option(min=1, help="At most so many.")] = 300,
-    leaves: Leaves = 31,
+    leaves: Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")] = 31,
     patience: Annotated[int, Option(min=1, help="Stop after so many trees without a better vali value.")] = 30,
-    min_child_weight: MinChildWeight = 1e-3,
-    l2: L2 = 0.0,
-    documents: Documents = 0.0,
+    min_child_weight: Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")] = 1e-3,
+    l2: Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")] = 0.0,
+    documents: Annotated[float, Option(min=0, help=DOCUMENTS)] = 0.0,
     smooth: Annotated[str, Option(help=SMOOTH)] = "",
     jobs: Annotated[int, Option(min=1, help="Trainings at a time.")] = 1,
     threads: Annotated[int, Option(min=0, help="Of each training; 0 shares all processors among the jobs.")] = 0,
-    alpha: Alpha = 0.05,
+    alpha: Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")] = 0.05,
     plots: Annotated[bool, Option(help="Draw the results beside the tables.")] = True,
-    out: Annotated[Path, Option(help=OUT)] = Path("results/quality"),
+    out: Annotated[Path, Option(help="Folder of the study. Trainings with a result there are not repeated.")] = Path(
+        "results/quality"
+    ),
 ) -> None:
     """Compare objectives over many trainings.
 
@@ -197,11 +194,7 @@ def train(todo: Sequence[Any], out: Path, jobs: int, console: Console) -> list[A
     from ltr_objectives.workbench.summary import settings_of
 
     failed = []
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=False),
-    )  # fmt: skip
-    with Progress(*columns, console=console, speed_estimate_period=3600) as progress, workers(jobs) as pool:
+    with Progress(*COLUMNS, console=console, speed_estimate_period=3600) as progress, workers(jobs) as pool:
         task = progress.add_task("trainings", total=len(todo))
         futures = {pool.submit(run, cell, out): cell for cell in todo}
         for future in as_completed(futures):

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
+from benchmarks.gaps import gap_table, gap_values
 from benchmarks.lead import lead
 from benchmarks.lead import markdown as lead_markdown
 from benchmarks.verdict import markdown, sentences, verdict
@@ -62,10 +63,13 @@ def write(
         if not found.empty:
             files.append(out / name)
             write_csv(found, files[-1])
+    files.append(out / "gaps.md")
+    with replacing(files[-1]) as new:
+        new.write_text(gap_table(gap_values(frame)))
     if plots:
         from benchmarks.figures import draw
 
-        files += draw(frame, values, table, out, alpha)
+        files += draw(frame, table, named, out)
     return files
 
 

@@ -1,11 +1,8 @@
 """Generalisation gaps: train value less test value of each model."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
-from benchmarks.figures.dots import grouped
 from benchmarks.figures.style import distinct
 from ltr_objectives.workbench.libraries import named
 from ltr_objectives.workbench.texts import pipe_table
@@ -37,11 +34,3 @@ def gap_table(table: pd.DataFrame) -> str:
             lines.append([str(library), named(str(library), str(label)), *cells])
         texts.append(f"**Generalisation, {data}**\n\n{pipe_table(lines)}")
     return "\n\n".join([*texts, NOTE]) + "\n"
-
-
-def gap_dots(table: pd.DataFrame, metric: str, out: Path) -> Path:
-    """Draw the gaps of one metric, with 1.96 standard errors over folds and seeds where there are several."""
-    part = table[table["metric"] == metric]
-    errors = "" if part["se"].isna().all() else " and 1.96 standard errors"
-    title = f"{metric}: train less test, means{errors} over folds and seeds"
-    return grouped(part, metric, title, out, "gaps", dict.fromkeys(part["data"], 0.0))
