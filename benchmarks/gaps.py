@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 
-from benchmarks.figures.style import distinct
 from ltr_objectives.workbench.libraries import named
 from ltr_objectives.workbench.texts import pipe_table
 
@@ -24,7 +23,7 @@ def gap_values(frame: pd.DataFrame) -> pd.DataFrame:
 
 def gap_table(table: pd.DataFrame) -> str:
     """The gaps as Markdown, a table for each data set."""
-    metrics = distinct(table["metric"])
+    metrics = list(dict.fromkeys(table["metric"]))
     texts = []
     for data, block in table.groupby("data", sort=False):
         lines = [["library", "objective", *metrics]]

@@ -4,7 +4,6 @@ import io
 import json
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -248,16 +247,6 @@ def test_the_best_is_named_with_its_certainty(folder):
     assert best[2] == ("" if top["p"] is None else f"; its lead over {top['reference']} is {chance} chance")
 
 
-def test_the_ending_of_the_model_names_the_library(folder):
-    for library in ("xgboost", "lightgbm"):
-        pytest.importorskip(library)
-    given = ["--library", "xgboost,lightgbm", "--objectives", "yetiloss:map", "--metric", "map"]
-    for ending, library in ((".ubj", "xgboost"), (".txt", "lightgbm")):
-        assert compare(*given, "--save-best", f"best{ending}")["best"]["library"] == library
-    found = run_json("predict", "--model", "best.txt", "--data", "shuffled.csv", "--out", "scores.npy")
-    assert found["rows"] == len(DATA.y)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -328,15 +317,6 @@ def test_data_in_which_every_order_is_as_good_are_refused(folder, metric, label)
     assert f"--data flat.csv: every order of the documents has the same {metric}, so that nothing can be" in said
 
 
-@pytest.mark.filterwarnings("ignore:.*gains 2.y - 1")  # the labels are multiplied by 20
-def test_what_the_user_names_must_train(folder):
-    pytest.importorskip("xgboost")
-    frame = pandas.read_csv("data.csv")
-    frame.assign(label=20 * frame["label"]).to_csv("large.csv", index=False)
-    asked = ["--library", "xgboost", "--objectives", "rank:ndcg", "--metric", "mrr"]
-    assert "error: xgboost: " in fails("compare", "--data", "large.csv", *asked, *SMALL)
-
-
 def test_the_progress_is_no_part_of_the_result(monkeypatch):
     pytest.importorskip("lightgbm")
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -355,11 +335,6 @@ def test_the_progress_is_no_part_of_the_result(monkeypatch):
     done = invoke([*given, *FEW, "--draws", 2, "--json"], 0)
     assert json.loads(done.stdout)["best"]["objective"] == "lambdarank"
     assert re.search(r"lightgbm lambdarank.*6/6", done.stderr, re.DOTALL)
-
-
-def test_a_missing_library_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "catboost", None)
-    assert "pip install ltr-objectives[catboost]" in fails("compare", "--data", "data.csv", "--library", "catboost")
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the tests run beside an unpacked wheel")

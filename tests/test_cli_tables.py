@@ -102,20 +102,6 @@ def test_scores_are_in_the_order_of_the_rows(library):
 
 
 @everywhere
-def test_rows_of_a_query_need_not_stand_together(library):
-    """First the first document of each query, then the second of each: the same queries in the same order."""
-    pytest.importorskip(library)
-
-    def apart(frame):
-        return frame.iloc[np.argsort(frame.groupby("qid", sort=False).cumcount(), kind="stable")]
-
-    model = f"model{SUFFIX[library]}"
-    given = ["train", "--library", library, "--out", model, *OPTIONS]
-    together = run_json(*given, *files("csv"))
-    assert {**run_json(*given, *files("csv", apart)), "seconds": 0} == {**together, "seconds": 0}
-
-
-@everywhere
 def test_columns_have_the_names_that_are_given(library):
     pytest.importorskip(library)
     train, test = FOLD["train"], FOLD["test"]
@@ -198,12 +184,6 @@ def test_auto_lets_vali_choose():
     assert found["objective"] == max(tried, key=tried.get)
     assert found["vali"]["map"] == pytest.approx(tried[found["objective"]])
     assert "--objective auto lets vali choose; pass --vali" in fails(*given[:9], *OPTIONS)
-
-
-def test_report_reads_tables_too():
-    letor = FOLD["train"]
-    frame_of(letor).to_csv("train.csv", index=False)
-    assert run_json("report", "--data", "train.csv")["queries"] == len(letor.group)
 
 
 @pytest.mark.parametrize(

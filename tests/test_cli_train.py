@@ -15,7 +15,6 @@ from rankers import NATIVE, SUFFIX
 
 from ltr_objectives import evaluate
 from ltr_objectives.datasets import RankingData, make_ranking_fold
-from ltr_objectives.registry import BEST_FOR
 
 FOLD = make_ranking_fold((40, 15, 15), features=10, mean_length=15)
 OPTIONS = ["--trees", 40, "--learning-rate", 0.3, "--patience", 5, "--threads", 1]
@@ -47,16 +46,6 @@ def test_the_model_predicts_what_the_table_says(library, own, folder):
         scores = library_predicts(library, model, part.X)
         expected = {m: evaluate(m, scores, part.y, part.group, convention="lightgbm") for m in ("map", "ndcg@5")}
         assert found[name] == pytest.approx(expected, abs=1e-9)
-
-
-def test_the_first_metric_stops_the_training(folder):
-    pytest.importorskip("lightgbm")
-    given = ["--library", "lightgbm", "--data", folder, "--out", "model.txt", *OPTIONS, "--patience", 40]
-    assert run_json("train", "--metric", "map,mrr", *given)["objective"] == BEST_FOR["map"]
-    given += ["--objective", "yetiloss:ndcg@10"]
-    by_map, by_mrr = (run_json("train", "--metric", metrics, *given) for metrics in ("map,mrr", "mrr,map"))
-    assert by_map["vali"]["map"] > by_mrr["vali"]["map"]
-    assert by_map["vali"]["mrr"] <= by_mrr["vali"]["mrr"]
 
 
 @pytest.mark.parametrize(
@@ -156,12 +145,6 @@ def test_errors_are_one_line(folder, arguments, message):
         assert message in fails(*given)
         assert not os.path.exists("model.txt")
         assert (folder / "train.txt").read_bytes() == before
-
-
-def test_the_library_s_own_error_is_one_line():
-    pytest.importorskip("xgboost")
-    given = ["--train", "train.txt", "--out", "m.json", "--trees", 2, "--threads", 1, "--objective", "rank:foo"]
-    assert "error: xgboost: Unknown objective function: `rank:foo`" in fails("train", "--library", "xgboost", *given)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from catalog import EXAMPLES
 from generated import ranking
 
-from ltr_objectives import evaluate, registry
+from ltr_objectives import registry
 from ltr_objectives.adapters import (
     catboost_objective,
     lightgbm_metric,
@@ -75,22 +75,6 @@ def test_xgboost_trains_the_model_of_data_in_memory(xgb, tmp_path, weights):
         np.testing.assert_allclose(scores[0], scores[1], atol=1e-5, err_msg=name)
         np.testing.assert_allclose(history[0]["data"]["map"], history[1]["data"]["map"], atol=1e-6, err_msg=name)
     assert learned > len(registry.objectives()) // 2
-
-
-def test_xgboost_evaluates_other_files(xgb, tmp_path):
-    (tmp_path / "train").mkdir()
-    (tmp_path / "valid").mkdir()
-    train = external(xgb, tmp_path / "train", PARTS[:2])
-    valid = external(xgb, tmp_path / "valid", PARTS[2:], ref=train)
-    values = {}
-    model = xgb.train(
-        XGB, train, 40, obj=xgboost_objective("lambdamart:map"), custom_metric=xgboost_metric("map"),
-        evals=[(valid, "valid")], evals_result=values, early_stopping_rounds=5, verbose_eval=False,
-    )  # fmt: skip
-    assert model.num_boosted_rounds() < 40
-    rows = PARTS[2]
-    here = evaluate("map", model.predict(xgb.DMatrix(X[rows])), LABELS[rows], qid=QID[rows])
-    assert values["valid"]["map"][-1] == pytest.approx(here, abs=1e-6)
 
 
 def test_xgboost_begins_a_query_at_each_part(xgb, tmp_path):
