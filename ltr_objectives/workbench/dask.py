@@ -44,13 +44,6 @@ class Part(NamedTuple):
     weight: np.ndarray | None
 
 
-class Sample(NamedTuple):
-    """The shape of one column of a partition, and an empty slice of it, which has its type."""
-
-    shape: tuple[int, ...]
-    empty: Any
-
-
 def dask_by_query(
     X: Any,
     y: Any,
@@ -64,8 +57,8 @@ def dask_by_query(
 ) -> DaskQueries:
     """Spread a data set over Dask's workers by whole queries, for ``xgboost.dask`` and ``lightgbm.dask``.
 
-    The workers get partitions in turn, in the order of their names. So the same data and number of partitions give
-    the same pieces.
+    The workers get partitions in turn, in the order of their names: the same data and number of partitions give the
+    same pieces. Labels, ids and weights that cannot be right are refused before any worker trains.
 
     Parameters
     ----------
@@ -90,12 +83,6 @@ def dask_by_query(
     -------
     DaskQueries
         ``X``, ``y``, ``qid``, ``group`` and ``weight``, ready for training and kept in the workers' memory.
-
-    Raises
-    ------
-    LTRError
-        For labels, ids or weights that cannot be right, before any worker trains, and for fewer queries than
-        partitions.
 
     Examples
     --------
@@ -136,11 +123,6 @@ def dask_group(qid: Any) -> Any:
     Dask array of shape (queries,)
         With as many partitions as ``qid``.
 
-    Raises
-    ------
-    LTRError
-        If a query lies in several partitions, or in several places of one.
-
     Examples
     --------
     >>> import dask.array as da
@@ -177,11 +159,6 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
     -------
     float
         Equal to ``evaluate`` of the same rows in one process.
-
-    Raises
-    ------
-    LTRError
-        For a query that was cut, and for what ``evaluate`` refuses.
 
     Examples
     --------
@@ -223,23 +200,19 @@ def _client(client: Any) -> Any:
 
 def _worker_addresses(client: Any) -> list[str]:
     """Addresses of the workers, by name: 0, 1, 2, ... in a LocalCluster."""
-    names = {address: str(name) for address, name in client.run(_name).items()}
+    names = {address: str(name) for address, name in client.run(lambda dask_worker: dask_worker.name).items()}
     require(names, "the Dask cluster has no workers yet; call client.wait_for_workers(n)")
     return sorted(names, key=lambda address: (len(names[address]), names[address], address))
-
-
-def _name(dask_worker: Any) -> Any:
-    return dask_worker.name
 
 
 def _columns(**given: Any) -> list[list[Any]]:
     """The partitions of each Dask collection that is given, by the name of the argument."""
     found = {name: _partitions(name, collection) for name, collection in given.items() if collection is not None}
     counts = [str(len(partitions)) for partitions in found.values()]
-    told = (
-        f"{', '.join(found)} have {', '.join(counts)} partitions; they must have the same: use repartition or rechunk"
+    require(
+        len(set(counts)) == 1,
+        f"{', '.join(found)} have {', '.join(counts)} partitions; they must have the same: use repartition or rechunk",
     )
-    require(len(set(counts)) == 1, told)
     return list(found.values())
 
 
@@ -306,13 +279,13 @@ def _collections(client: Any, parts: list[Any], places: list[str]) -> DaskQuerie
 
     def array(column: str) -> Any:
         blocks = [
-            da.from_delayed(future, sample[column].shape, meta=sample[column].empty, name=f"{future.key}-array")
+            da.from_delayed(future, sample[column][0], meta=sample[column][1], name=f"{future.key}-array")
             for future, sample in zip(futures(column), samples, strict=True)
         ]
         return da.concatenate(blocks, allow_unknown_chunksizes=True)
 
     found = {column: array(column) for column in samples[0] if column != "X"}
-    table = samples[0]["X"].empty
+    table = samples[0]["X"][1]
     if hasattr(table, "iloc"):
         import dask.dataframe as dd
 
@@ -394,6 +367,6 @@ def _try_out(objective: Objective, part: Part) -> None:
     objective.compute(Queries(part.y, part.group, weight=part.weight), np.zeros(len(part.y)))
 
 
-def _sample(part: Part) -> dict[str, Sample]:
-    """What Dask is told of each column that the partition has."""
-    return {name: Sample(c.shape, c[:0]) for name, c in part._asdict().items() if c is not None}
+def _sample(part: Part) -> dict[str, tuple[tuple[int, ...], Any]]:
+    """Shape of each column that the partition has, and an empty slice, which has its type."""
+    return {name: (c.shape, c[:0]) for name, c in part._asdict().items() if c is not None}

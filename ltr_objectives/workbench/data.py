@@ -115,11 +115,6 @@ def make_ranking(
         weight, and of a second function decides the order among those labels. With 1 all labels are thresholds of one
         function. Then training for a metric that reads grades is best, whichever metric is evaluated.
 
-    Raises
-    ------
-    LTRError
-        For invalid arguments.
-
     Examples
     --------
     >>> make_ranking(queries=3, mean_length=5, seed=1)
@@ -226,14 +221,6 @@ def load_letor(
     -------
     RankingData or RankingFold
         RankingData for a file or a pipe, RankingFold for a fold. All its parts have the same number of features.
-
-    Raises
-    ------
-    LTRError
-        Where the path is missing, rows cannot be read or do not have a qid, or dense rows would take hundreds of times
-        the space of the text.
-    ImportError
-        Without scikit-learn: ``pip install ltr-objectives[letor]``.
     """
     from ltr_objectives.workbench.letor import find_parts, parse_cached
 

@@ -9,20 +9,7 @@ from rich.table import Table
 from typer import Option, echo
 
 from ltr_objectives.errors import require
-from ltr_objectives.workbench.cli.options import (
-    AsJson,
-    Convention,
-    Label,
-    Labels,
-    Letor,
-    Metrics,
-    Qid,
-    Scores,
-    Weight,
-    console,
-    print_json,
-    read_metrics,
-)
+from ltr_objectives.workbench.cli import options
 
 if TYPE_CHECKING:
     from ltr_objectives.workbench.cli.files import Lists
@@ -30,21 +17,21 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    metric: Metrics = "ndcg@10",
-    labels: Labels = None,
-    scores: Scores = None,
-    qid: Qid = None,
-    data: Letor = None,
-    label: Label = "label",
-    weight: Weight = None,
+    metric: options.Metrics = "ndcg@10",
+    labels: options.Labels = None,
+    scores: options.Scores = None,
+    qid: options.Qid = None,
+    data: options.Letor = None,
+    label: options.Label = "label",
+    weight: options.Weight = None,
     run: Annotated[Path | None, Option(metavar="FILE", help="TREC run: query Q0 document rank score tag.")] = None,
     qrels: Annotated[Path | None, Option(metavar="FILE", help="TREC judgements: query 0 document label.")] = None,
     complete: Annotated[
         bool, Option("--complete", help="With --qrels: count queries missing from the run, as having found nothing.")
     ] = False,
-    convention: Convention = None,
+    convention: options.Convention = None,
     per_query: Annotated[bool, Option("--per-query", help="Also print the value of each query.")] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Print the mean of ranking metrics over queries.
 
@@ -52,7 +39,7 @@ def evaluate(
     judgements. Rows of one query must be consecutive, except in Parquet and CSV files. Judged documents missing from
     the run count for the ideal DCG and for recall. Documents without a judgement are not relevant.
     """
-    chosen = read_metrics(metric, convention)
+    chosen = options.read_metrics(metric, convention)
     from ltr_objectives.workbench.tables import Columns
 
     columns = Columns(label, weight=weight)
@@ -65,7 +52,7 @@ def evaluate(
         if per_query:
             by_query = {name: [None if np.isnan(x) else float(x) for x in v] for name, v in values.items()}
             document["per_query"] = {"qid": lists.ids, **by_query}
-        print_json({**document, "notes": lists.notes})
+        options.print_json({**document, "notes": lists.notes})
         return
     table = Table(box=box.SIMPLE_HEAD, caption=f"queries: {len(lists.ids):,}", caption_justify="left")
     table.add_column("query", overflow="fold")
@@ -76,7 +63,7 @@ def evaluate(
             table.add_row(str(query), *("-" if np.isnan(v[i]) else f"{v[i]:.4f}" for v in values.values()))
         table.add_section()
     table.add_row("mean", *(f"{mean:.4f}" for mean in means.values()), style="bold")
-    console().print(table)
+    options.console().print(table)
     for note in lists.notes:
         echo(f"note: {note}", err=True)
 

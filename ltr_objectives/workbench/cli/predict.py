@@ -8,17 +8,7 @@ import numpy as np
 from typer import Option, echo
 
 from ltr_objectives.errors import require
-from ltr_objectives.workbench.cli.options import (
-    AsJson,
-    Ignore,
-    Label,
-    Library,
-    QidColumn,
-    Weight,
-    console,
-    names_in,
-    print_json,
-)
+from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.libraries import LIBRARIES
 
 if TYPE_CHECKING:
@@ -30,14 +20,14 @@ def predict(
     data: Annotated[Path, Option(metavar="FILE", help="LETOR text, Parquet or CSV; its labels are not used.")],
     out: Annotated[Path, Option(metavar="FILE", help="The scores: .npy, or .txt with one a line.")],
     library: Annotated[
-        Library | None,
+        options.Library | None,
         Option(metavar="NAME", help="Needed where the ending of the model does not show it.", show_default=False),
     ] = None,
-    label: Label = "label",
-    qid: QidColumn = "qid",
-    weight: Weight = None,
-    ignore: Ignore = "",
-    as_json: AsJson = False,
+    label: options.Label = "label",
+    qid: options.QidColumn = "qid",
+    weight: options.Weight = None,
+    ignore: options.Ignore = "",
+    as_json: options.AsJson = False,
 ) -> None:
     """Score the rows of a file with a trained model.
 
@@ -56,7 +46,7 @@ def predict(
     existing("model", model)
     require_apart(out, model, data)
     writable(out, (".npy", ".txt"), "scores")
-    columns = Columns(label, qid, weight, tuple(names_in(ignore)))
+    columns = Columns(label, qid, weight, tuple(options.names_in(ignore)))
     found = _read(data, columns)
     with LIBRARIES[name].estimator() as estimator:
         ranker = estimator().load_model(model)
@@ -74,7 +64,7 @@ def predict(
     does = "those beyond are left out" if width > features else "those missing are 0"
     notes = [f"the model has {features} features, the data {width}: {does}"] if width != features else []
     if as_json:
-        print_json(
+        options.print_json(
             {
                 "library": name, "model": str(model), "trees": trees, "rows": len(scores), "queries": queries,
                 "scores": str(out), "notes": notes,
@@ -83,7 +73,7 @@ def predict(
         return
     in_queries = "" if queries is None else f" in {queries:,} queries"
     line = f"{name}, {trees} trees: {len(scores):,} rows{in_queries}, scores written to {out}"
-    console().print(line, markup=False, soft_wrap=True)
+    options.console().print(line, markup=False, soft_wrap=True)
     for note in notes:
         echo(f"note: {note}", err=True)
 

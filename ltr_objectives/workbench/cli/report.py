@@ -4,27 +4,17 @@ from typing import Any
 
 from typer import echo
 
-from ltr_objectives.workbench.cli.options import (
-    AsJson,
-    Label,
-    Labels,
-    Letor,
-    ObjectiveName,
-    Qid,
-    Scores,
-    print_json,
-    refuse_goals,
-)
+from ltr_objectives.workbench.cli import options
 
 
 def report(
-    objective: ObjectiveName = "yetiloss:ndcg@10",
-    labels: Labels = None,
-    scores: Scores = None,
-    qid: Qid = None,
-    data: Letor = None,
-    label: Label = "label",
-    as_json: AsJson = False,
+    objective: options.ObjectiveName = "yetiloss:ndcg@10",
+    labels: options.Labels = None,
+    scores: options.Scores = None,
+    qid: options.Qid = None,
+    data: options.Letor = None,
+    label: options.Label = "label",
+    as_json: options.AsJson = False,
 ) -> None:
     """Print which queries have a gradient under an objective.
 
@@ -36,10 +26,10 @@ def report(
     from ltr_objectives.workbench.tables import Columns
 
     asked: Any = get_objective(objective)
-    refuse_goals("objective", asked.goals)
+    options.refuse_goals("objective", asked.goals)
     lists = read_lists(data, labels, scores, qid, Columns(label))
     found = asked.report(lists.scores, lists.queries.labels, lists.group)
     if as_json:
-        print_json(found.as_dict())
+        options.print_json(found.as_dict())
     else:
         echo(str(found))

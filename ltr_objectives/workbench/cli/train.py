@@ -15,9 +15,6 @@ from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.libraries import LIBRARIES
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from ltr_objectives.metrics.base import Metric
     from ltr_objectives.workbench.data import RankingData
     from ltr_objectives.workbench.tables import Columns
 
@@ -27,6 +24,7 @@ OWN_OR_NATIVE = (
 )
 METRIC = f"{options.METRICS}. Default: what the objective optimises, and more."
 PART = {"metavar": "FILE", "show_default": False}
+RESERVED = ("objective", "eval_metric", "n_estimators", "learning_rate")  # they have options of their own
 
 
 def train(
@@ -61,8 +59,8 @@ def train(
     from ltr_objectives.workbench.cli.files import require_apart, writable
     from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels
 
-    name = library.value
-    writable(out, LIBRARIES[name].endings, name)
+    name, facts = library.value, LIBRARIES[library.value]
+    writable(out, facts.endings, name)
     ours = _ours(objective, name)
     options.refuse_goals("objective", getattr(ours, "goals", ()))
     if metric is None:  # what our estimators stop by, then others to compare by
@@ -71,65 +69,79 @@ def train(
     metrics = options.read_metrics(metric, convention)
     if objective is None:
         objective = BEST_FOR.get(metrics[0].name, f"yetiloss:{metrics[0]}")
-    given = _parameters(param or [], reserved=("objective", "eval_metric", "n_estimators", "learning_rate"))
+    params = {"n_estimators": trees, "learning_rate": learning_rate, **({facts.threads: threads} if threads else {})}
+    params |= _parameters(param or [])
     files = _files(data, {"train": train, "vali": vali, "test": test})
     require_apart(out, *files.values())
     require(objective != "auto" or "vali" in files, "--objective auto lets vali choose; pass --vali, or a fold with it")
     columns = Columns(label, qid, weight, tuple(options.names_in(ignore)))
     parts = _read(files, columns)
-    warn_of_labels(parts["train"], columns.ignore)
-    y, note = labels_for(name, objective, parts["train"].y)
-    ranker, seconds = _fit(
-        name, parts, y, objective, metrics,
-        {"n_estimators": trees, "learning_rate": learning_rate, **given}, patience, threads,
-    )  # fmt: skip
-    with LIBRARIES[name].estimator():
+    learn, held_out = parts["train"], parts.get("vali")
+    warn_of_labels(learn, columns.ignore)
+    y, note = labels_for(name, objective, learn.y)
+    stopping: dict[str, Any] = {}
+    if held_out is not None:
+        stopping = {"eval_set": [(held_out.X, held_out.y)], "eval_qid": [held_out.qid],
+                    "eval_sample_weight": [held_out.weight], "early_stopping_rounds": patience}  # fmt: skip
+    with Console(stderr=True).status(f"{name} trains {objective}"), facts.estimator() as estimator:
+        start = perf_counter()
+        ranker = estimator(objective=objective, eval_metric=metrics[0], **params)
+        ranker.fit(learn.X, y, qid=learn.qid, sample_weight=learn.weight, **stopping)
+        seconds = perf_counter() - start
         ranker.save_model(out)
     decision = getattr(ranker, "report_", None)
     objective = objective if decision is None else decision.chosen
-    values: dict[str, dict[str, float]] = {
-        part: _values(ranker, metrics, parts[part]) for part in ("vali", "test") if part in parts
-    }
+    scored = {part: (ranker.predict(parts[part].X), parts[part]) for part in ("vali", "test") if part in parts}
+    values: dict[str, Any] = {part: {str(m): _mean(m, *of) for m in metrics} for part, of in scored.items()}
     kept = ranker.best_iteration_
     if as_json:
-        options.print_json(
-            {
-                "library": name, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
-                "convention": convention, "features": features_of(parts["train"].X), "notes": [note] if note else [],
-                **values, **({} if decision is None else {"tried": decision.as_dicts()}),
-            }
-        )  # fmt: skip
+        options.print_json({
+            "library": name, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
+            "convention": convention, "features": features_of(learn.X), "notes": [note] if note else [],
+            **values, **({} if decision is None else {"tried": decision.as_dicts()}),
+        })  # fmt: skip
         return
     screen = options.console()
-    for each, part in parts.items():
-        screen.print(f"{each:5} {len(part.y):,} rows in {len(part.group):,} queries")
-    screen.print(show_features(parts["train"].X), markup=False, soft_wrap=True)
+    for part, rows in parts.items():
+        screen.print(f"{part:5} {len(rows.y):,} rows in {len(rows.group):,} queries")
+    screen.print(show_features(learn.X), markup=False, soft_wrap=True)
     if decision is not None:
         screen.print(f"\n{decision}", markup=False, soft_wrap=True)
     if values:
-        screen.print(_table(values, metrics))
+        table = Table("", box=box.SIMPLE_HEAD)
+        for each in metrics:
+            table.add_column(str(each), justify="right", no_wrap=True)
+        for part, found in values.items():
+            table.add_row(part, *(f"{v:.4f}" for v in found.values()), style="bold" if part == "test" else "")
+        screen.print(table)
     stopped = f"kept by vali {metrics[0]}" if "vali" in parts else "no vali part to stop by"
     line = f"{name}, {objective}: {kept} trees ({stopped}) in {seconds:.1f} s, written to {out}"
     screen.print(line + (f"\n{note}" if note else ""), markup=False, soft_wrap=True)
 
 
+def _mean(metric: Any, scores: Any, part: "RankingData") -> float:
+    from ltr_objectives.metrics.evaluation import evaluate
+
+    return float(evaluate(metric, scores, part.y, part.group, part.weight))
+
+
 def _ours(objective: str | None, library: str) -> Any:
     """The objective if it is ours; None for the library's own, and for a name that the estimator will refuse."""
-    if objective in (None, "auto") or LIBRARIES[library].knows(str(objective)):
+    if objective is None or LIBRARIES[library].knows(objective):
         return None
     try:
-        return get_objective(str(objective))
+        return get_objective(objective)
     except LTRError:
         return None
 
 
-def _parameters(given: list[str], reserved: tuple[str, ...]) -> dict[str, Any]:
+def _parameters(given: list[str]) -> dict[str, Any]:
     """The parameters of ``NAME=VALUE`` texts, as ``options.python_value`` reads them."""
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
         require(name and equals and value, f"--param {text!r} is not of the form NAME=VALUE, such as max_depth=6")
-        require(name not in reserved, f"--param {name} has an option of its own; see --help")
+        require(name not in RESERVED, f"--param {name} has an option of its own; see --help")
         require(name not in found, f"--param {name} is given twice")
         found[name] = options.python_value(value)
     return found
@@ -164,38 +176,3 @@ def _read(files: dict[str, Path], columns: "Columns") -> "dict[str, RankingData]
     others = [path for path in files.values() if path not in tables]
     require(not others, f"{tables[0]} has columns by name, and LETOR text such as {(others or tables)[0]} does not")
     return read_tables(files, columns)
-
-
-def _fit(
-    library: str, parts: "dict[str, RankingData]", y: "np.ndarray", objective: str, metrics: "list[Metric]",
-    params: dict[str, Any], patience: int, threads: int,
-) -> tuple[Any, float]:  # fmt: skip
-    train, vali = parts["train"], parts.get("vali")
-    stopping: dict[str, Any] = {}
-    if vali is not None:
-        stopping = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "early_stopping_rounds": patience}
-        stopping["eval_sample_weight"] = [vali.weight]
-    with Console(stderr=True).status(f"{library} trains {objective}"), LIBRARIES[library].estimator() as made:
-        start = perf_counter()
-        if threads:
-            params = {LIBRARIES[library].threads: threads, **params}
-        ranker = made(objective=objective, eval_metric=metrics[0], **params)
-        ranker.fit(train.X, y, qid=train.qid, sample_weight=train.weight, **stopping)
-    return ranker, perf_counter() - start
-
-
-def _values(ranker: Any, metrics: "list[Metric]", part: "RankingData") -> dict[str, float]:
-    from ltr_objectives.metrics.evaluation import evaluate
-
-    scores = ranker.predict(part.X)
-    return {str(m): float(evaluate(m, scores, part.y, part.group, part.weight)) for m in metrics}
-
-
-def _table(values: dict[str, dict[str, float]], metrics: "list[Metric]") -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("")
-    for metric in metrics:
-        table.add_column(str(metric), justify="right", no_wrap=True)
-    for part, found in values.items():
-        table.add_row(part, *(f"{value:.4f}" for value in found.values()), style="bold" if part == "test" else "")
-    return table
