@@ -65,18 +65,8 @@ def subsample(document: Document) -> Lines:
     for r in document["results"]:
         gap = f"{r['difference']:+.4f} ({r['se']:.4f})" if r["se"] else ""
         trees, took = f"{np.mean(r['trees']):.0f}", f"{1e3 * np.mean(r['seconds']):.0f}"
-        lines.append(
-            [
-                r["library"],
-                r["objective"],
-                f"{r['share']:g}",
-                f"{r['value']:.4f}",
-                gap,
-                trees,
-                took,
-                f"{r['ratio']:.2f}",
-            ]
-        )
+        cells = [f"{r['share']:g}", f"{r['value']:.4f}", gap, trees, took, f"{r['ratio']:.2f}"]
+        lines.append([r["library"], r["objective"], *cells])
     return lines
 
 

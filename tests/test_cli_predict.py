@@ -74,14 +74,6 @@ def test_features_that_the_file_or_the_model_does_not_have(library):
         np.testing.assert_allclose(np.load("scores.npy"), library_predicts(library, model, same), rtol=1e-12)
 
 
-def test_a_model_under_another_name(folder):
-    model, _ = train("lightgbm")
-    (folder / model).rename("ranker.v1")
-    given = ["predict", "--model", "ranker.v1", "--data", "test.txt", "--out", "scores.txt"]
-    assert "--model ranker.v1: its ending does not show which library wrote it; pass --library" in fails(*given)
-    assert run_json(*given, "--library", "lightgbm")["library"] == "lightgbm"
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

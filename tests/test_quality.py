@@ -15,7 +15,7 @@ from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
-from benchmarks import cells, folds, lead, publish, quality, report, verdict
+from benchmarks import cells, folds, lead, publish, quality, report
 from benchmarks.__main__ import app
 from ltr_objectives import LTRError, evaluate
 from ltr_objectives.datasets import make_ranking_fold
@@ -311,7 +311,7 @@ def test_the_verdict_corrects_for_the_number_of_ours():
     values = named_values()
     whole = {(summary.POOLED, *key[1:]): np.concatenate([values[(data, *key[1:])] for data in
              ("MQ2008", "OHSUMED", "generated-calibrated 5,5,100")]) for key in values}  # fmt: skip
-    table = verdict.verdict({**values, **whole})
+    table = report.verdict({**values, **whole})
     table = table[table["metric"] == "map"].set_index("objective")  # neither natives nor libraries without ours
     assert list(table.index) == ["yetiloss:gap", "yetiloss:{metric}", "queryrmse"]
     assert set(table["native"]) == {"rank_xendcg"}
@@ -327,13 +327,13 @@ def test_the_verdict_corrects_for_the_number_of_ours():
     assert table["p"][smallest] == pytest.approx(3 * raw[smallest])
     assert table["p"][middle] == pytest.approx(max(3 * raw[smallest], 2 * raw[middle]))
     assert table["p"][largest] == pytest.approx(max(2 * raw[middle], raw[largest]))
-    text = verdict.markdown(table.reset_index(), 0.05)
+    text = report.verdict_markdown(table.reset_index(), 0.05)
     best, every = text.split("**All of ours")
     assert best.count("\n| lightgbm") == 1
     assert every.count("\n| lightgbm") == 3
     assert "▼" in every
-    [line] = verdict.sentences(table.reset_index(), 0.05)
-    assert line.startswith("lightgbm, map: yetiloss:{metric} ")
+    [_, line] = report.best_lines(table.reset_index(), 0.05)
+    assert line[:5:2] == ["lightgbm", "rank_xendcg", "yetiloss:{metric}"]
     natives = {k: v for k, v in values.items() if k[2] in ("lambdarank", "rank_xendcg")}
-    assert verdict.markdown(verdict.verdict(natives), 0.05) == ""
-    assert verdict.sentences(verdict.verdict({}), 0.05) == []
+    assert report.verdict_markdown(report.verdict(natives), 0.05) == ""
+    assert report.verdict({}).empty

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.image import imread
 from scipy import stats
 
-from benchmarks import gaps, lead
+from benchmarks import lead, report
 from benchmarks.figures import curves, dots, draw, style
 from ltr_objectives.workbench import summary as pooled
 from ltr_objectives.workbench.summary import summary
@@ -39,7 +39,7 @@ def test_every_picture_of_a_study_is_drawn_and_nothing_is_cut_off(sets, ours, tm
     frame = pooled.chosen(results(sets, ours=ours))
     values = pooled.by_query(frame)
     table = summary(values)
-    written = draw(frame, table, lead.lead(values), tmp_path)
+    written = draw(frame, table, report.gap_values(frame), lead.lead(values), tmp_path)
     expected = {f"{kind}-{m}.png" for m in ("map", "err") for kind in ("dots", "gaps")}
     expected |= {f"curves-{data}-{m}.png" for m in ("map", "err") for data in ("one", "generated_5")[: len(sets)]}
     assert {path.name for path in written} == expected == {path.name for path in tmp_path.iterdir()}
@@ -97,14 +97,14 @@ def test_curves_are_strong_up_to_their_dot_and_pale_beyond(folds):
 
 def test_gaps_are_train_less_test(tmp_path):
     found = results(("one",), ours=["yetirank"])
-    table = gaps.gap_values(pooled.chosen(found))
+    table = report.gap_values(pooled.chosen(found))
     line = table[(table["library"] == "lightgbm") & (table["label"] == "yetirank") & (table["metric"] == "map")].iloc[0]
     mine = [r for r in found if r["library"] == "lightgbm" and r["label"] == "yetirank"]
     each = [r["train"]["map"] - np.mean(r["test"]["map"]) for r in mine]
     assert line["train"] == pytest.approx(np.mean([r["train"]["map"] for r in mine]))
     assert line["value"] == pytest.approx(np.mean(each))
     assert line["se"] == pytest.approx(stats.sem(each))
-    text = gaps.gap_table(table)
+    text = report.gap_table(table)
     assert f"| lightgbm | yetirank | {line['train']:.4f} ({line['value']:.4f}) |" in text
     assert "| xgboost | rank:ndcg (native) |" in text
 
@@ -122,7 +122,7 @@ def test_a_file_name_fits_every_system(tmp_path):
 def test_gaps_promise_errors_only_where_there_are_several_folds(folds, tmp_path, monkeypatch):
     figures = []
     monkeypatch.setattr(dots.style, "save", lambda figure, *names: figures.append(figure))
-    dots.gap_dots(gaps.gap_values(pooled.chosen(results(("one",), folds, OURS[:2]))), "map", tmp_path)
+    dots.gap_dots(report.gap_values(pooled.chosen(results(("one",), folds, OURS[:2]))), "map", tmp_path)
     [ax] = figures[0].axes
     assert any(bars for _, _, bars in ax.containers) == (folds > 1)
     title = figures[0]._suptitle.get_text().replace("\n", " ")

@@ -8,17 +8,15 @@ from benchmarks.figures.curves import learning_curves
 from benchmarks.figures.dots import gap_dots, metric_dots
 from benchmarks.figures.lead import lead_dots
 from benchmarks.figures.style import distinct
-from benchmarks.gaps import gap_values
 
 
-def draw(frame: pd.DataFrame, summary: pd.DataFrame, named: pd.DataFrame, out: Path) -> list[Path]:
-    """Draw all pictures of the trainings, of their summary over all test queries, and of what our names give."""
-    table = gap_values(frame)
+def draw(frame: pd.DataFrame, summary: pd.DataFrame, gaps: pd.DataFrame, named: pd.DataFrame, out: Path) -> list[Path]:
+    """Draw all pictures of the trainings, their summary over all test queries, their gaps, and what our names give."""
     written: list[Path | None] = []
     for metric in distinct(frame["metric"]):
         written += [learning_curves(frame, data, metric, out) for data in distinct(frame["data"])]
-        if (table["metric"] == metric).any():
-            written += [metric_dots(summary, metric, out), gap_dots(table, metric, out)]
+        if (gaps["metric"] == metric).any():
+            written += [metric_dots(summary, metric, out), gap_dots(gaps, metric, out)]
     if not named.empty:
         written.append(lead_dots(named, out))
     return [path for path in written if path is not None]
