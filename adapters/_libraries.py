@@ -78,7 +78,7 @@ class Library(NamedTuple):
     check_labels: Callable[[np.ndarray], None] = lambda labels: None  # raises for labels that it has misread
     all_zero: str = ""  # why all labels may be 0 although the user's are not
     error: str = ""  # its exception
-    natives: tuple[str, ...] = ()  # its own ranking objectives
+    natives: tuple[str, ...] = ()  # its own ranking objectives, where it has others that do not rank
 
     def load(self) -> Any:
         """Import the library, or say what to install."""
@@ -169,7 +169,6 @@ LIGHTGBM = Library(
     of_the_data=("categorical_feature", "feature_name"),
     renamed={"metric": "eval_metric", "objective": "objective"},
     error="basic.LightGBMError",
-    natives=("lambdarank", "rank_xendcg"),
 )  # fmt: skip
 
 CATBOOST = Library(
@@ -186,10 +185,6 @@ CATBOOST = Library(
     dtype=np.float64,
     negative_hessians=True,
     error="CatBoostError",
-    natives=(
-        "YetiRank", "YetiRankPairwise", "QueryRMSE", "StochasticRank", "QuerySoftMax", "PairLogit", "PairLogitPairwise",
-        "LambdaMart",
-    ),
 )  # fmt: skip
 
 LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.candidates import check_comparable, natives_for, ours_for
 from ltr_objectives.workbench.statistics import differences
+from ltr_objectives.workbench.trials import try_each
 
 
 class Attempt(NamedTuple):
@@ -122,27 +122,21 @@ def choose(
     """
     check_comparable(metric, queries, data)
     weight = None if metric.query_weights == "ignore" else queries.weight_by_query
-    values: dict[str, np.ndarray] = {}
-    models: dict[str, Any] = {}
-    found: dict[str, Candidate] = {}
-    errors: list[LTRError] = []
     natives = natives_for(library, metric)
     tried: dict[str, Objective | str] = {**ours_for(metric), **{name: name for name in natives}}
-    for label, objective in tried.items():
-        try:
-            models[label], scores, rounds = attempt(objective)
-        except LTRError as error:
-            found[label] = Candidate(label, label in natives, left_out=" ".join(str(error).split()))
-            errors.append(error)
-            continue
-        values[label] = metric.values(queries, scores, n_threads=n_threads)
-        value = metric.average(*metric.sums(values[label], weight))
-        found[label] = Candidate(label, label in natives, value, rounds)
-    if not models:
-        raise errors[0]
-    best = max(models, key=lambda label: found[label].value or 0.0)
-    others = {label: v for label, v in values.items() if label != best}
-    for label, of in differences(others, values[best], weight).items():
-        se = of["se"] if np.isfinite(of["se"]) else None  # of a single query there is none
-        found[label] = found[label]._replace(difference=of["difference"], se=se, p=of["p"])
-    return models[best], Decision(str(metric), best, len(queries), tuple(found.values()))
+    trained, left_out = try_each(tried, lambda label: attempt(tried[label]))
+    values = {label: metric.values(queries, each.scores, n_threads=n_threads) for label, each in trained.items()}
+    means = {label: metric.average(*metric.sums(each, weight)) for label, each in values.items()}
+    best = max(means, key=lambda label: means[label])
+    others = differences({label: v for label, v in values.items() if label != best}, values[best], weight)
+    found = []
+    for label in tried:
+        candidate = Candidate(label, label in natives, left_out=left_out.get(label, ""))
+        if label in trained:
+            candidate = candidate._replace(value=means[label], rounds=trained[label].rounds)
+        if label in others:
+            of = others[label]
+            se = of["se"] if np.isfinite(of["se"]) else None  # of a single query there is none
+            candidate = candidate._replace(difference=of["difference"], se=se, p=of["p"])
+        found.append(candidate)
+    return trained[best].model, Decision(str(metric), best, len(queries), tuple(found))

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import require
 from ltr_objectives.workbench.data import RankingFold
 from ltr_objectives.workbench.statistics import BETTER, WORSE
 from ltr_objectives.workbench.summary import CAPTION, by_query, chosen, rows_of, summary
 from ltr_objectives.workbench.texts import p_of, show, signed
-from ltr_objectives.workbench.trials import Budget, Record, Trial, measure, train
+from ltr_objectives.workbench.trials import Budget, Record, Trial, measure, train, try_each
 
 Key = tuple[str, str]  # library and label
 
@@ -36,19 +36,14 @@ def compete(
 
     ``name`` is that of the data. ``begin`` is called before each objective, ``done`` after each training.
     """
-    found: dict[Key, Outcome] = {}
-    left_out: dict[str, str] = {}
-    for key, group in groupby(planned, lambda trial: (trial.library, trial.label)):
-        trials = list(group)
+    trials = {key: list(group) for key, group in groupby(planned, lambda trial: (trial.library, trial.label))}
+
+    def attempt(key: Key) -> Outcome:
         begin(key)
-        try:
-            found[key] = _outcome(trials, folds, name, done)
-        except LTRError as error:
-            if required:
-                raise
-            left_out[" ".join(key)] = str(error)
-    require(found, f"no objective could be trained: {next(iter(left_out.values()), '')}")
-    return found, left_out
+        return _outcome(trials[key], folds, name, done)
+
+    found, left_out = try_each(trials, attempt, required=required)
+    return found, {" ".join(key): why for key, why in left_out.items()}
 
 
 def _outcome(trials: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]], name: str, done: Any) -> Outcome:

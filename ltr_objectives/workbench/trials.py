@@ -4,17 +4,17 @@
 record that :mod:`ltr_objectives.workbench.summary` pools over folds and tests against the library's own objectives.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice
-from ltr_objectives.errors import require
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -31,6 +31,8 @@ SHARED = {"learning_rate": (0.03, 0.3), "leaves": (6, 48), "min_child_weight": (
 DRAWS, NOISE = 8, 0.1  # of a smoothed metric: noisy scores, and their noise in standard deviations of the scores
 Settings = dict[str, Any]
 Record = dict[str, Any]
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,26 @@ class Smoothed(Metric):
 
     def reference(self, labels: np.ndarray) -> float:
         return self.of.reference(labels)
+
+
+def try_each(
+    keys: Iterable[K], attempt: Callable[[K], V], *, required: bool = False
+) -> tuple[dict[K, V], dict[K, str]]:
+    """For each key the result of ``attempt``, or the reason why it cannot be trained; raise if nothing can.
+
+    With ``required`` the first error is raised.
+    """
+    found: dict[K, V] = {}
+    left_out: dict[K, str] = {}
+    for key in keys:
+        try:
+            found[key] = attempt(key)
+        except LTRError as error:
+            if required:
+                raise
+            left_out[key] = " ".join(str(error).split())
+    require(found, f"no objective could be trained: {next(iter(left_out.values()), '')}")
+    return found, left_out
 
 
 def seeded(objective: Objective, seed: int) -> Objective:
