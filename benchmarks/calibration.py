@@ -38,7 +38,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def probabilities(scores: np.ndarray) -> np.ndarray:
-    """What the logistic loss takes a score for."""
+    """The probability that the logistic loss reads from a score."""
     return np.exp(-np.logaddexp(0.0, -scores))
 
 
@@ -128,7 +128,7 @@ def _over_seeds(key: str, values: list[Any], columns: dict[str, list[Any]]) -> A
 
 
 def of_a_constant(share: float) -> dict[str, float]:
-    """What giving every document the share of relevant documents costs."""
+    """The losses of a model that gives every document the share of relevant documents."""
     return {
         "log_loss": float(-share * np.log(share) - (1.0 - share) * np.log(1.0 - share)),
         "brier": share * (1.0 - share),

@@ -27,7 +27,7 @@ COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), T
 def demo(
     queries: Annotated[str, Option(help="Train, vali and test queries.")] = "150,60,150",
     libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
-    trees: Annotated[int, Option(min=1, help="At most so many.")] = 100,
+    trees: Annotated[int, Option(min=1, help="The most trees.")] = 100,
     out: Annotated[Path, Option(help="Folder for demo.csv and demo.png.")] = Path("results"),
 ) -> None:
     """Compare all libraries on small generated data.

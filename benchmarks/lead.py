@@ -71,7 +71,7 @@ def _pooled(values: Values, kind: str, library: str, metric: str) -> dict[str, n
 
 
 def _is_named(label: str, metric: str) -> bool:
-    """Whether the label is the objective that our names give for the metric."""
+    """Return True if the label is the objective that our names give for the metric."""
     try:
         return get_objective(label.replace("{metric}", metric)) == objective_for(metric)
     except LTRError:

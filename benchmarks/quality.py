@@ -27,7 +27,7 @@ DATA = (
     "generated-binary:... or generated-calibrated:...; may be repeated."
 )
 DRAWS = (
-    "So many settings of learning rate, leaves, least Hessian and L2, both in documents, the same for every objective; "
+    "Settings of learning rate, leaves, least Hessian and L2, both in documents, the same for every objective; "
     "the best on vali counts, metric by metric. Not with options that set one of these."
 )
 DOCUMENTS = "L2 in documents; --min-child-weight then is in documents, too. 0 leaves both in each objective's units."
@@ -80,9 +80,9 @@ def quality(
     draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
     learning_rates: Annotated[str, Option(help="Of several the best on vali counts.")] = "0.1",
     param: Annotated[list[str] | None, Option(help=PARAM)] = None,
-    trees: Annotated[int, Option(min=1, help="At most so many.")] = 300,
+    trees: Annotated[int, Option(min=1, help="The most trees.")] = 300,
     leaves: Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")] = 31,
-    patience: Annotated[int, Option(min=1, help="Stop after so many trees without a better vali value.")] = 30,
+    patience: Annotated[int, Option(min=1, help="Trees without a better vali value before a stop.")] = 30,
     min_child_weight: Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")] = 1e-3,
     l2: Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")] = 0.0,
     documents: Annotated[float, Option(min=0, help=DOCUMENTS)] = 0.0,

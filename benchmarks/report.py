@@ -62,8 +62,8 @@ def write(
     console.print(caption)
     keys = zip(frame["data"], frame["library"], frame["label"], frame["metric"], strict=True)
     if lost := dict.fromkeys(f"{key[1]} {key[2]}" for key in keys if key not in values):
-        caption += f" Left out, since a fold has no result: {', '.join(lost)}."
-        console.print(f"[red]left out, since a fold has no result:[/] {', '.join(lost)}")
+        caption += f" Left out, because a fold has no result: {', '.join(lost)}."
+        console.print(f"[red]left out, because a fold has no result:[/] {', '.join(lost)}")
     against = verdict(values)
     if not against.empty:
         show(console, best_lines(against, alpha), "ours against each library's best native objective")

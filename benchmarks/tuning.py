@@ -77,7 +77,7 @@ def applied(cell: Cell, found: Settings) -> tuple[Cell, str | Objective, Setting
 class TunedCell(Cell):
     """A training with the hyper-parameters of the trial that was best on vali, by its one metric.
 
-    After an interruption the search is repeated from its start. It proposes the same trials, since it is told the same
+    After an interruption the search is repeated from its start. It proposes the same trials, because it gets the same
     values, so only trials without a value are trained. A longer search continues a shorter one in the same way.
     """
 

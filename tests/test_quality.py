@@ -105,7 +105,7 @@ def test_versions_are_those_of_the_trainings_and_a_lost_fold_is_named(tmp_path):
     records = [json.loads(path.read_text()) for path in (out / "cells").glob("*.json")]
     again = [{**r, "fold": [*r["fold"][:2], 1]} for r in records if (r["library"], r["label"]) != ("lightgbm", "rmse")]
     report.write([*records, *again], out, 0.05, Console(), plots=False)
-    assert "Left out, since a fold has no result: lightgbm rmse." in (out / "summary.md").read_text()
+    assert "Left out, because a fold has no result: lightgbm rmse." in (out / "summary.md").read_text()
 
 
 def test_a_cell_is_kept_and_the_constant_model_knows_nothing(tmp_path):

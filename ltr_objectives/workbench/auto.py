@@ -53,7 +53,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Decision:
-    """What ``objective="auto"`` tried, and what it chose. ``str`` of it is a table.
+    """The candidates of ``objective="auto"`` and the chosen one. ``str`` of it is a table.
 
     Attributes
     ----------

@@ -71,8 +71,9 @@ def dask_by_query(
     client : distributed.Client, optional
         The current one by default.
     objective : str or Objective, optional
-        What will be trained. It is tried on each partition, so that labels that do not suit it are refused here. When
-        one worker fails in a LightGBM training, the others wait for it: two hours, unless ``time_out`` is given.
+        The objective that will be trained. It is tried on each partition, and labels that do not suit it are refused
+        here. If one worker fails in a LightGBM training, the others wait for it: two hours, unless ``time_out`` is
+        given.
     partitions : int, optional
         One for each worker by default, which keeps results equal from run to run.
     everywhere : bool
@@ -299,7 +300,7 @@ _calls = itertools.count()
 def _key(content: Any) -> str:
     """A key that Dask has not seen: with the key of data just released, new data would be released too.
 
-    The next run of a program makes the same keys, since the order of LightGBM's workers follows from them.
+    The next run of a program makes the same keys, because the order of LightGBM's workers follows from them.
     """
     from dask.base import tokenize
 

@@ -74,7 +74,7 @@ class RankingFold:
 
 
 def joined(fold: RankingFold) -> RankingData:
-    """All queries of a fold, with new ids, since the parts may use the same ones."""
+    """All queries of a fold, with new ids, because the parts may use the same ones."""
     parts = [part for part in fold if part is not None]
     X, y, group, _ = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return RankingData(X, y, group, np.repeat(np.arange(1, len(group) + 1), group))
@@ -213,7 +213,7 @@ def load_letor(
         (or ``valid.txt``), as in MSLR-WEB10K/30K and Istella. Where it has several data sets, add the start of the
         file names, such as ``yahoo/set1`` for ``set1.train.txt``.
     cache : path, optional
-        Folder that keeps parsed files, since parsing is slow. The default is ``$LTR_OBJECTIVES_CACHE``, else
+        Folder that keeps parsed files, because parsing is slow. The default is ``$LTR_OBJECTIVES_CACHE``, else
         ``ltr_objectives`` in ``$XDG_CACHE_HOME``, ``$LOCALAPPDATA`` or ``~/.cache``. With None nothing is kept. A file
         whose content changed is parsed again. A folder that cannot be used causes a warning.
 

@@ -93,7 +93,7 @@ def _parse(file: Path, path: Path) -> Parsed:
 
 
 def too_wide(rows: int, width: int, values: int) -> bool:
-    """Whether dense rows would take far more space than their text."""
+    """Return True if dense rows would take far more space than their text."""
     cells = rows * width
     return cells > ROOM and cells > CELLS_A_VALUE * (rows + values)
 
@@ -124,7 +124,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _mistake(label: str, qid: str = "", *features: str) -> str:
-    """What is wrong with the words of a line.
+    """Describe the first mistake in the words of a line.
 
     >>> _mistake("2", "qid:1", "1:0.5", "1:2")
     "'1:2' must be above feature 1: indices start at 1 and rise"

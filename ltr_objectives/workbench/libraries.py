@@ -27,7 +27,7 @@ class Library(NamedTuple):
     capitals: bool = False  # whether the names of its objectives and metrics begin with one
 
     def knows(self, native: str) -> bool:
-        """Whether the library has its own ranking objective of this name; settings may follow CatBoost's."""
+        """Return True if the library has a ranking objective of this name; settings may follow CatBoost's."""
         name = native.partition(":")[0] if self.capitals else native
         return name in self.natives and not native.startswith(self.unusable or ("\0",))
 
@@ -42,7 +42,7 @@ class Library(NamedTuple):
 
     @contextmanager
     def estimator(self) -> Iterator[Any]:
-        """Yield our estimator's class. What the library prints goes to stderr; its errors become LTRError."""
+        """Yield our estimator's class. The library prints to stderr, and its errors become LTRError."""
         from ltr_objectives import adapters
 
         try:
@@ -104,7 +104,7 @@ LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}
 
 
 def is_native(library: str, label: str) -> bool:
-    """Whether the label is one of the library's own objectives."""
+    """Return True if the label is one of the library's own objectives."""
     return library in LIBRARIES and LIBRARIES[library].knows(label)
 
 

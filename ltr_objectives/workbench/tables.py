@@ -42,7 +42,7 @@ class Columns(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """What a file says of its rows, with the rows of each query together.
+    """Labels, query ids and weights of a file, with the rows of each query together.
 
     Queries are in the order in which the file names them first, rows of a query in the order of the file.
     """
@@ -54,7 +54,7 @@ class Keys(NamedTuple):
 
 
 def is_table(path: Path) -> bool:
-    """Whether the name ends as that of a Parquet or CSV file, perhaps a compressed one."""
+    """Return True if the name ends as that of a Parquet or CSV file, perhaps a compressed one."""
     return path.suffix == ".parquet" or ".csv" in path.suffixes
 
 
@@ -85,7 +85,7 @@ def names_in_table(path: Path) -> list[str]:
 
 @contextmanager
 def naming(option: str, path: Path) -> Iterator[None]:
-    """Say in errors about a file which option named it, and read it within the available memory."""
+    """Add to errors about a file the option that named it, and read it within the available memory."""
     with within_memory(f"--{option} {path}"):
         try:
             yield

@@ -37,7 +37,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Budget:
-    """What every training of a comparison gets."""
+    """The settings that every training of a comparison shares."""
 
     trees: int = 500
     learning_rate: float = 0.1
@@ -122,7 +122,7 @@ class Trial:
 
     @property
     def native(self) -> bool:
-        """Whether the objective is the library's own."""
+        """True if the objective is the library's own."""
         return LIBRARIES[self.library].knows(self.objective)
 
     @property
@@ -265,7 +265,7 @@ def train(
 
 
 def measure(trial: Trial, fold: RankingFold, training: Training) -> Record:
-    """What the training reaches: for each metric the values of the test queries, and the trees at its early stop."""
+    """Record for each metric the values of the test queries, and the number of trees at its early stop."""
     record = unmeasured(trial) | {"seconds": training.seconds}
     record["curves"] = {name: numbers(np.array(curve)) for name, curve in training.curves.items()}
     for stop, names in trial.stops.items():

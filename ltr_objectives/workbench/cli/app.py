@@ -31,19 +31,19 @@ class OneLineErrors(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        told: set[str] = set()
+        printed: set[str] = set()
         show = warnings.showwarning
 
-        def tell(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+        def show_once(message: Any, category: Any, *where: Any) -> None:
             if not issubclass(category, LTRWarning):
-                show(message, category, filename, lineno, file, line)
-            elif str(message) not in told:
-                told.add(str(message))
+                show(message, category, *where)
+            elif str(message) not in printed:
+                printed.add(str(message))
                 Console(stderr=True).print(Text(f"warning: {message}", "yellow"), soft_wrap=True)
 
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = tell
+                warnings.showwarning = show_once
                 return super().invoke(ctx)
         except BrokenPipeError:  # the reader of the output has closed it
             raise

@@ -29,7 +29,7 @@ class Lists(NamedTuple):
     retrieved : bool array of shape (rows,), optional
         False for judged documents that the run does not have; these have the lowest scores.
     notes : tuple of str
-        What was left out.
+        Sentences about what was left out.
     """
 
     queries: Queries

@@ -32,7 +32,7 @@ def predict(
     """Score the rows of a file with a trained model.
 
     There is one score for each row, in the order of the rows. In LETOR text a feature that the file does not have is 0,
-    since LETOR text leaves zeros out. A feature that the model does not have was 0 in its training, and is not used.
+    because LETOR text leaves zeros out. A feature that the model does not have was 0 in its training, and is not used.
     In Parquet and CSV, features are found by their names. Where the model has no names, all columns but the label, the
     query id, the weight and those to ignore are its features.
     """

@@ -27,7 +27,7 @@ def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None)
     Parameters
     ----------
     complete : bool
-        Whether a query with judgements but without a ranking counts, as having found nothing. Otherwise it is left out.
+        A query with judgements but without a ranking counts, as having found nothing. Otherwise it is left out.
     convention : str, optional
         Convention of the metrics.
     """
