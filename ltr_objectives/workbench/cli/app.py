@@ -43,7 +43,7 @@ class OneLineErrors(TyperGroup):
 
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = show_once
+                warnings.showwarning = show_once  # type: ignore[assignment]  # which knows names of arguments
                 return super().invoke(ctx)
         except BrokenPipeError:  # the reader of the output has closed it
             raise
