@@ -4,18 +4,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 _MODULES = {
-    "xgboost_objective": "._xgboost",
-    "xgboost_metric": "._xgboost",
-    "lightgbm_objective": "._lightgbm",
-    "lightgbm_metric": "._lightgbm",
-    "catboost_objective": "._catboost",
-    "catboost_metric": "._catboost",
-    "XGBRanker": "._xgboost_ranker",
-    "LGBMRanker": "._lightgbm_ranker",
-    "CatBoostRanker": "._catboost_ranker",
-    "dask_by_query": "..workbench.dask",
-    "dask_evaluate": "..workbench.dask",
-    "dask_group": "..workbench.dask",
+    "xgboost_objective": "_xgboost",
+    "xgboost_metric": "_xgboost",
+    "lightgbm_objective": "_lightgbm",
+    "lightgbm_metric": "_lightgbm",
+    "catboost_objective": "_catboost",
+    "catboost_metric": "_catboost",
+    "XGBRanker": "_xgboost_ranker",
+    "LGBMRanker": "_lightgbm_ranker",
+    "CatBoostRanker": "_catboost_ranker",
+    "dask_by_query": ".workbench.dask",
+    "dask_evaluate": ".workbench.dask",
+    "dask_group": ".workbench.dask",
 }
 
 
@@ -37,5 +37,5 @@ else:
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
-            return getattr(importlib.import_module(_MODULES[name], __name__), name)
+            return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
         raise AttributeError(f"module 'ltr_objectives.adapters' has no attribute {name!r}")
