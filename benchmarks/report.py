@@ -66,7 +66,9 @@ def write(
         console.print(f"[red]left out, because a fold has no result:[/] {', '.join(lost)}")
     against = verdict(values)
     if not against.empty:
-        show(console, best_lines(against, alpha), "ours against each library's best native objective")
+        head, *lines = best_lines(against, alpha)
+        by_library = sorted(lines, key=lambda line: line[0])
+        show(console, [head, *by_library], "ours against each library's best native objective")
     ours_named = lead(values)
     texts = [
         text
