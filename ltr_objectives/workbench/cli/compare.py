@@ -18,6 +18,7 @@ from ltr_objectives.workbench.libraries import LIBRARIES
 
 if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
+    from ltr_objectives.workbench.contest import Outcome
     from ltr_objectives.workbench.data import RankingData, RankingFold
 
 COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
@@ -71,9 +72,9 @@ def compare(
     from ltr_objectives.kernels.threads import available_threads
     from ltr_objectives.workbench.candidates import labels_for
     from ltr_objectives.workbench.cli.files import require_apart, writable
-    from ltr_objectives.workbench.contest import compete, print_table, table_of, winner_of
+    from ltr_objectives.workbench.contest import print_table, table_of, winner_of
     from ltr_objectives.workbench.tables import Columns, features_of, show_features, write_csv
-    from ltr_objectives.workbench.trials import SHARED, Budget, drawn, train
+    from ltr_objectives.workbench.trials import SHARED, Budget, drawn
 
     if draws:
         options.refuse_with_draws(context, "learning_rate", "leaves")
@@ -92,13 +93,7 @@ def compare(
     whole, parts, weights, kind = _read(
         data, Columns(label, qid, weight, tuple(options.names_in(ignore))), metrics, folds, seed
     )
-    screen = Console(stderr=True)
-    with Progress(*COLUMNS, console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        task = progress.add_task("", total=len(parts) * len(planned))
-        found, left_out = compete(
-            planned, parts, data.name, required=objectives is not None,
-            begin=lambda key: progress.update(task, description=" ".join(key)), done=lambda: progress.advance(task),
-        )  # fmt: skip
+    found, left_out = _run(planned, parts, data.name, required=objectives is not None)
     rows = table_of(found, {str(m): None if m.query_weights == "ignore" else weights for m in metrics})
     winner, verdict = winner_of(rows, names[0], alpha, saved if save_best is not None else "")
     kept = found[winner["library"], winner["objective"]]
@@ -112,12 +107,7 @@ def compare(
         for name, why in left_out.items():
             echo(f"note: {name} is left out: {why}", err=True)
     if save_best is not None:  # after the table, which a failure would lose
-        best = winner["library"], winner["objective"], kept.budget
-        [trial] = (t for t in planned if (t.library, t.label, t.budget) == best)
-        with Console(stderr=True).status(f"{trial.library} trains {trial.label} on all queries"):
-            made = train(replace(trial, budget=replace(kept.budget, trees=kept.trees)), whole, None)
-            with LIBRARIES[trial.library].estimator():
-                made.ranker.save_model(save_best)
+        _save(planned, winner, kept, whole, save_best)
     if as_json:
         options.print_json({
             "data": str(data), "queries": len(whole.group), "folds": len(parts), "metrics": names,
@@ -182,6 +172,33 @@ def _plan(objectives: str | None, libraries: Sequence[str], metrics: "Sequence[M
             raise LTRError(f"--objectives: {error}; {own}") from None
         options.refuse_goals("objectives", goals)
     return plan(libraries, ours, natives, names, budgets, stop=names[0])
+
+
+def _run(
+    planned: Sequence[Any], parts: Any, name: str, *, required: bool
+) -> tuple[dict[tuple[str, str], "Outcome"], dict[str, str]]:
+    """Train everything, with a bar of progress on a terminal."""
+    from ltr_objectives.workbench.contest import compete
+
+    screen = Console(stderr=True)
+    with Progress(*COLUMNS, console=screen, transient=True, disable=not screen.is_terminal) as progress:
+        task = progress.add_task("", total=len(parts) * len(planned))
+        return compete(
+            planned, parts, name, required=required, done=lambda: progress.advance(task),
+            begin=lambda key: progress.update(task, description=" ".join(key)),
+        )  # fmt: skip
+
+
+def _save(planned: Sequence[Any], winner: Any, kept: "Outcome", data: "RankingData", model: Path) -> None:
+    """Train the winner on all queries, with the budget and the number of trees that did best."""
+    from ltr_objectives.workbench.trials import train
+
+    best = winner["library"], winner["objective"], kept.budget
+    [trial] = (t for t in planned if (t.library, t.label, t.budget) == best)
+    with Console(stderr=True).status(f"{trial.library} trains {trial.label} on all queries"):
+        made = train(replace(trial, budget=replace(kept.budget, trees=kept.trees)), data, None)
+        with LIBRARIES[trial.library].estimator():
+            made.ranker.save_model(model)
 
 
 def _read(

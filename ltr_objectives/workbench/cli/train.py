@@ -1,5 +1,6 @@
 """``ltr-objectives train``: from files to a model in the library's own format."""
 
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,25 +70,20 @@ def train(
     metrics = options.read_metrics(metric, convention)
     if objective is None:
         objective = BEST_FOR.get(metrics[0].name, f"yetiloss:{metrics[0]}")
-    params = {"n_estimators": trees, "learning_rate": learning_rate, **({facts.threads: threads} if threads else {})}
+    params: dict[str, Any] = {"n_estimators": trees, "learning_rate": learning_rate}
+    params |= {facts.threads: threads} if threads else {}
     params |= _parameters(param or [])
     files = _files(data, {"train": train, "vali": vali, "test": test})
     require_apart(out, *files.values())
     require(objective != "auto" or "vali" in files, "--objective auto lets vali choose; pass --vali, or a fold with it")
     columns = Columns(label, qid, weight, tuple(options.names_in(ignore)))
     parts = _read(files, columns)
-    learn, held_out = parts["train"], parts.get("vali")
+    learn = parts["train"]
     warn_of_labels(learn, columns.ignore)
     y, note = labels_for(name, objective, learn.y)
-    stopping: dict[str, Any] = {}
-    if held_out is not None:
-        stopping = {"eval_set": [(held_out.X, held_out.y)], "eval_qid": [held_out.qid],
-                    "eval_sample_weight": [held_out.weight], "early_stopping_rounds": patience}  # fmt: skip
-    with Console(stderr=True).status(f"{name} trains {objective}"), facts.estimator() as estimator:
-        start = perf_counter()
-        ranker = estimator(objective=objective, eval_metric=metrics[0], **params)
-        ranker.fit(learn.X, y, qid=learn.qid, sample_weight=learn.weight, **stopping)
-        seconds = perf_counter() - start
+    params |= {"objective": objective, "eval_metric": metrics[0]}
+    ranker, seconds = _fit(name, params, replace(learn, y=y), parts.get("vali"), patience)
+    with facts.estimator():
         ranker.save_model(out)
     decision = getattr(ranker, "report_", None)
     objective = objective if decision is None else decision.chosen
@@ -108,15 +104,35 @@ def train(
     if decision is not None:
         screen.print(f"\n{decision}", markup=False, soft_wrap=True)
     if values:
-        table = Table("", box=box.SIMPLE_HEAD)
-        for each in metrics:
-            table.add_column(str(each), justify="right", no_wrap=True)
-        for part, found in values.items():
-            table.add_row(part, *(f"{v:.4f}" for v in found.values()), style="bold" if part == "test" else "")
-        screen.print(table)
+        screen.print(_table(values))
     stopped = f"kept by vali {metrics[0]}" if "vali" in parts else "no vali part to stop by"
     line = f"{name}, {objective}: {kept} trees ({stopped}) in {seconds:.1f} s, written to {out}"
     screen.print(line + (f"\n{note}" if note else ""), markup=False, soft_wrap=True)
+
+
+def _fit(
+    library: str, params: dict[str, Any], data: "RankingData", vali: "RankingData | None", patience: int
+) -> tuple[Any, float]:
+    """The ranker, stopped early on ``vali`` if there is one, and the seconds of its training."""
+    stopping: dict[str, Any] = {}
+    if vali is not None:
+        stopping = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "eval_sample_weight": [vali.weight],
+                    "early_stopping_rounds": patience}  # fmt: skip
+    status = Console(stderr=True).status(f"{library} trains {params['objective']}")
+    with status, LIBRARIES[library].estimator() as estimator:
+        start = perf_counter()
+        ranker = estimator(**params).fit(data.X, data.y, qid=data.qid, sample_weight=data.weight, **stopping)
+    return ranker, perf_counter() - start
+
+
+def _table(values: dict[str, dict[str, float]]) -> Table:
+    """A line for each part, a column for each metric."""
+    table = Table("", box=box.SIMPLE_HEAD)
+    for metric in next(iter(values.values())):
+        table.add_column(metric, justify="right", no_wrap=True)
+    for part, found in values.items():
+        table.add_row(part, *(f"{v:.4f}" for v in found.values()), style="bold" if part == "test" else "")
+    return table
 
 
 def _mean(metric: Any, scores: Any, part: "RankingData") -> float:
