@@ -98,14 +98,16 @@ def params_of(library: str, budget: Budget) -> dict[str, Any]:
 def regularised(library: str, budget: Budget, objective: str | Objective, queries: Queries) -> Budget:
     """The budget with least Hessian and L2 in the units of the Hessians that the library sees on ``queries``.
 
-    Our estimators give it Hessians in documents. Those of a native objective (a string) are those of its twin.
+    Of a native objective (a string) it sees the Hessians of its twin, of ours those that our estimators scale to
+    documents. A document is the mean Hessian of a row.
     """
+    native = isinstance(objective, str)
     twin = LIBRARIES[library].twins.get(objective) if isinstance(objective, str) else objective
-    unit = 1.0 if twin is None else typical(get_objective(twin), queries, budget.threads).hessian
-    if budget.documents > 0:
-        scale, l2 = unit if isinstance(objective, str) else 1.0, budget.documents
-    else:
-        scale, l2 = 1.0 if isinstance(objective, str) or unit < SMALLEST else 1.0 / unit, budget.l2
+    document = 1.0 if twin is None else typical(get_objective(twin), queries, budget.threads).hessian
+    if budget.documents > 0:  # the budget is in documents
+        scale, l2 = document if native else 1.0, budget.documents
+    else:  # the budget is in the units of the objective itself
+        scale, l2 = 1.0 if native or document < SMALLEST else 1.0 / document, budget.l2
     return replace(budget, l2=scale * l2, min_child_weight=scale * budget.min_child_weight)
 
 
@@ -201,9 +203,9 @@ class Smoothed(Metric):
 def try_each(
     keys: Iterable[K], attempt: Callable[[K], V], *, required: bool = False
 ) -> tuple[dict[K, V], dict[K, str]]:
-    """For each key the result of ``attempt``, or the reason why it cannot be trained; raise if nothing can.
+    """Call ``attempt`` for each key; return the results, and a reason for each key that cannot be trained.
 
-    With ``required`` the first error is raised.
+    Raise if nothing can be trained, and with ``required`` at the first error.
     """
     found: dict[K, V] = {}
     left_out: dict[K, str] = {}
