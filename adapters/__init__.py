@@ -13,9 +13,9 @@ _MODULES = {
     "XGBRanker": "_xgboost_ranker",
     "LGBMRanker": "_lightgbm_ranker",
     "CatBoostRanker": "_catboost_ranker",
-    "dask_by_query": "_dask",
-    "dask_evaluate": "_dask",
-    "dask_group": "_dask",
+    "dask_by_query": ".workbench.dask",
+    "dask_evaluate": ".workbench.dask",
+    "dask_group": ".workbench.dask",
 }
 
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._catboost import catboost_metric as catboost_metric
     from ltr_objectives.adapters._catboost import catboost_objective as catboost_objective
     from ltr_objectives.adapters._catboost_ranker import CatBoostRanker as CatBoostRanker
-    from ltr_objectives.adapters._dask import dask_by_query as dask_by_query
-    from ltr_objectives.adapters._dask import dask_evaluate as dask_evaluate
-    from ltr_objectives.adapters._dask import dask_group as dask_group
     from ltr_objectives.adapters._lightgbm import lightgbm_metric as lightgbm_metric
     from ltr_objectives.adapters._lightgbm import lightgbm_objective as lightgbm_objective
     from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
     from ltr_objectives.adapters._xgboost import xgboost_metric as xgboost_metric
     from ltr_objectives.adapters._xgboost import xgboost_objective as xgboost_objective
     from ltr_objectives.adapters._xgboost_ranker import XGBRanker as XGBRanker
+    from ltr_objectives.workbench.dask import dask_by_query as dask_by_query
+    from ltr_objectives.workbench.dask import dask_evaluate as dask_evaluate
+    from ltr_objectives.workbench.dask import dask_group as dask_group
 else:
     __all__ = list(_MODULES)
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
-            return getattr(importlib.import_module(f"ltr_objectives.adapters.{_MODULES[name]}"), name)
+            return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
         raise AttributeError(f"module 'ltr_objectives.adapters' has no attribute {name!r}")

@@ -15,10 +15,6 @@ from ltr_objectives.queries import Queries, to_numpy, vector
 
 ByGoal = Mapping[str, ArrayLike]
 Mappings = Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]]
-IN_PARTS = (
-    "labels= holds the rows of the whole training set, of which each worker has a part; train in one process, or on "
-    "one goal"
-)
 
 
 def read_labels(labels: ByGoal | None, name: str = "labels") -> dict[str, np.ndarray]:

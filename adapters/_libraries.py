@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import re
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -79,12 +78,7 @@ class Library(NamedTuple):
     check_labels: Callable[[np.ndarray], None] = lambda labels: None  # raises for labels that it has misread
     all_zero: str = ""  # why all labels may be 0 although the user's are not
     error: str = ""  # its exception
-    natives: tuple[str, ...] = ()  # its own ranking objectives
-    unusable: tuple[str, ...] = ()  # beginnings of those that cannot be trained
-    rivals: tuple[str, ...] = ()  # natives to compare with, whatever the metric
-    rivals_for: Mapping[str, str] = {}  # by metric, a further one; {metric} is the metric as the library spells it
-    binary: tuple[str, ...] = ()  # natives that take labels 0 and 1 only
-    twins: Mapping[str, str] = {}  # ours with the Hessians of native objectives, which are 1 elsewhere
+    natives: tuple[str, ...] = ()  # its own ranking objectives, where it has others that do not rank
 
     def load(self) -> Any:
         """Import the library, or say what to install."""
@@ -105,20 +99,6 @@ class Library(NamedTuple):
             return chosen
         asked = [n for name in self.names(self.n_threads) if (n := at_most(params.get(name), name)) is not None]
         return min(asked, default=None)
-
-    def knows(self, native: str) -> bool:
-        """Whether the library has its own ranking objective of this name; settings may follow CatBoost's."""
-        name = native.partition(":")[0] if self.capitals else native
-        return name in self.natives and not native.startswith(self.unusable or ("\0",))
-
-    def spelled(self, metric: str) -> str:
-        """A metric as the names of the library's own objectives spell it.
-
-        >>> CATBOOST.spelled("ndcg@10")
-        'NDCG;top=10'
-        """
-        name, _, k = metric.partition("@")
-        return name.upper() + (f";top={k}" if k else "") if self.capitals else metric
 
     def names(self, name: str) -> tuple[str, ...]:
         """All names of a parameter, the given one first."""
@@ -160,13 +140,6 @@ XGBOOST = Library(
     all_zero="as if XGBoost got float64 of another byte order, which it does not check",
     error="core.XGBoostError",
     natives=("rank:ndcg", "rank:map", "rank:pairwise"),
-    rivals=("rank:ndcg", "rank:pairwise"),
-    rivals_for={"map": "rank:map"},
-    binary=("rank:map",),
-    twins={
-        "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
-        "rank:pairwise": "ranknet:preset=xgboost",
-    },
 )  # fmt: skip
 
 LIGHTGBM = Library(
@@ -196,9 +169,6 @@ LIGHTGBM = Library(
     of_the_data=("categorical_feature", "feature_name"),
     renamed={"metric": "eval_metric", "objective": "objective"},
     error="basic.LightGBMError",
-    natives=("lambdarank", "rank_xendcg"),
-    rivals=("lambdarank", "rank_xendcg"),
-    twins={"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact"},
 )  # fmt: skip
 
 CATBOOST = Library(
@@ -215,23 +185,6 @@ CATBOOST = Library(
     dtype=np.float64,
     negative_hessians=True,
     error="CatBoostError",
-    natives=(
-        "YetiRank", "YetiRankPairwise", "QueryRMSE", "StochasticRank", "QuerySoftMax", "PairLogit", "PairLogitPairwise",
-        "LambdaMart",
-    ),
-    unusable=("StochasticRank:metric=MAP", "YetiRank:mode=PRECISION"),
-    rivals=("YetiRank", "QueryRMSE"),
-    rivals_for=dict.fromkeys(("ndcg", "dcg", "map", "mrr", "err"), "YetiRank:mode={metric}"),
 )  # fmt: skip
 
 LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}
-
-
-def essence(message: str) -> str:
-    """The message of a library without its source line and stack trace.
-
-    >>> essence("[16:40:25] /src/o.cc:27: Unknown objective function: `rank:foo`\\n\\nStack trace:\\n  0x7f")
-    'Unknown objective function: `rank:foo`'
-    """
-    said = message.partition("Stack trace:")[0].strip()
-    return re.sub(r"^(\[[\d:]+\] )?\S+\.(cc|cpp|h|cu):\d+: ", "", said)

@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, one_by_one
 from ltr_objectives.adapters._frames import booster_of, calls_of
-from ltr_objectives.adapters._goals import IN_PARTS, ByGoal, Mappings, Subset
+from ltr_objectives.adapters._goals import ByGoal, Mappings, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require
+from ltr_objectives.goals import IN_PARTS
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_objective

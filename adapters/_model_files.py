@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 from ltr_objectives._memory import available_memory
-from ltr_objectives.adapters._libraries import essence
 from ltr_objectives.adapters._model_child import RAISED, STARTED
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, essence, require
 
 OF_A_TREE = (b"\nnum_leaves=", b"\nnum_cat=", b"\nleaf_value=", b"\nshrinkage=")
 LINE = rb"(?!\[[^:\n]*\n).*\n"  # of the parameters; LightGBM reads beyond one that has a bracket and no colon

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ltr_objectives.workbench.auto import Decision
+
     def check_is_fitted(estimator: object, attributes: str) -> None: ...
 
     class BaseEstimator:
@@ -32,7 +34,7 @@ else:
         ) from None
 
 from ltr_objectives._files import replacing
-from ltr_objectives.adapters._auto import AUTO, Decision, choose
+from ltr_objectives.adapters._auto import AUTO, choose
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._model_files import require_sound
 from ltr_objectives.adapters._parameters import refuse_twice, with_gain

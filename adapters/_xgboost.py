@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one
 from ltr_objectives.adapters._frames import booster_of, calls_of
-from ltr_objectives.adapters._goals import IN_PARTS, ByGoal, Mappings
+from ltr_objectives.adapters._goals import ByGoal, Mappings
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.goals import IN_PARTS
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective

@@ -5,7 +5,6 @@ import os
 import typer
 
 from benchmarks.calibration import calibration
-from benchmarks.compare import compare
 from benchmarks.demo import demo
 from benchmarks.distributed import distributed
 from benchmarks.kernels import kernels
@@ -17,7 +16,7 @@ from benchmarks.scaling import scaling
 from benchmarks.startup import startup
 from benchmarks.subsample import subsample
 from benchmarks.training import training
-from ltr_objectives.cli.app import OneLineErrors
+from ltr_objectives.workbench.cli.app import OneLineErrors
 
 # On a busy machine OpenMP threads that spin while they wait make trainings take many times as long. OpenMP reads the
 # variable when XGBoost or LightGBM is loaded.
@@ -31,7 +30,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(calibration)
-app.command()(compare)
 app.command()(demo)
 app.command()(distributed)
 app.command()(kernels)

@@ -10,25 +10,21 @@ from sklearn.isotonic import IsotonicRegression
 from typer import Option
 
 from benchmarks import speed_tables
-from benchmarks.cells import folds_of, per_query
+from benchmarks.folds import folds_of
 from benchmarks.quality import number
-from ltr_objectives import adapters
 from ltr_objectives.checks import check_choice
-from ltr_objectives.cli.options import names_in
-from ltr_objectives.comparison.statistics import standard_error
-from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.datasets import RankingFold
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.objectives.ordinal import Ordinal
 from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.workbench.cli.options import names_in
+from ltr_objectives.workbench.libraries import LIBRARIES
+from ltr_objectives.workbench.statistics import standard_error
+from ltr_objectives.workbench.texts import terminal
+from ltr_objectives.workbench.trials import per_query
 
 DATA = "As of `quality`; isotonic regression learns from the vali queries."
-RANKERS: dict[str, tuple[str, dict[str, Any]]] = {  # class and its number of threads
-    "xgboost": ("XGBRanker", {"n_jobs": 1}),
-    "lightgbm": ("LGBMRanker", {"n_jobs": 1}),
-    "catboost": ("CatBoostRanker", {"thread_count": 1}),
-}
 METRIC = "ndcg@10"
 RANKING, POINTWISE = "yetiloss:ndcg@10", Ordinal((0.0,))
 OBJECTIVES: dict[str, Objective] = {
@@ -42,7 +38,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def probabilities(scores: np.ndarray) -> np.ndarray:
-    """What the logistic loss takes a score for."""
+    """The probability that the logistic loss reads from a score."""
     return np.exp(-np.logaddexp(0.0, -scores))
 
 
@@ -74,9 +70,10 @@ def reliability(p: np.ndarray, relevant: np.ndarray) -> list[tuple[float, float,
 
 def measure(library: str, objective: Objective, fold: RankingFold, trees: int, seed: int) -> Arrays:
     """Probabilities of the test part before and after isotonic regression on the vali part; NDCG of both by query."""
-    name, options = RANKERS[library]
-    ranker = getattr(adapters, name)(objective=objective, n_estimators=trees, random_state=seed, **options)
-    ranker.fit(fold.train.X, fold.train.y, group=fold.train.group)
+    facts = LIBRARIES[library]
+    with facts.estimator() as estimator:
+        ranker = estimator(objective=objective, n_estimators=trees, random_state=seed, **{facts.threads: 1})
+        ranker.fit(fold.train.X, fold.train.y, group=fold.train.group)
     assert fold.vali is not None
     held_out, scores = (np.asarray(ranker.predict(part.X), np.float64) for part in (fold.vali, fold.test))
     isotonic = IsotonicRegression(y_min=FLOOR, y_max=1.0 - FLOOR, out_of_bounds="clip")
@@ -131,7 +128,7 @@ def _over_seeds(key: str, values: list[Any], columns: dict[str, list[Any]]) -> A
 
 
 def of_a_constant(share: float) -> dict[str, float]:
-    """What giving every document the share of relevant documents costs."""
+    """The losses of a model that gives every document the share of relevant documents."""
     return {
         "log_loss": float(-share * np.log(share) - (1.0 - share) * np.log(1.0 - share)),
         "brier": share * (1.0 - share),
@@ -155,7 +152,7 @@ def calibration(
     folds = [(place, place.load()) for place in folds_of(data, [number(s, int, "seeds") for s in names_in(seeds)])]
     truth = [(fold.test.y > 0, np.cumsum(fold.test.group) - fold.test.group) for _, fold in folds]
     for library in names_in(libraries):
-        check_choice("libraries", library, tuple(RANKERS))
+        check_choice("libraries", library, tuple(LIBRARIES))
         by_label: dict[str, list[Arrays]] = {}
         for label, objective in track(OBJECTIVES.items(), library, console=console, transient=True):
             by_label[label] = [measure(library, objective, fold, trees, place.seed) for place, fold in folds]

@@ -1,16 +1,62 @@
-"""``python -m benchmarks demo``: the comparison on generated data, in a minute or two."""
+"""``python -m benchmarks demo``: ``ltr-objectives compare`` on generated data, in a minute or two, with a picture."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from typer import Option
 
-from benchmarks.compare import compare
+from benchmarks.figures import curves, style
+from benchmarks.folds import KINDS
+from ltr_objectives.datasets import make_ranking_fold
+from ltr_objectives.kernels.threads import available_threads
+from ltr_objectives.workbench.contest import compete, print_table, table_of, winner_of
+from ltr_objectives.workbench.libraries import LIBRARIES
+from ltr_objectives.workbench.summary import chosen
+from ltr_objectives.workbench.tables import write_csv
+from ltr_objectives.workbench.texts import terminal
+from ltr_objectives.workbench.trials import Budget, plan
+
+METRICS = "ndcg@10", "map", "mrr", "err"
+OURS = "lambdamart", "yetirank", "yetiloss:ndcg", "yetiloss:gap"
+NATIVES = "rank:ndcg", "rank:map", "lambdarank", "rank_xendcg", "YetiRank", "YetiRank:mode=NDCG;top=10"
+COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
 
 
-def demo(out: Annotated[Path, typer.Option(help="Folder for CSV, JSON and PNG.")] = Path("results")) -> None:
+def demo(
+    queries: Annotated[str, Option(help="Train, vali and test queries.")] = "150,60,150",
+    libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
+    trees: Annotated[int, Option(min=1, help="The most trees.")] = 100,
+    out: Annotated[Path, Option(help="Folder for demo.csv and demo.png.")] = Path("results"),
+) -> None:
     """Compare all libraries on small generated data.
 
-    A table and a picture, in under two minutes on two cores.
+    A table and learning curves, in under two minutes on two cores.
     """
-    compare(queries="150,60,150", trees=100, learning_rate=0.15, patience=30, out=out, name="demo")
+    console, threads = terminal(), available_threads()
+    train, vali, test = (int(number) for number in queries.split(","))
+    fold = make_ranking_fold((train, vali, test), 0, **KINDS["generated-calibrated"])
+    budget = Budget(trees, 0.15, 31, 30, 1.0, threads=threads, documents=20.0)
+    planned = plan([name for name in LIBRARIES if name in libraries], OURS, NATIVES, METRICS, [budget], stop=METRICS[0])
+    console.print(", ".join(f"{name} {part!r}" for name, part in vars(fold).items()), markup=False)
+    console.print(
+        f"up to {trees} trees of {budget.leaves} leaves, learning rate {budget.learning_rate}, L2 of "
+        f"{budget.documents:g} documents, stopped by vali {METRICS[0]} after {budget.patience} without a better one"
+    )
+    out.mkdir(parents=True, exist_ok=True)  # so that it cannot fail after the trainings
+    with Progress(*COLUMNS, console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(planned))
+        found, _ = compete(
+            planned, [lambda: fold], "generated data", required=True, done=lambda: progress.advance(task),
+            begin=lambda key: progress.update(task, description=f"{key[0]:<9} {key[1]:<26}"),
+        )  # fmt: skip
+    rows = table_of(found, {})
+    print_table(console, rows, METRICS, f"test metrics of {test:,} queries", 0.05)
+    console.print(f"best by {METRICS[0]}: {winner_of(rows, METRICS[0], 0.05)[1]}")
+    records = [record for outcome in found.values() for [record] in outcome.records]
+    figure = curves.drawn(chosen(records), "generated data", METRICS[0])
+    assert figure is not None
+    write_csv(rows, out / "demo.csv")
+    files = [out / "demo.csv", style.write(figure, out / "demo.png")]
+    console.print("written: " + ", ".join(os.fspath(file) for file in files))

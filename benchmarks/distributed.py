@@ -10,8 +10,8 @@ from typer import Option
 from benchmarks import speed_tables
 from benchmarks.workers import workers
 from ltr_objectives import adapters, evaluate
-from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.datasets import RankingData, make_ranking, make_ranking_fold
+from ltr_objectives.workbench.texts import terminal
 
 GIB = 2**30
 FEW = 50  # queries, to train on once before the clock starts: every process has then imported and compiled its code

@@ -26,7 +26,7 @@ def seconds(function: Callable[[], Any]) -> float:
 
 
 def ours(objective: str, data: RankingData, threads: int, iterations: int) -> Timer:
-    """What an adapter computes in each iteration, with other scores each time."""
+    """The gradients of an adapter, with other scores in each iteration."""
     queries, made = Queries(data.y, data.group), lightgbm_objective(objective, n_threads=threads)
     rng = np.random.default_rng(0)
     scores = [(data.y * 0.3 + rng.standard_normal(len(data.y))).astype(np.float32) for _ in range(4)]

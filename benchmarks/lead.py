@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 from typer import Option, echo
 
-from benchmarks.cells import GENERATED
-from benchmarks.pooled import POOLED
+from benchmarks.folds import GENERATED
 from ltr_objectives._files import replacing
-from ltr_objectives.comparison.statistics import paired_p, standard_error
-from ltr_objectives.comparison.summary import Values, best_of, is_native
-from ltr_objectives.comparison.texts import pipe_table
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_objective, objective_for
+from ltr_objectives.workbench.libraries import is_native
+from ltr_objectives.workbench.statistics import paired_p, standard_error
+from ltr_objectives.workbench.summary import POOLED, Values, best_of
+from ltr_objectives.workbench.texts import pipe_table
 
 STUDY = "Folder of a study, with its queries.parquet; may be repeated. Queries of all are pooled."
 REAL = "real data"
@@ -71,7 +71,7 @@ def _pooled(values: Values, kind: str, library: str, metric: str) -> dict[str, n
 
 
 def _is_named(label: str, metric: str) -> bool:
-    """Whether the label is the objective that our names give for the metric."""
+    """Return True if the label is the objective that our names give for the metric."""
     try:
         return get_objective(label.replace("{metric}", metric)) == objective_for(metric)
     except LTRError:

@@ -45,8 +45,8 @@ Difference = tuple[float, float]  # and its standard error, NaN where it is not 
 
 def differences(study: Path, library: str) -> dict[str, dict[tuple[str, str], Difference]]:
     """For each data set, by metric and objective: the difference from YetiRank."""
-    from benchmarks.pooled import by_query, chosen
-    from ltr_objectives.comparison.statistics import standard_error
+    from ltr_objectives.workbench.statistics import standard_error
+    from ltr_objectives.workbench.summary import by_query, chosen
 
     files = sorted((study / "cells").glob("*.json"))
     require(files, f"{study} has no finished trainings")
@@ -70,7 +70,7 @@ def differences(study: Path, library: str) -> dict[str, dict[tuple[str, str], Di
 
 def table(found: dict[str, dict[tuple[str, str], Difference]]) -> str:
     """Differences in thousandths, a line for each data set, as Markdown."""
-    from ltr_objectives.comparison.texts import pipe_table
+    from ltr_objectives.workbench.texts import pipe_table
 
     columns = [(metric, label) for metric in PUBLISHED for label in LABELS]
     lines = [["data", *(f"{metric} {label}" for metric, label in columns)]]

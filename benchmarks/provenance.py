@@ -1,4 +1,4 @@
-"""How results were made: the command, the processors, and the versions of the packages."""
+"""The origin of results: the command, the processors, and the versions of the packages."""
 
 import importlib.metadata
 import platform

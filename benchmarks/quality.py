@@ -1,6 +1,7 @@
 """``python -m benchmarks quality``: a study over data sets, folds, seeds, libraries and objectives."""
 
 import itertools
+import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import as_completed
@@ -12,32 +13,25 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer import Context, Exit, Option
 
+from benchmarks.folds import Fold, folds_of, preset_folds
 from ltr_objectives.checks import check_choice
-from ltr_objectives.cli.options import names_in, python_value, refuse_with_draws
-from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.registry import get_metric
+from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.workbench.candidates import natives_for
+from ltr_objectives.workbench.cli.options import names_in, python_value, refuse_with_draws
+from ltr_objectives.workbench.libraries import LIBRARIES
+from ltr_objectives.workbench.texts import terminal
 
 DATA = (
     "Folder of one or several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries, or "
     "generated-binary:... or generated-calibrated:...; may be repeated."
 )
-OBJECTIVES = "lambdamart,yetirank,yetiloss,yetiloss:{metric}"
-OURS = "Ours; {metric} in a name is replaced by each of --metrics in turn."
-NATIVES = "'usual', 'none', or names; {metric} as above."
-SEEDS = "Of objectives and libraries, and of generated data."
-Libraries = Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")]
-Leaves = Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")]
-MinChildWeight = Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")]
-DOCUMENTS = "L2 in documents; --min-child-weight then is in documents, too. 0 leaves both in each objective's units."
-L2 = Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")]
 DRAWS = (
-    "So many settings of learning rate, leaves, least Hessian and L2, both in documents, the same for every objective; "
+    "Settings of learning rate, leaves, least Hessian and L2, both in documents, the same for every objective; "
     "the best on vali counts, metric by metric. Not with options that set one of these."
 )
+DOCUMENTS = "L2 in documents; --min-child-weight then is in documents, too. 0 leaves both in each objective's units."
 SMOOTH = "Metrics whose vali value is the mean over slightly noisy scores, such as mrr."
-Documents = Annotated[float, Option(min=0, help=DOCUMENTS)]
-Alpha = Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")]
 PRESET = "web10k, web30k, yahoo or istella, found in --data: its folds, and settings as published."
 TUNE = "Trials of hyper-parameters for each training and metric, chosen on vali; 0 takes those below."
 PARAM = (
@@ -49,15 +43,25 @@ OF_THE_STUDY = (
     "iterations", "num_iterations", "num_boost_round", "n_estimators", "num_trees", "seed", "random_seed",
     "random_state", "nthread", "n_jobs", "num_threads", "thread_count", "early_stopping_rounds", "od_wait",
 )  # fmt: skip
-OUT = "Folder of the study. Trainings with a result there are not repeated."
+# Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", section 4.1: 1000 trees without early stopping, cut
+# to the best number on vali; 20 random and 80 Bayesian trials.
+AS_PUBLISHED: dict[str, object] = {
+    "metrics": "ndcg@10,mrr,map,err",
+    "objectives": "queryrmse,lambdamart:{metric},stochasticrank:{metric},yetirank,yetiloss:{metric}",
+    "natives": "lambdarank,rank:ndcg,rank:map,QueryRMSE,LambdaMart:metric={metric},StochasticRank:metric={metric},"
+    "YetiRank,YetiRank:mode={metric}",
+    "seeds": "0", "trees": 1000, "patience": 1000, "tune": 100,
+}  # fmt: skip
+COLUMNS = (
+    TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
+    TimeRemainingColumn(elapsed_when_finished=False),
+)  # fmt: skip
 
 
 def _preset(context: Context, value: str | None) -> str | None:
     """A preset replaces the defaults, so that given options override it."""
     if value is not None:
-        from benchmarks.presets import OPTIONS
-
-        context.default_map = {**(context.default_map or {}), **OPTIONS}
+        context.default_map = {**(context.default_map or {}), **AS_PUBLISHED}
     return value
 
 
@@ -65,27 +69,31 @@ def quality(
     context: Context,
     data: Annotated[list[str] | None, Option(help=DATA)] = None,
     preset: Annotated[str | None, Option(help=PRESET, callback=_preset, is_eager=True)] = None,
-    libraries: Libraries = "xgboost,lightgbm,catboost",
-    objectives: Annotated[str, Option(help=OURS)] = OBJECTIVES,
-    natives: Annotated[str, Option(help=NATIVES)] = "usual",
+    libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
+    objectives: Annotated[
+        str, Option(help="Ours; {metric} in a name is replaced by each of --metrics in turn.")
+    ] = "lambdamart,yetirank,yetiloss,yetiloss:{metric}",
+    natives: Annotated[str, Option(help="'usual', 'none', or names; {metric} as above.")] = "usual",
     metrics: Annotated[str, Option(help="Each stops the trainings by itself.")] = "ndcg@10,map,mrr,err",
-    seeds: Annotated[str, Option(help=SEEDS)] = "0",
+    seeds: Annotated[str, Option(help="Of objectives and libraries, and of generated data.")] = "0",
     tune: Annotated[int, Option(min=0, help=TUNE)] = 0,
     draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
     learning_rates: Annotated[str, Option(help="Of several the best on vali counts.")] = "0.1",
     param: Annotated[list[str] | None, Option(help=PARAM)] = None,
-    trees: Annotated[int, Option(min=1, help="At most so many.")] = 300,
-    leaves: Leaves = 31,
-    patience: Annotated[int, Option(min=1, help="Stop after so many trees without a better vali value.")] = 30,
-    min_child_weight: MinChildWeight = 1e-3,
-    l2: L2 = 0.0,
-    documents: Documents = 0.0,
+    trees: Annotated[int, Option(min=1, help="The most trees.")] = 300,
+    leaves: Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")] = 31,
+    patience: Annotated[int, Option(min=1, help="Trees without a better vali value before a stop.")] = 30,
+    min_child_weight: Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")] = 1e-3,
+    l2: Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")] = 0.0,
+    documents: Annotated[float, Option(min=0, help=DOCUMENTS)] = 0.0,
     smooth: Annotated[str, Option(help=SMOOTH)] = "",
     jobs: Annotated[int, Option(min=1, help="Trainings at a time.")] = 1,
     threads: Annotated[int, Option(min=0, help="Of each training; 0 shares all processors among the jobs.")] = 0,
-    alpha: Alpha = 0.05,
+    alpha: Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")] = 0.05,
     plots: Annotated[bool, Option(help="Draw the results beside the tables.")] = True,
-    out: Annotated[Path, Option(help=OUT)] = Path("results/quality"),
+    out: Annotated[Path, Option(help="Folder of the study. Trainings with a result there are not repeated.")] = Path(
+        "results/quality"
+    ),
 ) -> None:
     """Compare objectives over many trainings.
 
@@ -95,8 +103,8 @@ def quality(
     """
     from benchmarks import cells, report
     from benchmarks.provenance import provenance, versions_of
-    from ltr_objectives.comparison.budget import Budget, drawn
     from ltr_objectives.kernels.threads import available_threads
+    from ltr_objectives.workbench.trials import Budget, drawn
 
     console = terminal(140)
     each = threads or max(1, available_threads() // jobs)
@@ -104,29 +112,29 @@ def quality(
     for name in smoothed:
         check_choice("smooth", name, stated)
     budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0, documents=documents, smooth=smoothed)
-    folds = _folds(data, preset, [number(s, int, "seeds") for s in names_in(seeds)])
+    whole = [number(seed, int, "seeds") for seed in names_in(seeds)]
+    require(preset is None or data, f"--preset {preset} needs --data, the folder where it was unpacked")
+    places = data or ["generated:600,200,400"]
+    folds = [f for d in places for f in (folds_of(d, whole) if preset is None else preset_folds(preset, d, whole))]
     rates = [number(r, float, "learning-rates") for r in names_in(learning_rates)]
     if draws:
         refuse_with_draws(context, "learning_rates", "leaves", "min_child_weight", "documents", "l2")
     searched = [bool(tune), bool(draws), len(rates) > 1]
     require(sum(searched) <= 1, "--tune and --draws search the learning rate; give one of these and --learning-rates")
-    budgets = [replace(budget, **found) for found in drawn(draws)] if draws else [
-        replace(budget, learning_rate=rate) for rate in rates
-    ]  # fmt: skip
+    settings: list[dict[str, Any]] = drawn(draws) or [{"learning_rate": rate} for rate in rates]
     wanted = plan(
-        folds, names_in(libraries), names_in(objectives), names_in(natives), names_in(metrics), budgets, tune,
-        param or (),
+        folds, names_in(libraries), names_in(objectives), names_in(natives), names_in(metrics),
+        [replace(budget, **found) for found in settings], tune, param or (),
     )  # fmt: skip
-    cells.check(wanted)
     out.mkdir(parents=True, exist_ok=True)
     todo = [cell for cell in wanted if not cell.path(out).exists()]
     console.print(f"{len(wanted)} trainings, {len(wanted) - len(todo)} of them done before; {jobs} at a time")
-    failed = train(todo, wanted, out, jobs, console)
-    found = ((cell, cell.result(out)) for cell in wanted)
-    results = [{**result, "fold": list(cell.fold)} for cell, result in found if result is not None]
-    require(results, "nothing could be trained")
-    cells.write_whole(out / "study.json", provenance() | {"versions": versions_of(results)}, indent=1)
-    written = report.write(results, out, alpha, console, plots=plots)
+    failed = train(todo, out, jobs, console)
+    done = (cell for cell in wanted if cell.path(out).exists())
+    records = [{**json.loads(cell.path(out).read_text()), "fold": list(cell.fold)} for cell in done]
+    require(records, "nothing could be trained")
+    cells.write_whole(out / "study.json", provenance() | {"versions": versions_of(records)}, indent=1)
+    written = report.write(records, out, alpha, console, plots=plots)
     for path in written:
         if path.suffix != ".png":
             console.print(f"written: {os.fspath(path)}")
@@ -137,84 +145,66 @@ def quality(
         raise Exit(1)
 
 
-def _folds(data: Sequence[str] | None, preset: str | None, seeds: Sequence[int]) -> list[Any]:
-    from benchmarks.cells import folds_of
-    from benchmarks.presets import PRESETS, preset_folds
-
-    if preset is None:
-        return [fold for d in data or ["generated:600,200,400"] for fold in folds_of(d, seeds)]
-    check_choice("preset", preset, tuple(PRESETS))
-    require(data, f"--preset {preset} needs --data, the folder where it was unpacked")
-    return [fold for d in data or () for fold in preset_folds(preset, d, seeds)]
-
-
 def plan(
-    folds: Sequence[Any], libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str],
+    folds: Sequence[Fold], libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str],
     metrics: Sequence[str], budgets: Sequence[Any], tune: int = 0, param: Sequence[str] = (),
 ) -> list[Any]:  # fmt: skip
     """Every training of the study; those on the same data come together."""
     from benchmarks.cells import CONSTANT, Cell
-    from benchmarks.libraries import LIBRARIES
     from benchmarks.tuning import TunedCell
+    from ltr_objectives.workbench import trials
 
     for library in libraries:
         check_choice("libraries", library, tuple(LIBRARIES))
     tried = {library: list(itertools.product(*values)) for library, values in _params(param, libraries).items()}
     names = tuple(dict.fromkeys(str(get_metric(m)) for m in metrics))
-    if tuple(natives) not in (("usual",), ("none",)):
-        unknown = [n for n in natives if not any(kind.knows(n) for kind in LIBRARIES.values())]
-        require(not unknown, f"--natives: {', '.join(unknown)} is known to no library")
+    require(libraries and names and folds and budgets, "name libraries, metrics, seeds and learning rates")
+    usual, none = natives == ["usual"], natives == ["none"]
+    unknown = [n for n in natives if not (usual or none or any(kind.knows(n) for kind in LIBRARIES.values()))]
+    require(not unknown, f"--natives: {', '.join(unknown)} is known to no library")
+    of_metric = natives_for if usual else lambda *_: natives
+    for label, name in itertools.product(objectives, names):
+        try:
+            get_objective(label.replace("{metric}", name))
+        except LTRError as error:
+            if not any(LIBRARIES[library].knows(label) for library in libraries):
+                raise LTRError(f"{label} is not an objective of {libraries[0]}, nor one of ours: {error}") from None
     sources: dict[Any, str] = {}
+    planned = []
     for fold in folds:
         one = fold.data, Path(fold.source).name, fold.seed
         require(
             sources.setdefault(one, fold.source) == fold.source,
             f"{sources.get(one)} and {fold.source} have the same names; rename one, or their results are mixed up",
         )
-    require(libraries and names and folds and budgets, "name libraries, metrics, seeds and learning rates")
-    planned = []
-    for fold in folds:
-        planned.append(Cell(fold, "", CONSTANT, CONSTANT, names, replace(budgets[0], trees=0, seed=fold.seed)))
+        planned.append(Cell("", CONSTANT, CONSTANT, names, replace(budgets[0], trees=0, seed=fold.seed), fold=fold))
         for library in libraries:
-            kind = LIBRARIES[library]
-            own = kind.usual if tuple(natives) == ("usual",) else [n for n in natives if kind.knows(n)]
-            for label, budget, params in itertools.product([*own, *objectives], budgets, tried[library]):
-                at = replace(budget, seed=fold.seed, params=params)
-                for targets in [(m,) for m in names] if tune or "{metric}" in label else [names]:
-                    native = kind.knows(label)
-                    objective = label.replace("{metric}", kind.spelled(targets[0]) if native else targets[0])
-                    if native and not kind.knows(objective):  # the library does not have it for this metric
-                        continue
-                    cell = fold, library, objective, label, targets, at
-                    planned.append(TunedCell(*cell, tune) if tune else Cell(*cell))
+            at = [replace(b, seed=fold.seed, params=params) for b in budgets for params in tried[library]]
+            own = list(of_metric(library, get_metric(names[0])))
+            for t in trials.plan([library], objectives, own, names, at, apart=bool(tune)):
+                cell = (t.library, t.objective, t.label, t.metrics, t.budget)
+                planned.append(TunedCell(*cell, tune, fold=fold) if tune else Cell(*cell, fold=fold))
     return list(dict.fromkeys(planned))
 
 
-def train(todo: Sequence[Any], wanted: Sequence[Any], out: Path, jobs: int, console: Console) -> list[Any]:
-    """Train what is still without a result; print the errors, and return the cells that failed."""
+def train(todo: Sequence[Any], out: Path, jobs: int, console: Console) -> list[Any]:
+    """Train what is still without a record; print the errors, and return the cells that failed."""
     from benchmarks.cells import run
-    from benchmarks.estimate import announce
-    from benchmarks.pooled import settings_of
     from benchmarks.workers import workers
+    from ltr_objectives.workbench.summary import settings_of
 
     failed = []
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=False),
-    )  # fmt: skip
-    with Progress(*columns, console=console, speed_estimate_period=3600) as progress, workers(jobs) as pool:
-        if left := announce(todo, wanted, out, jobs, pool):
-            console.print(left)
+    with Progress(*COLUMNS, console=console, speed_estimate_period=3600) as progress, workers(jobs) as pool:
         task = progress.add_task("trainings", total=len(todo))
         futures = {pool.submit(run, cell, out): cell for cell in todo}
         for future in as_completed(futures):
             cell = futures[future]
             progress.advance(task)
             try:
-                result = future.result()
+                record = future.result()
                 first = cell.metrics[0]
-                vali = f"{result['vali'][first]:.4f}" if result["vali"] else "-"
-                text = f"vali {first} {vali}, {result['seconds']:.1f} s"
+                vali = f"{record['vali'][first]:.4f}" if record["vali"] else "-"
+                text = f"vali {first} {vali}, {record['seconds']:.1f} s"
             except LTRError as error:
                 failed.append(cell)
                 text = f"failed: {error}"
@@ -227,8 +217,6 @@ def train(todo: Sequence[Any], wanted: Sequence[Any], out: Path, jobs: int, cons
 
 def _params(given: Sequence[str], libraries: Sequence[str]) -> dict[str, list[list[tuple[str, Any]]]]:
     """By library, the values to try of each of its parameters, each with the name."""
-    from ltr_objectives.adapters._lightgbm_ranker import refuse_misspelt
-
     found: dict[str, dict[str, list[tuple[str, Any]]]] = {library: {} for library in libraries}
     for text in given:
         library, _, rest = text.partition(":")
@@ -237,8 +225,6 @@ def _params(given: Sequence[str], libraries: Sequence[str]) -> dict[str, list[li
         require(library in found, f"--param {text!r}: {library} is not in --libraries")
         require(name not in found[library], f"--param {text!r}: {name} is given twice; put commas between values")
         require(name not in OF_THE_STUDY, f"--param {text!r}: the study sets {name} itself")
-        if library == "lightgbm":
-            refuse_misspelt({name: None})
         found[library][name] = [(name, python_value(value)) for value in names_in(values)]
         plain = all(isinstance(value, (bool, int, float, str)) for _, value in found[library][name])
         require(plain, f"--param {text!r}: values must be numbers, true, false or words")

@@ -4,17 +4,39 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from rich.console import Console
 
 from benchmarks.lead import lead
 from benchmarks.lead import markdown as lead_markdown
-from benchmarks.pooled import by_query, chosen
-from benchmarks.verdict import markdown, sentences, verdict
 from ltr_objectives._files import replacing
-from ltr_objectives.comparison.statistics import BETTER, WORSE
-from ltr_objectives.comparison.summary import CAPTION, rows_of, summary
-from ltr_objectives.comparison.texts import pipe_table, show
+from ltr_objectives.workbench.libraries import is_native, named
+from ltr_objectives.workbench.statistics import BETTER, WORSE, differences, mark
+from ltr_objectives.workbench.summary import (
+    CAPTION,
+    Values,
+    best_of,
+    block_of,
+    by_query,
+    chosen,
+    rows_of,
+    summary,
+    whole_of,
+)
+from ltr_objectives.workbench.tables import write_csv
+from ltr_objectives.workbench.texts import marked, p_of, pipe_table, short, show, signed
+
+EXPLANATION = (
+    "Differences from the library's best native objective by this metric, in brackets their standard errors over test "
+    "queries. p is of the paired t-test after Holm's correction over all of ours in the library; {0} and {1} where it "
+    "is below {2:g}. Both the best native objective and the best of ours were chosen on these test queries. The choice "
+    "among {3} of ours makes the difference too large; p accounts for that."
+)
+NOTE = (
+    "Train value of the model at its early stop on vali, and in brackets train value less test value; means over folds "
+    "and seeds."
+)
 
 
 def write(
@@ -40,45 +62,50 @@ def write(
     console.print(caption)
     keys = zip(frame["data"], frame["library"], frame["label"], frame["metric"], strict=True)
     if lost := dict.fromkeys(f"{key[1]} {key[2]}" for key in keys if key not in values):
-        caption += f" Left out, since a fold has no result: {', '.join(lost)}."
-        console.print(f"[red]left out, since a fold has no result:[/] {', '.join(lost)}")
+        caption += f" Left out, because a fold has no result: {', '.join(lost)}."
+        console.print(f"[red]left out, because a fold has no result:[/] {', '.join(lost)}")
     against = verdict(values)
-    for line in sentences(against, alpha):
-        console.print(line, markup=False)
-    named = lead(values)
-    texts = [text for text in ("" if named.empty else lead_markdown(named), markdown(against, alpha), *texts) if text]
+    if not against.empty:
+        head, *lines = best_lines(against, alpha)
+        by_library = sorted(lines, key=lambda line: line[0])
+        show(console, [head, *by_library], "ours against each library's best native objective")
+    ours_named = lead(values)
+    texts = [
+        text
+        for text in ("" if ours_named.empty else lead_markdown(ours_named), verdict_markdown(against, alpha), *texts)
+        if text
+    ]
     files = [out / name for name in ("summary.csv", "summary.md", "queries.parquet")]
-    to_csv(table, files[0])
+    write_csv(table, files[0])
     with replacing(files[1]) as new:
         new.write_text("\n\n".join([*texts, caption]) + "\n")
-    long = pd.DataFrame.from_records(
-        [
-            {"data": d, "library": lib, "objective": o, "metric": m, "query": i, "value": x}
-            for (d, lib, o, m), v in values.items() for i, x in enumerate(v)
-        ]
-    )  # fmt: skip
     with replacing(files[2]) as new:
-        long.to_parquet(new, index=False)
+        long_table(values).to_parquet(new, index=False)
     for name, found in (
-        ("lead.csv", named),
+        ("lead.csv", ours_named),
         ("verdict.csv", against),
         ("tuned.csv", tuned(results)),
         ("chosen.csv", on_vali(frame)),
     ):
         if not found.empty:
             files.append(out / name)
-            to_csv(found, files[-1])
+            write_csv(found, files[-1])
+    files.append(out / "gaps.md")
+    with replacing(files[-1]) as new:
+        new.write_text(gap_table(gap_values(frame)))
     if plots:
         from benchmarks.figures import draw
 
-        files += draw(frame, values, table, out, alpha)
+        files += draw(frame, table, gap_values(frame), ours_named, out)
     return files
 
 
-def to_csv(table: pd.DataFrame, path: Path) -> None:
-    """Write a table; the file appears only when it is complete."""
-    with replacing(path) as new:
-        table.to_csv(new, index=False)
+def long_table(values: Values) -> pd.DataFrame:
+    """A line for each data set, library, objective, metric and query."""
+    keys = "data", "library", "objective", "metric"
+    parts = [pd.DataFrame({**dict(zip(keys, key, strict=True)), "query": range(len(v)), "value": v})
+             for key, v in values.items()]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
 
 
 def on_vali(frame: pd.DataFrame) -> pd.DataFrame:
@@ -99,3 +126,82 @@ def tuned(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
             for r in results if "tuned" in r
         ]
     )  # fmt: skip
+
+
+def verdict(values: Values) -> pd.DataFrame:
+    """One line per library, metric and objective of ours: difference from the best native one, its error, and p.
+
+    Several data sets are pooled. ``best`` marks the largest mean among ours.
+    """
+    whole = whole_of(values)
+    records: list[dict[str, Any]] = []
+    for library, metric in dict.fromkeys((k[1], k[3]) for k in values if k[1] and k[0] == whole):
+        block = block_of(values, whole, library, metric)
+        natives = {label: v for label, v in block.items() if is_native(library, label)}
+        ours = {label: v for label, v in block.items() if label not in natives}
+        if not natives or not ours:
+            continue
+        rival, best = best_of(natives), best_of(ours)
+        for label, of in differences(ours, block[rival]).items():
+            records.append({
+                "data": whole, "library": library, "metric": metric, "objective": label, "best": label == best,
+                "mean": np.nanmean(block[label]), "native": rival, "native_mean": np.nanmean(block[rival]), **of,
+            })  # fmt: skip
+    return pd.DataFrame.from_records(records)
+
+
+def best_lines(table: pd.DataFrame, alpha: float) -> list[list[str]]:
+    """The best of ours in each library by each metric; the first line is the head."""
+    head = ["library", "metric", "best native", "", "best of ours", "", "difference", "p"]
+    return [head, *(
+        [r["library"], r["metric"], r["native"], short(r["native_mean"]), r["objective"], short(r["mean"]),
+         _difference(r, alpha), p_of(r["p"])]
+        for _, r in table[table["best"]].iterrows()
+    )]  # fmt: skip
+
+
+def verdict_markdown(table: pd.DataFrame, alpha: float) -> str:
+    """The best of ours in each library by each metric, then all of ours; empty without natives or without ours."""
+    if table.empty:
+        return ""
+    metrics = list(dict.fromkeys(table["metric"]))
+    every = [["library", "objective", *metrics]]
+    for (library, objective), part in table.groupby(["library", "objective"], sort=False):
+        by = part.set_index("metric")
+        cells = [f"{_difference(by.loc[m], alpha)}, p {p_of(by.loc[m, 'p'])}" if m in by.index else "" for m in metrics]
+        every.append([str(library), str(objective), *cells])
+    data, count = table["data"].iloc[0], table.groupby(["library", "metric"]).size().max()
+    return "\n\n".join([
+        f"**Verdict: ours against each library's best native objective, {data}**",
+        pipe_table(best_lines(table, alpha), [False, False, False, True, False, True, True, True]),
+        f"**All of ours, {data}**",
+        pipe_table(every),
+        EXPLANATION.format(BETTER, WORSE, alpha, count),
+    ])  # fmt: skip
+
+
+def _difference(row: Any, alpha: float) -> str:
+    return marked(signed(row["difference"], row["se"]), mark(row["difference"], row["p"], alpha))
+
+
+def gap_values(frame: pd.DataFrame) -> pd.DataFrame:
+    """One line per data set, library, label and metric: train value, gap, and the gap's error over folds and seeds."""
+    part = frame[frame["library"] != ""]
+    test = part["values"].map(np.nanmean)
+    each = part.assign(train=part["train"].astype(float), value=part["train"].astype(float) - test)
+    by = each.groupby(["data", "library", "label", "metric"], sort=False)
+    return by.agg(train=("train", "mean"), value=("value", "mean"), se=("value", "sem")).reset_index()
+
+
+def gap_table(table: pd.DataFrame) -> str:
+    """The gaps as Markdown, a table for each data set."""
+    metrics = list(dict.fromkeys(table["metric"]))
+    texts = []
+    for data, block in table.groupby("data", sort=False):
+        lines = [["library", "objective", *metrics]]
+        for (library, label), rows in block.groupby(["library", "label"], sort=False):
+            by = rows.set_index("metric")
+            cells = [f"{by.loc[m, 'train']:.4f} ({by.loc[m, 'value']:.4f})" if m in by.index else "" for m in metrics]
+            lines.append([str(library), named(str(library), str(label)), *cells])
+        texts.append(f"**Generalisation, {data}**\n\n{pipe_table(lines)}")
+    return "\n\n".join([*texts, NOTE]) + "\n"

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from benchmarks.cells import write_whole
 from benchmarks.provenance import provenance
-from ltr_objectives.comparison.texts import pipe_table
+from ltr_objectives.workbench.texts import pipe_table
 
 Document = dict[str, Any]
 Lines = list[list[str]]  # the first is the head
@@ -65,18 +65,8 @@ def subsample(document: Document) -> Lines:
     for r in document["results"]:
         gap = f"{r['difference']:+.4f} ({r['se']:.4f})" if r["se"] else ""
         trees, took = f"{np.mean(r['trees']):.0f}", f"{1e3 * np.mean(r['seconds']):.0f}"
-        lines.append(
-            [
-                r["library"],
-                r["objective"],
-                f"{r['share']:g}",
-                f"{r['value']:.4f}",
-                gap,
-                trees,
-                took,
-                f"{r['ratio']:.2f}",
-            ]
-        )
+        cells = [f"{r['share']:g}", f"{r['value']:.4f}", gap, trees, took, f"{r['ratio']:.2f}"]
+        lines.append([r["library"], r["objective"], *cells])
     return lines
 
 

@@ -11,8 +11,8 @@ from rich.progress import track
 from typer import Option
 
 from benchmarks import speed_tables
-from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.registry import objectives
+from ltr_objectives.workbench.texts import terminal
 
 IMPORT = "import time; t = time.perf_counter(); import ltr_objectives; print(time.perf_counter() - t)"
 FIRST = (

@@ -1,6 +1,7 @@
 """``python -m benchmarks subsample``: quality and seconds of trainings on a share of the queries in each iteration."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -9,18 +10,18 @@ from rich.progress import track
 from typer import Option
 
 from benchmarks import speed_tables
-from benchmarks.cells import folds_of, per_query, seeded
-from benchmarks.libraries import LIBRARIES, Library
+from benchmarks.folds import folds_of
 from benchmarks.quality import number
 from ltr_objectives.checks import check_choice
-from ltr_objectives.cli.options import names_in
-from ltr_objectives.comparison.budget import Budget
-from ltr_objectives.comparison.statistics import standard_error
-from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.datasets import RankingFold
-from ltr_objectives.objectives.around import Subsample, UnitHessian
+from ltr_objectives.objectives.around import Subsample
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.registry import get_metric
+from ltr_objectives.workbench.cli.options import names_in
+from ltr_objectives.workbench.libraries import LIBRARIES
+from ltr_objectives.workbench.statistics import standard_error
+from ltr_objectives.workbench.texts import terminal
+from ltr_objectives.workbench.trials import Budget, Trial, measure, objective_of, train
 
 DATA = "As of `quality`."
 
@@ -28,18 +29,22 @@ DATA = "As of `quality`."
 class Measured(NamedTuple):
     """One training."""
 
-    seconds: float  # of a processor, for each tree
+    seconds: float  # of a processor, for each tree after the first
     trees: int  # the best number by the vali queries
     values: list[Any]  # of the test queries
 
 
-def measure(library: Library, objective: Objective, fold: RankingFold, metric: str) -> Measured:
-    """Train with early stopping."""
+def measured(trial: Trial, objective: Objective, fold: RankingFold) -> Measured:
+    """Train with early stopping; a training of one tree tells what the trees cost from what the data cost."""
+    one, whole = replace(trial, budget=replace(trial.budget, trees=1)), trial
     start = time.process_time()
-    training = library.run(objective)
-    seconds = (time.process_time() - start) / len(training.curves[metric])
-    values = per_query(get_metric(metric), fold.test, training.scores(fold.test, metric), library.budget.threads)
-    return Measured(seconds, training.best(metric), list(values))
+    train(one, fold.train, fold.vali, objective)
+    middle = time.process_time()
+    training = train(whole, fold.train, fold.vali, objective)
+    seconds = (time.process_time() - middle) - (middle - start)
+    [metric] = trial.metrics
+    record = measure(trial, fold, training)
+    return Measured(seconds / max(1, len(training.curves[metric]) - 1), record["trees"][metric], record["test"][metric])
 
 
 def subsample(
@@ -59,28 +64,28 @@ def subsample(
 ) -> None:
     """Train on a share of the queries in each iteration.
 
-    Trainings stop early. Seconds are processor time by tree, on data that are prepared before. A first training of two
-    trees, which compiles the kernels, does not count.
+    Trainings stop early. Seconds are processor time by tree, without the preparation of the data. A first training,
+    which compiles the kernels, does not count.
     """
     console = terminal()
     names, wanted = names_in(libraries), [number(share, float, "shares") for share in names_in(shares)]
     for name in names:
         check_choice("libraries", name, tuple(LIBRARIES))
     found: dict[Any, list[Measured]] = {}
+    metric = str(get_metric(metric))
     for place in folds_of(data, [number(seed, int, "seeds") for seed in names_in(seeds)]):
         fold = place.load()
+        budget = Budget(trees, patience=patience, min_child_weight=1.0, documents=documents, threads=threads,
+                        seed=place.seed)  # fmt: skip
         for name in names:
-            budget = Budget(trees, patience=patience, min_child_weight=1.0, l2=documents, threads=threads,
-                            seed=place.seed)  # fmt: skip
-            library = LIBRARIES[name](fold, [get_metric(metric)], budget)
             for label in names_in(objectives):
-                whole = UnitHessian(seeded(get_objective(label), place.seed))
-                library.budget = Budget(2, threads=threads)
-                measure(library, Subsample(whole, 0.5), fold, metric)
-                library.budget = budget
+                trial = Trial(name, label, label, (metric,), budget)
+                whole = objective_of(trial)
+                assert isinstance(whole, Objective)
+                train(replace(trial, budget=replace(budget, trees=2)), fold.train, fold.vali, Subsample(whole, 0.5))
                 for share in track(wanted, f"{name} {label}", console=console, transient=True):
                     objective = Subsample(whole, share, seed=place.seed) if share < 1 else whole
-                    found.setdefault((name, label, share), []).append(measure(library, objective, fold, metric))
+                    found.setdefault((name, label, share), []).append(measured(trial, objective, fold))
     results = []
     for (name, label, share), trainings in found.items():
         here, there = (np.concatenate([t.values for t in found[name, label, s]]).astype(float)

@@ -12,10 +12,10 @@ from typer import Option
 from benchmarks import speed_tables
 from benchmarks.iteration import TRIVIAL
 from ltr_objectives import adapters
-from ltr_objectives.comparison.texts import terminal
 from ltr_objectives.datasets import RankingData, make_ranking
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_objective
+from ltr_objectives.workbench.texts import terminal
 
 Train = Callable[[str | Objective, int], float]  # objective, trees -> seconds
 

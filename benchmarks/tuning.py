@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cells import Cell, library_of, objective_of, outcome, write_whole
-from benchmarks.watch import Report, silent
+from benchmarks.cells import Cell, write_whole
+from benchmarks.folds import load
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.objectives.around import Langevin
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.workbench.trials import Record, Training, measure, objective_of, train
 
 RANDOM_TRIALS = 20
 LEARNING_RATE, L2 = (1e-3, 1.0, "log"), (1e-3, 100.0, "log")
@@ -20,14 +21,12 @@ SPACES: dict[str, dict[str, Any]] = {
     "catboost": {"depth": (6, 8, ""), "l2": L2},
 }
 LANGEVIN = {"shrink": (1e-5, 1e-2, "log"), "diffusion": (1e8, 1e11, "log"), "mu": (1e-2, 10.0, "log")}
-NAMES = {
-    "lightgbm": {"learning_rate": "learning_rate", "depth": "max_depth", "leaves": "num_leaves", "l2": "lambda_l2",
-                 "least": "min_data_in_leaf"},
-    "xgboost": {"learning_rate": "learning_rate", "depth": "max_depth", "leaves": "max_leaves", "l2": "reg_lambda",
-                "least": "min_child_weight"},
-    "catboost": {"learning_rate": "learning_rate", "depth": "depth", "l2": "l2_leaf_reg", "shrink": "model_shrink_rate",
-                 "diffusion": "diffusion_temperature"},
-}  # fmt: skip
+NAMES = {  # the others are fields of the budget
+    "lightgbm": {"depth": "max_depth", "least": "min_data_in_leaf"},
+    "xgboost": {"depth": "max_depth"},
+    "catboost": {"depth": "depth", "shrink": "model_shrink_rate", "diffusion": "diffusion_temperature"},
+}
+FIELDS = {"learning_rate": "learning_rate", "leaves": "leaves", "l2": "l2"}
 Settings = dict[str, Any]
 
 
@@ -54,30 +53,31 @@ def _is_stochasticrank(objective: str) -> bool:
     return objective.lower().partition(":")[0] == "stochasticrank"
 
 
-def applied(cell: Cell, found: Settings) -> tuple[Settings, str | Objective]:
-    """The library's parameters and the objective with these values."""
-    names = NAMES[cell.library]
-    params = {names[key]: value for key, value in found.items() if key in names}
-    objective = objective_of(cell)
+def applied(cell: Cell, found: Settings) -> tuple[Cell, str | Objective, Settings]:
+    """The cell with these values in its budget, the objective, and the library's further parameters."""
+    fields = {FIELDS[key]: value for key, value in found.items() if key in FIELDS}
+    if cell.library == "xgboost":
+        fields["min_child_weight"] = found["least"]
+    params = {name: found[key] for key, name in NAMES[cell.library].items() if key in found}
     if not _is_stochasticrank(cell.objective):
-        return params, objective
-    params[names["l2"]] = 0.0
+        return replace(cell, budget=replace(cell.budget, **fields)), objective_of(cell), params
+    cell, objective = replace(cell, budget=replace(cell.budget, **fields, l2=0.0)), objective_of(cell)
     if isinstance(objective, str):
         objective += f"{';' if ':' in objective else ':'}mu={found['mu']:.17g}"
     else:
         objective = replace(objective, mu=found["mu"])  # type: ignore[call-arg]  # StochasticRank has it
-    if cell.library == "catboost":
-        return params | {"langevin": True, "leaf_estimation_method": "Gradient"}, objective  # no noise in Newton leaves
+    if cell.library == "catboost":  # no noise in Newton leaves
+        return cell, objective, params | {"langevin": True, "leaf_estimation_method": "Gradient"}
     assert not isinstance(objective, str)
     rate, seed = found["learning_rate"], cell.budget.seed
-    return params, Langevin(objective, 1.0 / found["diffusion"], rate, shrink=found["shrink"], seed=seed)
+    return cell, Langevin(objective, 1.0 / found["diffusion"], rate, shrink=found["shrink"], seed=seed), params
 
 
 @dataclass(frozen=True)
 class TunedCell(Cell):
     """A training with the hyper-parameters of the trial that was best on vali, by its one metric.
 
-    After an interruption the search is repeated from its start. It proposes the same trials, since it is told the same
+    After an interruption the search is repeated from its start. It proposes the same trials, because it gets the same
     values, so only trials without a value are trained. A longer search continues a shorter one in the same way.
     """
 
@@ -92,29 +92,25 @@ class TunedCell(Cell):
         path = self.history(out) if out is not None else None
         return json.loads(path.read_text()) if path is not None and path.exists() else []
 
-    def trainings(self, out: Path | None) -> int:
-        return max(self.trials - len(self.done(out)), 0) + 1
-
     def trial(self, found: Settings) -> dict[str, Any]:
         """Train with these values; a trial that fails has a message instead of a value."""
         try:
-            training = self._train(found)[1]
+            training = self._train(found)
         except LTRError as error:
             return {"found": found, "value": None, "trees": 0, "seconds": 0.0, "error": str(error)}
         best = training.best(self.metrics[0])
         value = training.curves[self.metrics[0]][best - 1]
         return {"found": found, "value": value, "trees": best, "seconds": training.seconds}
 
-    def compute(self, out: Path | None, report: Report = silent) -> dict[str, Any]:
+    def compute(self, out: Path | None) -> Record:
         """Search, then train with what was found; test data are used only then."""
         trials = self.search(out)
         best = max((t for t in trials if t["value"] is not None), key=lambda t: t["value"], default=None)
         require(best is not None, f"none of {len(trials)} trials could be trained: {trials[0].get('error')}")
         assert best is not None
-        library, training = self._train(best["found"], report)
-        result = outcome(self, library, training)
-        result["seconds"] += sum(t["seconds"] for t in trials)
-        return result | {"tuned": best["found"]}
+        record = measure(self, load(self.fold), self._train(best["found"]))
+        record["seconds"] += sum(t["seconds"] for t in trials)
+        return record | {"tuned": best["found"]}
 
     def search(self, out: Path | None) -> list[dict[str, Any]]:
         """All trials in their order."""
@@ -139,10 +135,10 @@ class TunedCell(Cell):
                 write_whole(self.history(out), trials)
         return trials
 
-    def _train(self, found: Settings, report: Report = silent) -> Any:
-        library = library_of(self, tuned=True)
-        library.params, objective = applied(self, found)
-        return library, library.run(objective, report)
+    def _train(self, found: Settings) -> Training:
+        cell, objective, params = applied(self, found)
+        data = load(self.fold)
+        return train(cell, data.train, data.vali, objective, **params)
 
 
 def _name(found: Settings) -> str:

@@ -93,8 +93,9 @@ def public_names() -> dict[str, Any]:
     found = {f"{package.__name__}.{name}": getattr(package, name)
              for package in (ltr_objectives, adapters) for name in package.__all__}  # fmt: skip
     for module in map(importlib.import_module, MODULES):
-        own = {n: v for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__}
-        found |= {f"{module.__name__}.{n}": own[n] for n in getattr(module, "__all__", own) if not n.startswith("_")}
+        own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
+        names = (n for n in getattr(module, "__all__", own) if n[0].islower() or inspect.isclass(getattr(module, n)))
+        found |= {f"{module.__name__}.{n}": getattr(module, n) for n in names if not n.startswith("_")}
     return found
 
 

@@ -1,5 +1,6 @@
 """The one exception that invalid input and parameters raise, and the one warning."""
 
+import re
 import sys
 import threading
 import warnings
@@ -46,6 +47,16 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
 
     close = get_close_matches(value, [k for k in known if isinstance(k, str)], 1) if isinstance(value, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def essence(message: str) -> str:
+    """The message of a library without its source line and stack trace.
+
+    >>> essence("[16:40:25] /src/o.cc:27: Unknown objective function: `rank:foo`\\n\\nStack trace:\\n  0x7f")
+    'Unknown objective function: `rank:foo`'
+    """
+    said = message.partition("Stack trace:")[0].strip()
+    return re.sub(r"^(\[[\d:]+\] )?\S+\.(cc|cpp|h|cu):\d+: ", "", said)
 
 
 LIBRARIES = {"ltr_objectives", "xgboost", "lightgbm", "catboost", "sklearn", "joblib", "numba"}

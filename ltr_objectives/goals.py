@@ -7,6 +7,10 @@ from ltr_objectives.errors import did_you_mean, require, shown
 
 NAME = r"[^\s\[\]:;,+*=]+"  # the others have a meaning in the text of objectives, or in what XGBoost prints
 AT_THE_END = re.compile(rf"(.*?)(?<!=)\[({NAME})\]\s*", re.DOTALL)  # "gain=[1]" is a parameter
+IN_PARTS = (
+    "labels= holds the rows of the whole training set, of which each worker has a part; train in one process, or on "
+    "one goal"
+)
 
 
 def check_goal(goal: object) -> None:

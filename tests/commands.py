@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
-from ltr_objectives.cli.app import app
+from ltr_objectives.workbench.cli.app import app
 
 
 def invoke(arguments, code):

@@ -8,7 +8,7 @@ from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker, rank
 from scipy import stats
 
 from ltr_objectives import LTRError, Metric, evaluate, get_metric
-from ltr_objectives.comparison.candidates import natives_for, ours_for
+from ltr_objectives.workbench.candidates import natives_for, ours_for
 
 for name in LIBRARIES:
     pytest.importorskip(name)
@@ -155,23 +155,6 @@ def test_errors_name_what_is_missing(library):
     with pytest.raises((LTRError, made.library.exception()), match="no parameter 'nonsense'"):
         ranker(library, "auto", nonsense=3).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL)
     assert not hasattr(made, "booster_")
-
-
-@everywhere
-def test_categories_are_those_of_the_training(library):
-    pandas = pytest.importorskip("pandas")
-
-    def framed(part, names):
-        frame = pandas.DataFrame(part.X[:, :3], columns=list("abc"))
-        return frame.assign(d=pandas.Categorical(np.array(names)[np.arange(len(frame)) % 3], names))
-
-    train, vali = framed(TRAIN, ["x", "y", "z"]), framed(VALI, ["x", "y", "z"])
-    made = ranker(library, "auto", eval_metric="map").fit(
-        train, TRAIN.y, qid=TRAIN.qid, eval_set=[(vali, VALI.y)], eval_qid=[VALI.qid]
-    )
-    assert "has_time" not in str(made.report_)  # CatBoost's own objectives train as well
-    coded_otherwise = vali.assign(d=vali["d"].cat.reorder_categories(["z", "x", "y"]))
-    assert np.array_equal(made.predict(coded_otherwise), made.predict(vali))
 
 
 def test_every_metric_has_candidates(any_metric: Metric):

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may have inherited none
 from commands import write_letor
-from ltr_objectives.cli.app import app
+from ltr_objectives.workbench.cli.app import app
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives import pairwise

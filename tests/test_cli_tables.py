@@ -102,20 +102,6 @@ def test_scores_are_in_the_order_of_the_rows(library):
 
 
 @everywhere
-def test_rows_of_a_query_need_not_stand_together(library):
-    """First the first document of each query, then the second of each: the same queries in the same order."""
-    pytest.importorskip(library)
-
-    def apart(frame):
-        return frame.iloc[np.argsort(frame.groupby("qid", sort=False).cumcount(), kind="stable")]
-
-    model = f"model{SUFFIX[library]}"
-    given = ["train", "--library", library, "--out", model, *OPTIONS]
-    together = run_json(*given, *files("csv"))
-    assert {**run_json(*given, *files("csv", apart)), "seconds": 0} == {**together, "seconds": 0}
-
-
-@everywhere
 def test_columns_have_the_names_that_are_given(library):
     pytest.importorskip(library)
     train, test = FOLD["train"], FOLD["test"]
@@ -178,18 +164,6 @@ def test_missing_values_and_pandas_own_types_are_features(folder):
     np.testing.assert_allclose(np.load("scores.npy"), library_predicts("lightgbm", "m.txt", X))
 
 
-def test_an_index_of_pandas_is_a_column():
-    pytest.importorskip("lightgbm")
-    frame_of(FOLD["train"]).to_csv("train.csv", index=False)
-    frame_of(FOLD["train"]).set_index("qid").to_parquet("indexed.parquet")
-    given = ["train", "--library", "lightgbm", "--out", "m.txt", *OPTIONS, "--train"]
-    models = []
-    for data in ("train.csv", "indexed.parquet"):
-        run_json(*given, data)
-        models.append(library_predicts("lightgbm", "m.txt", FOLD["test"].X))
-    np.testing.assert_allclose(models[0], models[1], rtol=1e-6)
-
-
 def test_auto_lets_vali_choose():
     pytest.importorskip("lightgbm")
     given = ["train", "--library", "lightgbm", "--out", "m.txt", "--objective", "auto", *files("parquet"), *OPTIONS]
@@ -200,23 +174,15 @@ def test_auto_lets_vali_choose():
     assert "--objective auto lets vali choose; pass --vali" in fails(*given[:9], *OPTIONS)
 
 
-def test_report_reads_tables_too():
-    letor = FOLD["train"]
-    frame_of(letor).to_csv("train.csv", index=False)
-    assert run_json("report", "--data", "train.csv")["queries"] == len(letor.group)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "--train", "none.csv"], "--train none.csv does not exist"),
         (["train", "--train", "train.csv", "--label", "lable"], "--train train.csv: there is no column 'lable', only"),
         (["train", "--train", "train.csv", "--label", "labels"], "did you mean 'label'?"),
         (
             ["train", "--train", "train.csv", "--weight", "label"],
             "label, query id and weight must be different",
         ),
-        (["train", "--train", "train.csv", "--ignore", "title"], "--train train.csv: there is no column 'title'"),
         (["train", "--train", "text.csv"], "--train text.csv: 'title' (str) must hold numbers, as features do"),
         (["train", "--train", "empty.csv"], "--train empty.csv: it is empty"),
         (["train", "--train", "bare.csv"], "--train bare.csv: it has no columns of features"),
@@ -231,12 +197,8 @@ def test_report_reads_tables_too():
             ["train", "--train", "vali.txt", "--weight", "w"],
             "--weight names columns of Parquet and CSV files",
         ),
-        (["predict", "--data", "vali.txt", "--ignore", "w"], "--ignore names columns of Parquet and CSV files"),
-        (["evaluate", "--data", "vali.txt", "--scores", "x", "--weight", "w"], "--weight names columns of Parquet"),
-        (["predict", "--data", "none.csv"], "--data none.csv does not exist"),
         (["evaluate", "--data", "train.csv", "--scores", "short.txt"], "scores has 1 entries, but labels has"),
         (["evaluate", "--data", "train.csv", "--scores", "train.csv"], "name one of its columns, as in train.csv:qid"),
-        (["evaluate", "--data", "train.csv", "--labels", "x", "--scores", "y"], "pass either --data, or --labels"),
     ],
 )
 def test_errors_are_one_line(folder, arguments, message):

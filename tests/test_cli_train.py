@@ -15,7 +15,6 @@ from rankers import NATIVE, SUFFIX
 
 from ltr_objectives import evaluate
 from ltr_objectives.datasets import RankingData, make_ranking_fold
-from ltr_objectives.registry import BEST_FOR
 
 FOLD = make_ranking_fold((40, 15, 15), features=10, mean_length=15)
 OPTIONS = ["--trees", 40, "--learning-rate", 0.3, "--patience", 5, "--threads", 1]
@@ -47,16 +46,6 @@ def test_the_model_predicts_what_the_table_says(library, own, folder):
         scores = library_predicts(library, model, part.X)
         expected = {m: evaluate(m, scores, part.y, part.group, convention="lightgbm") for m in ("map", "ndcg@5")}
         assert found[name] == pytest.approx(expected, abs=1e-9)
-
-
-def test_the_first_metric_stops_the_training(folder):
-    pytest.importorskip("lightgbm")
-    given = ["--library", "lightgbm", "--data", folder, "--out", "model.txt", *OPTIONS, "--patience", 40]
-    assert run_json("train", "--metric", "map,mrr", *given)["objective"] == BEST_FOR["map"]
-    given += ["--objective", "yetiloss:ndcg@10"]
-    by_map, by_mrr = (run_json("train", "--metric", metrics, *given) for metrics in ("map,mrr", "mrr,map"))
-    assert by_map["vali"]["map"] > by_mrr["vali"]["map"]
-    assert by_map["vali"]["mrr"] <= by_mrr["vali"]["mrr"]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +111,6 @@ def test_people_get_a_table(folder):
     ("arguments", "message"),
     [
         (["--out", "model.json"], "--out model.json must end with .txt for lightgbm"),
-        (["--out", "nowhere/model.txt"], "the folder nowhere does not exist"),
         (["--out", "folder.txt"], "--out folder.txt cannot be written"),
         (["--out", "train.txt", "--train", "train.txt"], "--out train.txt is also an input; name another"),
         (["--out", "linked.txt", "--data", "."], "--out linked.txt is also an input, test.txt; name another"),
@@ -130,16 +118,13 @@ def test_people_get_a_table(folder):
         (["--data", "."], None),
         (["--train", "train.txt", "--data", "."], "not both"),
         ([], "pass --data with the folder of a fold, or --train"),
-        (["--train", "none.txt"], "--train none.txt does not exist"),
         (["--train", "train.txt", "--param", "num_leaves"], "'num_leaves' is not of the form NAME=VALUE"),
         (["--train", "train.txt", "--param", "n_estimators=5"], "n_estimators has an option of its own"),
         (["--train", "train.txt", "--param", "a=1", "--param", "a=2"], "--param a is given twice"),
         (["--train", "train.txt", "--param", "num_leafs=31"], "LightGBM knows no parameter 'num_leafs'; did you mean"),
         (["--train", "train.txt", "--param", "num_leaves=-1"], "lightgbm: Check failed: (num_leaves) > (1)"),
         (["--train", "train.txt", "--objective", "lambdaran"], "lightgbm: Unknown objective type name: lambdaran"),
-        (["--train", "train.txt", "--objective", "yetiloss:foo"], "unknown metric 'foo'"),
         (["--train", "train.txt", "--metric", "foo"], "unknown metric 'foo'"),
-        (["--train", "train.txt", "--metric", "map[x]"], "--metric reads the labels of 'x', but commands read one"),
         (["--train", "train.txt", "--objective", "yetiloss[x]"], "--objective reads the labels of 'x', but commands"),
     ],
 )
@@ -158,18 +143,10 @@ def test_errors_are_one_line(folder, arguments, message):
         assert (folder / "train.txt").read_bytes() == before
 
 
-def test_the_library_s_own_error_is_one_line():
-    pytest.importorskip("xgboost")
-    given = ["--train", "train.txt", "--out", "m.json", "--trees", 2, "--threads", 1, "--objective", "rank:foo"]
-    assert "error: xgboost: Unknown objective function: `rank:foo`" in fails("train", "--library", "xgboost", *given)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "--library", "xgbost", "--out", "m.json"], "Invalid value for '--library'"),
         (["train", "--library", "xgboost"], "Missing option '--out'"),
-        (["train", "--trees", "many"], "Invalid value for '--trees'"),
         (["trian"], "No such command 'trian'"),
         (
             ["train", "--library", "xgboost", "--out", "m.json", "--train", "train.txt", "--objective", "YetiRank"],

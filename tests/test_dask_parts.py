@@ -139,16 +139,6 @@ def in_dask(*columns):
     return [da.from_array(c, chunks=(len(c) // 2 + 1, *c.shape[1:])) for c in columns]
 
 
-def test_large_ids_of_partitions_keep_their_value(client):
-    X, y, qid = ranking(0)
-    check(dask_by_query(*in_dask(X, y, qid.astype(object) + 2**64)), X, y, qid)
-    floats = da.concatenate(
-        [*in_dask(qid[:9]), *in_dask(qid[9:] + np.uint64(2**63))]
-    )  # Dask itself makes floats of both
-    with pytest.raises(LTRError, match="cannot tell ids of"):
-        dask_by_query(*(da.from_array(c, chunks=(floats.chunks[0], *c.shape[1:])) for c in (X, y)), floats)
-
-
 @pytest.mark.parametrize("kind", ["local", "dask"])
 def test_missing_arguments_and_ids_are_refused(client, kind):
     X, y, qid = ranking(0)

@@ -1,12 +1,10 @@
-"""Data in files: the models and values of the same rows in memory, with whole queries, for every objective."""
+"""Data in files: the models and values of the same rows in memory, with whole queries."""
 
 import examples
 import numpy as np
 import pytest
-from catalog import EXAMPLES
 from generated import ranking
 
-from ltr_objectives import evaluate, registry
 from ltr_objectives.adapters import (
     catboost_objective,
     lightgbm_metric,
@@ -15,11 +13,12 @@ from ltr_objectives.adapters import (
     xgboost_objective,
 )
 
+OBJECTIVES = "lambdamart:map", "yetiloss:map", "listnet", "queryrmse"
 XGB = {"max_depth": 3, "min_child_weight": 0, "base_score": 0, "disable_default_eval_metric": 1, "nthread": 1}
 LGB = {"num_leaves": 7, "min_child_weight": 0, "lambda_l2": 1, "min_child_samples": 5, "verbose": -1}
 LGB |= {"metric": "None", "deterministic": True, "force_col_wise": True, "num_threads": 1}
 X, GRADES, QID = ranking(0, levels=4)
-LABELS = (GRADES > 1).astype(float)  # every objective accepts them
+LABELS = (GRADES > 1).astype(float)
 GROUP = np.bincount(QID)
 WEIGHT = np.random.default_rng(0).uniform(0.5, 2, len(GROUP))
 PARTS = np.split(np.arange(len(LABELS)), [GROUP[:20].sum(), GROUP[:40].sum()])
@@ -33,7 +32,7 @@ def xgb():
     return module
 
 
-def external(xgb, folder, parts, *, weights=False, ref=None):
+def external(xgb, folder, parts, *, weights=False):
     """The rows of ``parts``, kept in files."""
 
     class Parts(xgb.DataIter):
@@ -52,7 +51,7 @@ def external(xgb, folder, parts, *, weights=False, ref=None):
         def reset(self):
             self.left = list(parts)
 
-    return xgb.ExtMemQuantileDMatrix(Parts(), ref=ref)
+    return xgb.ExtMemQuantileDMatrix(Parts())
 
 
 @pytest.mark.parametrize("weights", [False, True])
@@ -60,41 +59,23 @@ def test_xgboost_trains_the_model_of_data_in_memory(xgb, tmp_path, weights):
     far = external(xgb, tmp_path, PARTS, weights=weights)
     near = xgb.DMatrix(X, LABELS, qid=QID, weight=WEIGHT if weights else None)
     assert np.array_equal(far.get_uint_info("group_ptr"), near.get_uint_info("group_ptr"))
-    learned = 0
-    for name in registry.objectives():
+    for name in OBJECTIVES:
         history = [{}, {}]
         models = [
             xgb.train(
-                XGB, data, 3, obj=xgboost_objective(EXAMPLES[name][0]), custom_metric=xgboost_metric("map"),
+                XGB, data, 3, obj=xgboost_objective(name), custom_metric=xgboost_metric("map"),
                 evals=[(data, "data")], evals_result=values, verbose_eval=False,
             )
             for data, values in zip((far, near), history, strict=True)
         ]  # fmt: skip
         scores = [model.predict(near) for model in models]
-        learned += np.ptp(scores[1]) > 0
+        assert np.ptp(scores[1]) > 0
         np.testing.assert_allclose(scores[0], scores[1], atol=1e-5, err_msg=name)
         np.testing.assert_allclose(history[0]["data"]["map"], history[1]["data"]["map"], atol=1e-6, err_msg=name)
-    assert learned > len(registry.objectives()) // 2
-
-
-def test_xgboost_evaluates_other_files(xgb, tmp_path):
-    (tmp_path / "train").mkdir()
-    (tmp_path / "valid").mkdir()
-    train = external(xgb, tmp_path / "train", PARTS[:2])
-    valid = external(xgb, tmp_path / "valid", PARTS[2:], ref=train)
-    values = {}
-    model = xgb.train(
-        XGB, train, 40, obj=xgboost_objective("lambdamart:map"), custom_metric=xgboost_metric("map"),
-        evals=[(valid, "valid")], evals_result=values, early_stopping_rounds=5, verbose_eval=False,
-    )  # fmt: skip
-    assert model.num_boosted_rounds() < 40
-    rows = PARTS[2]
-    here = evaluate("map", model.predict(xgb.DMatrix(X[rows])), LABELS[rows], qid=QID[rows])
-    assert values["valid"]["map"][-1] == pytest.approx(here, abs=1e-6)
 
 
 def test_xgboost_begins_a_query_at_each_part(xgb, tmp_path):
-    """What the page warns of, so that it is noticed when XGBoost changes it."""
+    """The page warns of it, and a new version of XGBoost may change it."""
     middle = GROUP[:20].sum() + 1
     assert QID[middle - 1] == QID[middle]
     rows = np.arange(len(LABELS))
@@ -140,11 +121,10 @@ def distant(lgb, request, tmp_path):
 
 
 def test_lightgbm_trains_the_model_of_data_in_memory(lgb, distant):
-    learned = 0
-    for name in registry.objectives():
+    for name in OBJECTIVES:
         scores, values = [], []
         for data in (lgb.Dataset(X, LABELS, group=GROUP, weight=WEIGHT[QID], params=LGB), distant()):
-            params, found = {**data.params, "objective": lightgbm_objective(EXAMPLES[name][0])}, {}
+            params, found = {**data.params, "objective": lightgbm_objective(name)}, {}
             model = lgb.train(
                 params, data, 3, valid_sets=[data], valid_names=["data"], feval=lightgbm_metric("map"),
                 callbacks=[lgb.record_evaluation(found)],
@@ -152,10 +132,9 @@ def test_lightgbm_trains_the_model_of_data_in_memory(lgb, distant):
             assert np.array_equal(data.get_group(), GROUP)
             scores.append(model.predict(X))
             values.append(found["data"]["map"])
-        learned += np.ptp(scores[0]) > 0
+        assert np.ptp(scores[0]) > 0
         np.testing.assert_allclose(scores[1], scores[0], atol=1e-6, err_msg=name)
         np.testing.assert_allclose(values[1], values[0], atol=1e-6, err_msg=name)
-    assert learned > len(registry.objectives()) // 2
 
 
 def test_catboost_reads_a_file(tmp_path):

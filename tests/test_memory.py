@@ -18,8 +18,9 @@ import pyarrow  # noqa: E402 - skipped without
 import pyarrow.parquet  # noqa: E402 - skipped without
 from commands import fails  # noqa: E402 - skipped without
 
-from ltr_objectives import LTRError, _letor, _memory  # noqa: E402 - skipped without
+from ltr_objectives import LTRError, _memory  # noqa: E402 - skipped without
 from ltr_objectives.datasets import load_letor  # noqa: E402 - skipped without
+from ltr_objectives.workbench import letor as _letor  # noqa: E402 - skipped without
 
 ROOT = Path(__file__).parents[1]
 ROWS = 6_000_000
@@ -55,9 +56,10 @@ def letor(path):
 # in a process of its own, because what others have freed in this one can be used again
 LITTLE = f"""
 import sys
-from ltr_objectives import _letor, _memory
+from ltr_objectives import _memory
+from ltr_objectives.workbench import letor as _letor
 _letor.available_memory = _memory.available_memory = lambda: {SMALL}
-from ltr_objectives.cli.app import app
+from ltr_objectives.workbench.cli.app import app
 app(sys.argv[1:])
 """
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def test_every_public_name_is_there():
 def test_type_checkers_are_told_of_every_name(module):
     """Each name that is loaded when it is used has a line ``from module import Name as Name`` for type checkers."""
     if module is adapters:
-        homes = {name: f"ltr_objectives.adapters.{home}" for name, home in adapters._MODULES.items()}
+        homes = {name: resolve_name(f".{home}", adapters.__name__) for name, home in adapters._MODULES.items()}
     else:
         classes = {n: f"ltr_objectives.{kind}.{e.split(':')[0]}" for n, (kind, e) in registry.public_classes().items()}
         homes = {**ltr_objectives._ELSEWHERE, **classes}

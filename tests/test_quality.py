@@ -1,43 +1,55 @@
-"""A study trains each cell once, stops and chooses on vali for each metric, and compares over test queries."""
+"""A study trains each cell once, keeps it, and writes what it found with the versions it had."""
 
+import gzip
 import json
 import re
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from commands import write_letor
 from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
-from benchmarks import cells, pooled, quality, report
+from benchmarks import cells, folds, lead, publish, quality, report
 from benchmarks.__main__ import app
 from ltr_objectives import LTRError, evaluate
-from ltr_objectives.comparison import statistics
-from ltr_objectives.comparison.budget import Budget
-from ltr_objectives.comparison.summary import randomisation_p, summary
-from ltr_objectives.datasets import make_ranking, make_ranking_fold
+from ltr_objectives.datasets import make_ranking_fold
+from ltr_objectives.workbench import summary
+from ltr_objectives.workbench.trials import Budget, drawn
 
 SMALL = ["--no-plots", "--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]
+GENERATED = folds.Fold("generated 6,4,4", "6,4,4", 0)
 
 
-def study(out, *arguments):
-    return CliRunner().invoke(app, ["quality", "--out", str(out), *map(str, arguments), *SMALL])
+def study(out, *arguments, small=SMALL):
+    return CliRunner().invoke(app, ["quality", "--out", str(out), *map(str, arguments), *small])
 
 
-def write_fold(folder, seed, queries=(8, 4, 6)):
-    fold = make_ranking_fold(queries, seed, features=10, mean_length=8)
-    folder.mkdir(parents=True)
-    for name, part in (("train", fold.train), ("vali", fold.vali), ("test", fold.test)):
-        rows = zip(part.X, part.y, part.qid, strict=True)
-        lines = (f"{y:g} qid:{q} " + " ".join(f"{j}:{x:.5g}" for j, x in enumerate(row, 1)) for row, y, q in rows)
-        (folder / f"{name}.txt").write_text("\n".join(lines))
+def write_fold(folder, *names, seed=0):
+    """Files of a fold by their names, such as ``train.txt`` or ``set1.valid.txt.gz``."""
+    fold = make_ranking_fold((10, 4, 5), seed, features=10, mean_length=6)
+    for name in names or ("train.txt", "vali.txt", "test.txt"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = getattr(fold, re.search("train|vali|test", name)[0])
+        write_letor(path, part)
+        if path.suffix == ".gz":
+            path.write_bytes(gzip.compress(path.read_bytes()))
     return fold
+
+
+def planned(*arguments, libraries=("lightgbm",), objectives=("rmse",), natives=("none",), metrics=("map",), **more):
+    return quality.plan([GENERATED], libraries, objectives, list(natives), metrics, [Budget(2)], *arguments, **more)
 
 
 def test_a_study_goes_on_where_it_was_and_tells_what_it_found(tmp_path):
     for i in (1, 2):
-        write_fold(tmp_path / "set" / f"Fold{i}", i)
+        write_fold(tmp_path / "set" / f"Fold{i}", seed=i)
     chosen = ["--data", tmp_path / "set", "--data", "generated:6,4,5", "--libraries", "lightgbm,xgboost",
               "--objectives", "lambdamart,yetiloss:{metric}", "--natives", "lambdarank,rank:ndcg",
               "--learning-rates", ".1,.5"]  # fmt: skip
@@ -46,165 +58,103 @@ def test_a_study_goes_on_where_it_was_and_tells_what_it_found(tmp_path):
     # 3 folds; constant, and in each library at 2 rates the native, lambdamart, and yetiloss for each metric
     assert f"{3 * (1 + 2 * 2 * 4)} trainings, 0 of them done before" in first.output
     files = sorted((tmp_path / "out" / "cells").iterdir())
-    assert len(files) == 51
     files[7].unlink()
-    again = study(tmp_path / "out", *chosen)
-    assert "51 trainings, 50 of them done before" in again.output
+    assert "51 trainings, 50 of them done before" in study(tmp_path / "out", *chosen).output
     table = pd.read_csv(tmp_path / "out" / "summary.csv")
-    assert list(dict.fromkeys(table["data"])) == ["set", "generated 6,4,5", "all data sets"]
-    assert list(dict.fromkeys(table["objective"])) == [
-        "constant",
-        "lambdarank",
-        "lambdamart",
-        "yetiloss:{metric}",
-        "rank:ndcg",
-    ]
-    assert table.groupby("data")["queries"].max().to_dict() == {"set": 12, "generated 6,4,5": 5, "all data sets": 17}
+    assert table.groupby("data")["queries"].max().to_dict() == {"set": 10, "generated 6,4,5": 5, "all data sets": 15}
+    objectives = ["constant", "lambdarank", "lambdamart", "yetiloss:{metric}", "rank:ndcg"]
+    assert list(dict.fromkeys(table["objective"])) == objectives
     queries = pd.read_parquet(tmp_path / "out" / "queries.parquet")
     means = queries.groupby(["data", "library", "objective", "metric"])["value"].mean()
     for _, row in table.fillna({"library": ""}).iterrows():
-        assert means[row["data"], row["library"], row["objective"], row["metric"]] == pytest.approx(
-            row["mean"], abs=1e-6
-        )
+        assert means[row["data"], row["library"], row["objective"], row["metric"]] == pytest.approx(row["mean"])
     text = (tmp_path / "out" / "summary.md").read_text()
     assert "| xgboost | yetiloss:{metric} |" in text
     assert "| lightgbm | lambdarank (native) |" in text
+    assert (tmp_path / "out" / "chosen.csv").exists()
 
 
-def test_a_cell_keeps_for_each_metric_its_own_stop(tmp_path):
-    fold = cells.Fold("generated 10,5,6", "10,5,6", 3)
-    cell = cells.Cell(
-        fold, "lightgbm", "yetirank", "yetirank", ("mrr", "ndcg@3"), Budget(trees=12, leaves=4, patience=4)
-    )
-    result = cells.run(cell, tmp_path)
-    assert json.loads(cell.path(tmp_path).read_text()) == json.loads(json.dumps(result))
-    for metric in cell.metrics:
-        curve = result["curves"][metric]
-        assert result["vali"][metric] == pytest.approx(curve[result["trees"][metric] - 1], abs=1e-6)
-        assert result["vali"][metric] == pytest.approx(max(curve[: result["trees"][metric] + 4]), abs=1e-6)
-        assert len(result["test"][metric]) == 6
+def test_what_fails_is_named_and_the_rest_goes_on(tmp_path):
+    natives = ["--natives", "StochasticRank:metric=XX", "--libraries", "catboost", "--objectives", "queryrmse"]
+    found = study(tmp_path / "out", "--data", "generated:4,3,3", *natives)
+    assert found.exit_code == 1
+    assert "failed: catboost: " in " ".join(found.output.split())
+    assert "1 trainings failed" in found.output
+    assert "queryrmse" in (tmp_path / "out" / "summary.md").read_text()
 
 
-def test_the_constant_model_knows_nothing():
-    data = make_ranking_fold((10, 5, 6), 3)
-    fold = cells.Fold("generated 10,5,6", "10,5,6", 3)
-    result = cells.run(cells.Cell(fold, "", cells.CONSTANT, cells.CONSTANT, ("map",), Budget()), None)
-    expected = evaluate("map", np.zeros(len(data.test.y)), data.test.y, data.test.group)
-    assert np.mean(result["test"]["map"]) == pytest.approx(expected, abs=1e-6)
+def test_versions_are_those_of_the_trainings_and_a_lost_fold_is_named(tmp_path):
+    out = tmp_path / "study"
+    chosen = ["--data", "generated:4,3,3", "--natives", "none", "--objectives", "rmse,queryrmse", "--libraries"]
+
+    def versions(libraries):
+        assert study(out, *chosen, libraries).exit_code == 0
+        return json.loads((out / "study.json").read_text())["versions"]
+
+    now = versions("lightgbm")
+    assert now["lightgbm"] == version("lightgbm")
+    assert "xgboost" not in now  # no training had it
+    for path in (out / "cells").iterdir():
+        record = json.loads(path.read_text())
+        if record["objective"] == "rmse":
+            record["versions"]["lightgbm"] = "3.3.5"
+            path.write_text(json.dumps(record))
+    mixed = f"3.3.5 in 1 and {version('lightgbm')} in 1 of the trainings"
+    assert versions("lightgbm,xgboost") == now | {"lightgbm": mixed, "xgboost": version("xgboost")}
+    assert publish.block("study", tmp_path).split("\n")[-3].endswith(f"xgboost {version('xgboost')}.")
+    records = [json.loads(path.read_text()) for path in (out / "cells").glob("*.json")]
+    again = [{**r, "fold": [*r["fold"][:2], 1]} for r in records if (r["library"], r["label"]) != ("lightgbm", "rmse")]
+    report.write([*records, *again], out, 0.05, Console(), plots=False)
+    assert "Left out, because a fold has no result: lightgbm rmse." in (out / "summary.md").read_text()
+
+
+def test_a_cell_is_kept_and_the_constant_model_knows_nothing(tmp_path):
+    cell = cells.Cell("lightgbm", "yetirank", "yetirank", ("mrr", "ndcg@3"), Budget(6, leaves=4), fold=GENERATED)
+    record = cells.run(cell, tmp_path)
+    assert json.loads(cell.path(tmp_path).read_text()) == json.loads(json.dumps(record))
+    assert [len(record["test"][metric]) for metric in cell.metrics] == [4, 4]
+    test = GENERATED.load().test
+    constant = cells.run(cells.Cell("", cells.CONSTANT, cells.CONSTANT, ("map",), Budget(), fold=GENERATED), None)
+    assert np.mean(constant["test"]["map"]) == pytest.approx(evaluate("map", 0 * test.y, test.y, test.group))
 
 
 def test_the_file_of_a_cell_depends_on_its_settings_but_not_on_threads_or_place():
-    fold = cells.Fold("set", "/one/set/Fold1", 0)
-    cell = cells.Cell(fold, "xgboost", "yetirank", "yetirank", ("map",), Budget(threads=1))
-    same = cells.Cell(
-        fold._replace(source="/two/set/Fold1"), "xgboost", "yetirank", "yetirank", ("map",), Budget(threads=2)
-    )
+    at, budget = folds.Fold("set", "/one/set/Fold1", 0), Budget(threads=1)
+    cell = cells.Cell("xgboost", "yetirank", "yetirank", ("map",), budget, fold=at)
+    same = replace(cell, fold=at._replace(source="/two/set/Fold1"), budget=replace(budget, threads=2))
     assert cell.key == same.key
     others = [
-        cells.Cell(fold._replace(seed=1), "xgboost", "yetirank", "yetirank", ("map",), Budget()),
-        cells.Cell(fold._replace(source="/one/set/Fold2"), "xgboost", "yetirank", "yetirank", ("map",), Budget()),
-        cells.Cell(fold, "lightgbm", "yetirank", "yetirank", ("map",), Budget()),
-        cells.Cell(fold, "xgboost", "yetiloss", "yetirank", ("map",), Budget()),
-        cells.Cell(fold, "xgboost", "yetirank", "yetirank", ("mrr",), Budget()),
-        cells.Cell(fold, "xgboost", "yetirank", "yetirank", ("map",), Budget(learning_rate=0.2)),
-        cells.Cell(fold, "xgboost", "yetirank", "yetirank", ("map",), Budget(params=(("subsample", 0.5),))),
+        replace(cell, **changed)
+        for changed in (
+            {"fold": at._replace(seed=1)}, {"fold": at._replace(source="/one/set/Fold2")}, {"library": "lightgbm"},
+            {"objective": "yetiloss"}, {"metrics": ("mrr",)}, {"budget": replace(budget, learning_rate=0.2)},
+            {"budget": replace(budget, params=(("subsample", 0.5),))}, {"stop": "map"},
+        )
+    ]  # fmt: skip
+    assert len({c.key for c in (cell, *others)}) == 9
+
+
+def test_every_combination_is_planned_once():
+    tried = ["lightgbm:bagging_freq=1", "lightgbm:bagging_fraction=.5,1", "xgboost:booster=gbtree"]
+    found = planned(0, tried, libraries=("lightgbm", "xgboost"))
+    assert [(c.library, c.budget.params) for c in found[1:]] == [
+        ("lightgbm", (("bagging_fraction", 0.5), ("bagging_freq", 1))),
+        ("lightgbm", (("bagging_fraction", 1), ("bagging_freq", 1))),
+        ("xgboost", (("booster", "gbtree"),)),
     ]
-    assert len({c.key for c in (cell, *others)}) == 8
+    values = [cells.run(cell, None)["curves"]["map"] for cell in found[1:3]]
+    assert values[0] != values[1]
+    assert planned(objectives=("rmse", "rmse"), metrics=("map", "MAP")) == planned()
+    budgets = [Budget(**settings) for settings in drawn(3)]
+    cells_of = quality.plan([GENERATED], ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], budgets)[1:]
+    by_label = {label: [c.budget for c in cells_of if c.label == label] for label in ("rmse", "lambdarank")}
+    assert by_label["rmse"] == by_label["lambdarank"] == budgets
 
 
-def result(label, values, *, library="lightgbm", fold="Fold1", seed=0, rate=0.1, vali=0.5, data="set"):
-    return {"fold": [data, fold, seed], "library": library, "label": label, "seconds": 1.0, "trees": {"map": 3},
-            "train": {"map": 0.9}, "vali": {"map": vali}, "budget": {"learning_rate": rate},
-            "test": {"map": values}}  # fmt: skip
-
-
-def test_the_learning_rate_is_chosen_on_vali_in_each_fold():
-    frame = pooled.chosen([
-        result("a", [0.1], rate=0.1, vali=0.5), result("a", [0.2], rate=0.3, vali=0.6),
-        result("a", [0.3], rate=0.1, vali=0.7, fold="Fold2"), result("a", [0.4], rate=0.3, vali=0.6, fold="Fold2"),
-    ])  # fmt: skip
-    assert frame["learning_rate"].tolist() == [0.3, 0.1]
-    assert pooled.by_query(frame)["set", "lightgbm", "a", "map"].tolist() == [0.2, 0.3]
-
-
-def test_what_is_asked_for_twice_is_trained_once_and_what_nobody_knows_is_refused(tmp_path):
-    at = [cells.Fold("generated 4,3,3", "4,3,3", 0)]
-    budget = Budget(2, 0.1, 7, 2, 1e-3, 0.0, 1, 0)
-    once = quality.plan(at, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [budget])
-    twice = quality.plan(at * 2, ["lightgbm"], ["rmse", "rmse"], ["lambdarank"], ["map", "MAP"], [budget])
-    assert twice == once
-    with pytest.raises(LTRError, match="lambdarnak is known to no library"):
-        quality.plan(at, ["lightgbm"], ["rmse"], ["lambdarnak"], ["map"], [budget])
-    same = [cells.Fold("set", str(tmp_path / where / "set"), 0) for where in "ab"]
+def test_two_data_sets_of_one_name_are_refused(tmp_path):
+    same = [folds.Fold("set", str(tmp_path / where / "set"), 0) for where in "ab"]
     with pytest.raises(LTRError, match="have the same names"):
-        quality.plan(same, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [budget])
-
-
-def test_generated_binary_data_have_few_relevant_documents():
-    [fold] = cells.folds_of("generated-binary:30,5,5", [3])
-    labels = fold.load().train.y
-    assert set(labels) == {0, 1}
-    assert 0 < labels.mean() < 0.03
-    [graded] = cells.folds_of("generated:30,5,5", [3])
-    assert graded.data != fold.data
-    assert graded.load().train.y.max() == 4
-    [calibrated] = cells.folds_of("generated-calibrated:30,5,5", [3])
-    assert not np.array_equal(calibrated.load().train.y, graded.load().train.y)
-    with pytest.raises(LTRError, match="generated-binary"):
-        cells.folds_of("generated-binry:30,5,5", [3])
-
-
-def test_generated_data_may_name_their_own_seed():
-    assert [fold.seed for fold in cells.folds_of("generated:4,3,3", [1, 2])] == [1, 2]
-    assert cells.folds_of("generated:4,3,3:7", [1, 2]) == [cells.Fold("generated 4,3,3", "4,3,3", 7)]
-    with pytest.raises(LTRError, match="seed at the end"):
-        cells.folds_of("generated:4,3,3:x", [1])
-
-
-def test_seeds_on_the_same_rows_are_averaged_and_generated_ones_are_not():
-    frame = pooled.chosen([result("a", [0.1, 0.2]), result("a", [0.3, 0.6], seed=1)])
-    np.testing.assert_allclose(pooled.by_query(frame)["set", "lightgbm", "a", "map"], [0.2, 0.4])
-    frame = pooled.chosen([result("a", [0.1, 0.2], data="generated"), result("a", [0.3], seed=1, data="generated")])
-    np.testing.assert_allclose(pooled.by_query(frame)["generated", "lightgbm", "a", "map"], [0.1, 0.2, 0.3])
-
-
-def test_what_is_incomplete_is_left_out_and_pooling_takes_what_all_sets_have():
-    frame = pooled.chosen([
-        result("a", [0.1]), result("a", [0.2], fold="Fold2"), result("b", [0.3]),
-        result("a", [0.5], data="other"), result("b", [0.6], data="other"),
-    ])  # fmt: skip
-    values = pooled.by_query(frame)
-    assert ("set", "lightgbm", "b", "map") not in values
-    assert values[pooled.POOLED, "lightgbm", "a", "map"].tolist() == [0.1, 0.2, 0.5]
-    assert (pooled.POOLED, "lightgbm", "b", "map") not in values
-
-
-def test_the_summary_compares_with_the_librarys_best_native_objective():
-    rng = np.random.default_rng(0)
-    base = rng.random(100)
-    values = {
-        ("set", "lightgbm", "lambdarank", "map"): base,
-        ("set", "lightgbm", "rank_xendcg", "map"): base - 0.2 * rng.random(100),
-        ("set", "lightgbm", "ours", "map"): base + 0.05 + 0.1 * rng.standard_normal(100),
-    }
-    table = summary(values).set_index("objective")
-    ours = table.loc["ours"]
-    d = values["set", "lightgbm", "ours", "map"] - base
-    assert ours["reference"] == "lambdarank"
-    assert ours["difference"] == pytest.approx(d.mean())
-    assert ours["difference_se"] == pytest.approx(d.std(ddof=1) / 10)
-    assert ours["p"] == pytest.approx(stats.ttest_rel(d, np.zeros(100)).pvalue)
-    assert table["native"].to_dict() == {"lambdarank": True, "rank_xendcg": True, "ours": False}
-    assert np.isnan(table.loc["lambdarank", "p"])
-
-
-def test_randomisation_is_exact_for_few_queries():
-    difference = np.array([0.1, 0.2, 0.3, 0.4])
-    # of 16 choices of signs only all + and all - reach the mean
-    assert randomisation_p(difference, np.zeros(4)) == pytest.approx(2 / 16)
-    rng = np.random.default_rng(0)
-    a, b = rng.random(200), rng.random(200)
-    assert randomisation_p(a, b) == pytest.approx(statistics.paired_p(a, b), abs=0.02)
+        quality.plan(same, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [Budget()])
 
 
 @pytest.mark.parametrize(
@@ -212,13 +162,26 @@ def test_randomisation_is_exact_for_few_queries():
     [
         (["--data", "nowhere"], "--data nowhere does not exist"),
         (["--data", "generated:5"], "must be three, such as generated:600,200,400"),
+        (["--data", "generated-binry:30,5,5"], "choose one of 'generated', 'generated-binary'"),
+        (["--data", "generated:4,3,3:x"], "the seed at the end must be a number"),
         (["--objectives", "lamdamart"], "lamdamart is not an objective of xgboost, nor one of ours"),
         (["--objectives", "yetiloss:{metrik}"], "is not an objective of xgboost"),
+        (["--natives", "lambdarnak"], "lambdarnak is known to no library"),
         (["--libraries", "sklearn"], "libraries='sklearn' is not known"),
         (["--seeds", "x"], "--seeds: 'x' is not a valid number"),
+        (["--smooth", "map"], "smooth='map' is not known; choose one of 'ndcg@5', 'mrr'"),
         (["--draws", "1"], "--draws tries settings of its own for --leaves; leave out either --draws or --leaves"),
+        (["--tune", "1", "--learning-rates", ".1,.2"], "--tune and --draws search the learning rate"),
         (["--learning-rates", "0"], "--learning-rates: '0' is not a valid number"),
         (["--libraries", ","], "name libraries, metrics, seeds and learning rates"),
+        (["--param", "subsample=1"], "must look like"),
+        (["--param", "sklearn:depth=3"], "sklearn is not in --libraries"),
+        (["--param", "xgboost:subsample=1", "--param", "xgboost:subsample=.5"], "subsample is given twice"),
+        (["--param", "xgboost:eta=.5"], "the study sets eta itself"),
+        (["--param", "xgboost:interaction_constraints=[]"], "values must be numbers"),
+        (["--preset", "web", "--data", "."], "preset='web' is not known; choose one of 'web10k', 'web30k'"),
+        (["--preset", "yahoo"], "--preset yahoo needs --data"),
+        (["--preset", "yahoo", "--data", "nowhere"], "nowhere is not a folder"),
     ],
 )
 def test_mistakes_end_a_study_before_it_begins(tmp_path, arguments, message):
@@ -228,45 +191,149 @@ def test_mistakes_end_a_study_before_it_begins(tmp_path, arguments, message):
     assert not (tmp_path / "out").exists()
 
 
-def test_what_cannot_be_trained_is_named_and_the_rest_goes_on(tmp_path):
-    natives = ["--natives", "StochasticRank:metric=XX", "--libraries", "catboost", "--objectives", "queryrmse"]
-    found = study(tmp_path / "out", "--data", "generated:4,3,3", *natives)
-    assert found.exit_code == 1
-    assert "failed: catboost could not train StochasticRank:metric=XX" in " ".join(found.output.split())
-    assert "1 trainings failed" in found.output
-    assert "queryrmse" in (tmp_path / "out" / "summary.md").read_text()
-
-
-def test_what_has_no_result_in_a_fold_is_named(tmp_path):
-    chosen = ["--data", "generated:4,3,3", "--seeds", "0,1", "--libraries", "lightgbm", "--natives", "none"]
-    assert study(tmp_path / "out", *chosen, "--objectives", "rmse,queryrmse").exit_code == 0
-    results = [json.loads(path.read_text()) for path in (tmp_path / "out" / "cells").glob("*.json")]
-    kept = [r for r in results if (r["label"], r["fold"][2]) != ("rmse", 1)]
-    assert len(kept) == len(results) - 1
-    report.write(kept, tmp_path / "out", 0.05, Console(), plots=False)
-    assert "Left out, since a fold has no result: lightgbm rmse." in (tmp_path / "out" / "summary.md").read_text()
-
-
-def test_a_fold_without_vali_gives_up_a_fifth_of_its_train_queries(tmp_path):
-    write_fold(tmp_path / "set" / "Fold1", 1)
-    (tmp_path / "set" / "Fold1" / "vali.txt").unlink()
-    [fold] = cells.folds_of(str(tmp_path / "set"), [0])
-    assert [len(part.group) for part in fold.load()] == [6, 2, 6]
-    with pytest.raises(LTRError, match="is a file"):
-        cells.folds_of(str(tmp_path / "set" / "Fold1" / "train.txt"), [0])
-
-
-def test_queries_may_stand_in_any_order_of_their_ids(tmp_path):
-    fold = write_fold(tmp_path / "set" / "Fold1", 1)
-    path = tmp_path / "set" / "Fold1" / "train.txt"
-    path.write_text(re.sub(r"qid:(\d+)", lambda m: f"qid:{100 - int(m[1])}", path.read_text()))
-    found = study(tmp_path / "out", "--data", tmp_path / "set", "--objectives", "queryrmse", "--natives", "none")
-    assert found.exit_code == 0, found.output
-    assert fold.train.qid[0] < fold.train.qid[-1]
-
-
-def test_a_new_seed_is_new_generated_data():
-    one, two = cells.folds_of("generated:3,2,2", [0, 1])
+def test_generated_data_differ_by_kind_and_seed():
+    [binary], [graded], [calibrated] = (
+        folds.folds_of(f"{kind}:30,5,5", [3]) for kind in ("generated-binary", "generated", "generated-calibrated")
+    )
+    labels = binary.load().train.y
+    assert set(labels) == {0, 1}
+    assert 0 < labels.mean() < 0.03
+    assert graded.load().train.y.max() == 4
+    assert not np.array_equal(calibrated.load().train.y, graded.load().train.y)
+    one, two = folds.folds_of("generated:4,3,3", [1, 2])
     assert len(one.load().train.y) != len(two.load().train.y)
-    assert np.array_equal(one.load().test.X, make_ranking_fold((3, 2, 2), 0).test.X)
-    assert make_ranking(7, 0).X.shape[1] == 136
+    assert folds.folds_of("generated:4,3,3:7", [1, 2]) == [folds.Fold("generated 4,3,3", "4,3,3", 7)]
+
+
+def test_folds_may_lack_vali_have_ids_in_any_order_and_be_called_like_generated_data(tmp_path):
+    fold = write_fold(tmp_path / "generated" / "Fold1", "train.txt", "test.txt")
+    path = tmp_path / "generated" / "Fold1" / "train.txt"
+    path.write_text(re.sub(r"qid:(\d+)", lambda m: f"qid:{100 - int(m[1])}", path.read_text()))
+    [found] = folds.folds_of(str(tmp_path / "generated"), [0])
+    assert [len(part.group) for part in found.load()] == [8, 2, 5]
+    assert np.array_equal(found.load().test.y, fold.test.y)
+    assert cells.run(cells.Cell("lightgbm", "rmse", "rmse", ("map",), Budget(2), fold=found), None)["vali"]["map"] > 0
+    with pytest.raises(LTRError, match="is a file"):
+        folds.folds_of(str(path), [0])
+
+
+LAYOUTS = {
+    "web10k": (("Fold1/train.txt", "Fold1/vali.txt", "Fold1/test.txt", "Fold2/train.txt", "Fold2/test.txt"),
+               [("Web10K", "Fold1")]),
+    "web30k": (("Fold1/train.txt.gz", "Fold1/vali.txt.gz", "Fold1/test.txt.gz"), [("Web30K", "Fold1")]),
+    "yahoo": (tuple(f"set{i}.{part}.txt" for i in (1, 2) for part in ("train", "valid", "test")),
+              [("Yahoo S1", "set1"), ("Yahoo S2", "set2")]),
+    "istella": (("full/train.txt", "full/test.txt", "sample/train.txt", "sample/vali.txt", "sample/test.txt"),
+                [("Istella", "full"), ("Istella-S", "sample")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("preset", LAYOUTS)
+def test_the_standard_layouts_are_found_and_read(preset, tmp_path):
+    names, expected = LAYOUTS[preset]
+    fold = write_fold(tmp_path, *names)
+    found = folds.preset_folds(preset, str(tmp_path), [0])
+    assert [(f.data, Path(f.source).name) for f in found] == expected
+    for each in found:
+        read = each.load()
+        assert read.test.y.tolist() == fold.test.y.tolist()
+        assert len(read.train.group) + len(read.vali.group) == (10 if "full" in each.source else 14)
+
+
+def test_a_fold_of_a_preset_may_be_named_and_what_was_looked_for_is_said(tmp_path):
+    write_fold(tmp_path, *LAYOUTS["web10k"][0], "set1.train.txt", "sample/train.txt", "sample/test.txt")
+    [fold] = folds.preset_folds("web10k", str(tmp_path / "Fold2"), [0])
+    assert fold == folds.Fold("Web10K", str(tmp_path / "Fold2"), 0)
+    assert folds.preset_folds("istella", str(tmp_path / "sample"), [0])[0].data == "Istella-S"
+    with pytest.raises(LTRError, match=r"set1 or .*set2, .*: .*has no test file, only set1.train.txt; .*set2 does not"):
+        folds.preset_folds("yahoo", str(tmp_path), [0])
+
+
+def test_a_preset_replaces_the_defaults_and_options_go_before_it(tmp_path):
+    write_fold(tmp_path / "data", *LAYOUTS["web10k"][0])
+    cut = ["--libraries", "lightgbm", "--metrics", "map,err", "--tune", "0", "--trees", "3", "--leaves", "4"]
+    found = study(tmp_path / "out", "--preset", "web10k", "--data", tmp_path / "data", "--threads", "1", "--no-plots",
+                  small=cut)  # fmt: skip
+    assert found.exit_code == 0, found.output
+    # the constant, lambdarank, queryrmse and yetirank, and the other three for each metric
+    assert "10 trainings, 0 of them done before" in found.output
+    records = [json.loads(path.read_text()) for path in (tmp_path / "out" / "cells").iterdir()]
+    assert {r["budget"]["patience"] for r in records} == {1000}
+    assert {r["budget"]["trees"] for r in records} == {0, 3}
+
+
+def named_values():
+    rng = np.random.default_rng(0)
+    found = {}
+    shifts = {"lambdarank": 0.0, "rank_xendcg": 0.1, "yetiloss:gap": 0.15, "yetiloss:{metric}": 0.2, "queryrmse": -0.1}
+    for data, n in (("MQ2008", 50), ("OHSUMED", 30), ("generated-calibrated 5,5,100", 100)):
+        base = rng.random(n)
+        for label, shift in shifts.items():
+            for metric in ("map", "auc"):
+                found[data, "lightgbm", label, metric] = base + shift + 0.05 * rng.standard_normal(n)
+        found[data, "xgboost", "rank:ndcg", "map"] = base
+    return found
+
+
+def pooled(values, *labels, sets=("MQ2008", "OHSUMED", "generated-calibrated 5,5,100")):
+    return [np.concatenate([values[data, "lightgbm", label, "map"] for data in sets]) for label in labels]
+
+
+def test_what_our_names_give_is_compared_with_the_best_native_on_each_kind_of_data(tmp_path):
+    values = named_values()
+    table = lead.lead(values).set_index(["data", "metric"])
+    row = table.loc[lead.REAL, "map"]
+    ours, native, best = pooled(values, "yetiloss:gap", "rank_xendcg", "yetiloss:{metric}", sets=("MQ2008", "OHSUMED"))
+    assert [row[k] for k in ("ours", "native", "best", "queries")] == [
+        "yetiloss:gap", "rank_xendcg", "yetiloss:map", 80,
+    ]  # fmt: skip
+    assert row["difference"] == pytest.approx((ours - native).mean())
+    assert row["se"] == pytest.approx(stats.sem(ours - native))
+    assert row["behind"] == pytest.approx((best - ours).mean())
+    assert table.loc[(summary.POOLED, "map"), "queries"] == 180
+    assert table.loc[("generated data", "auc"), "ours"] == "yetiloss:auc"
+    text = lead.markdown(table.reset_index())
+    assert f"| map | lightgbm | yetiloss:gap | rank_xendcg | {1000 * row['difference']:+.1f}" in text
+    arguments = ["lead", "--out", str(tmp_path)]
+    for name in ("MQ2008", "OHSUMED"):
+        (tmp_path / name).mkdir()
+        part = {key: v for key, v in values.items() if key[0] == name}
+        report.long_table(part).to_parquet(tmp_path / name / "queries.parquet")
+        arguments += ["--study", str(tmp_path / name)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "lead.png").stat().st_size > 10_000
+    real = {key: v for key, v in values.items() if not key[0].startswith("generated")}
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "lead.csv"), lead.lead(real), check_dtype=False)
+
+
+def test_the_verdict_corrects_for_the_number_of_ours():
+    values = named_values()
+    whole = {(summary.POOLED, *key[1:]): np.concatenate([values[(data, *key[1:])] for data in
+             ("MQ2008", "OHSUMED", "generated-calibrated 5,5,100")]) for key in values}  # fmt: skip
+    table = report.verdict({**values, **whole})
+    table = table[table["metric"] == "map"].set_index("objective")  # neither natives nor libraries without ours
+    assert list(table.index) == ["yetiloss:gap", "yetiloss:{metric}", "queryrmse"]
+    assert set(table["native"]) == {"rank_xendcg"}
+    assert table["best"].tolist() == [False, True, False]
+    [base] = pooled(values, "rank_xendcg")
+    raw = {}
+    for label, row in table.iterrows():
+        [own] = pooled(values, label)
+        assert row["difference"] == pytest.approx(own.mean() - base.mean())
+        assert row["se"] == pytest.approx(stats.sem(own - base))
+        raw[label] = stats.ttest_rel(own, base).pvalue
+    smallest, middle, largest = sorted(raw, key=raw.get)
+    assert table["p"][smallest] == pytest.approx(3 * raw[smallest])
+    assert table["p"][middle] == pytest.approx(max(3 * raw[smallest], 2 * raw[middle]))
+    assert table["p"][largest] == pytest.approx(max(2 * raw[middle], raw[largest]))
+    text = report.verdict_markdown(table.reset_index(), 0.05)
+    best, every = text.split("**All of ours")
+    assert best.count("\n| lightgbm") == 1
+    assert every.count("\n| lightgbm") == 3
+    assert "▼" in every
+    [_, line] = report.best_lines(table.reset_index(), 0.05)
+    assert line[:5:2] == ["lightgbm", "rank_xendcg", "yetiloss:{metric}"]
+    natives = {k: v for k, v in values.items() if k[2] in ("lambdarank", "rank_xendcg")}
+    assert report.verdict_markdown(report.verdict(natives), 0.05) == ""
+    assert report.verdict({}).empty

@@ -1,14 +1,14 @@
-"""The pictures of a study show its results without clipping, and ranks and gaps are right."""
+"""The pictures of a study show its results without clipping, and gaps are right."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.image import imread
 from scipy import stats
 
-from benchmarks import pooled
-from benchmarks.figures import curves, dots, draw, effects, gaps, ranks, style
-from ltr_objectives.comparison.summary import summary
+from benchmarks import lead, report
+from benchmarks.figures import curves, dots, draw, style
+from ltr_objectives.workbench import summary as pooled
+from ltr_objectives.workbench.summary import summary
 
 LIBRARIES = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": "YetiRank:mode=NDCG;top=10"}
 OURS = ["yetirank", "yetiloss:{metric}", "yetiloss:{metric};neighbors=1", "yetiloss:{metric};neighbors=3", "plrank",
@@ -39,17 +39,11 @@ def test_every_picture_of_a_study_is_drawn_and_nothing_is_cut_off(sets, ours, tm
     frame = pooled.chosen(results(sets, ours=ours))
     values = pooled.by_query(frame)
     table = summary(values)
-    written = draw(frame, values, table, tmp_path, 0.05)
-    expected = {"gaps.md"}
-    for m in ("map", "err"):
-        expected |= {f"{kind}-{m}.png" for kind in ("dots", "gaps")}
-        if len(ours) > 1:
-            expected |= {f"ranks-{m}.png", f"effect-yetiloss_{m}-neighbors-{m}.png", f"effect-plrank-hessian-{m}.png"}
-        for data in ("one", "generated_5")[: len(sets)]:
-            expected |= {f"curves-{data}-{m}.png"}
-            expected |= {f"curves-{data}-{m}-plrank-hessian.png"} if len(ours) > 1 else set()
+    written = draw(frame, table, report.gap_values(frame), lead.lead(values), tmp_path)
+    expected = {f"{kind}-{m}.png" for m in ("map", "err") for kind in ("dots", "gaps")}
+    expected |= {f"curves-{data}-{m}.png" for m in ("map", "err") for data in ("one", "generated_5")[: len(sets)]}
     assert {path.name for path in written} == expected == {path.name for path in tmp_path.iterdir()}
-    for path in written[1:]:
+    for path in written:
         picture = imread(path)[..., :3]
         assert picture.std() > 0.03
         # clipped content touches the edge
@@ -101,81 +95,18 @@ def test_curves_are_strong_up_to_their_dot_and_pale_beyond(folds):
             assert strong.get_alpha() is None
 
 
-def test_ranks_and_critical_differences_are_those_of_the_textbook():
-    # Demsar 2006, table 5: q of 0.05 for 2, 5 and 10 classifiers
-    for k, q in ((2, 1.960), (5, 2.728), (10, 3.164)):
-        n = 30
-        rng = np.random.default_rng(k)
-        values = {str(i): rng.random(n) for i in range(k)}
-        found = ranks.compare_ranks(values)
-        assert found.critical == pytest.approx(q * np.sqrt(k * (k + 1) / (6 * n)), abs=1e-3)
-        assert found.means.sum() == pytest.approx(k * (k + 1) / 2)
-        assert found.queries == n
-    assert found.friedman_p == pytest.approx(stats.friedmanchisquare(*values.values()).pvalue)
-    best = max(values, key=lambda name: sum(np.mean(values[name] > v) for v in values.values()))
-    assert found.labels[0] == best
-
-
-def test_queries_without_a_value_do_not_count_in_ranks():
-    values = {"a": np.array([0.5, np.nan, 0.5]), "b": np.array([0.1, 0.9, 0.1]), "c": np.array([0.3, 0.9, 0.1])}
-    found = ranks.compare_ranks(values)
-    assert found.queries == 2
-    assert dict(zip(found.labels, found.means.tolist(), strict=True)) == {"a": 1.0, "c": 2.25, "b": 2.75}
-    assert ranks.compare_ranks({n: np.ones(5) for n in "abc"}).friedman_p == 1.0
-
-
-def test_bars_join_all_that_cannot_be_told_apart_and_no_more():
-    rng = np.random.default_rng(3)
-    for _ in range(50):
-        means, critical = np.sort(rng.random(8)), 0.3
-        found = ranks.cliques(means, critical)
-        joined = {(i, j) for first, last in found for i in range(first, last + 1) for j in range(i + 1, last + 1)}
-        assert joined == {(i, j) for i in range(8) for j in range(i + 1, 8) if means[j] - means[i] <= critical}
-        assert not any(a != b and b[0] <= a[0] and a[1] <= b[1] for a in found for b in found)
-
-
 def test_gaps_are_train_less_test(tmp_path):
     found = results(("one",), ours=["yetirank"])
-    table = gaps.gap_values(pooled.chosen(found))
+    table = report.gap_values(pooled.chosen(found))
     line = table[(table["library"] == "lightgbm") & (table["label"] == "yetirank") & (table["metric"] == "map")].iloc[0]
     mine = [r for r in found if r["library"] == "lightgbm" and r["label"] == "yetirank"]
     each = [r["train"]["map"] - np.mean(r["test"]["map"]) for r in mine]
     assert line["train"] == pytest.approx(np.mean([r["train"]["map"] for r in mine]))
     assert line["value"] == pytest.approx(np.mean(each))
     assert line["se"] == pytest.approx(stats.sem(each))
-    text = gaps.gap_table(table)
+    text = report.gap_table(table)
     assert f"| lightgbm | yetirank | {line['train']:.4f} ({line['value']:.4f}) |" in text
     assert "| xgboost | rank:ndcg (native) |" in text
-
-
-def test_effects_are_options_in_which_objectives_alone_differ():
-    labels = ["yetiloss:{metric}", "yetiloss:{metric};neighbors=3", "yetiloss:{metric};neighbors=1", "queryrmse",
-              "yetiloss:{metric};neighbors=1;noise=gaussian", "stochasticrank:{metric};sigma=.5",
-              "stochasticrank:{metric};sigma=.25", "yetiloss:map", "yetiloss:{metric};noise=none"]  # fmt: skip
-    found = effects.find_effects(labels, "map")
-    by = {(e.name, e.option, tuple(map(str, e.labels))): list(e.labels.values()) for e in found}
-    assert by == {
-        ("yetiloss:map", "neighbors", ("1", "3", "all")): [labels[2], labels[1], labels[0]],
-        ("yetiloss:map", "noise", ("logistic", "none")): [labels[0], labels[8]],
-        ("yetiloss:map;neighbors=1", "noise", ("logistic", "gaussian")): [labels[2], labels[4]],
-        ("stochasticrank:map", "sigma", ("0.25", "0.5")): [labels[6], labels[5]],
-    }
-    assert effects.find_effects(["lambdamart", "ranknet", "yetiloss:mrr", "yetiloss:map"], "map") == []
-
-
-def test_an_effect_is_the_paired_difference_from_the_first_value(tmp_path, monkeypatch):
-    values = pooled.by_query(pooled.chosen(results(("one",))))
-    figures = []
-    monkeypatch.setattr(effects, "save", lambda figure, *names: figures.append(figure))
-    [effect, _] = effects.find_effects(OURS, "map")
-    effects.effect_plot(values, effect, "map", tmp_path)
-    [ax] = figures[0].axes
-    for library, container in zip(LIBRARIES, ax.containers, strict=True):
-        line, _, [interval] = container.lines
-        one, three, every = (values["one", library, label, "map"] for label in effect.labels.values())
-        assert line.get_ydata() == pytest.approx([0.0, np.mean(three - one), np.mean(every - one)], abs=1e-12)
-        ends = interval.get_segments()[1][:, 1]
-        assert np.ptp(ends) == pytest.approx(2 * 1.96 * stats.sem(three - one))
 
 
 def test_a_file_name_fits_every_system(tmp_path):
@@ -187,17 +118,11 @@ def test_a_file_name_fits_every_system(tmp_path):
     assert style.shown("x" * 60, "map").endswith("…")
 
 
-def test_what_has_no_trainings_has_no_pictures(tmp_path):
-    frame = pooled.chosen([r for r in results(("one",)) if not r["library"]])
-    values = pooled.by_query(frame)
-    assert [p.name for p in draw(frame, values, pd.DataFrame(), tmp_path, 0.05)] == ["gaps.md"]
-
-
 @pytest.mark.parametrize("folds", [1, 2])
 def test_gaps_promise_errors_only_where_there_are_several_folds(folds, tmp_path, monkeypatch):
     figures = []
     monkeypatch.setattr(dots.style, "save", lambda figure, *names: figures.append(figure))
-    gaps.gap_dots(gaps.gap_values(pooled.chosen(results(("one",), folds, OURS[:2]))), "map", tmp_path)
+    dots.gap_dots(report.gap_values(pooled.chosen(results(("one",), folds, OURS[:2]))), "map", tmp_path)
     [ax] = figures[0].axes
     assert any(bars for _, _, bars in ax.containers) == (folds > 1)
     title = figures[0]._suptitle.get_text().replace("\n", " ")

@@ -1,6 +1,7 @@
 """The benchmarks of speed run on small data and write what they measured."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from benchmarks.__main__ import app
 from benchmarks.kernels import CASES
 from benchmarks.plrank_numpy import plrank_numpy
 from ltr_objectives import PLRank
-from ltr_objectives.registry import get_metric, get_objective
 
 
 def run(*arguments):
@@ -32,11 +32,6 @@ def test_kernels(tmp_path, only):
         assert result["ratio"] == pytest.approx(other / ours)
     table = speed_tables.markdown(speed_tables.kernels(written)).splitlines()
     assert len(table) == 2 + len(expected)
-
-
-def test_every_line_names_what_there_is():
-    for case in CASES:
-        assert (get_metric if case.what.startswith("evaluate") else get_objective)(case.ours)
 
 
 def test_scaling(tmp_path):
@@ -104,3 +99,15 @@ def test_a_block_is_replaced_and_nothing_else(tmp_path):
     (tmp_path / "quality" / "summary.md").write_text("first\n\n**Verdict**\n\n|a|\n\nall\n\n|b|\n\nwhy\n\nmore\n")
     assert publish.block("quality", tmp_path).split("\n\n")[:4] == ["\nfirst", "**Verdict**", "|a|", "all"]
     assert publish.block("quality/verdict", tmp_path).split("\n\n")[:3] == ["\n**Verdict**", "|a|", "why"]
+
+
+def test_training_writes_ratios_of_what_it_timed(tmp_path):
+    sizes = ["--rows", "1500", "--trees", "2", "--rounds", "3", "--threads", "1"]
+    run("training", *sizes, "--out", tmp_path)
+    written = json.loads((tmp_path / "training.json").read_text())
+    assert Counter(r["library"] for r in written["results"]) == {"xgboost": 7, "lightgbm": 7, "catboost": 9}
+    seconds = {(r["library"], r["objective"]): r["seconds"] for r in written["results"]}
+    for result in written["results"]:
+        for base, over in result["over"].items():
+            ratios = sorted(a / b for a, b in zip(result["seconds"], seconds[result["library"], base], strict=True))
+            assert over == pytest.approx(ratios)

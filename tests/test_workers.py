@@ -88,7 +88,8 @@ def test_a_study_leaves_no_process(tmp_path):
     study = subprocess.Popen([sys.executable, *COMMAND, "--out", str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE,
                              text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
     with study:
-        next(line for line in study.stdout if "at a time" in line and "about" in line)
+        next(line for line in study.stdout if "at a time" in line)
+        until(lambda: len(psutil.Process(study.pid).children()) >= 3)  # two workers, and what tracks their resources
         ends_with_all(study, signal.SIGTERM)
 
 

@@ -5,35 +5,18 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.figures.curves import learning_curves
-from benchmarks.figures.dots import metric_dots
-from benchmarks.figures.effects import effect_plot, find_effects
-from benchmarks.figures.gaps import gap_dots, gap_table, gap_values
+from benchmarks.figures.dots import gap_dots, metric_dots
 from benchmarks.figures.lead import lead_dots
-from benchmarks.figures.ranks import rank_diagrams
-from benchmarks.figures.style import distinct, ours_of
-from benchmarks.lead import lead
-from ltr_objectives._files import replacing
-from ltr_objectives.comparison.summary import Values
+from benchmarks.figures.style import distinct
 
 
-def draw(frame: pd.DataFrame, values: Values, summary: pd.DataFrame, out: Path, alpha: float) -> list[Path]:
-    """Draw all pictures; ``frame`` has the trainings, ``summary`` their results over all test queries."""
-    sets = distinct(frame["data"])
-    table = gap_values(frame)
+def draw(frame: pd.DataFrame, summary: pd.DataFrame, gaps: pd.DataFrame, named: pd.DataFrame, out: Path) -> list[Path]:
+    """Draw all pictures of the trainings, their summary over all test queries, their gaps, and what our names give."""
     written: list[Path | None] = []
     for metric in distinct(frame["metric"]):
-        part = frame[frame["metric"] == metric]
-        written += [learning_curves(frame, data, metric, out) for data in sets]
-        if (table["metric"] == metric).any():
-            written += [metric_dots(summary, metric, out), gap_dots(table, metric, out)]
-        written.append(rank_diagrams(values, metric, out, alpha))
-        for effect in find_effects(ours_of(part), metric):
-            written.append(effect_plot(values, effect, metric, out))
-            if effect.option == "hessian":
-                written += [learning_curves(frame, data, metric, out, effect) for data in sets]
-    if not (named := lead(values)).empty:
+        written += [learning_curves(frame, data, metric, out) for data in distinct(frame["data"])]
+        if (gaps["metric"] == metric).any():
+            written += [metric_dots(summary, metric, out), gap_dots(gaps, metric, out)]
+    if not named.empty:
         written.append(lead_dots(named, out))
-    gap_file = out / "gaps.md"
-    with replacing(gap_file) as new:
-        new.write_text(gap_table(table))
-    return [gap_file, *(path for path in written if path is not None)]
+    return [path for path in written if path is not None]

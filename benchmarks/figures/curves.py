@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from benchmarks.figures import style
-from benchmarks.figures.effects import Effect
 
 LEGEND = {"fontsize": 8, "facecolor": "white", "edgecolor": "none", "handlelength": 1.4, "labelcolor": style.INK}
 
@@ -32,17 +31,16 @@ def mean_curve(curves: Sequence[Sequence[float]], stops: Sequence[int]) -> np.nd
     return whole.mean(axis=0)
 
 
-def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path, only: Effect | None = None) -> Path | None:
-    """Draw one data set and metric to a file; with an effect, only its objectives of ours."""
-    figure = drawn(frame, data, metric, only)
-    names = (only.name, only.option) if only is not None else ()
-    return style.save(figure, out, "curves", data, metric, *names) if figure is not None else None
+def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path) -> Path | None:
+    """Draw one data set and metric to a file."""
+    figure = drawn(frame, data, metric)
+    return style.save(figure, out, "curves", data, metric) if figure is not None else None
 
 
-def drawn(frame: pd.DataFrame, data: str, metric: str, only: Effect | None = None) -> Figure | None:
+def drawn(frame: pd.DataFrame, data: str, metric: str) -> Figure | None:
     """One data set and metric, a column for each library; curves are pale beyond the early stop."""
     part = frame[(frame["data"] == data) & (frame["metric"] == metric) & (frame["library"] != "")]
-    order = [label for label in style.ours_of(frame) if only is None or label in only.labels.values()]
+    order = style.ours_of(frame)
     colours = style.colours_of(order)  # the same for every data set
     libraries = style.libraries_of(part)
     means = {
@@ -51,8 +49,8 @@ def drawn(frame: pd.DataFrame, data: str, metric: str, only: Effect | None = Non
     }  # fmt: skip
     here, most = style.ours_of(part), len(style.OURS)
     chunks = [[o for o in order[i : i + most] if o in here] for i in range(0, len(order), most)]
-    chunks = [chunk for chunk in chunks if chunk] or ([] if only else [[]])
-    if not chunks or not means:
+    chunks = [chunk for chunk in chunks if chunk] or [[]]
+    if not means:
         return None
     several = part.duplicated(["library", "label"]).any()
     what = "mean over folds and seeds, dots at the mean early stop" if several else "dots at the early stop"

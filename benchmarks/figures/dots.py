@@ -66,3 +66,11 @@ def metric_dots(summary: pd.DataFrame, metric: str, out: Path) -> Path:
     zeros = {data: float(constant.get(data, np.nan)) for data in style.distinct(table["data"])}
     title = f"test {metric} with 95% intervals over queries, and a line at that of a constant model"
     return grouped(table, metric, title, out, "dots", zeros)
+
+
+def gap_dots(table: pd.DataFrame, metric: str, out: Path) -> Path:
+    """Draw the gaps of one metric, with 1.96 standard errors over folds and seeds where there are several."""
+    part = table[table["metric"] == metric]
+    errors = "" if part["se"].isna().all() else " and 1.96 standard errors"
+    title = f"{metric}: train less test, means{errors} over folds and seeds"
+    return grouped(part, metric, title, out, "gaps", dict.fromkeys(part["data"], 0.0))

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from benchmarks.figures.style import INK, PALE, blank, colours_of, distinct, library_title, save
 from benchmarks.lead import REAL
-from benchmarks.pooled import POOLED
+from ltr_objectives.workbench.summary import POOLED
 
 
 def lead_dots(table: pd.DataFrame, out: Path) -> Path:

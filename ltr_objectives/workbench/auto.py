@@ -1,0 +1,142 @@
+"""``objective="auto"``: train what suits the metric, and keep the model with the best value on the eval set."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import Queries
+from ltr_objectives.workbench.candidates import check_comparable, natives_for, ours_for
+from ltr_objectives.workbench.statistics import differences
+from ltr_objectives.workbench.trials import try_each
+
+
+class Attempt(NamedTuple):
+    """A trained candidate."""
+
+    model: Any
+    scores: np.ndarray  # of the queries that choose
+    rounds: int
+
+
+class Candidate(NamedTuple):
+    """One objective that was tried.
+
+    Attributes
+    ----------
+    objective : str
+    native : bool
+        Whether it is the library's own.
+    value : float or None
+        Its mean over the queries of the last pair of ``eval_set``; None where it cannot be trained on these data.
+    rounds : int
+        The rounds that its model predicts with.
+    difference, se, p : float or None
+        The mean difference from the chosen one over queries, its paired standard error, and p of the paired t-test
+        after Holm's correction; None for the chosen one and for what was left out.
+    left_out : str
+        Why it could not be trained; empty where it was.
+    """
+
+    objective: str
+    native: bool
+    value: float | None = None
+    rounds: int = 0
+    difference: float | None = None
+    se: float | None = None
+    p: float | None = None
+    left_out: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The candidates of ``objective="auto"`` and the chosen one. ``str`` of it is a table.
+
+    Attributes
+    ----------
+    metric : str
+        The metric that decided.
+    chosen : str
+        The objective with the largest mean; the first of equal ones.
+    queries : int
+        Queries of the last pair of ``eval_set``.
+    candidates : tuple of Candidate
+        In the order in which they were tried. The chosen one was selected on these queries, so that its value is
+        larger than on new ones.
+
+    Examples
+    --------
+    >>> ours = Candidate("yetiloss:map", False, 0.75, 10)
+    >>> theirs = Candidate("lambdarank", True, 0.7, 8, -0.05, 0.01, 0.002)
+    >>> print(Decision("map", "yetiloss:map", 20, (ours, theirs)))
+    map over 20 queries
+    yetiloss:map  0.7500     10 rounds  chosen
+    lambdarank    0.7000      8 rounds  -0.0500 (0.0100), p 0.002
+    """
+
+    metric: str
+    chosen: str
+    queries: int
+    candidates: tuple[Candidate, ...]
+
+    def __str__(self) -> str:
+        width = max(len(each.objective) for each in self.candidates)
+        head = f"{self.metric} over {self.queries:,} queries"
+        return "\n".join([head, *(self._line(each, width) for each in self.candidates)])
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """The candidates as dicts, such as for a DataFrame."""
+        return [each._asdict() for each in self.candidates]
+
+    def _line(self, each: Candidate, width: int) -> str:
+        start = f"{each.objective:{width}}  "
+        if each.value is None:
+            return f"{start}left out: {each.left_out}"
+        error = "" if each.se is None else f" ({each.se:.4f})"
+        start += f"{each.value:.4f}  {each.rounds:5} rounds  "
+        return start + ("chosen" if each.p is None else f"{each.difference:+.4f}{error}, p {each.p:.2g}")
+
+
+def choose(
+    library: str, metric: Metric, queries: Queries, attempt: Callable[[Objective | str], Attempt], data: str,
+    n_threads: int | None = None,
+) -> tuple[Any, Decision]:  # fmt: skip
+    """Train each candidate for ``metric``; return the model with the largest mean over ``queries``, and the evidence.
+
+    Parameters
+    ----------
+    library : str
+        Its name; its own objectives are candidates too.
+    metric : Metric
+    queries : Queries
+        The queries that choose.
+    attempt : callable
+        Trains one objective, a string if it is the library's own, and returns an :class:`Attempt`. A candidate for
+        which it raises ``LTRError`` is left out.
+    data : str
+        The name of ``queries`` in messages.
+    n_threads : int, optional
+    """
+    check_comparable(metric, queries, data)
+    weight = None if metric.query_weights == "ignore" else queries.weight_by_query
+    natives = natives_for(library, metric)
+    tried: dict[str, Objective | str] = {**ours_for(metric), **{name: name for name in natives}}
+    trained, left_out = try_each(tried, lambda label: attempt(tried[label]))
+    values = {label: metric.values(queries, each.scores, n_threads=n_threads) for label, each in trained.items()}
+    means = {label: metric.average(*metric.sums(each, weight)) for label, each in values.items()}
+    best = max(means, key=lambda label: means[label])
+    others = differences({label: v for label, v in values.items() if label != best}, values[best], weight)
+    found = []
+    for label in tried:
+        candidate = Candidate(label, label in natives, left_out=left_out.get(label, ""))
+        if label in trained:
+            candidate = candidate._replace(value=means[label], rounds=trained[label].rounds)
+        if label in others:
+            of = others[label]
+            se = of["se"] if np.isfinite(of["se"]) else None  # of a single query there is none
+            candidate = candidate._replace(difference=of["difference"], se=se, p=of["p"])
+        found.append(candidate)
+    return trained[best].model, Decision(str(metric), best, len(queries), tuple(found))

@@ -1,0 +1,83 @@
+"""Which objectives to try for a metric: ours that ranked well for some data in our studies, and the library's own."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ltr_objectives.errors import require
+from ltr_objectives.goals import with_goal
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.mixture import Mixture
+from ltr_objectives.queries import Queries
+from ltr_objectives.registry import BEST_FOR, get_objective, objective_class, objective_for
+from ltr_objectives.workbench.libraries import LIBRARIES
+
+OTHERS = ("yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
+
+
+def ours_for(metric: Metric) -> dict[str, Objective]:
+    """Ours by name: what :func:`ltr_objectives.objective_for` names, YetiLoss for the metric itself, and others.
+
+    >>> from ltr_objectives import get_metric
+    >>> list(ours_for(get_metric("map")))
+    ['yetiloss:gap', 'yetiloss:map', 'yetiloss:ndcg@10', 'lambdamart:ndcg', 'queryrmse']
+    >>> list(ours_for(get_metric("ndcg@10[revenue]")))
+    ['yetiloss:ndcg[revenue]', 'yetiloss:ndcg@10[revenue]', 'yetiloss:gap[revenue]', 'lambdamart:ndcg[revenue]', \
+'queryrmse[revenue]']
+    """
+    goal = metric.goal
+    if goal is not None:
+        plain = ours_for(replace(metric, goal=None))
+        return {with_goal(n, goal): Mixture([each], labels=[goal], normalize=False) for n, each in plain.items()}
+    itself, first = f"yetiloss:{metric}", objective_for(metric)
+    named = {BEST_FOR.get(metric.name, itself): first, itself: objective_class("yetiloss")(metric=metric)}
+    if first == named[itself]:
+        named = {itself: first}
+    for label in OTHERS:
+        objective = get_objective(label)
+        if objective not in named.values():
+            named[label] = objective
+    return named
+
+
+def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
+    """The library's own to compare with; none for the labels of a goal, which only ours read.
+
+    >>> from ltr_objectives import get_metric
+    >>> natives_for("catboost", get_metric("ndcg@5"))
+    ('YetiRank', 'QueryRMSE', 'YetiRank:mode=NDCG;top=5')
+    """
+    if metric.goal is not None:
+        return ()
+    facts = LIBRARIES[library]
+    further = facts.rivals_for.get(metric.name, "").replace("{metric}", facts.spelled(str(metric)))
+    return (*facts.rivals, further) if further else facts.rivals
+
+
+def check_comparable(metric: Metric, queries: Queries, data: str) -> None:
+    """Raise where the metric is the same for every order of the documents of ``data``, so that nothing is better."""
+    of_goal = queries.of(metric.goal)
+    labels, gain = of_goal.labels, np.sum([terms.gain for terms in metric.layers(of_goal)], axis=0)
+    require(
+        any(
+            not np.array_equal(metric.values(of_goal, by), metric.values(of_goal, -by), equal_nan=True)
+            for by in (labels, gain)
+        ),
+        f"{data}: every order of the documents has the same {metric}, so that nothing can be compared: no query has "
+        f"labels that it tells apart (they are from {labels.min():g} to {labels.max():g}); correct the labels, or "
+        "choose another metric",
+    )
+
+
+def labels_for(library: str, objective: str, labels: np.ndarray) -> tuple[np.ndarray, str]:
+    """The labels that an objective takes, and a note if they are not those given.
+
+    >>> labels_for("xgboost", "rank:map", np.array([0, 2]))
+    (array([0., 1.]), 'rank:map takes only labels 0 and 1, and learns which labels are above 0')
+    """
+    if objective not in LIBRARIES[library].binary or np.isin(labels, (0, 1)).all():
+        return labels, ""
+    return (labels > 0).astype(
+        np.float64
+    ), f"{objective} takes only labels 0 and 1, and learns which labels are above 0"

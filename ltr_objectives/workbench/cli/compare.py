@@ -1,0 +1,238 @@
+"""``ltr-objectives compare``: which objective is best on given data, by cross-validation or on the parts of a fold."""
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from typer import Context, Option, echo
+
+from ltr_objectives.checks import check_choice
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.workbench.cli import options
+from ltr_objectives.workbench.libraries import LIBRARIES
+
+if TYPE_CHECKING:
+    from ltr_objectives.metrics.base import Metric
+    from ltr_objectives.workbench.contest import Outcome
+    from ltr_objectives.workbench.data import RankingData, RankingFold
+
+COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+NAMES = "Any of xgboost, lightgbm, catboost, separated by commas. Default: those that are installed."
+OBJECTIVES = (
+    "Ours such as yetiloss:map, and the libraries' own such as lambdarank, separated by commas. Default: several of "
+    "both that suit the first metric."
+)
+DRAWS = (
+    "Settings of learning rate, leaves, least Hessian and L2 to try, the same for every objective; vali chooses. Not "
+    "with --learning-rate or --leaves."
+)
+SETTINGS = (
+    "learning rate {learning_rate:.3g}, {leaves} leaves, at least {min_child_weight:.3g} documents in a leaf by their "
+    "Hessians, L2 of {documents:.3g} documents"
+)
+
+
+def compare(
+    context: Context,
+    data: Annotated[Path, Option(metavar="PATH", help="LETOR text, Parquet or CSV; or the folder of a LETOR fold.")],
+    label: options.Label = "label",
+    qid: options.QidColumn = "qid",
+    weight: options.Weight = None,
+    ignore: options.Ignore = "",
+    metric: Annotated[str, Option(help=f"{options.METRICS}. The first stops the trainings and chooses.")] = "ndcg@10",
+    library: Annotated[str | None, Option(metavar="NAMES", help=NAMES, show_default=False)] = None,
+    objectives: Annotated[str | None, Option(metavar="NAMES", help=OBJECTIVES, show_default=False)] = None,
+    folds: Annotated[int, Option(min=3, help="Of queries of a file: one is test, one is vali, the others train.")] = 5,
+    draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
+    trees: options.Trees = 500,
+    learning_rate: options.LearningRate = 0.1,
+    leaves: Annotated[int, Option(min=2, help="CatBoost's trees have the nearest depth.")] = 31,
+    patience: options.Patience = 50,
+    threads: options.Threads = 0,
+    seed: Annotated[int, Option(min=0, help="Of folds, objectives and libraries.")] = 0,
+    alpha: Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")] = 0.05,
+    save_best: Annotated[
+        Path | None, Option(metavar="MODEL", help="Train the best again on all queries.", show_default=False)
+    ] = None,
+    out: Annotated[Path | None, Option(metavar="FILE", help="The table as .csv.", show_default=False)] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compare objectives on your data, by cross-validation over queries.
+
+    Each objective has the same trees, learning rate and regularisation in documents. The table has the mean of each
+    metric over all queries when they were test queries, and paired tests against the best of the library's own
+    objectives. The best one is selected on the same queries, so that its value is larger than on new ones. Of the
+    folder of a LETOR fold, the train part trains, the vali part stops, and the test part is compared.
+    """
+    from ltr_objectives.kernels.threads import available_threads
+    from ltr_objectives.workbench.candidates import labels_for
+    from ltr_objectives.workbench.cli.files import require_apart, writable
+    from ltr_objectives.workbench.contest import print_table, table_of, winner_of
+    from ltr_objectives.workbench.tables import Columns, features_of, show_features, write_csv
+    from ltr_objectives.workbench.trials import SHARED, Budget, drawn
+
+    if draws:
+        options.refuse_with_draws(context, "learning_rate", "leaves")
+    metrics = options.read_metrics(metric, None)
+    names = [str(m) for m in metrics]
+    asked = _libraries(library)
+    saved = _library_of(save_best, asked)
+    for option, path, endings in (("save-best", save_best, LIBRARIES[saved].endings), ("out", out, (".csv",))):
+        if path is not None:
+            writable(path, endings, saved if option == "save-best" else "tables", option)
+            require_apart(path, data, option=option)
+    n_threads = threads or available_threads()
+    budget = Budget(trees, learning_rate, leaves, patience, 1.0, 0.0, n_threads, seed, documents=20.0)
+    budgets = [replace(budget, **found) for found in drawn(draws)] or [budget]
+    planned = _plan(objectives, asked, metrics, budgets)
+    whole, parts, weights, kind = _read(
+        data, Columns(label, qid, weight, tuple(options.names_in(ignore))), metrics, folds, seed
+    )
+    found, left_out = _run(planned, parts, data.name, required=objectives is not None)
+    rows = table_of(found, {str(m): None if m.query_weights == "ignore" else weights for m in metrics})
+    winner, verdict = winner_of(rows, names[0], alpha, saved if save_best is not None else "")
+    kept = found[winner["library"], winner["objective"]]
+    settings = {name: getattr(kept.budget, name) for name in SHARED}
+    notes = [note for note in (labels_for(*key, whole.y)[1] for key in found) if note]
+    if out is not None:
+        write_csv(rows, out)
+    if not as_json:
+        options.console().print(show_features(whole.X), markup=False, soft_wrap=True)
+        print_table(options.console(), rows, names, f"{data.name}: {len(whole.group):,} queries, {kind}", alpha, notes)
+        for name, why in left_out.items():
+            echo(f"note: {name} is left out: {why}", err=True)
+    if save_best is not None:  # after the table, which a failure would lose
+        _save(planned, winner, kept, whole, save_best)
+    if as_json:
+        options.print_json({
+            "data": str(data), "queries": len(whole.group), "folds": len(parts), "metrics": names,
+            "features": features_of(whole.X), "left_out": left_out, "notes": notes,
+            "table": [{k: None if v != v else v for k, v in row.items()} for row in rows.to_dict("records")],
+            "best": {"library": winner["library"], "objective": winner["objective"], "trees": kept.trees, **settings},
+            "model": None if save_best is None else str(save_best),
+        })  # fmt: skip
+        return
+    where = f"of {saved} " if save_best is not None and len(asked) > 1 else ""
+    lines = [f"best {where}by {names[0]}: {verdict}"]
+    if draws:
+        lines.append(SETTINGS.format(**settings))
+    if save_best is not None:
+        lines.append(f"{kept.trees} trees on all queries, written to {save_best}")
+    options.console().print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def _libraries(text: str | None) -> list[str]:
+    if text is None:
+        found = [name for name in LIBRARIES if importlib.util.find_spec(name)]
+        require(found, "no library is installed: pip install ltr-objectives[lightgbm], or [xgboost] or [catboost]")
+        return found
+    names = options.names_in(text)
+    require(names, "--library is empty; name at least one of xgboost, lightgbm, catboost")
+    for name in names:
+        check_choice("--library", name, tuple(LIBRARIES))
+        with LIBRARIES[name].estimator():  # says what to install
+            pass
+    return names
+
+
+def _library_of(model: Path | None, libraries: Sequence[str]) -> str:
+    """The library whose models have this ending; the best of its objectives is saved."""
+    endings = [ending for name in libraries for ending in LIBRARIES[name].endings]
+    found = [name for name in libraries if model is None or model.suffix in LIBRARIES[name].endings]
+    require(found, f"--save-best {model} must end with {' or '.join(endings)}, as models of --library do")
+    return found[0]
+
+
+def _plan(objectives: str | None, libraries: Sequence[str], metrics: "Sequence[Metric]", budgets: Any) -> list[Any]:
+    """The trials of each library; a name that only some libraries know is theirs."""
+    from ltr_objectives.registry import get_objective
+    from ltr_objectives.workbench.candidates import natives_for, ours_for
+    from ltr_objectives.workbench.trials import plan
+
+    names, first = [str(m) for m in metrics], metrics[0]
+    kinds = [LIBRARIES[name] for name in libraries]
+    if objectives is None:
+        by_library = {name: natives_for(name, first) for name in libraries}
+        return [trial for name, natives in by_library.items()
+                for trial in plan([name], list(ours_for(first)), natives, names, budgets, stop=names[0])]  # fmt: skip
+    asked = options.names_in(objectives)
+    require(asked, "--objectives is empty; leave it out, or name some")
+    natives = [each for each in asked if any(kind.knows(each) for kind in kinds)]
+    ours = [each for each in asked if each not in natives]
+    for each in ours:
+        try:
+            goals = get_objective(each).goals
+        except LTRError as error:
+            own = "; ".join(f"{kind.name} has {', '.join(kind.natives)}" for kind in kinds)
+            raise LTRError(f"--objectives: {error}; {own}") from None
+        options.refuse_goals("objectives", goals)
+    return plan(libraries, ours, natives, names, budgets, stop=names[0])
+
+
+def _run(
+    planned: Sequence[Any], parts: Any, name: str, *, required: bool
+) -> tuple[dict[tuple[str, str], "Outcome"], dict[str, str]]:
+    """Train everything, with a bar of progress on a terminal."""
+    from ltr_objectives.workbench.contest import compete
+
+    screen = Console(stderr=True)
+    with Progress(*COLUMNS, console=screen, transient=True, disable=not screen.is_terminal) as progress:
+        task = progress.add_task("", total=len(parts) * len(planned))
+        return compete(
+            planned, parts, name, required=required, done=lambda: progress.advance(task),
+            begin=lambda key: progress.update(task, description=" ".join(key)),
+        )  # fmt: skip
+
+
+def _save(planned: Sequence[Any], winner: Any, kept: "Outcome", data: "RankingData", model: Path) -> None:
+    """Train the winner on all queries, with the budget and the number of trees that did best."""
+    from ltr_objectives.workbench.trials import train
+
+    best = winner["library"], winner["objective"], kept.budget
+    [trial] = (t for t in planned if (t.library, t.label, t.budget) == best)
+    with Console(stderr=True).status(f"{trial.library} trains {trial.label} on all queries"):
+        made = train(replace(trial, budget=replace(kept.budget, trees=kept.trees)), data, None)
+        with LIBRARIES[trial.library].estimator():
+            made.ranker.save_model(model)
+
+
+def _read(
+    data: Path, columns: Any, metrics: "Sequence[Metric]", folds: int, seed: int
+) -> "tuple[RankingData, list[Callable[[], RankingFold]], Any, str]":
+    """All queries, the folds, the weights of the test queries in the order of the folds, and the kind of folds."""
+    import numpy as np
+
+    from ltr_objectives.workbench.candidates import check_comparable
+    from ltr_objectives.workbench.cli.files import existing, read_letor
+    from ltr_objectives.workbench.data import RankingFold, joined, load_letor
+    from ltr_objectives.workbench.tables import is_table, read_table, warn_of_labels
+    from ltr_objectives.workbench.trials import cross_validation, queries_of, split_vali
+
+    existing("data", data)
+    parts: list[Callable[[], RankingFold]]
+    if data.is_dir():
+        columns.refuse(data)
+        loaded: Any = load_letor(data)
+        train, vali = (loaded.train, loaded.vali) if loaded.vali is not None else split_vali(loaded.train, seed)
+        fold = RankingFold(train, vali, loaded.test)
+        whole, compared, parts = joined(fold), fold.test, [lambda: fold]
+        kind = f"{len(fold.test.group):,} of them test"
+        weights = None
+    else:
+        if not is_table(data):
+            columns.refuse(data)
+        compared = whole = read_table("data", data, columns) if is_table(data) else read_letor("data", data)
+        splits = cross_validation(whole, folds, seed)
+        parts, kind = [partial(split.of, whole) for split in splits], f"{folds} folds"
+        weights = queries_of(whole).weight_by_query
+        weights = None if weights is None else weights[np.concatenate([split.test for split in splits])]
+    for metric in metrics:  # raises for labels that it does not take
+        metric.mean(queries_of(whole), np.arange(len(whole.y), dtype=np.float64))
+    check_comparable(metrics[0], queries_of(compared), f"--data {data}")
+    warn_of_labels(whole, columns.ignore)
+    return whole, parts, weights, kind

@@ -1,0 +1,86 @@
+"""``ltr-objectives evaluate``: ranking metrics of scores on disk."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+from typer import Option, echo
+
+from ltr_objectives.errors import require
+from ltr_objectives.workbench.cli import options
+
+if TYPE_CHECKING:
+    from ltr_objectives.workbench.cli.files import Lists
+    from ltr_objectives.workbench.tables import Columns
+
+
+def evaluate(
+    metric: options.Metrics = "ndcg@10",
+    labels: options.Labels = None,
+    scores: options.Scores = None,
+    qid: options.Qid = None,
+    data: options.Letor = None,
+    label: options.Label = "label",
+    weight: options.Weight = None,
+    run: Annotated[Path | None, Option(metavar="FILE", help="TREC run: query Q0 document rank score tag.")] = None,
+    qrels: Annotated[Path | None, Option(metavar="FILE", help="TREC judgements: query 0 document label.")] = None,
+    complete: Annotated[
+        bool, Option("--complete", help="With --qrels: count queries missing from the run, as having found nothing.")
+    ] = False,
+    convention: options.Convention = None,
+    per_query: Annotated[bool, Option("--per-query", help="Also print the value of each query.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Print the mean of ranking metrics over queries.
+
+    Pass labels, scores and query ids as separate files, a LETOR, Parquet or CSV file and scores, or a TREC run and its
+    judgements. Rows of one query must be consecutive, except in Parquet and CSV files. Judged documents missing from
+    the run count for the ideal DCG and for recall. Documents without a judgement are not relevant.
+    """
+    chosen = options.read_metrics(metric, convention)
+    from ltr_objectives.workbench.tables import Columns
+
+    columns = Columns(label, weight=weight)
+    lists = _read(data, labels, scores, qid, columns, run, qrels, complete, convention)
+    values = {str(m): lists.values(m) for m in chosen}
+    of_queries = lists.queries.weight_by_query
+    means = {str(m): m.average(*m.sums(values[str(m)], of_queries)) for m in chosen}
+    if as_json:
+        document: dict[str, Any] = {"queries": len(lists.ids), "convention": convention, "metrics": means}
+        if per_query:
+            by_query = {name: [None if np.isnan(x) else float(x) for x in v] for name, v in values.items()}
+            document["per_query"] = {"qid": lists.ids, **by_query}
+        options.print_json({**document, "notes": lists.notes})
+        return
+    table = Table(box=box.SIMPLE_HEAD, caption=f"queries: {len(lists.ids):,}", caption_justify="left")
+    table.add_column("query", overflow="fold")
+    for name in values:
+        table.add_column(name, justify="right", no_wrap=True)
+    if per_query:
+        for i, query in enumerate(lists.ids):
+            table.add_row(str(query), *("-" if np.isnan(v[i]) else f"{v[i]:.4f}" for v in values.values()))
+        table.add_section()
+    table.add_row("mean", *(f"{mean:.4f}" for mean in means.values()), style="bold")
+    options.console().print(table)
+    for note in lists.notes:
+        echo(f"note: {note}", err=True)
+
+
+def _read(
+    data: Path | None, labels: str | None, scores: str | None, qid: str | None, columns: "Columns",
+    run: Path | None, qrels: Path | None, complete: bool, convention: str | None,
+) -> "Lists":  # fmt: skip
+    from ltr_objectives.workbench.cli.files import read_lists
+    from ltr_objectives.workbench.cli.trec import read_trec
+
+    others = [value for value in (data, labels, scores, qid) if value is not None]
+    if run is not None or qrels is not None:
+        require(run is not None and qrels is not None and not others, "pass --run and --qrels, without other files")
+        assert run is not None
+        assert qrels is not None
+        return read_trec(run, qrels, complete=complete, convention=convention)
+    require(scores is not None, "pass --labels, --scores and --qid, or --data and --scores, or --run and --qrels")
+    require(not complete, "--complete needs --run and --qrels")
+    return read_lists(data, labels, scores, qid, columns)

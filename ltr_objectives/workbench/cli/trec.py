@@ -1,0 +1,79 @@
+"""Runs and judgements in the formats of TREC."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ltr_objectives._files import UNREADABLE
+from ltr_objectives._memory import within_memory
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.queries import Queries
+from ltr_objectives.workbench.cli.files import Lists, existing
+from ltr_objectives.workbench.tables import import_pandas
+
+RUN = ("query", "Q0", "document", "rank", "score", "tag")
+QRELS = ("query", "0", "document", "label")
+
+
+def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None) -> Lists:
+    """Read the documents retrieved or judged, query by query.
+
+    A document without a judgement, or with a negative one, has label 0, as in trec_eval. Rows are in trec_eval's order
+    of equal scores: descending document id. With convention "trec_eval" scores are first rounded to float32, as
+    trec_eval does. The ranks in the run are not read.
+
+    Parameters
+    ----------
+    complete : bool
+        A query with judgements but without a ranking counts, as having found nothing. Otherwise it is left out.
+    convention : str, optional
+        Convention of the metrics.
+    """
+    with within_memory(f"--run {run} and --qrels {qrels}"):
+        ranked, judged = _read("run", run, RUN, "score"), _read("qrels", qrels, QRELS, "label")
+    asked, answered = list(dict.fromkeys(judged["query"])), set(ranked["query"])
+    kept = asked if complete else [query for query in asked if query in answered]
+    require(kept, f"no query of --run is in --qrels; their ids are such as {ranked['query'][0]!r} and {asked[0]!r}")
+    table = ranked.merge(judged, how="outer", on=["query", "document"])
+    table["place"] = table["query"].map({query: i for i, query in enumerate(kept)})
+    table = table.dropna(subset="place").sort_values(["place", "document"], ascending=[True, False])
+    labels = table["label"].fillna(0.0).clip(lower=0.0).to_numpy()
+    retrieved = table["score"].notna().to_numpy()
+    found = table["score"].to_numpy()[retrieved]
+    if convention == "trec_eval":
+        with np.errstate(over="ignore"):
+            found = found.astype(np.float32)
+    scores = np.full(len(table), -1.0)
+    scores[retrieved] = np.unique(found, return_inverse=True)[1]  # at least 0, so that -1 is below all
+    left_out = (
+        (len(answered - set(asked)), "of the run without judgements: left out"),
+        (0 if complete else len(asked) - len(kept), "with judgements but not in the run: left out without --complete"),
+    )
+    notes = tuple(f"{n} {'queries' if n > 1 else 'query'} {what}" for n, what in left_out if n)
+    return Lists(Queries(labels, qid=table["place"].to_numpy()), scores, kept, retrieved, notes)
+
+
+def _read(option: str, path: Path, names: tuple[str, ...], number: str) -> Any:
+    """The columns query, document and ``number``, checked."""
+    form = f"--{option} {path} is not of the form '{' '.join(names)}'"
+    try:
+        table = import_pandas().read_csv(
+            existing(option, path), sep=r"\s+", header=None, dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE
+        )
+        require(table.shape[1] == len(names), f"it has {table.shape[1]} columns")
+        short = np.flatnonzero(table.iloc[:, -1].fillna("") == "")
+        require(len(short) == 0, f"{len(short)} rows are too short, as for query {table.iloc[short[:1], 0].to_list()}")
+        table = table.set_axis(list(names), axis=1)[["query", "document", number]]
+        table[number] = table[number].astype(float)
+    except UNREADABLE as error:
+        raise LTRError(f"{form}: {error}") from None
+    for wrong, what in (
+        (~np.isfinite(table[number].to_numpy()), f"a {number} that is not finite"),
+        (table.duplicated(["query", "document"]).to_numpy(), "a document twice"),
+    ):
+        if wrong.any():
+            query, document, _ = table.iloc[int(np.argmax(wrong))]
+            raise LTRError(f"--{option} {path} has {what}: {document} in query {query}")
+    return table

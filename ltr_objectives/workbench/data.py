@@ -1,0 +1,257 @@
+"""Ranking data: generated in the shape of MSLR-WEB, or read from LETOR files."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_objectives.checks import check_integer, check_not_negative, check_seed, is_number, refuse
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.queries import sizes_of, vector
+
+MSLR_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
+
+
+@dataclass(frozen=True, eq=False)
+class RankingData:
+    """Features and labels of documents, the rows of a query together. Unpacks as ``X, y, group, qid``.
+
+    Attributes
+    ----------
+    X : float32 array of shape (rows, features)
+        One row for each document. A DataFrame where the command line read Parquet or CSV.
+    y : float32 array of shape (rows,)
+        Labels; higher is more relevant.
+    group : int64 array of shape (queries,)
+        Number of rows of each query.
+    qid : int64 array of shape (rows,)
+        Query id of each row.
+    weight : float64 array of shape (rows,), optional
+        Weights of the rows, where the source has them.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    group: np.ndarray
+    qid: np.ndarray
+    weight: np.ndarray | None = None
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.X, self.y, self.group, self.qid))
+
+    def __repr__(self) -> str:
+        return f"RankingData({len(self.y):,} rows, {len(self.group):,} queries, {self.X.shape[1]} features)"
+
+    def select(self, queries: ArrayLike) -> "RankingData":
+        """The queries at these positions, in this order."""
+        positions, count = vector("queries", queries), len(self.group)
+        proper = (positions == np.floor(positions)) & (-count <= positions) & (positions < count)
+        require(
+            len(positions) > 0 and proper.all(),
+            f"queries must hold whole numbers from {-count} to {count - 1}, at least one",
+        )
+        chosen = positions.astype(np.int64)
+        starts = np.cumsum(self.group) - self.group
+        rows = np.concatenate([np.arange(starts[q], starts[q] + self.group[q]) for q in chosen])
+        weight = None if self.weight is None else self.weight[rows]
+        return RankingData(self.X.take(rows, axis=0), self.y[rows], self.group[chosen], self.qid[rows], weight)
+
+
+@dataclass(frozen=True, eq=False)
+class RankingFold:
+    """The parts of one experiment; unpacks as ``train, vali, test``. ``vali`` is None where the source has none."""
+
+    train: RankingData
+    vali: RankingData | None
+    test: RankingData
+
+    def __iter__(self) -> Iterator[Any]:  # Any, so that users need not check ``vali`` for None, which is rare
+        return iter((self.train, self.vali, self.test))
+
+
+def joined(fold: RankingFold) -> RankingData:
+    """All queries of a fold, with new ids, because the parts may use the same ones."""
+    parts = [part for part in fold if part is not None]
+    X, y, group, _ = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return RankingData(X, y, group, np.repeat(np.arange(1, len(group) + 1), group))
+
+
+def make_ranking(
+    queries: int = 1000,
+    seed: int = 0,
+    *,
+    features: int = 136,
+    mean_length: float = 120.0,
+    shares: Sequence[float] = MSLR_SHARES,
+    noise: float = 1.1,
+    agreement: float = 1.0,
+) -> RankingData:
+    """Generate data in the shape of MSLR-WEB: features in correlated fields, few very relevant documents.
+
+    Relevance is noise plus a sum of linear functions, thresholds and products of two fifths of the features. It also
+    depends on features of the query. The same arguments give the same bytes.
+
+    Parameters
+    ----------
+    queries : int
+        Number of queries. Their lengths are lognormal, at least 1.
+    seed : int
+        Seed of the relevance function and the rows.
+    features : int
+        Number of features, at least 10. Every tenth describes the query and is constant within it.
+    mean_length : float
+        Mean number of rows of a query, at least 1.
+    shares : sequence of float
+        Share of the rows with label 0, 1, ...; adds up to 1.
+    noise : float
+        Standard deviation of the noise in the relevance of each document, at least 0. The part of the relevance that
+        the features of the documents explain has standard deviation 1.
+    agreement : float
+        From 0 to 1. One function of the features decides which labels are above 0. A sum of this function, with this
+        weight, and of a second function decides the order among those labels. With 1 all labels are thresholds of one
+        function. Then training for a metric that reads grades is best, whichever metric is evaluated.
+
+    Examples
+    --------
+    >>> make_ranking(queries=3, mean_length=5, seed=1)
+    RankingData(17 rows, 3 queries, 136 features)
+    >>> X, y, group, qid = make_ranking(queries=3, mean_length=5, seed=1)
+    """
+    queries = check_integer("queries", queries)
+    seed = check_seed(seed)
+    features = check_integer("features", features, 10)
+    if not (is_number(mean_length) and mean_length >= 1):
+        refuse("mean_length", mean_length, "must be a number of at least 1")
+    of_labels = vector("shares", shares)
+    check_not_negative("noise", noise)
+    if not (is_number(agreement) and 0 <= agreement <= 1):
+        refuse("agreement", agreement, "must be a number from 0 to 1")
+    proper = len(of_labels) > 0 and of_labels.min() >= 0 and abs(of_labels.sum() - 1) < 1e-6
+    require(proper, f"shares={shares!r} must not be negative and must add up to 1")
+    rng = np.random.default_rng(seed)
+    spread = 0.6
+    lengths = rng.lognormal(np.log(mean_length) - spread**2 / 2, spread, queries)
+    group = np.maximum(np.rint(lengths), 1).astype(np.int64)
+    X = _correlated_features(rng, group, features)
+    relevance = _relevance(rng, X, group, noise)
+    thresholds = np.quantile(relevance, np.minimum(np.cumsum(of_labels)[:-1], 1.0))
+    y = np.searchsorted(thresholds, relevance, side="left").astype(np.float32)
+    if agreement < 1:
+        other = _relevance(rng, X, group, noise)
+        relevant = y > 0
+        grade = agreement * relevance / relevance.std() + np.sqrt(1 - agreement**2) * other / other.std()
+        y[relevant] = np.sort(y[relevant])[np.argsort(np.argsort(grade[relevant]))]
+    _as_counts_and_ratios(X)
+    return RankingData(X, y, group, np.repeat(np.arange(1, queries + 1), group))
+
+
+def _correlated_features(rng: np.random.Generator, group: np.ndarray, features: int) -> np.ndarray:
+    """Standard normal columns. Each run of five is correlated, as one statistic of MSLR's five fields is."""
+    rows = int(group.sum())
+    X = rng.standard_normal((rows, features), np.float32)
+    common = rng.standard_normal((rows, -(-features // 5)), np.float32)
+    for j in range(features):
+        X[:, j] = 0.8 * X[:, j] + 0.6 * common[:, j // 5]
+    X[:, 9::10] = np.repeat(rng.standard_normal((len(group), features // 10), np.float32), group, axis=0)
+    return X
+
+
+def _relevance(rng: np.random.Generator, X: np.ndarray, group: np.ndarray, noise: float) -> np.ndarray:
+    """A function of two fifths of the columns, plus noise; most of it differs between the rows of a query."""
+    features = X.shape[1]
+    of_query = rng.permutation(np.arange(9, features, 10))
+    of_document = rng.permutation(np.delete(np.arange(features), np.arange(9, features, 10)))
+    useful = X[:, of_document[: max(6, features * 2 // 5)]].T.copy()
+    kind = X[:, of_query[0]] > 0
+    weights = rng.exponential(1.0, len(useful)) * rng.choice([-1.0, 1.0, 1.0], len(useful))
+    relevance = np.zeros(len(X), np.float32)
+    for i, (weight, z) in enumerate(zip(weights.astype(np.float32), useful, strict=True)):
+        other = useful[(i + 1) % len(useful)]
+        both = (z > 0.3) & (other > 0.3)
+        shapes = (z, 1.5 * (z > 1.0), z * other, 2.0 * both, np.where(kind, z, 0.0), np.minimum(z, 0.5))
+        relevance += weight * shapes[i % len(shapes)]
+    relevance /= relevance.std()
+    of_all_rows = 0.6 * X[:, of_query[-1]] + np.repeat(0.6 * rng.standard_normal(len(group)), group)
+    return relevance + of_all_rows + noise * rng.standard_normal(len(X))
+
+
+def _as_counts_and_ratios(X: np.ndarray) -> None:
+    """Turn a fifth of the columns into counts and another fifth into ratios, in place."""
+    X[:, 1::5] = np.floor(np.exp(X[:, 1::5] + 2.0))
+    X[:, 2::5] = np.clip(0.5 + 0.25 * X[:, 2::5], 0.0, 1.0)
+
+
+def make_ranking_fold(queries: tuple[int, int, int] = (600, 200, 200), seed: int = 0, **options: Any) -> RankingFold:
+    """Generate train, vali and test with one relevance function; ``options`` as in :func:`make_ranking`.
+
+    Examples
+    --------
+    >>> fold = make_ranking_fold((3, 1, 1), mean_length=5)
+    >>> len(fold.train.group), len(fold.vali.group), len(fold.test.group)
+    (3, 1, 1)
+    """
+    require(isinstance(queries, tuple | list) and len(queries) == 3, f"queries={queries!r} must be three whole numbers")
+    counts = [check_integer("queries", count) for count in queries]
+    data = make_ranking(sum(counts), seed, **options)
+    train, vali, test = np.split(np.arange(sum(counts)), np.cumsum(counts)[:2])
+    return RankingFold(data.select(train), data.select(vali), data.select(test))
+
+
+def load_letor(
+    path: str | os.PathLike[str], *, cache: str | os.PathLike[str] | None = "default"
+) -> RankingData | RankingFold:
+    """Read LETOR text, ``label qid:1 1:0.5 2:0 ... # comment``, plain, ``.gz`` or ``.bz2``.
+
+    Parameters
+    ----------
+    path : path
+        A file, a pipe, or the folder of one fold. The folder has ``train.txt``, ``test.txt`` and perhaps ``vali.txt``
+        (or ``valid.txt``), as in MSLR-WEB10K/30K and Istella. Where it has several data sets, add the start of the
+        file names, such as ``yahoo/set1`` for ``set1.train.txt``.
+    cache : path, optional
+        Folder that keeps parsed files, because parsing is slow. The default is ``$LTR_OBJECTIVES_CACHE``, else
+        ``ltr_objectives`` in ``$XDG_CACHE_HOME``, ``$LOCALAPPDATA`` or ``~/.cache``. With None nothing is kept. A file
+        whose content changed is parsed again. A folder that cannot be used causes a warning.
+
+    Returns
+    -------
+    RankingData or RankingFold
+        RankingData for a file or a pipe, RankingFold for a fold. All its parts have the same number of features.
+    """
+    from ltr_objectives.workbench.letor import find_parts, parse_cached
+
+    require(isinstance(path, str | os.PathLike), f"path={path!r} must be a path: a string or a pathlib.Path")
+    where = Path(path).expanduser()
+    if where.exists() and not where.is_dir():
+        return _ranking_data(where, parse_cached(where, cache))
+    data = load_parts(find_parts(where), cache=cache)
+    return RankingFold(data["train"], data.get("vali"), data["test"])
+
+
+def load_parts(files: dict[str, Path], *, cache: str | os.PathLike[str] | None = "default") -> dict[str, RankingData]:
+    """Read LETOR files by name as :func:`load_letor` does, with the same number of features in all."""
+    from ltr_objectives.workbench.letor import DENSE, parse_cached, too_wide, widest
+
+    parsed = {part: parse_cached(file, cache) for part, file in files.items()}
+    widths = {part: X.shape[1] for part, (X, _, _) in parsed.items()}
+    most = max(widths, key=lambda part: widths[part])
+    width = widths[most]
+    for part, (X, _, _) in parsed.items():
+        if X.shape[1] < width and too_wide(len(X), width, int(np.count_nonzero(X))):
+            line = widest(files[most], width)
+            raise LTRError(f"{files[most]}{line} {width:,} columns, also in the {len(X):,} rows of {part}; {DENSE}")
+    return {part: _ranking_data(files[part], found, width) for part, found in parsed.items()}
+
+
+def _ranking_data(file: Path, parsed: tuple[np.ndarray, np.ndarray, np.ndarray], width: int = 0) -> RankingData:
+    X, y, qid = parsed
+    missing = width - X.shape[1]
+    try:
+        group = sizes_of(qid).astype(np.int64)
+    except LTRError as error:
+        raise LTRError(f"{file}: {error}") from None
+    return RankingData(np.pad(X, ((0, 0), (0, missing))) if missing > 0 else X, y, group, qid)

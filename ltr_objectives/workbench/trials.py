@@ -1,0 +1,353 @@
+"""The engine of trials: one objective in one library, trained with one budget on one fold, and what it reaches.
+
+:func:`train` trains a :class:`Trial` with our estimators. :func:`measure` adds the values of the test queries, in a
+record that :mod:`ltr_objectives.workbench.summary` pools over folds and tests against the library's own objectives.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_objectives.checks import check_choice
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.kernels.records import Terms
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.around import UnitHessian
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.mixture import Mixture
+from ltr_objectives.objectives.typical import SMALLEST, typical
+from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.workbench.candidates import labels_for
+from ltr_objectives.workbench.data import RankingData, RankingFold
+from ltr_objectives.workbench.libraries import LIBRARIES
+
+SHARED = {"learning_rate": (0.03, 0.3), "leaves": (6, 48), "min_child_weight": (1.0, 50.0), "documents": (1.0, 300.0)}
+DRAWS, NOISE = 8, 0.1  # of a smoothed metric: noisy scores, and their noise in standard deviations of the scores
+Settings = dict[str, Any]
+Record = dict[str, Any]
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The settings that every training of a comparison shares."""
+
+    trees: int = 500
+    learning_rate: float = 0.1
+    leaves: int = 31
+    patience: int = 50  # trees without a better vali value
+    min_child_weight: float = 1e-3
+    l2: float = 0.0
+    threads: int = 1
+    seed: int = 0
+    params: tuple[tuple[str, Any], ...] = ()  # by the library's own names; they override the fields above
+    documents: float = 0.0  # L2 in documents; min_child_weight is then in documents, too; 0 takes the L2 above
+    smooth: tuple[str, ...] = ()  # metrics whose vali value is the mean over slightly noisy scores
+
+
+def drawn(count: int) -> list[Settings]:
+    """``count`` settings within ``SHARED``, log-uniform and spread evenly (Halton); a longer list extends a shorter.
+
+    >>> drawn(2) == drawn(3)[:2]
+    True
+    """
+    from scipy.stats import qmc
+
+    least, most = np.log(np.array(list(SHARED.values()))).T
+    points = qmc.Halton(len(SHARED), seed=0).random(count)
+    found = [dict(zip(SHARED, map(float, np.exp(point)), strict=True)) for point in least + points * (most - least)]
+    return [{**each, "leaves": round(each["leaves"])} for each in found]
+
+
+def params_of(library: str, budget: Budget) -> dict[str, Any]:
+    """The library's own parameters with the shape, regularisation, threads and seed of the budget.
+
+    >>> params_of("catboost", Budget(leaves=31))["depth"]
+    5
+    """
+    b = budget
+    if library == "xgboost":
+        found: dict[str, Any] = {
+            "tree_method": "hist", "grow_policy": "lossguide", "max_leaves": b.leaves, "max_depth": 0,
+            "learning_rate": b.learning_rate, "min_child_weight": b.min_child_weight, "reg_lambda": b.l2,
+            "seed": b.seed,
+        }  # fmt: skip
+    elif library == "lightgbm":
+        found = {
+            "num_leaves": b.leaves, "learning_rate": b.learning_rate, "lambda_l2": b.l2,
+            "min_sum_hessian_in_leaf": b.min_child_weight, "seed": b.seed,
+            "deterministic": True, "force_col_wise": True,  # else timing chooses an algorithm, and so the last digits
+        }  # fmt: skip
+    else:
+        check_choice("library", library, tuple(LIBRARIES))
+        found = {
+            "depth": max(1, round(np.log2(b.leaves))), "learning_rate": b.learning_rate, "l2_leaf_reg": b.l2,
+            "bootstrap_type": "No", "boosting_type": "Plain", "leaf_estimation_backtracking": "No",
+            "random_seed": b.seed,
+        }  # fmt: skip
+    return found | {LIBRARIES[library].threads: b.threads} | dict(b.params)
+
+
+def regularised(library: str, budget: Budget, objective: str | Objective, queries: Queries) -> Budget:
+    """The budget with least Hessian and L2 in the units of the Hessians that the library sees on ``queries``.
+
+    Of a native objective (a string) it sees the Hessians of its twin, of ours those that our estimators scale to
+    documents. A document is the mean Hessian of a row.
+    """
+    native = isinstance(objective, str)
+    twin = LIBRARIES[library].twins.get(objective) if isinstance(objective, str) else objective
+    document = 1.0 if twin is None else typical(get_objective(twin), queries, budget.threads).hessian
+    if budget.documents > 0:  # the budget is in documents
+        scale, l2 = document if native else 1.0, budget.documents
+    else:  # the budget is in the units of the objective itself
+        scale, l2 = 1.0 if native or document < SMALLEST else 1.0 / document, budget.l2
+    return replace(budget, l2=scale * l2, min_child_weight=scale * budget.min_child_weight)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training. Each metric is computed at its own early stop, or all of them at that of the metric ``stop``."""
+
+    library: str
+    objective: str  # ours, or the library's own
+    label: str  # the objective as asked for, with {metric} not replaced
+    metrics: tuple[str, ...]
+    budget: Budget
+    stop: str = field(default="", kw_only=True)
+
+    @property
+    def native(self) -> bool:
+        """True if the objective is the library's own."""
+        return LIBRARIES[self.library].knows(self.objective)
+
+    @property
+    def stops(self) -> dict[str, tuple[str, ...]]:
+        """For each metric that stops the training, the metrics computed there."""
+        return {self.stop: self.metrics} if self.stop else {metric: (metric,) for metric in self.metrics}
+
+
+class Training(NamedTuple):
+    """A finished training."""
+
+    ranker: Any
+    curves: dict[str, list[float]]  # vali values by metric and tree
+    seconds: float
+    patience: int
+
+    def best(self, metric: str) -> int:
+        """The best number of trees if early stopping watched this metric alone; the first of ties."""
+        curve, best = self.curves[metric], 0
+        for i, value in enumerate(curve):
+            if value > curve[best]:
+                best = i
+            if i - best >= self.patience:
+                break
+        return best + 1
+
+    def scores(self, X: Any, trees: int) -> np.ndarray:
+        """Predictions of the first ``trees`` trees."""
+        model = self.ranker.booster_
+        if self.ranker.library.name == "xgboost":
+            import xgboost
+
+            found = model.predict(xgboost.DMatrix(X), iteration_range=(0, trees))
+        elif self.ranker.library.name == "lightgbm":
+            found = model.predict(X, num_iteration=trees)
+        else:
+            found = model.predict(X, ntree_end=trees)
+        return np.asarray(found, np.float64)
+
+
+class Smoothed(Metric):
+    """A metric whose mean is that over slightly noisy scores."""
+
+    name = "smoothed"
+    maximum = None
+    of: Metric
+    noise: np.ndarray
+
+    def __init__(self, of: Metric, rows: int) -> None:
+        super().__init__()
+        self.__dict__.update(of=of, noise=np.random.default_rng(0).standard_normal((DRAWS, rows)))
+
+    def __str__(self) -> str:
+        return str(self.of)
+
+    def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
+        s = np.asarray(scores, np.float64)
+        exact = partial(self.of.mean, queries, n_threads=n_threads)
+        if len(s) != self.noise.shape[1]:  # other data, which CatBoost evaluates too
+            return exact(s)
+        return float(np.mean([exact(s + NOISE * s.std() * noise) for noise in self.noise]))
+
+    def layers(self, queries: Queries) -> tuple[Terms, ...]:
+        return self.of.layers(queries)
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        return self.of.gain(labels)
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return self.of.discount(ranks)
+
+    def reference(self, labels: np.ndarray) -> float:
+        return self.of.reference(labels)
+
+
+def try_each(
+    keys: Iterable[K], attempt: Callable[[K], V], *, required: bool = False
+) -> tuple[dict[K, V], dict[K, str]]:
+    """Call ``attempt`` for each key; return the results, and a reason for each key that cannot be trained.
+
+    Raise if nothing can be trained, and with ``required`` at the first error.
+    """
+    found: dict[K, V] = {}
+    left_out: dict[K, str] = {}
+    for key in keys:
+        try:
+            found[key] = attempt(key)
+        except LTRError as error:
+            if required:
+                raise
+            left_out[key] = " ".join(str(error).split())
+    require(found, f"no objective could be trained: {next(iter(left_out.values()), '')}")
+    return found, left_out
+
+
+def seeded(objective: Objective, seed: int) -> Objective:
+    """The objective with this seed, in all of its parts."""
+    if isinstance(objective, Mixture):
+        return replace(objective, parts=[seeded(part, seed) for part, _ in objective.weighted])
+    takes = "seed" in objective.parameters()
+    return replace(objective, seed=seed) if takes else objective  # type: ignore[call-arg]  # of subclasses
+
+
+def objective_of(trial: Trial) -> str | Objective:
+    """The name of a native objective, or ours with the seed of the budget."""
+    return trial.objective if trial.native else seeded(get_objective(trial.objective), trial.budget.seed)
+
+
+def queries_of(data: RankingData) -> Queries:
+    """The validated queries."""
+    return Queries(data.y, data.group, weight=data.weight)
+
+
+def train(
+    trial: Trial, data: RankingData, vali: RankingData | None, objective: str | Objective | None = None, **params: Any
+) -> Training:
+    """Train, stopped early on ``vali`` if there is one and one metric stops; several metrics take all trees.
+
+    ``objective`` and ``params``, by the library's own names, replace those of the trial.
+    """
+    library, budget = LIBRARIES[trial.library], trial.budget
+    objective = objective_of(trial) if objective is None else objective
+    settings = params_of(library.name, regularised(library.name, budget, objective, queries_of(data))) | params
+    if not isinstance(objective, str) and getattr(objective.inner, "preset", None) is not None:
+        objective = UnitHessian(objective)  # the estimators do this for all others
+    metrics = [get_metric(name) for name in trial.stops]
+    given: dict[str, Any] = {}
+    if vali is not None:
+        metrics = [Smoothed(m, len(vali.y)) if str(m) in budget.smooth else m for m in metrics]
+        given = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "eval_sample_weight": [vali.weight]}
+        given |= {"early_stopping_rounds": budget.patience} if len(metrics) == 1 else {}
+    y, _ = labels_for(library.name, trial.objective, data.y)
+    with library.estimator() as estimator:
+        start = perf_counter()
+        ranker = estimator(objective=objective, eval_metric=metrics, n_estimators=budget.trees, **settings)
+        ranker.fit(data.X, y, qid=data.qid, sample_weight=data.weight, **given)
+    seconds = perf_counter() - start
+    curves = ranker.evals_result_["validation_0"] if vali is not None else {}
+    return Training(ranker, {name: list(curve) for name, curve in curves.items()}, seconds, budget.patience)
+
+
+def measure(trial: Trial, fold: RankingFold, training: Training) -> Record:
+    """Record for each metric the values of the test queries, and the number of trees at its early stop."""
+    record = unmeasured(trial) | {"seconds": training.seconds}
+    record["curves"] = {name: numbers(np.array(curve)) for name, curve in training.curves.items()}
+    for stop, names in trial.stops.items():
+        trees = training.best(stop)
+        record["vali"][stop] = training.curves[stop][trees - 1]
+        on_train, on_test = (training.scores(part.X, trees) for part in (fold.train, fold.test))
+        for name in names:
+            metric, threads = get_metric(name), trial.budget.threads
+            record["trees"][name] = trees
+            record["train"][name] = metric.mean(queries_of(fold.train), on_train, n_threads=threads)
+            record["test"][name] = per_query(metric, fold.test, on_test, threads)
+    return record
+
+
+def unmeasured(trial: Trial) -> Record:
+    """The record of a trial without results."""
+    return {**asdict(trial), "test": {}, "vali": {}, "train": {}, "trees": {}, "seconds": 0.0}
+
+
+def per_query(metric: Metric, part: RankingData, scores: np.ndarray, threads: int) -> list[float | None]:
+    """The value of each query; None where it has none."""
+    return numbers(metric.values(queries_of(part), scores, n_threads=threads))
+
+
+def numbers(values: np.ndarray) -> list[float | None]:
+    """Values for JSON, which has no NaN."""
+    return [None if np.isnan(v) else float(v) for v in values]
+
+
+class Split(NamedTuple):
+    """The queries of the parts of a fold, by their positions in the data."""
+
+    train: np.ndarray
+    vali: np.ndarray
+    test: np.ndarray
+
+    def of(self, data: RankingData) -> RankingFold:
+        """The parts of the data."""
+        return RankingFold(*(data.select(queries) for queries in self))
+
+
+def cross_validation(data: RankingData, count: int, seed: int) -> list[Split]:
+    """``count`` folds of randomly chosen queries; all parts keep the order of the data.
+
+    In turn one part is test, the next is vali, and the others train.
+    """
+    queries = len(data.group)
+    require(queries >= count, f"--folds {count} needs at least as many queries, and the data have {queries}")
+    parts = [np.sort(part) for part in np.array_split(np.random.default_rng(seed).permutation(queries), count)]
+    found = []
+    for i, test in enumerate(parts):
+        vali = parts[(i + 1) % count]
+        found.append(Split(np.setdiff1d(np.arange(queries), np.concatenate([test, vali])), vali, test))
+    return found
+
+
+def split_vali(train: RankingData, seed: int, share: float = 0.2) -> tuple[RankingData, RankingData]:
+    """Train and vali of randomly chosen queries; both keep the order of the data."""
+    queries = len(train.group)
+    require(queries >= 2, "the data has no vali part, and a single train query cannot be split")
+    order = np.random.default_rng(seed).permutation(queries)
+    cut = max(1, round(share * queries))
+    return train.select(np.sort(order[cut:])), train.select(np.sort(order[:cut]))
+
+
+def plan(
+    libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str], metrics: Sequence[str],
+    budgets: Sequence[Budget], *, stop: str = "", apart: bool = False,
+) -> list[Trial]:  # fmt: skip
+    """Every trial: each library with its own of ``natives`` and all ``objectives``, and each budget.
+
+    ``{metric}`` in a name is each of ``metrics`` in turn, as the library spells it. With ``apart`` each metric has
+    trials of its own.
+    """
+    planned = []
+    for library in (LIBRARIES[name] for name in libraries):
+        for label in (*filter(library.knows, natives), *objectives):
+            for targets in [(m,) for m in metrics] if apart or "{metric}" in label else [tuple(metrics)]:
+                native = library.knows(label)
+                objective = label.replace("{metric}", library.spelled(targets[0]) if native else targets[0])
+                if not native or library.knows(objective):  # else the library does not have it for this metric
+                    planned += [Trial(library.name, objective, label, targets, b, stop=stop) for b in budgets]
+    return list(dict.fromkeys(planned))

@@ -1,0 +1,124 @@
+"""Paired tests over queries, with weights too; marks only for what is significant; the best native is the reference."""
+
+import numpy as np
+import pytest
+
+stats = pytest.importorskip("scipy.stats")
+pytest.importorskip("pandas")
+
+from ltr_objectives.workbench import statistics  # noqa: E402 - as above
+from ltr_objectives.workbench.statistics import differences, mean, paired_p, standard_error  # noqa: E402 - as above
+from ltr_objectives.workbench.summary import POOLED, by_query, chosen, randomisation_p, summary  # noqa: E402 - as above
+
+RNG = np.random.default_rng(0)
+A, B, WEIGHT = RNG.random(40), RNG.random(40), RNG.uniform(0.1, 4, 40)
+
+
+def test_equal_weights_are_as_none():
+    gaps = A.copy()
+    gaps[::7] = np.nan
+    for a in (A, gaps):
+        same, kept = np.full(40, 2.5), ~np.isnan(a)
+        assert mean(a, same) == pytest.approx(mean(a))
+        assert standard_error(a, same) == pytest.approx(standard_error(a))
+        assert standard_error(a) == pytest.approx(stats.sem(a[kept]))
+        assert paired_p(a, B, same) == pytest.approx(paired_p(a, B))
+        assert paired_p(a, B) == pytest.approx(stats.ttest_rel(a[kept], B[kept]).pvalue)
+
+
+def test_weights_give_the_robust_error_of_a_regression_on_a_constant():
+    """White's estimator with the factor n / (n - 1), by its matrices."""
+    d, one = A - B, np.ones((40, 1))
+    bread = np.linalg.inv(one.T @ np.diag(WEIGHT) @ one)
+    fit = bread @ one.T @ (WEIGHT * d)
+    left = np.diag(WEIGHT * (d - fit[0]))
+    error = np.sqrt((bread @ one.T @ left @ left @ one @ bread)[0, 0] * 40 / 39)
+    found = differences({"a": A}, B, WEIGHT)["a"]
+    assert found["difference"] == pytest.approx(fit[0])
+    assert found["se"] == pytest.approx(error)
+    assert found["p"] == pytest.approx(2 * stats.t.sf(abs(fit[0]) / error, 39))
+    some = WEIGHT * (np.arange(40) % 3 > 0)
+    kept = some > 0
+    assert standard_error(A, some) == pytest.approx(standard_error(A[kept], some[kept]))
+    assert paired_p(A, B, some) == pytest.approx(paired_p(A[kept], B[kept], some[kept]))
+
+
+def test_degenerate_differences():
+    a = np.array([0.5, np.nan, 0.25, 1.0])
+    assert paired_p(a, a) == 1.0
+    assert paired_p(a + 0.25, a) == 0.0
+    assert paired_p(a[:1] + 1, a[:1]) == paired_p(a, np.array([0.5, 1.0, np.nan, 1.0])) == 1.0
+    assert np.isnan(standard_error(A[:1]))
+    assert np.isnan(standard_error(A, (np.arange(40) == 3).astype(float)))
+
+
+def test_holm_by_hand():
+    assert statistics.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert statistics.holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+
+
+def test_marks_tell_better_worse_and_chance():
+    rng = np.random.default_rng(1)
+    reference = rng.random(200)
+    models = {shift: reference + shift + 0.1 * rng.standard_normal(200) for shift in (0.1, -0.1, 0.0)}
+    found = differences(models, reference)
+    marks = [statistics.mark(of["difference"], of["p"], 0.05) for of in found.values()]
+    assert marks == [statistics.BETTER, statistics.WORSE, statistics.SAME]
+    assert statistics.mark(1.0, np.nan, 0.05) == statistics.SAME
+
+
+def test_randomisation_is_exact_for_few_queries():
+    difference = np.array([0.1, 0.2, 0.3, 0.4])
+    # of 16 choices of signs only all + and all - reach the mean
+    assert randomisation_p(difference, np.zeros(4)) == pytest.approx(2 / 16)
+    a, b = np.random.default_rng(0).random((2, 200))
+    assert randomisation_p(a, b) == pytest.approx(paired_p(a, b), abs=0.02)
+
+
+def test_the_summary_compares_with_the_librarys_best_native_objective():
+    rng = np.random.default_rng(0)
+    base = rng.random(100)
+    values = {
+        ("set", "lightgbm", "rank_xendcg", "map"): base - 0.2 * rng.random(100),
+        ("set", "lightgbm", "lambdarank", "map"): base,
+        ("set", "lightgbm", "ours", "map"): base + 0.05 + 0.1 * rng.standard_normal(100),
+    }
+    table = summary(values).set_index("objective")
+    ours, d = table.loc["ours"], values["set", "lightgbm", "ours", "map"] - base
+    assert ours["reference"] == "lambdarank"
+    assert (ours["difference"], ours["difference_se"]) == pytest.approx((d.mean(), d.std(ddof=1) / 10))
+    assert ours["p"] == pytest.approx(stats.ttest_rel(d, np.zeros(100)).pvalue)
+    assert table["native"].to_dict() == {"rank_xendcg": True, "lambdarank": True, "ours": False}
+    assert np.isnan(table.loc["lambdarank", "p"])
+
+
+def record(label, values, *, fold="Fold1", seed=0, rate=0.1, vali=0.5, data="set"):
+    return {"fold": [data, fold, seed], "library": "lightgbm", "label": label, "seconds": 1.0, "trees": {"map": 3},
+            "train": {"map": 0.9}, "vali": {"map": vali}, "budget": {"learning_rate": rate},
+            "test": {"map": values}}  # fmt: skip
+
+
+def test_the_budget_is_chosen_on_vali_in_each_fold():
+    frame = chosen([
+        record("a", [0.1], rate=0.1, vali=0.5), record("a", [0.2], rate=0.3, vali=0.6),
+        record("a", [0.3], rate=0.1, vali=0.7, fold="Fold2"), record("a", [0.4], rate=0.3, vali=0.6, fold="Fold2"),
+    ])  # fmt: skip
+    assert frame["learning_rate"].tolist() == [0.3, 0.1]
+    assert by_query(frame)["set", "lightgbm", "a", "map"].tolist() == [0.2, 0.3]
+
+
+def test_seeds_on_the_same_rows_are_averaged_and_generated_ones_are_not():
+    frame = chosen([record("a", [0.1, 0.2]), record("a", [0.3, 0.6], seed=1)])
+    np.testing.assert_allclose(by_query(frame)["set", "lightgbm", "a", "map"], [0.2, 0.4])
+    frame = chosen([record("a", [0.1, 0.2], data="generated"), record("a", [0.3], seed=1, data="generated")])
+    np.testing.assert_allclose(by_query(frame)["generated", "lightgbm", "a", "map"], [0.1, 0.2, 0.3])
+
+
+def test_what_is_incomplete_is_left_out_and_pooling_takes_what_all_sets_have():
+    values = by_query(chosen([
+        record("a", [0.1]), record("a", [0.2], fold="Fold2"), record("b", [0.3]),
+        record("a", [0.5], data="other"), record("b", [0.6], data="other"),
+    ]))  # fmt: skip
+    assert ("set", "lightgbm", "b", "map") not in values
+    assert values[POOLED, "lightgbm", "a", "map"].tolist() == [0.1, 0.2, 0.5]
+    assert (POOLED, "lightgbm", "b", "map") not in values
