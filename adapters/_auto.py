@@ -132,12 +132,12 @@ def choose(ranker: "Ranker", plan: Plan) -> Choice:
             objective = with_gain(ranker.library, plan.params, objective, needed=False)
             each = plan._replace(objective=in_documents(objective))
             check_plan(each, ranker.library)
-            trial.booster_, records = trial._train(each)
+            trial.booster_, records = trial._train_plan(each)
         except (LTRError, ranker.library.exception()) as error:
             found[label] = Candidate(label, native, left_out=" ".join(essence(str(error)).split()))
             errors.append(error)
             continue
-        values[label] = metric.values(part.queries, trial._predict(part.X), n_threads=plan.n_threads)
+        values[label] = metric.values(part.queries, trial._scores(part.X), n_threads=plan.n_threads)
         value = metric.average(*metric.sums(values[label], weight))
         found[label] = Candidate(label, native, value, trial._rounds(trial.booster_))
         if best is None or value > best[0]:

@@ -1,31 +1,41 @@
-"""CatBoost: a scikit-learn estimator on top of ``catboost.CatBoost``."""
+"""CatBoost's ranker with our objectives and metrics, trained by ``catboost.CatBoost``."""
+
+from __future__ import annotations
 
 import inspect
 import re
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective
 from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._libraries import CATBOOST
-from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._ranker_inputs import Part, categories
-from ltr_objectives.adapters._ranker_plan import Plan
+from ltr_objectives.adapters._ranker import Ranker, Records, as_of
+from ltr_objectives.adapters._ranker_inputs import BaseEstimator, Part, categories, check_is_fitted
+from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.objectives.base import Objective
 
+catboost: Any = CATBOOST.load()
+if TYPE_CHECKING:
+    from catboost import CatBoostRanker as Base
+    from typing_extensions import Self
+else:
+    Base = catboost.CatBoostRanker
+
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
 STOPPING = {"od_type", "od_wait", "od_pval"}
+OF_FIT = "_ltr_objectives"  # where the state of a ranker keeps what fit set
 
 
-class CatBoostRanker(Ranker):
-    """CatBoost's ranker with any objective and metric.
+class CatBoostRanker(Ranker, Base, BaseEstimator):
+    """``catboost.CatBoostRanker`` with any objective and metric.
 
     Parameters
     ----------
@@ -36,6 +46,9 @@ class CatBoostRanker(Ranker):
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. Early stopping on one of CatBoost's is
         refused where another is ours.
+    convention : str, optional
+        "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
+        ``evals_result_`` and ``score``.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. ``newton_splits`` is as of
@@ -73,11 +86,64 @@ class CatBoostRanker(Ranker):
 
     library = CATBOOST
 
+    @as_of(catboost.CatBoostRanker.__init__)
+    def __init__(
+        self,
+        *,
+        objective: str | Objective | None = None,
+        eval_metric: EvalMetric = None,
+        convention: str | None = None,
+        **params: Any,
+    ) -> None:
+        catboost.CatBoost.__init__(self)
+        given = {"objective": objective, "eval_metric": eval_metric, "convention": convention, **params}
+        self._init_params = {name: value for name, value in given.items() if value is not None}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters that were given, by name."""
+        return dict(self._init_params)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also of a fitted ranker, for which CatBoost itself refuses it."""
+        self._init_params |= params
+        self._canonized_params = None
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), OF_FIT: {n: v for n, v in vars(self).items() if n[-1] == "_"}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state.pop(OF_FIT))
+        super().__setstate__(state)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return bool(self.is_fitted())
+
+    @property
+    def booster_(self) -> Any:
+        """The trained ``catboost.CatBoost``, without parameters."""
+        check_is_fitted(self)
+        model = catboost.CatBoost()
+        model._object = self._object
+        model._set_trained_model_attributes()
+        return model
+
+    @booster_.setter
+    def booster_(self, model: Any) -> None:
+        self._object = model._object
+        self._set_trained_model_attributes()
+
+    @property
+    def feature_importances_(self) -> Any:
+        """One number a feature, of the kind ``importance_type``, by default "PredictionValuesChange"."""
+        check_is_fitted(self)
+        kind = self._init_params.get("importance_type", "PredictionValuesChange")
+        return np.asarray(self.get_feature_importance(type=kind))
+
     def _knows_metric(self, name: str) -> bool:
         return name[:1].isupper() and "@" not in name  # CatBoost itself refuses those it does not know, with a list
 
-    def _train(self, plan: Plan) -> tuple[Any, Records]:
-        catboost = CATBOOST.load()
+    def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         own = isinstance(plan.objective, Objective)
         pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
         params = _params(plan, pools[0])
@@ -101,7 +167,7 @@ class CatBoostRanker(Ranker):
         found = _records(model.evals_result_)
         for i, values in enumerate(records):
             found[f"validation_{i}"] |= values
-        return _trees_alone(model), found
+        return model, found
 
     def _pool(self, part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
         by_query = None if own else part.weight_by_query
@@ -110,23 +176,19 @@ class CatBoostRanker(Ranker):
         found = list(categories(part.X))
         if found:
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
-        pool = CATBOOST.load().Pool
-        return pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
+        return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
 
-    def _predict(self, X: Any) -> Any:
-        return self.booster_.predict(_readable(X))
+    def _scores(self, X: Any, **options: Any) -> Any:
+        return catboost.CatBoost.predict(self, _readable(X), **options)
 
     def _rounds(self, model: Any) -> int:
         return int(model.tree_count_)
 
-    def _importances(self, kind: str | None) -> Any:
-        return self.booster_.get_feature_importance(type=kind or "PredictionValuesChange")
-
     def _load(self, path: str) -> Any:
-        return CATBOOST.load().CatBoost().load_model(path)
+        return catboost.CatBoost().load_model(path)
 
     def _features(self) -> tuple[int, list[str] | None]:
-        names: list[str] = self.booster_.feature_names_
+        names: list[str] = self.feature_names_
         return len(names), None if names == [str(i) for i in range(len(names))] else names
 
 
@@ -184,7 +246,6 @@ def _refuse_misspelt(error: str) -> None:
     """Raise if ``error`` is about a parameter that CatBoost does not know, and name the nearest that it knows."""
     unknown = re.search(r"Unknown option \{(\w+)\}", error)
     if unknown:
-        catboost = CATBOOST.load()
         classes = catboost.CatBoostRanker, catboost.CatBoostRegressor, catboost.CatBoostClassifier
         known = {name for c in classes for name in inspect.signature(c.__init__).parameters}
         raise LTRError(f"CatBoost knows no parameter {unknown[1]!r}{did_you_mean(unknown[1], known)}") from None
@@ -200,19 +261,6 @@ def _readable(X: Any) -> Any:
         "rename it, or give missing values a category with fillna",
     )
     return X.assign(**{c: X[c].cat.add_categories("nan").fillna("nan") for c in missing}) if missing else X
-
-
-def _trees_alone(model: Any) -> Any:
-    """The model without the objects that it was trained with, which hold the labels of the whole training set."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder, "model.cbm"))
-        catboost = CATBOOST.load()
-        try:
-            model.save_model(path)
-            return catboost.CatBoost().load_model(path)
-        except catboost.CatBoostError as error:
-            where = f"the temporary folder {tempfile.gettempdir()}; set TMPDIR to another folder"
-            raise OSError(f"CatBoost cannot write the model to {where}: {error}") from None
 
 
 def _records(found: dict[str, Any]) -> Records:

@@ -77,7 +77,6 @@ class Library(NamedTuple):
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
     negative_hessians: bool = False  # whether it learns from them
     check_labels: Callable[[np.ndarray], None] = lambda labels: None  # raises for labels that it has misread
-    all_zero: str = ""  # why all labels may be 0 although the user's are not
     error: str = ""  # its exception
     natives: tuple[str, ...] = ()  # its own ranking objectives
     unusable: tuple[str, ...] = ()  # beginnings of those that cannot be trained
@@ -157,7 +156,6 @@ XGBOOST = Library(
     read_gain=_exponential,
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
     check_labels=_check_bytes,
-    all_zero="as if XGBoost got float64 of another byte order, which it does not check",
     error="core.XGBoostError",
     natives=("rank:ndcg", "rank:map", "rank:pairwise"),
     rivals=("rank:ndcg", "rank:pairwise"),

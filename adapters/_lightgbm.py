@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, one_by_one
-from ltr_objectives.adapters._frames import booster_of, calls_of
+from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one
+from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._goals import IN_PARTS, ByGoal, Mappings, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require
@@ -58,20 +58,24 @@ class LightGBMObjective(ObjectiveCallable):
 
     library = LIGHTGBM
 
-    # LGBMRanker counts the parameters and hands over the groups only where there are four; lgb.train passes two.
+    # LGBMRanker counts the parameters and passes the groups only if there are four; lgb.train passes two.
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        booster = None if self.params is not None else booster_of(calls_of(LIGHTGBM), LIGHTGBM)
-        params = getattr(booster, "params", self.params)
-        by_query = {**(getattr(second, "params", None) or {}), **(params or {})}.get("bagging_by_query", False)
-        require(
-            str(by_query).lower() in ("false", "0"),
-            "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
-        )
-        require(not self.labels or int((params or {}).get("num_machines", 1)) == 1, IN_PARTS)
+        booster = calls_of(LIGHTGBM).booster
+        params = getattr(booster, "params", None) or {}
+        refuse_bagging_by_query({**(getattr(second, "params", None) or {}), **params})
+        require(not self.labels or int(params.get("num_machines", 1)) == 1, IN_PARTS)
         subset = _subset(second)
         labels, group, weight, scores = _unpack(first, second, weight, group)
         queries = self.queries(labels, group, weight, _position(second, subset), subset)
-        return self.gradients(queries, scores, params, training=booster)
+        return self.gradients(queries, scores, params or None, training=booster)
+
+
+def refuse_bagging_by_query(params: Params) -> None:
+    """Raise for a parameter with which LightGBM learns nothing from custom objectives."""
+    require(
+        str(params.get("bagging_by_query", False)).lower() in ("false", "0"),
+        "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
+    )
 
 
 class LightGBMMetric(MetricCallable):
@@ -82,7 +86,7 @@ class LightGBMMetric(MetricCallable):
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         subset = _subset(second)
         labels, group, weight, scores = _unpack(first, second, weight, group)
-        params = getattr(booster_of(calls_of(LIGHTGBM), LIGHTGBM), "params", None)
+        params = getattr(calls_of(LIGHTGBM).booster, "params", None)
         means = self.means(self.queries(labels, group, weight, subset), scores, params)
         return [(str(m), mean, True) for m, mean in means]
 

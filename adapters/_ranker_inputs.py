@@ -6,36 +6,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_matrix, issparse
-from sklearn.utils import check_array
+
+try:
+    from scipy.sparse import csr_matrix, issparse
+    from sklearn.base import BaseEstimator
+    from sklearn.utils import check_array
+    from sklearn.utils.validation import check_is_fitted as check_is_fitted
+except ModuleNotFoundError:
+    raise ImportError(
+        "the rankers need scikit-learn: pip install ltr-objectives[xgboost] (or [lightgbm], [catboost])"
+    ) from None
 
 from ltr_objectives.adapters._goals import ByGoal, read_labels
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
-from ltr_objectives.queries import Queries, by_goal, refuse_masked, to_numpy
+from ltr_objectives.queries import Queries, by_goal, refuse_masked, to_numpy, vector
 
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
 # scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business
 RENAMED = "ensure_all_finite" in inspect.signature(check_array).parameters
 ANY_VALUE: dict[str, Any] = {"ensure_all_finite" if RENAMED else "force_all_finite": False}
-FLOAT32_MAX = np.finfo(np.float32).max
 
 
 class Part(NamedTuple):
-    """A table and its queries."""
+    """A table and its queries, whose labels and weights are float32 numbers, as the libraries store them."""
 
     X: Any
     queries: Queries
 
     @property
     def labels(self) -> np.ndarray:
-        """One a row, in the type that all three libraries keep."""
+        """One a row."""
         return self.queries.labels.astype(np.float32)
-
-    @property
-    def as_stored(self) -> Queries:
-        """The queries as the libraries keep them, which metrics read; labels of goals as they were given."""
-        return Queries(by_goal(self.labels, self.queries.goals), self.group, weight=self.weight)
 
     @property
     def group(self) -> np.ndarray:
@@ -164,14 +166,22 @@ def read_part(
     require(column is not None or given == 1, f"{one}, not both" if given else one)
     goals = {**beside, **read_labels(labels, f"{of}labels")}
     ids = qid if column is None else column
-    queries = Queries(by_goal(to_numpy(y, "labels"), goals), group, qid=ids, weight=weight, **clicks)
-    for what, values in (("labels", queries.labels), ("weights", queries.weight_by_row)):
-        require(
-            values is None or np.abs(values).max() <= FLOAT32_MAX,
-            f"{what} are beyond float32, which the libraries store; scale them down",
-        )
+    labels_and_goals = by_goal(_as_stored("labels", y), goals)
+    weight = None if weight is None else _as_stored("weight", weight)
+    queries = Queries(labels_and_goals, group, qid=ids, weight=weight, **clicks)
     require(table.shape[0] == queries.rows, f"X has {table.shape[0]} rows, but y has {queries.rows}")
     return Part(table, queries)
+
+
+def _as_stored(name: str, values: ArrayLike) -> np.ndarray:
+    """The values in float32; raises for finite ones beyond its range."""
+    given = vector(name, values)
+    with np.errstate(over="ignore"):
+        stored = given.astype(np.float32)
+    beyond = np.isinf(stored) & np.isfinite(given)
+    many = name.removesuffix("s") + "s"
+    require(not beyond.any(), f"{many} are beyond float32, which the libraries store; scale them down")
+    return stored
 
 
 def _refuse_leaks(X: Any, y: Any, labels: Any, of: str) -> None:
@@ -187,15 +197,13 @@ def _refuse_leaks(X: Any, y: Any, labels: Any, of: str) -> None:
 
 
 def read_eval_sets(
-    eval_set: Sequence[tuple[Any, Any]] | None,
-    eval_group: Sequence[ArrayLike] | None,
-    eval_qid: Sequence[ArrayLike] | None,
-    eval_sample_weight: Sequence[ArrayLike | None] | None,
-    sample_weight_eval_set: Sequence[ArrayLike | None] | None,
-    eval_labels: Sequence[ByGoal | None] | None = None,
-    columns: Sequence[str] = (),
+    eval_set: Sequence[tuple[Any, Any]] | None, lists: Mapping[str, Any], columns: Sequence[str] = ()
 ) -> tuple[Part, ...]:
-    """The parts to evaluate on; ``columns`` of their tables hold the labels of goals."""
+    """The parts to evaluate on.
+
+    ``lists`` are the arguments with one entry for each pair, by name: sizes, ids, weights under two names, and labels.
+    ``columns`` of the tables hold the labels of goals.
+    """
     pairs = [check_list("eval_set", pair, "pairs (X, y)") for pair in check_list("eval_set", eval_set, "pairs (X, y)")]
     wrong = next((i for i, pair in enumerate(pairs) if len(pair) != 2), None)
     require(
@@ -204,16 +212,9 @@ def read_eval_sets(
         "entries; write eval_set=[(X, y)], also for one pair",
     )
     require(
-        eval_sample_weight is None or sample_weight_eval_set is None,
+        lists["eval_sample_weight"] is None or lists["sample_weight_eval_set"] is None,
         "eval_sample_weight and sample_weight_eval_set are two names of one argument; pass one of them",
     )
-    lists = {
-        "eval_group": eval_group,
-        "eval_qid": eval_qid,
-        "eval_sample_weight": eval_sample_weight,
-        "sample_weight_eval_set": sample_weight_eval_set,
-        "eval_labels": eval_labels,
-    }
     given_lists = []
     for name, given in lists.items():
         arrays = f"{'mappings' if name == 'eval_labels' else 'arrays'}, one for each pair of eval_set"
@@ -246,23 +247,24 @@ def require_numbers(X: Any, others: Sequence[Any], name: str = "") -> None:
     )
 
 
-def check_features(estimator: Any, X: Any, *, reset: bool = False, nameless: bool = False) -> None:
-    """Note number and names of the features with ``reset``, else compare them; ``nameless`` leaves the names out."""
+def check_features(estimator: Any, X: Any, *, reset: bool = False) -> None:
+    """Note number and names of the features with ``reset``; else raise unless they are the same."""
     strings = [isinstance(name, str) for name in X.columns] if is_frame(X) else []
     require(
         all(strings) or not any(strings),
         "X has columns whose names are strings, and others; name all by strings: X.columns = X.columns.astype(str)",
     )
-    if nameless:
-        X = np.empty((1, X.shape[1]))
-    elif is_frame(X) and not reset:  # a model that was loaded has the names as its library writes them
+    if is_frame(X) and not reset:
         stored = [estimator.library.stored_name(str(c)) for c in X.columns]
-        X = X.iloc[:1].set_axis(stored, axis=1) if stored == list(getattr(estimator, "feature_names_in_", ())) else X
+        if vars(estimator).get("nameless_"):  # read from a file without names, so that any are right
+            X = np.empty((1, X.shape[1]))
+        elif stored == list(getattr(estimator, "feature_names_in_", ())):  # names as the library writes them
+            X = X.iloc[:1].set_axis(stored, axis=1)
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # before scikit-learn 1.6
-        estimator._check_feature_names(X, reset=reset)
-        estimator._check_n_features(X, reset=reset)
+        BaseEstimator._check_feature_names(estimator, X, reset=reset)
+        BaseEstimator._check_n_features(estimator, X, reset=reset)
     else:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
 
