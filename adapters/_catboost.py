@@ -282,16 +282,6 @@ def catboost_objective(
         name such as ``"NDCG"``, or a :func:`catboost_metric`. The object can be pickled, used again, and used for
         several trainings at the same time.
 
-    Raises
-    ------
-    LTRError
-        Here, for a pool or labels that cannot be right. From ``fit``, for another pool, for categorical features
-        without ``has_time=True``, and for ``boosting_type="Ordered"``, ``task_type="GPU"``, ``eval_fraction``,
-        ``leaf_estimation_backtracking``, ``dev_leafwise_approxes`` and weights by class. What is seen only during
-        training, as in ``cv`` and ``grid_search``, comes as a ``CatBoostError`` with the message in it.
-    ImportError
-        If CatBoost is not installed.
-
     Notes
     -----
     CatBoost divides sums of gradients by sums of weights when it scores splits. With ``newton_splits`` the Hessians,
@@ -363,14 +353,6 @@ def catboost_metric(
     CatBoostMetric
         Its values are means over queries, weighted by the pools' weights, as of :func:`ltr_objectives.evaluate`. It
         also works beside CatBoost's own losses.
-
-    Raises
-    ------
-    LTRError
-        Here or from ``fit``, for pools that are not those of the training, and for the parameters that
-        :func:`catboost_objective` refuses.
-    ImportError
-        If CatBoost is not installed.
 
     Examples
     --------

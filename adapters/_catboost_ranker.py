@@ -99,6 +99,11 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         given = {"objective": objective, "eval_metric": eval_metric, "convention": convention, **params}
         self._init_params = {name: value for name, value in given.items() if value is not None}
 
+    def __getattr__(self, name: str) -> Any:
+        """A parameter, which CatBoost does not keep as an attribute."""
+        params = vars(self).get("_init_params", {})
+        return params[name] if name in params else object.__getattribute__(self, name)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters that were given, by name."""
         return dict(self._init_params)
@@ -177,6 +182,9 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         if found:
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
         return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
+
+    def _start(self, init_model: Any, X: Any) -> Any:
+        return super()._start(init_model, X).copy()  # trees alone: CatBoost would go on with weights of that training
 
     def _scores(self, X: Any, **options: Any) -> Any:
         return catboost.CatBoost.predict(self, _readable(X), **options)
@@ -275,17 +283,15 @@ def _records(found: dict[str, Any]) -> Records:
 @contextmanager
 def _ctrl_c() -> Iterator[None]:
     """Raise KeyboardInterrupt for Ctrl-C, for which CatBoost may raise its own error or just end the training."""
-    before, came = signal.getsignal(signal.SIGINT), False
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal came
-        came = True
-        if callable(before):
-            before(number, frame)
-
+    before, came = signal.getsignal(signal.SIGINT), []
     if not callable(before) or threading.current_thread() is not threading.main_thread():
         yield
         return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        before(number, frame)
+
     signal.signal(signal.SIGINT, note)
     try:
         yield

@@ -71,7 +71,6 @@ class Library(NamedTuple):
     of_metrics: Mapping[str, str] = {}  # parameters of its own metrics: what to write instead
     stored_name: Callable[[str], str] = str  # of a feature, in its models
     of_the_data: tuple[str, ...] = ()  # parameters of its data sets, not of a training
-    of_columns: tuple[str, ...] = ()  # those of them that name columns which need not be numbers
     renamed: Mapping[str, str] = {}  # parameters of its ranker: its name, and ours
     capitals: bool = False  # whether the names of its objectives and metrics begin with one
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
@@ -207,7 +206,6 @@ CATBOOST = Library(
     aliases=(("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait")),
     unread={"bayesian_matrix_reg": ""},
     of_the_data=("cat_features", "text_features", "embedding_features"),
-    of_columns=("cat_features", "text_features", "embedding_features"),
     renamed={"loss_function": "objective"},
     capitals=True,
     dtype=np.float64,

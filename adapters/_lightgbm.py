@@ -123,11 +123,6 @@ def lightgbm_objective(
         ``(predictions, Dataset)`` or ``(labels, predictions, weight, group)`` to ``(gradient, Hessian)``, float32
         arrays of shape (rows,). The data needs ``group``; weights, one per row, multiply gradient and Hessian.
 
-    Raises
-    ------
-    LTRError
-        Here, for missing labels. At the first iteration, for data that cannot be right.
-
     Examples
     --------
     >>> import lightgbm as lgb, numpy as np

@@ -118,7 +118,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]
         if plan.metrics:
             params["metric"] = plan.native_metrics or "None"
         refuse_misspelt(params)
-        _refuse_boosting(params, plan)
+        boosting = "".join(map(str, LIGHTGBM.given("boosting", params).values())).lower()
+        refuse_dart("boosting='dart'" if boosting == "dart" else "", plan.early_stopping_rounds)
         params = plan.with_l2(params, LIGHTGBM)
         gradients = plan.gradients(LightGBMObjective, params)
         if gradients is not None:
@@ -187,21 +188,6 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
 
     callback.order = 30  # type: ignore[attr-defined]  # where LightGBM looks for it
     return callback
-
-
-def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
-    """Raise for early stopping with dart, which LightGBM ignores, and for random forests with our objectives."""
-    callback = type(lgb.early_stopping(1, verbose=False))
-    by_callback = any(isinstance(given, callback) for given in plan.callbacks)
-    early = LIGHTGBM.given("early_stopping_round", params)
-    stops = plan.early_stopping_rounds or any(early.values()) or by_callback
-    for name, value in LIGHTGBM.given("boosting", params).items():
-        boosting = str(value).lower()
-        refuse_dart(f"{name}='dart'" if boosting == "dart" else "", stops)
-        require(
-            boosting not in ("rf", "random_forest") or not isinstance(plan.objective, Objective),
-            f"{name}={boosting!r} works only with LightGBM's own objectives; choose another {name}, or 'lambdarank'",
-        )
 
 
 def refuse_misspelt(params: dict[str, Any]) -> None:

@@ -233,17 +233,14 @@ def read_eval_sets(
     return tuple(parts)
 
 
-def require_numbers(X: Any, others: Sequence[Any], name: str = "") -> None:
+def require_numbers(X: Any, others: Sequence[Any]) -> None:
     """Raise for columns of text, dates and the like, unless ``others`` has their name or position."""
-    wrong = [
-        f"{column!r} ({dtype})"
-        for i, (column, dtype) in enumerate(X.dtypes.items() if is_frame(X) else ())
-        if dtype.kind not in "biuf" and dtype != "category" and column not in others and i not in others
-    ]
+    columns = enumerate(X.dtypes.items() if is_frame(X) else ())
+    wrong = [f"{c!r} ({d})" for i, (c, d) in columns if not (d.kind in "biuf" or d == "category" or {c, i} & {*others})]
     require(
         not wrong,
-        f"{name}X has columns that are neither numbers nor categories: {', '.join(wrong)}; make them numbers, or "
-        "categorical features with astype('category')",
+        f"X has columns that are neither numbers nor categories: {', '.join(wrong)}; make them numbers, or categorical "
+        "features with astype('category')",
     )
 
 

@@ -210,9 +210,8 @@ def check_plan(plan: Plan, library: Library) -> None:
     # LightGBM's are functions; those of XGBoost and CatBoost have a method that is called after each round
     good = all(callable(callback) or hasattr(callback, "after_iteration") for callback in plan.callbacks)
     require(good, f"callbacks must be a list of {library.name}'s callbacks, got {plan.callbacks}")
-    others = [c for name in library.of_columns for c in check_list(name, plan.of_the_data.get(name), "columns")]
-    for i, part in enumerate((plan.train, *plan.evals)):
-        require_numbers(part.X, others, f"eval_set[{i - 1}]: " if i else "")
+    listed = (given for given in plan.of_the_data.values() if isinstance(given, list | tuple))
+    require_numbers(plan.train.X, [column for columns in listed for column in columns])
     queries = plan.train.queries
     goals: tuple[str, ...] = ()
     if isinstance(plan.objective, Objective):
@@ -233,7 +232,7 @@ def check_plan(plan: Plan, library: Library) -> None:
             try:
                 part.queries.of(metric.goal)
             except LTRError as error:
-                listed = re.sub(r"labels=(\{.*?\})", r"eval_labels=[\1]", str(error))
-                raise LTRError(f"eval_set[{i}]: {listed}") from None
+                in_list = re.sub(r"labels=(\{.*?\})", r"eval_labels=[\1]", str(error))
+                raise LTRError(f"eval_set[{i}]: {in_list}") from None
             scores = np.arange(part.queries.rows, dtype=np.float64)  # without ties, of which a correlation may be empty
             metric.mean(part.queries, scores, n_threads=plan.n_threads)

@@ -237,11 +237,6 @@ def xgboost_objective(
         ``(predictions, DMatrix) -> (gradient, Hessian)``, float32 arrays of shape (rows,). The DMatrix needs ``group``
         or an ascending ``qid``; its weights are one per query. With weights, set ``disable_default_eval_metric`` to 1.
 
-    Raises
-    ------
-    LTRError
-        Here, for missing labels. At the first iteration, for data that cannot be right.
-
     Examples
     --------
     >>> import numpy as np, xgboost as xgb

@@ -136,7 +136,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]
             evals=[(data, f"validation_{i}") for i, data in enumerate(evals)],
             obj=gradients,
             custom_metric=plan.metric_values(evals) if plan.own_metrics else None,
-            callbacks=[*plan.callbacks, *_early_stopping(plan, booster, before)],
+            callbacks=[*plan.callbacks, *_early_stopping(plan, booster)],
             evals_result=result,
             verbose_eval=plan.verbose if evals else False,
             xgb_model=plan.init_model,
@@ -216,15 +216,6 @@ def _refuse_codes(model: Any, known: dict[int, list[Any]], X: Any) -> None:
     )
 
 
-def _dropout(plan: Plan, booster: str, before: dict[str, Any]) -> str:
-    """The setting by which rounds rescale earlier ones, or ""; since version 3.4 it need not be ``booster="dart"``."""
-    if booster == "dart":
-        return "booster='dart'"
-    known = {**before.get("gradient_booster", {}).get("dart_train_param", {}), **plan.params}
-    rates = {name: float(known.get(name) or 0) for name in ("rate_drop", "one_drop")}
-    return next((f"{name}={rate:g}" for name, rate in rates.items() if rate and booster == "gbtree"), "")
-
-
 def _params(plan: Plan, booster: str) -> dict[str, Any]:
     """The parameters for XGBoost, with our defaults where the objective is ours."""
     refuse_misspelt(plan.params)
@@ -250,24 +241,18 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
     return params
 
 
-def _early_stopping(plan: Plan, booster: str, before: dict[str, Any]) -> list[Any]:
-    """XGBoost's callback if the plan stops early. Raises where XGBoost cannot keep the best rounds."""
-    callback = xgb.callback.EarlyStopping
-    rounds = plan.early_stopping_rounds
-    stops = rounds or any(isinstance(given, callback) for given in plan.callbacks)
-    refuse_dart(_dropout(plan, booster, before), stops)
+def _early_stopping(plan: Plan, booster: str) -> list[Any]:
+    """XGBoost's callback if the plan stops early. Raises if XGBoost cannot keep the best rounds."""
+    callback, rounds = xgb.callback.EarlyStopping, plan.early_stopping_rounds
+    dropped = [f"{name}={plan.params[name]}" for name in ("rate_drop", "one_drop") if plan.params.get(name)]
+    settings = ["booster='dart'"] if booster == "dart" else dropped
+    refuse_dart("".join(settings[:1]), rounds or any(isinstance(given, callback) for given in plan.callbacks))
     if not rounds:
         return []
     require(booster != "gblinear", "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
     first = plan.metrics[0] if plan.metrics else None
-    return [
-        callback(
-            rounds=rounds,
-            metric_name=None if first is None else str(first),
-            maximize=True if isinstance(first, Metric) else None,
-            save_best=True,
-        )
-    ]
+    name, maximize = (None, None) if first is None else (str(first), isinstance(first, Metric) or None)
+    return [callback(rounds=rounds, metric_name=name, maximize=maximize, save_best=True)]
 
 
 def refuse_misspelt(params: dict[str, Any]) -> None:
