@@ -118,7 +118,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return {**super().__getstate__(), OF_FIT: {n: v for n, v in vars(self).items() if n[-1] == "_"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state.pop(OF_FIT))
+        self.__dict__.update(state.pop(OF_FIT))
         super().__setstate__(state)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -157,7 +157,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]
         return lgb.Booster(model_str=model.model_to_string())  # the rounds that it predicts with
 
     def _scores(self, X: Any, **options: Any) -> Any:
-        return self._Booster.predict(X, **options)
+        return self.booster_.predict(X, **options)
 
     def _rounds(self, model: Any) -> int:
         best: int = model.best_iteration
@@ -168,7 +168,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]
         return lgb.Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:
-        names: list[str] = self._Booster.feature_name()
+        names: list[str] = self.booster_.feature_name()
         made = ([f"Column_{i}" for i in range(len(names))], [str(i) for i in range(len(names))])
         return len(names), None if names in made else names
 

@@ -92,6 +92,8 @@ class Ranker:
     report_: Decision = FROM_FIT()
     n_features_in_: int = FROM_FIT()
     feature_names_in_: np.ndarray = FROM_FIT()
+    label_columns_: tuple[str, ...] = ()
+    nameless_ = False  # read from a file without names of features
 
     def fit(
         self,
@@ -222,7 +224,7 @@ class Ranker:
         ``options`` are the further arguments of the library's own ``predict``, by name.
         """
         check_is_fitted(self)
-        table = read_table(X, getattr(self, "label_columns_", ())).X
+        table = read_table(X, self.label_columns_).X
         check_features(self, table)
         return cast(np.ndarray, self._scores(named(table), **options))
 
@@ -251,7 +253,7 @@ class Ranker:
                 "ours, such as 'map', name it first"
             )
         metric = first if isinstance(first, Metric) else get_metric(DEFAULT, given.get("convention"))
-        part = read_part(X, y, group, qid, sample_weight, labels, getattr(self, "label_columns_", ()))
+        part = read_part(X, y, group, qid, sample_weight, labels, self.label_columns_)
         return metric.mean(part.queries, self.predict(X), n_threads=self._n_threads(given))
 
     @property
@@ -288,7 +290,7 @@ class Ranker:
         for name, attribute in vars(Ranker).items():  # of another training
             if isinstance(attribute, FromFit):
                 vars(self).pop(name, None)
-        self.label_columns_: tuple[str, ...] = ()
+        self.label_columns_ = ()
         self.n_features_in_, names = self._features()
         self.nameless_ = names is None  # then any names are accepted
         if names is not None:

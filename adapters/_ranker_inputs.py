@@ -1,4 +1,4 @@
-"""What the rankers take as data: tables, queries and weights, in the form that all three libraries read."""
+"""The data of the estimators: tables, queries and weights, in the form that all three libraries read."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 try:
     from scipy.sparse import csr_matrix, issparse
-    from sklearn.base import BaseEstimator
+    from sklearn.base import BaseEstimator as BaseEstimator
     from sklearn.utils import check_array
     from sklearn.utils.validation import check_is_fitted as check_is_fitted
 except ModuleNotFoundError:
@@ -57,12 +57,20 @@ class Part(NamedTuple):
 
     @property
     def weight_by_query(self) -> np.ndarray | None:
-        """One a query, where the rows of each query have equal weights; else None."""
+        """One a query, if the rows of each query have equal weights; else None."""
         weight = self.weight
         if weight is None:
             return None
         first = weight[self.queries.ptr[:-1]]
         return first if np.array_equal(np.repeat(first, self.group), weight) else None
+
+
+class Table(NamedTuple):
+    """Features, and what stood beside them in the columns of a table."""
+
+    X: Any  # a pandas DataFrame, NumPy array or SciPy CSR matrix
+    qid: ArrayLike | None = None
+    labels: Mapping[str, np.ndarray] = {}
 
 
 def is_frame(X: Any) -> bool:
@@ -75,16 +83,8 @@ def native(X: np.ndarray) -> np.ndarray:
     return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
 
-class Table(NamedTuple):
-    """Features, and what stood beside them in the columns of a table."""
-
-    X: Any  # a pandas DataFrame, NumPy array or SciPy CSR matrix
-    qid: ArrayLike | None = None
-    labels: Mapping[str, np.ndarray] = {}
-
-
 def refuse_data_set(X: Any) -> None:
-    """Raise where ``X`` is a library's own data set."""
+    """Raise if ``X`` is a library's own data set."""
     require(
         type(X).__name__ not in ("Pool", "DMatrix", "QuantileDMatrix", "Dataset"),
         f"X is a {type(X).__name__}; give the features themselves, or train it by the library's own functions with the "
@@ -106,29 +106,28 @@ def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
         require(X.dtype.kind not in "mM", f"X holds dates or spans of time ({X.dtype}); convert them to numbers")
         if not issparse(X):
             return Table(native(X))
-        # all versions of the libraries read the older sparse type, with indices of 32 bits where they suffice
+        # all versions of the libraries read the older sparse type, with indices of 32 bits if they suffice
         return Table(csr_matrix((native(X.data), native(X.indices), native(X.indptr)), X.shape))
     swapped = {c: d.newbyteorder("=") for c, d in X.dtypes.items() if isinstance(d, np.dtype) and not d.isnative}
     X = X.astype(swapped) if swapped else X
-    labels = {goal: X[goal].to_numpy() for goal in goals if goal in X.columns}
-    qid = X[QID].to_numpy() if QID in X.columns else None
-    beside = [*labels, *([] if qid is None else [QID])]
-    X = X.drop(columns=beside) if beside else X
+    beside = {name: X[name].to_numpy() for name in (*goals, QID) if name in X.columns}
+    X = X.drop(columns=[*beside]) if beside else X
+    qid = beside.pop(QID, None)
     require(qid is not None or min(X.shape) > 0, f"X has shape {X.shape}; it needs at least one row and one column")
-    return Table(X, qid, labels)
+    return Table(X, qid, beside)
 
 
 def read_goals(labels: Any) -> tuple[ByGoal | None, tuple[str, ...]]:
-    """Labels of goals, or the names of the columns that hold them."""
+    """Labels by goal, or the names of the columns that hold them."""
     if labels is None or isinstance(labels, Mapping):
         return labels, ()
     names = [labels] if isinstance(labels, str) else check_list("labels", labels, "names of columns")
-    wrong = next((name for name in names if not isinstance(name, str)), None)
-    require(
-        wrong is None,
-        f"labels must be names of columns of X, but has {wrong!r}; pass an array by its goal, as in "
-        "labels={'revenue': array}",
-    )
+    for name in names:
+        require(
+            isinstance(name, str),
+            f"labels must be names of columns of X, but has {name!r}; pass an array by its goal, as in "
+            "labels={'revenue': array}",
+        )
     require(QID not in names, f"labels names the column {QID!r}, which holds the query ids; name columns of labels")
     return None, tuple(names)
 
@@ -164,11 +163,9 @@ def read_part(
     require(column is None or given == 0, f"X has a column {QID!r}; drop it, or leave {of}qid= and {of}group= out")
     one = f"pass {of}group= (sizes) or {of}qid= (one id per row)"
     require(column is not None or given == 1, f"{one}, not both" if given else one)
-    goals = {**beside, **read_labels(labels, f"{of}labels")}
-    ids = qid if column is None else column
-    labels_and_goals = by_goal(_as_stored("labels", y), goals)
+    by_name = by_goal(_as_stored("labels", y), {**beside, **read_labels(labels, f"{of}labels")})
     weight = None if weight is None else _as_stored("weight", weight)
-    queries = Queries(labels_and_goals, group, qid=ids, weight=weight, **clicks)
+    queries = Queries(by_name, group, qid=qid if column is None else column, weight=weight, **clicks)
     require(table.shape[0] == queries.rows, f"X has {table.shape[0]} rows, but y has {queries.rows}")
     return Part(table, queries)
 
@@ -178,8 +175,8 @@ def _as_stored(name: str, values: ArrayLike) -> np.ndarray:
     given = vector(name, values)
     with np.errstate(over="ignore"):
         stored = given.astype(np.float32)
-    beyond = np.isinf(stored) & np.isfinite(given)
     many = name.removesuffix("s") + "s"
+    beyond = np.isinf(stored) & np.isfinite(given)
     require(not beyond.any(), f"{many} are beyond float32, which the libraries store; scale them down")
     return stored
 
@@ -196,38 +193,34 @@ def _refuse_leaks(X: Any, y: Any, labels: Any, of: str) -> None:
         require(column is None, f"X has a column {column!r}, which is {given} and would be a feature; drop it{instead}")
 
 
-def read_eval_sets(
-    eval_set: Sequence[tuple[Any, Any]] | None, lists: Mapping[str, Any], columns: Sequence[str] = ()
-) -> tuple[Part, ...]:
+def read_eval_sets(eval_set: Any, lists: Mapping[str, Any], columns: Sequence[str] = ()) -> tuple[Part, ...]:
     """The parts to evaluate on.
 
     ``lists`` are the arguments with one entry for each pair, by name: sizes, ids, weights under two names, and labels.
     ``columns`` of the tables hold the labels of goals.
     """
     pairs = [check_list("eval_set", pair, "pairs (X, y)") for pair in check_list("eval_set", eval_set, "pairs (X, y)")]
-    wrong = next((i for i, pair in enumerate(pairs) if len(pair) != 2), None)
-    require(
-        wrong is None,
-        f"eval_set must be a list of pairs (X, y), but eval_set[{wrong}] has {len(pairs[wrong or 0]) if pairs else 0} "
-        "entries; write eval_set=[(X, y)], also for one pair",
-    )
+    for i, pair in enumerate(pairs):
+        require(
+            len(pair) == 2,
+            f"eval_set must be a list of pairs (X, y), but eval_set[{i}] has {len(pair)} entries; write "
+            "eval_set=[(X, y)], also for one pair",
+        )
     require(
         lists["eval_sample_weight"] is None or lists["sample_weight_eval_set"] is None,
         "eval_sample_weight and sample_weight_eval_set are two names of one argument; pass one of them",
     )
-    given_lists = []
+    entries = []
     for name, given in lists.items():
         arrays = f"{'mappings' if name == 'eval_labels' else 'arrays'}, one for each pair of eval_set"
-        entries = [None] * len(pairs) if given is None else check_list(name, given, arrays)
-        n = len(entries)
+        entries.append([None] * len(pairs) if given is None else check_list(name, given, arrays))
+        n = len(entries[-1])
         must = f"{name} must be a list with one entry for each of the {len(pairs)} pairs of eval_set"
         require(n == len(pairs), f"{must}, but has {n}" + (f": eval_set[{n}] has none" if n < len(pairs) else ""))
-        given_lists.append(entries)
     parts = []
-    for i, ((X, y), group, qid, first, second, labels) in enumerate(zip(pairs, *given_lists, strict=True)):
-        weight = first if second is None else second
+    for i, ((X, y), group, qid, first, second, labels) in enumerate(zip(pairs, *entries, strict=True)):
         try:
-            parts.append(read_part(X, y, group, qid, weight, labels, columns, "eval_"))
+            parts.append(read_part(X, y, group, qid, first if second is None else second, labels, columns, "eval_"))
         except LTRError as error:
             raise LTRError(f"eval_set[{i}]: {error}") from None
     return tuple(parts)
@@ -253,7 +246,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool = False) -> None:
     )
     if is_frame(X) and not reset:
         stored = [estimator.library.stored_name(str(c)) for c in X.columns]
-        if vars(estimator).get("nameless_"):  # read from a file without names, so that any are right
+        if estimator.nameless_:  # any names are right
             X = np.empty((1, X.shape[1]))
         elif stored == list(getattr(estimator, "feature_names_in_", ())):  # names as the library writes them
             X = X.iloc[:1].set_axis(stored, axis=1)

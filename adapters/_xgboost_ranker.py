@@ -186,7 +186,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]
 
     def _features(self) -> tuple[int, list[str] | None]:
         self.categories_ = _read_categories(self._Booster)
-        return self._Booster.num_features(), self._Booster.feature_names
+        names = self._Booster.feature_names
+        return self._Booster.num_features(), None if names is None else list(names)
 
 
 def _write_categories(model: Any, known: dict[int, list[Any]]) -> None:

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
+from rankers import LIBRARIES, NATIVE, fold, ranker
 
 from ltr_objectives import MAP, YetiLoss, adapters, evaluate
 
