@@ -46,7 +46,6 @@ class CatBoostObjective(ObjectiveCallable):
         objective: Objective,
         rows: Rows,
         *,
-        start: np.ndarray | None = None,
         group_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
@@ -65,10 +64,14 @@ class CatBoostObjective(ObjectiveCallable):
         self.newton_splits = newton_splits
         self._needs_weights = newton_splits and given_weight(weight) is None
         self._rows = rows
-        self._start = start
+        self._start: np.ndarray | None = None
         weight = rows.weight if weight is None else weight
         self._queries = self.queries(rows.labels, rows.group, weight)
         self._passes: Passes | None = None
+
+    def start_from(self, model: Any, pool: Any) -> None:
+        """Note that training starts from what ``model``, perhaps a file, predicts."""
+        self._start = predictions(model, pool)
 
     def prepare(self, pool: Any) -> CatBoostObjective:
         """Give the pool weights if the splits need them: before ``fit``, because others may use it later."""
@@ -312,17 +315,19 @@ def catboost_objective(
     """
     rows = rows_of(pool)
     check_choice("newton_splits", newton_splits, (True, False))
-    return CatBoostObjective(
+    made = CatBoostObjective(
         get_objective(objective),
         rows,
-        start=None if init_model is None else predictions(init_model, pool),
         group_weight=group_weight,
         propensity=propensity,
         position=position,
         labels=labels,
         n_threads=n_threads,
         newton_splits=newton_splits,
-    ).prepare(pool)
+    )
+    if init_model is not None:
+        made.start_from(init_model, pool)
+    return made.prepare(pool)
 
 
 def catboost_metric(

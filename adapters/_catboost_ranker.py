@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records, as_of
 from ltr_objectives.adapters._ranker_inputs import BaseEstimator, Part, categories, check_is_fitted
-from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan
+from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.objectives.base import Objective
 
@@ -156,16 +157,15 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         if not stops:
             params.setdefault("use_best_model", False)
         records = _set_metrics(params, plan, pools, stops)
-        model = catboost.CatBoost(params)
+        data = {"eval_set": pools[1:] or None, "init_model": plan.init_model}
+        stop = {"early_stopping_rounds": plan.early_stopping_rounds, "callbacks": plan.callbacks or None}
         try:
             with _ctrl_c():
-                model.fit(
-                    pools[0],
-                    eval_set=pools[1:] or None,
-                    early_stopping_rounds=plan.early_stopping_rounds,
-                    callbacks=plan.callbacks or None,
-                    init_model=plan.init_model,
-                )
+                if own and _snapshot(params).is_file():  # its model is where CatBoost goes on, which it does not say
+                    rest = {name: value for name, value in params.items() if name not in ROUNDS}
+                    before = catboost.CatBoost({**rest, "iterations": 1}).fit(pools[0], **data)
+                    params["loss_function"].start_from(before, pools[0])
+                model = catboost.CatBoost(params).fit(pools[0], **data, **stop)
         except catboost.CatBoostError as error:
             _refuse_misspelt(str(error))
             raise
@@ -183,6 +183,13 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
         return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
 
+    def predict(self, X: Any, **options: Any) -> np.ndarray:
+        """Scores, as of :meth:`Ranker.predict`; ``X`` may be a ``Pool``."""
+        if isinstance(X, catboost.Pool):
+            check_is_fitted(self)
+            return np.asarray(self._scores(X, **options))
+        return super().predict(X, **options)
+
     def _start(self, init_model: Any, X: Any) -> Any:
         return super()._start(init_model, X).copy()  # trees alone: CatBoost would go on with weights of that training
 
@@ -198,6 +205,12 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _features(self) -> tuple[int, list[str] | None]:
         names: list[str] = self.feature_names_
         return len(names), None if names == [str(i) for i in range(len(names))] else names
+
+
+def _snapshot(params: dict[str, Any]) -> Path:
+    """The file in which CatBoost keeps its progress; not a file if it keeps none."""
+    given = params.get("train_dir", "catboost_info"), params.get("snapshot_file", "experiment.cbsnapshot")
+    return Path(*given) if params.get("save_snapshot") else Path()
 
 
 def _params(plan: Plan, pool: Any) -> dict[str, Any]:

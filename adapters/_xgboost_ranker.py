@@ -108,6 +108,16 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]
     def booster_(self, model: Any) -> None:
         self._Booster = model
 
+    @property
+    def best_iteration(self) -> int:
+        """The last round that ``predict`` uses, counted from 0."""
+        return self.best_iteration_ - 1
+
+    @property
+    def best_score(self) -> float:
+        """The first metric on the last pair of ``eval_set``, at that round."""
+        return next(iter([*self.best_score_.values()][-1].values()))
+
     def _knows_metric(self, name: str) -> bool:
         try:
             xgb.Booster({"eval_metric": name, "num_feature": 1, "nthread": 1}, [xgb.DMatrix([[0.0]])]).save_config()
