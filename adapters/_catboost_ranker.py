@@ -126,16 +126,13 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return bool(self.is_fitted())
 
     @property
-    def booster_(self) -> Any:
-        """The trained ``catboost.CatBoost``, without parameters."""
-        check_is_fitted(self)
-        model = catboost.CatBoost()
+    def _Booster(self) -> Any:
+        model = catboost.CatBoost()  # without parameters, which may be objects of ours
         model._object = self._object
         model._set_trained_model_attributes()
         return model
 
-    @booster_.setter
-    def booster_(self, model: Any) -> None:
+    def _adopt(self, model: Any) -> None:
         self._object = model._object
         self._set_trained_model_attributes()
 

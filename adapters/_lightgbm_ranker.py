@@ -13,7 +13,7 @@ from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query
 from ltr_objectives.adapters._model_files import require_whole
 from ltr_objectives.adapters._ranker import Ranker, Records, as_of
-from ltr_objectives.adapters._ranker_inputs import check_is_fitted, require_same_categories
+from ltr_objectives.adapters._ranker_inputs import require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Metric
@@ -87,14 +87,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]
         names = [*self._get_param_names(), *self._other_params]
         return {name: getattr(self, name) for name in names}
 
-    @property
-    def booster_(self) -> Any:
-        """The trained ``lightgbm.Booster``."""
-        check_is_fitted(self)
-        return self._Booster
-
-    @booster_.setter
-    def booster_(self, model: Any) -> None:
+    def _adopt(self, model: Any) -> None:
         self._Booster, self._n_features, self.fitted_ = model, model.num_feature(), True
 
     def _given(self) -> dict[str, Any]:

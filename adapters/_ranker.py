@@ -85,7 +85,7 @@ class Ranker:
     library: ClassVar[Library]
     _estimator_type = "ranker"
 
-    booster_: Any
+    _Booster: Any
     objective_: Objective | str = FROM_FIT()
     evals_result_: Records = FROM_FIT()
     best_score_: dict[str, dict[str, float]] = FROM_FIT()
@@ -257,6 +257,16 @@ class Ranker:
         return metric.mean(part.queries, self.predict(X), n_threads=self._n_threads(given))
 
     @property
+    def booster_(self) -> Any:
+        """The library's model alone, which needs nothing of this package."""
+        check_is_fitted(self)
+        return self._Booster
+
+    @booster_.setter
+    def booster_(self, model: Any) -> None:
+        self._adopt(model)
+
+    @property
     def best_iteration_(self) -> int:
         """Number of rounds that ``predict`` uses: what to set as ``n_estimators`` to train on more data."""
         return self._rounds(self.booster_)
@@ -342,6 +352,9 @@ class Ranker:
             f"got {init_model!r}",
         )
         return init_model
+
+    def _adopt(self, model: Any) -> None:
+        self._Booster = model
 
     # What each class adds:
 

@@ -13,13 +13,7 @@ import numpy as np
 
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records, as_of
-from ltr_objectives.adapters._ranker_inputs import (
-    Part,
-    categories,
-    check_is_fitted,
-    is_frame,
-    require_same_categories,
-)
+from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import did_you_mean, require
@@ -97,16 +91,6 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]
         """The parameters that XGBoost knows: without objective and metrics, which may be ours."""
         given = super().get_xgb_params()
         return {name: value for name, value in given.items() if name not in ("objective", "eval_metric", "convention")}
-
-    @property
-    def booster_(self) -> Any:
-        """The trained ``xgboost.Booster``."""
-        check_is_fitted(self)
-        return self._Booster
-
-    @booster_.setter
-    def booster_(self, model: Any) -> None:
-        self._Booster = model
 
     @property
     def best_iteration(self) -> int:

@@ -185,7 +185,7 @@ def test_columns_that_are_no_features_are_named_before_training(library, kind):
     X, y, qid = categorical(60, 0)
     values, dtype = KINDS[kind]
     wrong = X.assign(shop=pandas.Series(values * 30).astype(dtype))
-    with pytest.raises(LTRError, match="^X has columns that are neither numbers nor categories: 'shop' .*astype"):
+    with pytest.raises(LTRError, match=r"^X has columns that are neither numbers nor categories: 'shop' .*astype"):
         ranker(library).fit(wrong, y, qid=qid)
     numbers = X.assign(a=y > 0, b=y.astype("float32"), c=pandas.array(y, "Int64"))
     assert ranker(library).fit(numbers, y, qid=qid).n_features_in_ == 5

@@ -91,7 +91,8 @@ def test_dart_has_no_best_round(library, dart, objective):
         fit(library, objective, data=EVAL, of_fit={"early_stopping_rounds": 3}, **dart)
     if library == "xgboost":
         stop = pytest.importorskip("xgboost").callback.EarlyStopping(rounds=3)
-        for params, given in ((dart, {"callbacks": [stop]}), ({}, {"early_stopping_rounds": 3, "init_model": going_on})):
+        from_dart = {"early_stopping_rounds": 3, "init_model": going_on}
+        for params, given in ((dart, {"callbacks": [stop]}), ({}, from_dart)):
             with told:
                 fit(library, objective, data=EVAL, of_fit=given, **params)
 
@@ -121,7 +122,10 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"objective": "yetilos:map"}, "objective='yetilos' is unknown; did you mean 'yetiloss'[?] Ours are lambdamart, "),
+        (
+            {"objective": "yetilos:map"},
+            "objective='yetilos' is unknown; did you mean 'yetiloss'[?] Ours are lambdamart",
+        ),
         ({"objective": "lambdamrt"}, "did you mean 'lambdamart'"),
         ({"eval_metric": "ndcg10"}, "eval_metric='ndcg10' is neither .*; did you mean 'ndcg@10'"),
         ({"eval_metric": "p@5"}, "eval_metric='p@5' is neither .*; did you mean 'precision@5'"),
