@@ -220,6 +220,19 @@ CATBOOST = Library(
     rivals_for=dict.fromkeys(("ndcg", "dcg", "map", "mrr", "err"), "YetiRank:mode={metric}"),
 )  # fmt: skip
 
+# The private names of the libraries that we use, beside the functions that _frames looks for on the stack. They were
+# tried with xgboost 2.0.3 and 3.2.0, lightgbm 4.0.0 and 4.7.0, catboost 1.2.0 and 1.2.10.
+PRIVATE = {
+    "xgboost": ("_Booster",),
+    "lightgbm": (
+        "_Booster",
+        "_n_features",
+        "_other_params",
+        "fitted_",
+    ),  # and basic._ConfigAliases, which may be missing
+    "catboost": ("_init_params", "_object", "_set_trained_model_attributes", "_prepare_train_params", "_fit"),
+}
+
 LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}
 
 

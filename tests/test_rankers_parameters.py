@@ -209,17 +209,6 @@ def test_one_parameter_under_two_names(library, given):
         ranker_class(library)(**given).set_params(**{one: None})._given()
 
 
-@pytest.mark.parametrize("given", [
-    {"iterations": 3, "n_estimators": 4}, {"learning_rate": 0.1, "eta": 0.2}, {"depth": 3, "max_depth": 4},
-    {"random_seed": 1, "random_state": 2}, {"rsm": 0.5, "colsample_bylevel": 0.6}, {"border_count": 9, "max_bin": 8},
-    {"min_data_in_leaf": 1, "min_child_samples": 2}, {"max_leaves": 5, "num_leaves": 6},
-    {"verbose": 0, "silent": True}, {"verbose": 0, "logging_level": "Silent"},
-])  # fmt: skip
-def test_catboost_refuses_its_other_names_itself(given):
-    with pytest.raises(catboost.CatBoostError, match="(?s)[Oo]nly one of.*" + ".*".join(given)):
-        ranker_class("catboost")(**given).fit(DATA.X, DATA.y, qid=DATA.qid)
-
-
 def test_early_stopping_in_fit_and_under_another_name():
     data = {"qid": DATA.qid, "eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid], "early_stopping_rounds": 3}
     for library, name in (("lightgbm", "n_iter_no_change"), ("catboost", "od_wait")):
