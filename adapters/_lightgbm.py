@@ -62,8 +62,9 @@ class LightGBMObjective(ObjectiveCallable):
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
         booster = calls_of(LIGHTGBM).booster
         params = getattr(booster, "params", None) or {}
-        refuse_bagging_by_query({**(getattr(second, "params", None) or {}), **params})
-        require(not self.labels or int(params.get("num_machines", 1)) == 1, IN_PARTS)
+        of_both = {**(getattr(second, "params", None) or {}), **params}
+        refuse_bagging_by_query(of_both)
+        require(not self.labels or int(of_both.get("num_machines", 1)) == 1, IN_PARTS)
         subset = _subset(second)
         labels, group, weight, scores = _unpack(first, second, weight, group)
         queries = self.queries(labels, group, weight, _position(second, subset), subset)

@@ -210,8 +210,8 @@ def check_plan(plan: Plan, library: Library) -> None:
     # LightGBM's are functions; those of XGBoost and CatBoost have a method that is called after each round
     good = all(callable(callback) or hasattr(callback, "after_iteration") for callback in plan.callbacks)
     require(good, f"callbacks must be a list of {library.name}'s callbacks, got {plan.callbacks}")
-    listed = (given for given in plan.of_the_data.values() if isinstance(given, list | tuple))
-    require_numbers(plan.train.X, [column for columns in listed for column in columns])
+    listed = [name for name in plan.of_the_data if name.endswith("_features")]  # CatBoost's, which need not be numbers
+    require_numbers(plan.train.X, [c for name in listed for c in check_list(name, plan.of_the_data[name], "columns")])
     queries = plan.train.queries
     goals: tuple[str, ...] = ()
     if isinstance(plan.objective, Objective):
