@@ -1,4 +1,4 @@
-"""What the callables of all libraries share: gradients, metrics, and one `Queries` for each data set."""
+"""Gradients, metrics and the `Queries` of data sets, as the callables of all libraries need them."""
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -91,7 +91,7 @@ class QueriesMemo:
         return queries
 
     def is_new(self, queries: Queries) -> bool:
-        """Whether this is the first call for these queries, since we warn once for a data set."""
+        """True in the first call for these queries, because we warn once for a data set."""
         new = queries not in self._asked
         self._asked.add(queries)
         return new
@@ -188,7 +188,7 @@ class ObjectiveCallable:
 
 
 def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
-    """Warn where the Hessian cannot fill two leaves: the library grows no tree, and says little."""
+    """Warn if the Hessian cannot fill two leaves: the library then grows no tree."""
     total = float(hess.sum(dtype=np.float64))
     if 0 < total < 2 * least:
         warn(

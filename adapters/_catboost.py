@@ -32,7 +32,7 @@ from ltr_objectives.registry import get_metric, get_objective
 
 
 class CatBoostObjective(ObjectiveCallable):
-    """What CatBoost takes as ``loss_function``; made by :func:`catboost_objective`.
+    """The ``loss_function`` that :func:`catboost_objective` makes.
 
     It holds configuration only. ``fit`` copies it, and the copy follows that one training. So one object serves any
     number of trainings, even at the same time.
@@ -147,7 +147,7 @@ def predictions(model: Any, pool: Any) -> np.ndarray:
 
 
 class CatBoostMetric:
-    """What CatBoost takes as ``eval_metric``; made by :func:`catboost_metric`. It holds configuration only."""
+    """The ``eval_metric`` that :func:`catboost_metric` makes. It holds configuration only."""
 
     no_jit = True
 
@@ -173,7 +173,7 @@ class CatBoostMetric:
         return CatBoostMetric, (self.metric, self._sets, self.n_threads, self._goals)
 
     def record(self, *others: Metric) -> list[dict[str, list[float]]]:
-        """Compute ``others`` too, since CatBoost takes one metric object; training fills in what is returned."""
+        """Compute ``others`` too, because CatBoost takes one metric object; training fills in what is returned."""
         self._others = others
         self._records = [{str(metric): [] for metric in others} for _ in self._sets[1:]]
         return self._records
@@ -259,8 +259,7 @@ def catboost_objective(
     pool : catboost.Pool
         The pool that ``fit`` will get, or one with the same labels, queries, weights and baseline; with ``group_id``.
     group_weight : array of shape (queries,) or (rows,), optional
-        The ``group_weight`` that the pool was made with, since CatBoost does not give it back. Weights by row are read
-        from the pool.
+        The ``group_weight`` of the pool, because CatBoost does not give it back. Weights by row are read from the pool.
     propensity, position : array of shape (rows,), optional
         For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
         Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.

@@ -80,7 +80,7 @@ def keep_weights(pool: Any, group: np.ndarray) -> None:
 
 
 def _has_group_weight(pool: Any, group: np.ndarray) -> bool:
-    """Tell if a pool has weights by query, which it does not show: with them CatBoost refuses other query ids."""
+    """True if a pool has weights by query, which it does not show: with them CatBoost refuses other query ids."""
     shortest = int(group.argmin())
     first = int(group[:shortest].sum())
     part = pool.slice(list(range(first, first + int(group[shortest]))))
@@ -119,7 +119,7 @@ class Fit(NamedTuple):
 
 
 def fit_under_way() -> Fit | None:
-    """The ``fit`` that asks for the copy we are making, or None where the copy is for somebody else.
+    """The ``fit`` that asks for the copy we are making, or None if the copy is for somebody else.
 
     CatBoost tells a user-defined object nothing about the training, but each ``fit`` starts by a deep copy of its
     parameters. Only that call knows which pool is trained on: another pool may have equal labels.

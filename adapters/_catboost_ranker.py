@@ -32,7 +32,7 @@ else:
 
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
 STOPPING = {"od_type", "od_wait", "od_pval"}
-OF_FIT = "_ltr_objectives"  # where the state of a ranker keeps what fit set
+OF_FIT = "_ltr_objectives"  # the name in a pickle of what fit set
 
 
 class CatBoostRanker(Ranker, Base, BaseEstimator):
@@ -46,7 +46,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. Early stopping on one of CatBoost's is
-        refused where another is ours.
+        refused if another one is ours.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
@@ -55,15 +55,15 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         Nothing is written to the working folder unless ``allow_writing_files=True``. ``newton_splits`` is as of
         :func:`ltr_objectives.adapters.catboost_objective`. For our objectives six defaults differ:
 
-        * ``l2_leaf_reg=20`` counts as 20 documents, since Hessians are those of :class:`ltr_objectives.UnitHessian`. An
+        * ``l2_leaf_reg=20`` counts as 20 documents: Hessians are those of :class:`ltr_objectives.UnitHessian`. An
           objective with a ``preset`` keeps its own Hessians and CatBoost's ``l2_leaf_reg``.
-        * ``leaf_estimation_method="Newton"``, since our objectives have Hessians.
-        * ``bootstrap_type="No"``, or ``"Bernoulli"`` where ``subsample`` is given: CatBoost's MVS stops with an error
+        * ``leaf_estimation_method="Newton"``, because our objectives have Hessians.
+        * ``bootstrap_type="No"``, or ``"Bernoulli"`` if ``subsample`` is given: CatBoost's MVS stops with an error
           when nearly all gradients are zero, and did not rank better in our benchmarks.
         * ``random_strength=0``: the noise that CatBoost adds to the scores of splits depends on the size of Hessians
           and weights, and did not rank better either.
         * ``one_hot_max_size=10``, CatBoost's default for its own ranking losses; for others it is 2.
-        * ``has_time=True`` where there are categorical features: CatBoost would otherwise shuffle the rows without
+        * ``has_time=True`` if there are categorical features: CatBoost would otherwise shuffle the rows without
           saying how.
 
     Notes
@@ -158,7 +158,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         stop = {"early_stopping_rounds": plan.early_stopping_rounds, "callbacks": plan.callbacks or None}
         try:
             with _ctrl_c():
-                if own and _snapshot(params).is_file():  # its model is where CatBoost goes on, which it does not say
+                if own and _snapshot(params).is_file():  # CatBoost goes on from its model
                     rest = {name: value for name, value in params.items() if name not in ROUNDS}
                     before = catboost.CatBoost({**rest, "iterations": 1}).fit(pools[0], **data)
                     params["loss_function"].start_from(before, pools[0])
@@ -211,7 +211,7 @@ def _snapshot(params: dict[str, Any]) -> Path:
 
 
 def _params(plan: Plan, pool: Any) -> dict[str, Any]:
-    """The parameters for CatBoost, with our defaults where the objective is ours."""
+    """The parameters for CatBoost, with our defaults if the objective is ours."""
     params = {"allow_writing_files": False, "loss_function": plan.objective, **plan.params}
     if not LOUDNESS & params.keys():
         params["verbose"] = plan.verbose
@@ -270,7 +270,7 @@ def _refuse_misspelt(error: str) -> None:
 
 
 def _readable(X: Any) -> Any:
-    """``X`` with missing categories as a category of their own, since CatBoost refuses them."""
+    """``X`` with missing categories as a category of their own, because CatBoost refuses them."""
     missing = [c for c in categories(X) if X[c].isna().any()]
     twice = next((c for c in missing if "nan" in X[c].cat.categories), None)
     require(

@@ -28,7 +28,7 @@ def _check_bytes(labels: np.ndarray) -> None:
 
 @functools.cache
 def _names_in_lightgbm() -> tuple[tuple[str, ...], ...]:
-    """LightGBM's own table of the names of each parameter, which is not public; empty where it has none."""
+    """LightGBM's own table of the names of each parameter, which is not public; empty if it has none."""
     aliases: Any = getattr(LIGHTGBM.load().basic, "_ConfigAliases", None)
     if not hasattr(aliases, "_get_all_param_aliases"):
         return ()
@@ -98,14 +98,14 @@ class Library(NamedTuple):
         return attrgetter(self.error)(self.load())
 
     def threads(self, params: Mapping[str, Any] | None, chosen: int | None = None) -> int | None:
-        """``chosen``, or what a training with ``params`` uses, at most all processors; None where neither says."""
+        """``chosen``, or what a training with ``params`` uses, at most all processors; None if neither says."""
         if chosen is not None or params is None:
             return chosen
         asked = [n for name in self.names(self.n_threads) if (n := at_most(params.get(name), name)) is not None]
         return min(asked, default=None)
 
     def knows(self, native: str) -> bool:
-        """Whether the library has its own ranking objective of this name; settings may follow CatBoost's."""
+        """True if the library has its own ranking objective of this name; settings may follow CatBoost's."""
         name = native.partition(":")[0] if self.capitals else native
         return name in self.natives and not native.startswith(self.unusable or ("\0",))
 

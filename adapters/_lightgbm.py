@@ -29,7 +29,7 @@ def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any,
 
 
 def _subset(data: Any) -> Subset | None:
-    """The rows of a fold of `lgb.cv`, or of another subset of a Dataset; raises where it has parts of queries."""
+    """The rows of a fold of `lgb.cv`, or of another subset of a Dataset; raises if it has parts of queries."""
     rows, whole = getattr(data, "used_indices", None), getattr(data, "reference", None)
     if rows is None or whole is None:
         return None

@@ -48,7 +48,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
         ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. LightGBM prints
         nothing unless ``verbose`` or ``verbosity`` is given. For our objectives one default differs: ``reg_lambda=20``
-        counts as 20 documents, since Hessians are those of :class:`ltr_objectives.UnitHessian`. An objective with a
+        counts as 20 documents, because Hessians are those of :class:`ltr_objectives.UnitHessian`. An objective with a
         ``preset`` keeps its own Hessians and LightGBM's ``reg_lambda``.
 
     Notes

@@ -27,7 +27,7 @@ def check_names(library: Library, given: Mapping[str, Any], ranker: str) -> None
 
 
 def refuse_unread(library: Library, params: Mapping[str, Any], objective: Objective) -> None:
-    """Raise for parameters of the library's own objectives beside ours; warn where it may read them for a metric."""
+    """Raise for parameters of the library's own objectives beside ours; warn if it may read them for a metric."""
     for name, ours in library.unread.items():
         value = params.get(name)
         if value is None:

@@ -80,7 +80,7 @@ def as_of(library_s: Callable[..., None]) -> Callable[[T], T]:
 
 
 class Ranker:
-    """What the three estimators share; each class has its library's methods too."""
+    """The methods that the three estimators share; each class has its library's methods too."""
 
     library: ClassVar[Library]
     _estimator_type = "ranker"
@@ -139,7 +139,7 @@ class Ranker:
             objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
         labels : mapping of goals to arrays of shape (rows,), or names of columns, optional
             For an objective or metrics that read several labels, such as ``"ndcg@10[revenue]"``:
-            ``{"revenue": array}``, or ``["revenue"]`` where that is a column of the table ``X``. Such columns are not
+            ``{"revenue": array}``, or ``["revenue"]`` if that is a column of the table ``X``. Such columns are not
             features, here, in ``eval_set``, in ``predict`` and in ``score``.
         init_model : file name, model of the library or fitted ranker, optional
             Go on from what this model predicts. Its rounds come first in the new model; it is not changed itself.
@@ -363,7 +363,7 @@ class Ranker:
         raise NotImplementedError
 
     def _knows_metric(self, name: str) -> bool:
-        """Whether the library has a metric of that name, as its documentation writes it."""
+        """True if the library has a metric of that name, as its documentation writes it."""
         raise NotImplementedError
 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:

@@ -74,7 +74,7 @@ class Table(NamedTuple):
 
 
 def is_frame(X: Any) -> bool:
-    """Whether ``X`` is a pandas DataFrame."""
+    """True for a pandas DataFrame."""
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 

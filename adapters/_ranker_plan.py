@@ -161,7 +161,7 @@ def optimised(objective: Objective | str) -> tuple[Metric, ...]:
 
 
 def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
-    """Whether the metric is the library's own; raises if it is neither that nor ours."""
+    """True if the metric is the library's own; raises if it is neither that nor ours."""
     own = re.fullmatch(r"([a-z]+)(@\d+)?", split_goal(metric)[0])
     if own and own[1] in METRICS:
         return False

@@ -123,7 +123,7 @@ def read_params(learner: dict[str, Any]) -> Params:
     import xgboost
 
     model = learner["gradient_booster"]
-    model = model.get("gbtree", model)  # where the booster is dart
+    model = model.get("gbtree", model)  # if the booster is dart
     n_threads = at_most(learner["generic_param"]["nthread"]) or xgboost.get_config().get("nthread")
     return {**model.get("tree_train_param", {}), "nthread": n_threads}
 
@@ -158,7 +158,7 @@ def _refuse_abort(calls: Calls, data: Any, learner: dict[str, Any]) -> None:
 
 
 def refuse_by_row(metrics: list[str]) -> None:
-    """Raise for metrics of XGBoost's that abort the process where weights are by query."""
+    """Raise for metrics of XGBoost's that abort the process if weights are by query."""
     by_row = [name for name in metrics if name.partition("@")[0].rstrip("-") not in BY_QUERY]
     require(
         not by_row,

@@ -46,9 +46,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]
         ``evals_result_`` and ``score``.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
-        For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, since Hessians are those of
+        For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
         :class:`ltr_objectives.UnitHessian`. XGBoost's own ``reg_lambda`` stays with ``booster="gblinear"``, and with a
-        ``preset``, which also keeps its own Hessians. ``base_score=0``, since a ranking has no mean to start from.
+        ``preset``, which also keeps its own Hessians. ``base_score=0``, because a ranking has no mean to start from.
 
     Notes
     -----
@@ -212,7 +212,7 @@ def _refuse_codes(model: Any, known: dict[int, list[Any]], X: Any) -> None:
 
 
 def _params(plan: Plan, booster: str) -> dict[str, Any]:
-    """The parameters for XGBoost, with our defaults where the objective is ours."""
+    """The parameters for XGBoost, with our defaults if the objective is ours."""
     refuse_misspelt(plan.params)
     params = dict(plan.params)
     if isinstance(plan.objective, Objective):
@@ -273,7 +273,7 @@ def _unused(params: dict[str, Any]) -> set[str]:
 
 
 def _by_query(part: Part) -> np.ndarray | None:
-    """Weights for what XGBoost computes itself. Raises where they differ within a query."""
+    """Weights for what XGBoost computes itself. Raises if they differ within a query."""
     weight = part.weight_by_query
     require(
         weight is not None or part.weight is None,
