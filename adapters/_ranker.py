@@ -95,6 +95,18 @@ class Ranker:
     label_columns_: tuple[str, ...] = ()
     nameless_ = False  # read from a file without names of features
 
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """The parameters of the constructors, up to the first that does not pass others on, for scikit-learn."""
+        names: set[str] = set()
+        for each in cls.__mro__:
+            if "__init__" in vars(each):
+                parameters = list(inspect.signature(vars(each)["__init__"]).parameters.values())[1:]
+                names |= {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+                if all(p.kind is not p.VAR_KEYWORD for p in parameters):
+                    break
+        return sorted(names)
+
     def fit(
         self,
         X: Any,
@@ -312,7 +324,10 @@ class Ranker:
         tags.input_tags.allow_nan = tags.input_tags.sparse = tags.target_tags.required = True
         return tags
 
-    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
+    def _get_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6, as the next one
+        return cast(dict[str, Any], BaseEstimator._get_tags(self))
+
+    def _more_tags(self) -> dict[str, Any]:
         return {"allow_nan": True, "requires_y": True}
 
     def _given(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records, as_of
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
-from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
+from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, read_param, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
@@ -89,8 +89,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]
 
     def get_xgb_params(self) -> dict[str, Any]:
         """The parameters that XGBoost knows: without objective and metrics, which may be ours."""
-        given = super().get_xgb_params()
-        return {name: value for name, value in given.items() if name not in ("objective", "eval_metric", "convention")}
+        ours = ("objective", "eval_metric", "convention")
+        return {name: read_param(name, v) for name, v in super().get_xgb_params().items() if name not in ours}
 
     @property
     def best_iteration(self) -> int:

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, NATIVE, fold, ranker
+from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
 from ltr_objectives import MAP, YetiLoss, adapters, evaluate
 
@@ -104,6 +104,18 @@ def test_parameters_travel(library):
     assert (twin.subsample, twin.objective, made.subsample) == (0.5, "yetirank", 0.7)
     assert "objective=YetiLoss" in repr(made)
     assert "YetiLoss" in made._repr_html_()
+
+
+@everywhere
+def test_a_derived_class_keeps_all_parameters(library):
+    class Derived(ranker_class(library)):
+        def __init__(self, *, objective="ranknet", **params):
+            super().__init__(objective=objective, **params)
+
+    made = clone(Derived(learning_rate=0.7, num_leaves=3, eval_metric="map"))
+    assert made._given().items() >= {
+        "objective": "ranknet", "learning_rate": 0.7, "num_leaves": 3, "eval_metric": "map"
+    }.items()  # fmt: skip
 
 
 @everywhere
