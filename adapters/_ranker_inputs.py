@@ -83,18 +83,13 @@ def native(X: np.ndarray) -> np.ndarray:
     return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
 
-def refuse_data_set(X: Any) -> None:
-    """Raise if ``X`` is a library's own data set."""
+def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
+    """The features, the column of query ids if there is one, and the columns of ``goals`` that are there."""
     require(
         type(X).__name__ not in ("Pool", "DMatrix", "QuantileDMatrix", "Dataset"),
         f"X is a {type(X).__name__}; give the features themselves, or train it by the library's own functions with the "
         "callables of ltr_objectives.adapters",
     )
-
-
-def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
-    """The features, the column of query ids if there is one, and the columns of ``goals`` that are there."""
-    refuse_data_set(X)
     if hasattr(X, "to_pandas"):  # polars and pyarrow
         X = X.to_pandas()
     if not is_frame(X):
@@ -147,7 +142,6 @@ def read_part(
 
     ``labels`` of goals replace those in ``columns`` of ``X``.
     """
-    refuse_data_set(X)
     require(y is not None, "a ranker requires y to be passed, but the target y is None; y holds the labels")
     table, column, beside = read_table(X, columns)
     names = list(X.columns) if is_frame(X) else []

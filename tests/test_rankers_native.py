@@ -36,7 +36,12 @@ def test_the_private_names_exist_and_ours_hide_no_other(library):
     own.fit(TRAIN.X, TRAIN.y, **quiet)
     assert [name for name in PRIVATE[library] if not hasattr(own, name)] == []
     ours = {name for c in (Ranker, ranker_class(library)) for name in vars(c) if name[0] == "_" != name[1]}
-    assert {name for name in ours if hasattr(OWN[library], name)} <= {"_more_tags", "_get_tags", "_get_param_names", "_estimator_type"}
+    assert {name for name in ours if hasattr(OWN[library], name)} <= {
+        "_more_tags",
+        "_get_tags",
+        "_get_param_names",
+        "_estimator_type",
+    }
 
 
 NATIVE_OBJECTIVE = {"xgboost": "objective", "lightgbm": "objective", "catboost": "loss_function"}
