@@ -181,7 +181,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
 
     def predict(self, X: Any, **options: Any) -> np.ndarray:
-        """Scores, as of :meth:`Ranker.predict`; ``X`` may be a ``Pool``."""
+        """Scores, as the other estimators compute them; ``X`` may also be a ``Pool``."""
         if isinstance(X, catboost.Pool):
             check_is_fitted(self)
             return np.asarray(self._scores(X, **options))
