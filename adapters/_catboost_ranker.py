@@ -17,7 +17,7 @@ import numpy as np
 from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective
 from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._libraries import CATBOOST
-from ltr_objectives.adapters._ranker import Ranker, Records, as_of
+from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import BaseEstimator, Part, categories, check_is_fitted
 from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
 from ltr_objectives.errors import LTRError, did_you_mean, require
@@ -87,7 +87,6 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     library = CATBOOST
 
-    @as_of(catboost.CatBoostRanker.__init__)
     def __init__(
         self,
         *,

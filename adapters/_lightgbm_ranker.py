@@ -12,7 +12,7 @@ import numpy as np
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query
 from ltr_objectives.adapters._model_files import require_whole
-from ltr_objectives.adapters._ranker import Ranker, Records, as_of
+from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
 from ltr_objectives.errors import did_you_mean, require
@@ -67,8 +67,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]
     """
 
     library = LIGHTGBM
+    _defaults = DEFAULTS
 
-    @as_of(lgb.LGBMModel.__init__)
     def __init__(
         self,
         *,
@@ -89,9 +89,6 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]
 
     def _adopt(self, model: Any) -> None:
         self._Booster, self._n_features, self.fitted_ = model, model.num_feature(), True
-
-    def _given(self) -> dict[str, Any]:
-        return {name: value for name, value in super()._given().items() if not _same(value, DEFAULTS.get(name))}
 
     def _knows_metric(self, name: str) -> bool:
         """Evaluate the metric on two rows, because LightGBM leaves out metrics that it does not know."""
@@ -164,10 +161,6 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]
         names: list[str] = self.booster_.feature_name()
         made = ([f"Column_{i}" for i in range(len(names))], [str(i) for i in range(len(names))])
         return len(names), None if names in made else names
-
-
-def _same(value: Any, default: Any) -> bool:
-    return type(value) is type(default) and bool(value == default)
 
 
 def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None]:

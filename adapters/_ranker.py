@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,7 +48,6 @@ DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named,
 # parameters of our rankers that a training of the library does not get
 OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
 Records = dict[str, dict[str, list[float]]]
-T = TypeVar("T", bound=Callable[..., None])
 
 
 class FromFit:
@@ -66,24 +65,23 @@ class FromFit:
 FROM_FIT: Any = FromFit
 
 
-def as_of(library_s: Callable[..., None]) -> Callable[[T], T]:
-    """Add the parameters of the library's constructor to the signature of ours, for scikit-learn and ``help``."""
-
-    def add(ours: T) -> T:
-        *own, rest = inspect.signature(ours).parameters.values()
-        names = {p.name for p in own} | {"kwargs"}
-        more = (p for p in inspect.signature(library_s).parameters.values() if p.name not in names)
-        ours.__signature__ = inspect.Signature([*own, *(p.replace(kind=p.KEYWORD_ONLY) for p in more), rest])  # type: ignore[attr-defined]
-        return ours
-
-    return add
-
-
 class Ranker:
     """The methods that the three estimators share; each class has its library's methods too."""
 
     library: ClassVar[Library]
+    _defaults: ClassVar[Mapping[str, Any]] = {}
     _estimator_type = "ranker"
+
+    # methods of each class: the parameters, whether the library has a metric of that name, the trained model and the
+    # values of the metrics, scores, number of rounds that a model predicts with, model of a file, number of features
+    # and their names if the model has them
+    get_params: Callable[..., dict[str, Any]]
+    _knows_metric: Callable[[str], bool]
+    _train_plan: Callable[[Plan], tuple[Any, Records]]
+    _scores: Callable[..., Any]
+    _rounds: Callable[[Any], int]
+    _load: Callable[[str], Any]
+    _features: Callable[[], tuple[int, list[str] | None]]
 
     _Booster: Any
     objective_: Objective | str = FROM_FIT()
@@ -94,6 +92,9 @@ class Ranker:
     feature_names_in_: np.ndarray = FROM_FIT()
     label_columns_: tuple[str, ...] = ()
     nameless_ = False  # read from a file without names of features
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._given().items())})"
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -331,8 +332,9 @@ class Ranker:
         return {"allow_nan": True, "requires_y": True}
 
     def _given(self) -> dict[str, Any]:
-        """The parameters that were set."""
-        return {name: value for name, value in self.get_params(deep=False).items() if value is not None}
+        """The parameters that were set: not None, and not as the library's constructor sets them."""
+        given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
+        return {name: value for name, value in given.items() if not _same(value, self._defaults.get(name))}
 
     def _n_threads(self, given: Mapping[str, Any]) -> int | None:
         return self.library.threads(given)
@@ -371,33 +373,9 @@ class Ranker:
     def _adopt(self, model: Any) -> None:
         self._Booster = model
 
-    # What each class adds:
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name, those of the library's class too."""
-        raise NotImplementedError
-
-    def _knows_metric(self, name: str) -> bool:
-        """True if the library has a metric of that name, as its documentation writes it."""
-        raise NotImplementedError
-
-    def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
-        """The library's trained model, and the values of the metrics on each eval set."""
-        raise NotImplementedError
-
-    def _scores(self, X: Any, **options: Any) -> Any:
-        raise NotImplementedError
-
-    def _rounds(self, model: Any) -> int:
-        """Number of rounds that the library's model predicts with."""
-        raise NotImplementedError
-
-    def _load(self, path: str) -> Any:
-        raise NotImplementedError
-
-    def _features(self) -> tuple[int, list[str] | None]:
-        """Number of features, and their names if the model has them."""
-        raise NotImplementedError
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and bool(value == default))
 
 
 def _at_round(n: int, records: Records) -> dict[str, dict[str, float]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ltr_objectives.adapters._libraries import XGBOOST
-from ltr_objectives.adapters._ranker import Ranker, Records, as_of
+from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, read_param, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
@@ -28,7 +28,7 @@ else:
     Base = xgb.XGBRanker
 
 CATEGORIES = "ltr_objectives_categories"  # an attribute of models
-NAMES = frozenset(inspect.signature(xgb.XGBModel.__init__).parameters)
+DEFAULTS = {name: p.default for name, p in inspect.signature(xgb.XGBModel.__init__).parameters.items()}
 
 
 class XGBRanker(Ranker, Base):  # type: ignore[misc]
@@ -69,8 +69,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]
     """
 
     library = XGBOOST
+    _defaults = DEFAULTS
 
-    @as_of(xgb.XGBModel.__init__)
     def __init__(
         self,
         *,
@@ -252,11 +252,11 @@ def _early_stopping(plan: Plan, booster: str) -> list[Any]:
 
 def refuse_misspelt(params: dict[str, Any]) -> None:
     """Raise for a parameter that XGBoost uses with none of its boosters; XGBoost warns of it at best."""
-    unknown = params.keys() - NAMES if params.get("validate_parameters", True) else set()
+    unknown = params.keys() - DEFAULTS.keys() if params.get("validate_parameters", True) else set()
     for booster in (params.get("booster", "gbtree"), "dart", "gblinear"):
         unknown = unknown and unknown & _unused({**params, "booster": booster})
     for name in sorted(unknown):
-        require(False, f"XGBoost knows no parameter {name!r}{did_you_mean(name, NAMES)}")
+        require(False, f"XGBoost knows no parameter {name!r}{did_you_mean(name, DEFAULTS)}")
 
 
 def _unused(params: dict[str, Any]) -> set[str]:
