@@ -93,6 +93,11 @@ class Ranker:
     label_columns_: tuple[str, ...] = ()
     nameless_ = False  # read from a file without names of features
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name. :meth:`fit` refuses those that the library does not know."""
+        super().set_params(**params)  # type: ignore[misc]
+        return self
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._given().items())})"
 
