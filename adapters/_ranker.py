@@ -72,16 +72,14 @@ class Ranker:
     _defaults: ClassVar[Mapping[str, Any]] = {}
     _estimator_type = "ranker"
 
-    # methods of each class: the parameters, whether the library has a metric of that name, the trained model and the
-    # values of the metrics, scores, number of rounds that a model predicts with, model of a file, number of features
-    # and their names if the model has them
-    get_params: Callable[..., dict[str, Any]]
-    _knows_metric: Callable[[str], bool]
-    _train_plan: Callable[[Plan], tuple[Any, Records]]
-    _scores: Callable[..., Any]
-    _rounds: Callable[[Any], int]
-    _load: Callable[[str], Any]
-    _features: Callable[[], tuple[int, list[str] | None]]
+    # the methods of each class
+    get_params: Callable[..., dict[str, Any]]  # those of the library's class too
+    _knows_metric: Callable[[str], bool]  # true for the name of one of the library's metrics
+    _train_plan: Callable[[Plan], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
+    _scores: Callable[..., Any]  # of a table
+    _rounds: Callable[[Any], int]  # that a model of the library predicts with
+    _load: Callable[[str], Any]  # the model in a file
+    _features: Callable[[], tuple[int, list[str] | None]]  # their number, and their names if the model has them
 
     _Booster: Any
     objective_: Objective | str = FROM_FIT()
@@ -107,11 +105,11 @@ class Ranker:
         names: set[str] = set()
         for each in cls.__mro__:
             if "__init__" in vars(each):
-                parameters = list(inspect.signature(vars(each)["__init__"]).parameters.values())[1:]
-                names |= {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+                parameters = inspect.signature(vars(each)["__init__"]).parameters.values()
+                names |= {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
                 if all(p.kind is not p.VAR_KEYWORD for p in parameters):
                     break
-        return sorted(names)
+        return sorted(names - {"self"})
 
     def fit(
         self,

@@ -240,8 +240,8 @@ def _early_stopping(plan: Plan, booster: str) -> list[Any]:
     """XGBoost's callback if the plan stops early. Raises if XGBoost cannot keep the best rounds."""
     callback, rounds = xgb.callback.EarlyStopping, plan.early_stopping_rounds
     dropped = [f"{name}={plan.params[name]}" for name in ("rate_drop", "one_drop") if plan.params.get(name)]
-    settings = ["booster='dart'"] if booster == "dart" else dropped
-    refuse_dart("".join(settings[:1]), rounds or any(isinstance(given, callback) for given in plan.callbacks))
+    setting = "booster='dart'" if booster == "dart" else next(iter(dropped), "")
+    refuse_dart(setting, rounds or any(isinstance(given, callback) for given in plan.callbacks))
     if not rounds:
         return []
     require(booster != "gblinear", "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
