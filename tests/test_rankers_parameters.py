@@ -241,6 +241,7 @@ def test_lightgbm_s_names_of_objective_and_metric_are_ours(name):
 
 @pytest.mark.parametrize("name", ["lambda_l2", "l2_regularization", "lambda"])
 def test_our_default_l2_does_not_compete_with_the_user_s(name):
+    assert ranker_class("lightgbm")(reg_lambda=0.0)._given() == {"reg_lambda": 0.0}
     expected, found = fit("lightgbm", reg_lambda=1.5), fit("lightgbm", **{name: 1.5})
     assert np.array_equal(expected.predict(VALI.X), found.predict(VALI.X))
 
