@@ -91,6 +91,11 @@ class Ranker:
     label_columns_: tuple[str, ...] = ()
     nameless_ = False  # read from a file without names of features
 
+    if TYPE_CHECKING:  # scikit-learn makes them when a class is derived
+
+        def set_fit_request(self, **routed: bool | str | None) -> Self: ...
+        def set_score_request(self, **routed: bool | str | None) -> Self: ...
+
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name. :meth:`fit` refuses those that the library does not know."""
         super().set_params(**params)  # type: ignore[misc]
