@@ -1,6 +1,10 @@
-"""Objectives, metrics and estimators for XGBoost, LightGBM and CatBoost. A library is loaded when it is first used."""
+"""Objectives, metrics and estimators for XGBoost, LightGBM and CatBoost.
+
+A library is imported with its estimator, or when a callable for it is first used.
+"""
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 _MODULES = {
@@ -33,7 +37,11 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.workbench.dask import dask_evaluate as dask_evaluate
     from ltr_objectives.workbench.dask import dask_group as dask_group
 else:
-    __all__ = list(_MODULES)
+    __all__ = [  # without the estimators of libraries that are missing
+        name
+        for name, module in _MODULES.items()
+        if not module.endswith("_ranker") or importlib.util.find_spec(module[1:].removesuffix("_ranker"))
+    ]
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:

@@ -44,8 +44,8 @@ def choose(ranker: "Ranker", plan: Plan) -> Choice:
         trial = copy.copy(ranker)  # so that an error leaves the ranker as it was
         try:
             check_plan(each, ranker.library)
-            trial.booster_, records = trial._train(each)
-            scores: Any = trial._predict(part.X)
+            trial.booster_, records = trial._train_plan(each)
+            scores: Any = trial._scores(part.X)
         except ranker.library.exception() as error:
             raise LTRError(essence(str(error))) from error
         return Attempt((trial, objective, records), scores, trial._rounds(trial.booster_))

@@ -1,4 +1,4 @@
-"""What the callables of all libraries share: gradients, metrics, and one `Queries` for each data set."""
+"""Gradients, metrics and the `Queries` of data sets, as the callables of all libraries need them."""
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +20,7 @@ from ltr_objectives.queries import Queries, by_goal, to_numpy
 from ltr_objectives.registry import get_metrics
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
+OF_ROWS = ("propensity", "position")
 Params = Mapping[str, Any]  # of a training, by the library's names
 
 
@@ -44,11 +45,11 @@ class Stream:
 
 
 class QueriesMemo:
-    """The validated `Queries` of data sets seen lately, found again by content.
+    """The validated `Queries` of a library's data sets, found again by content in each iteration.
 
     Comparing labels, groups and weights takes far less time than preparing them anew. Content, unlike an address,
-    cannot mistake one data set for another when the user changes or frees arrays between two calls. Copies and pickles
-    start empty, since the memo only saves time.
+    cannot mistake one data set for another if the user changes or frees arrays between two calls. Copies and pickles
+    start empty.
     """
 
     def __init__(self) -> None:
@@ -61,41 +62,36 @@ class QueriesMemo:
 
     def find(
         self,
-        labels: Any,
-        group: Any,
-        weight: Any,
-        propensity: Any = None,
-        position: Any = None,
-        *,
-        goals: Callable[[Any], Mapping[str, np.ndarray]] = lambda labels: {},
-        check: Callable[[np.ndarray], None] = lambda labels: None,
+        data: Mapping[str, Any],
+        goals: Callable[[np.ndarray], Mapping[str, np.ndarray]],
+        check: Callable[[np.ndarray], None],
         subset: Subset | None = None,
     ) -> Queries:
-        """`Queries(labels, group, weight=weight, ...)`, or the one made of equal arrays before.
+        """The `Queries` of ``data``, which are its arguments by name; those of an equal data set if there was one.
 
-        ``goals(labels)`` are further labels by goal, always the same for the same labels and rows of a ``subset``.
-        They, propensities and positions may be those of the subset, or of the whole. ``check(labels)`` may raise.
+        ``check(labels)`` raises for labels that are wrong, and ``goals(labels)`` are the labels of further goals. With
+        a ``subset``, goals, propensities and positions have one entry for each row of the subset, or of the whole.
         """
-        given = {"weight": weight, "propensity": propensity, "position": position}
-        arrays = {name: None if values is None else to_numpy(values, name) for name, values in given.items()}
-        if arrays["weight"] is not None and arrays["weight"].size == 0:  # as a DMatrix without weights has it
+        arrays = {name: None if values is None else to_numpy(values, name) for name, values in data.items()}
+        if (weight := arrays["weight"]) is not None and weight.size == 0:  # a DMatrix without weights
             arrays["weight"] = None
-        labels, group = to_numpy(labels, "labels"), to_numpy(group, "group")
         if subset is not None:
-            arrays |= {name: subset.of(a) for name, a in arrays.items() if a is not None and name != "weight"}
-        key = labels, group, *arrays.values(), None if subset is None else subset.rows
+            arrays |= {n: subset.of(a) for n in OF_ROWS if (a := arrays.get(n)) is not None}
+        key = *arrays.values(), None if subset is None else subset.rows
         for known, queries in self._entries:
             if all(map(_equal, known, key)):
                 return queries
+        labels = arrays.pop("labels")
+        assert labels is not None
         check(labels)
         others = {goal: y if subset is None else subset.of(y) for goal, y in goals(labels).items()}
-        queries = Queries(by_goal(labels, others), group, **arrays)
+        queries = Queries(by_goal(labels, others), **arrays)
         copies = tuple(None if a is None else a.copy() for a in key)
         self._entries = ((copies, queries), *self._entries)[:KEPT]
         return queries
 
     def is_new(self, queries: Queries) -> bool:
-        """Whether this is the first call for these queries, since we warn once for a data set."""
+        """True in the first call for these queries, because we warn once for a data set."""
         new = queries not in self._asked
         self._asked.add(queries)
         return new
@@ -113,7 +109,7 @@ class ObjectiveCallable:
     """The base of what a library calls for gradients.
 
     Weights, propensities and positions given here replace those of the library's data sets, and ``labels`` by goal come
-    beside theirs. ``params`` are those of the training; None where the maker of this object does not know them.
+    beside theirs. The estimators know the queries, and call ``gradients`` alone.
     """
 
     library: ClassVar[Library]
@@ -127,7 +123,6 @@ class ObjectiveCallable:
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
         labels: ByGoal | None = None,
-        params: Params | None = None,
     ) -> None:
         self.objective = objective
         self.labels = labels_for(objective, labels)
@@ -135,7 +130,6 @@ class ObjectiveCallable:
         self.weight = weight
         self.propensity = propensity
         self.position = position
-        self.params = params
         self._memo = QueriesMemo()
 
     def __repr__(self) -> str:
@@ -145,14 +139,14 @@ class ObjectiveCallable:
         self, labels: Any, group: Any, weight: Any, position: Any = None, subset: Subset | None = None
     ) -> Queries:
         """The queries of one of the library's data sets."""
-        weight = weight if self.weight is None else self.weight
-        position = position if self.propensity is None and self.position is None else self.position
-        data = labels, group, weight, self.propensity, position
-        return self._memo.find(*data, goals=lambda _: self.labels, check=self._check, subset=subset)
-
-    def _check(self, labels: np.ndarray) -> None:
-        if self.params is None:  # else a ranker made the library's data set
-            self.library.check_labels(labels)
+        data = {
+            "labels": labels,
+            "group": group,
+            "weight": weight if self.weight is None else self.weight,
+            "propensity": self.propensity,
+            "position": position if self.propensity is None and self.position is None else self.position,
+        }
+        return self._memo.find(data, lambda _: self.labels, self.library.check_labels, subset)
 
     def gradients(
         self,
@@ -162,13 +156,13 @@ class ObjectiveCallable:
         *,
         training: Any = None,
         new_tree: bool = True,
+        all_zero: str = "",
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian in the library's type, in a ``training`` with ``params``.
+        """Compute gradient and Hessian in the library's type, for a ``training`` with ``params``.
 
-        The random numbers are those of the tree. Where the library does not tell which training it is, calls with the
-        same queries are taken for one.
-
-        Warns once a data set: of lists that take long, of zero gradients, and of Hessians too small for any split.
+        The random numbers are those of the tree. If ``training`` is None, calls with the same queries count as one.
+        Once a data set, warns of lists that take long, of zero gradients (``all_zero`` is a further reason for these)
+        and of Hessians too small for any split.
         """
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
         new = self._memo.is_new(queries)
@@ -187,7 +181,6 @@ class ObjectiveCallable:
             "nothing or diverges: choose another hessian=, such as 'absolute'",
         )
         if new:
-            all_zero = self.library.all_zero if self.params is None else ""
             warn_if_useless(self.objective, queries, s, grad, n_threads, all_zero)
             if params is not None and self.library.least_hessian:
                 _warn_if_no_split(hess, *self.library.leaf_limit(params))
@@ -195,7 +188,7 @@ class ObjectiveCallable:
 
 
 def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
-    """Warn where the Hessian cannot fill two leaves: the library grows no tree, and says little."""
+    """Warn if the Hessian cannot fill two leaves: the library then grows no tree."""
     total = float(hess.sum(dtype=np.float64))
     if 0 < total < 2 * least:
         warn(
@@ -230,7 +223,8 @@ class MetricCallable:
     def queries(self, labels: Any, group: Any, weight: Any, subset: Subset | None = None) -> Queries:
         """The queries of one of the library's data sets."""
         goals = partial(self.labels.of, subset=subset)
-        return self._memo.find(labels, group, weight, goals=goals, check=self.library.check_labels, subset=subset)
+        data = {"labels": labels, "group": group, "weight": weight}
+        return self._memo.find(data, goals, self.library.check_labels, subset)
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
         """Each metric and its mean over queries."""

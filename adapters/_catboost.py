@@ -32,7 +32,7 @@ from ltr_objectives.registry import get_metric, get_objective
 
 
 class CatBoostObjective(ObjectiveCallable):
-    """What CatBoost takes as ``loss_function``; made by :func:`catboost_objective`.
+    """The ``loss_function`` that :func:`catboost_objective` makes.
 
     It holds configuration only. ``fit`` copies it, and the copy follows that one training. So one object serves any
     number of trainings, even at the same time.
@@ -46,7 +46,6 @@ class CatBoostObjective(ObjectiveCallable):
         objective: Objective,
         rows: Rows,
         *,
-        start: np.ndarray | None = None,
         group_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
@@ -65,10 +64,14 @@ class CatBoostObjective(ObjectiveCallable):
         self.newton_splits = newton_splits
         self._needs_weights = newton_splits and given_weight(weight) is None
         self._rows = rows
-        self._start = start
+        self._start: np.ndarray | None = None
         weight = rows.weight if weight is None else weight
         self._queries = self.queries(rows.labels, rows.group, weight)
         self._passes: Passes | None = None
+
+    def start_from(self, model: Any, pool: Any) -> None:
+        """Note that training starts from what ``model``, perhaps a file, predicts."""
+        self._start = predictions(model, pool)
 
     def prepare(self, pool: Any) -> CatBoostObjective:
         """Give the pool weights if the splits need them: before ``fit``, because others may use it later."""
@@ -144,7 +147,7 @@ def predictions(model: Any, pool: Any) -> np.ndarray:
 
 
 class CatBoostMetric:
-    """What CatBoost takes as ``eval_metric``; made by :func:`catboost_metric`. It holds configuration only."""
+    """The ``eval_metric`` that :func:`catboost_metric` makes. It holds configuration only."""
 
     no_jit = True
 
@@ -170,7 +173,7 @@ class CatBoostMetric:
         return CatBoostMetric, (self.metric, self._sets, self.n_threads, self._goals)
 
     def record(self, *others: Metric) -> list[dict[str, list[float]]]:
-        """Compute ``others`` too, since CatBoost takes one metric object; training fills in what is returned."""
+        """Compute ``others`` too, because CatBoost takes one metric object; training fills in what is returned."""
         self._others = others
         self._records = [{str(metric): [] for metric in others} for _ in self._sets[1:]]
         return self._records
@@ -256,8 +259,7 @@ def catboost_objective(
     pool : catboost.Pool
         The pool that ``fit`` will get, or one with the same labels, queries, weights and baseline; with ``group_id``.
     group_weight : array of shape (queries,) or (rows,), optional
-        The ``group_weight`` that the pool was made with, since CatBoost does not give it back. Weights by row are read
-        from the pool.
+        The ``group_weight`` of the pool, because CatBoost does not give it back. Weights by row are read from the pool.
     propensity, position : array of shape (rows,), optional
         For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
         Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
@@ -281,16 +283,6 @@ def catboost_objective(
         For ``CatBoost({"loss_function": ..., "eval_metric": ...}).fit(pool)``. CatBoost needs some ``eval_metric``: a
         name such as ``"NDCG"``, or a :func:`catboost_metric`. The object can be pickled, used again, and used for
         several trainings at the same time.
-
-    Raises
-    ------
-    LTRError
-        Here, for a pool or labels that cannot be right. From ``fit``, for another pool, for categorical features
-        without ``has_time=True``, and for ``boosting_type="Ordered"``, ``task_type="GPU"``, ``eval_fraction``,
-        ``leaf_estimation_backtracking``, ``dev_leafwise_approxes`` and weights by class. What is seen only during
-        training, as in ``cv`` and ``grid_search``, comes as a ``CatBoostError`` with the message in it.
-    ImportError
-        If CatBoost is not installed.
 
     Notes
     -----
@@ -322,17 +314,19 @@ def catboost_objective(
     """
     rows = rows_of(pool)
     check_choice("newton_splits", newton_splits, (True, False))
-    return CatBoostObjective(
+    made = CatBoostObjective(
         get_objective(objective),
         rows,
-        start=None if init_model is None else predictions(init_model, pool),
         group_weight=group_weight,
         propensity=propensity,
         position=position,
         labels=labels,
         n_threads=n_threads,
         newton_splits=newton_splits,
-    ).prepare(pool)
+    )
+    if init_model is not None:
+        made.start_from(init_model, pool)
+    return made.prepare(pool)
 
 
 def catboost_metric(
@@ -363,14 +357,6 @@ def catboost_metric(
     CatBoostMetric
         Its values are means over queries, weighted by the pools' weights, as of :func:`ltr_objectives.evaluate`. It
         also works beside CatBoost's own losses.
-
-    Raises
-    ------
-    LTRError
-        Here or from ``fit``, for pools that are not those of the training, and for the parameters that
-        :func:`catboost_objective` refuses.
-    ImportError
-        If CatBoost is not installed.
 
     Examples
     --------

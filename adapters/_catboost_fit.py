@@ -80,7 +80,7 @@ def keep_weights(pool: Any, group: np.ndarray) -> None:
 
 
 def _has_group_weight(pool: Any, group: np.ndarray) -> bool:
-    """Tell if a pool has weights by query, which it does not show: with them CatBoost refuses other query ids."""
+    """True if a pool has weights by query, which it does not show: with them CatBoost refuses other query ids."""
     shortest = int(group.argmin())
     first = int(group[:shortest].sum())
     part = pool.slice(list(range(first, first + int(group[shortest]))))
@@ -119,18 +119,18 @@ class Fit(NamedTuple):
 
 
 def fit_under_way() -> Fit | None:
-    """The ``fit`` that asks for the copy we are making, or None where the copy is for somebody else.
+    """The ``fit`` that asks for the copy we are making, or None if the copy is for somebody else.
 
     CatBoost tells a user-defined object nothing about the training, but each ``fit`` starts by a deep copy of its
     parameters. Only that call knows which pool is trained on: another pool may have equal labels.
     """
-    calls = calls_of(CATBOOST)[:2]
-    if [call.f_code.co_name for call in calls] != ["_prepare_train_params", "_fit"]:
+    calls = calls_of(CATBOOST)
+    if calls.names[:2] != ["_prepare_train_params", "_fit"]:
         return None
-    call = calls[0].f_locals
-    eval_sets = call["eval_set"] if isinstance(call["eval_set"], list) else [call["eval_set"]]
+    given = calls.local("_prepare_train_params")
+    eval_sets = given["eval_set"] if isinstance(given["eval_set"], list) else [given["eval_set"]]
     known = tuple(s for s in eval_sets if s is not None)
-    return Fit(call["self"]._init_params or {}, call["X"], known, call["init_model"])
+    return Fit(given["self"]._init_params or {}, given["X"], known, given["init_model"])
 
 
 NOT_A_FIT = (

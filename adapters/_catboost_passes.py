@@ -15,7 +15,7 @@ With the structure's blocks comes a third vector, the weights of the rows: CatBo
 over sums of weights. While a tree is grown nothing else reads the weights, and they may be written to. Hessians in
 their place give the second-order splits of XGBoost and LightGBM, which CatBoost itself offers on the GPU only. Its own
 pairwise losses do something similar: the weight of a row is that of its pairs. Neither they nor we scale these weights.
-The weights are put back once the tree is grown, since a training that continues this model reads the same vector.
+The weights are put back once the tree is grown, because a training that continues this model reads the same vector.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ from ltr_objectives.errors import LTRError, require
 Gradients = Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]]
 
 WAIT_SECONDS = 60.0
-PAUSE_SECONDS = 0.001  # without an answer, each of which takes a hundredth of this, a thread waits no longer
+PAUSE_SECONDS = 0.001  # a waiting thread goes on after this time without progress; an answer takes 10 microseconds
 EVERY_THREAD = -1  # no thread has this number
 TOLERANCE = 1e-9  # of the scores at the start: sums of float64 in another order
 LARGEST = 1e30  # weight of a row in splits: float32 has room for what a bootstrap multiplies it by
@@ -43,7 +43,7 @@ NO_WEIGHTS = "CatBoost keeps no weights for this pool, which its splits by Hessi
 
 
 def address_of(view: np.ndarray) -> int:
-    """Where in memory an array begins."""
+    """The address of the first byte of an array."""
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(view))
     except (TypeError, ValueError):  # read-only or empty; this takes three times as long
@@ -58,7 +58,7 @@ def expect(condition: object, otherwise: str) -> None:
 
 
 def split_weights(hess: np.ndarray) -> np.ndarray | None:
-    """What rows weigh in the splits: their Hessians, negative ones as 0; None where all are 0 in float32.
+    """The weights of rows in the splits: their Hessians, negative ones as 0; None if all are 0 in float32.
 
     They are not divided by their mean: ``l2_leaf_reg`` and ``random_strength`` are in the units of these weights.
 
@@ -70,7 +70,7 @@ def split_weights(hess: np.ndarray) -> np.ndarray | None:
 
 
 class Vector:
-    """One of the two vectors: where it lies, and the blocks that CatBoost cuts it into."""
+    """One of the two vectors: its address, and the blocks that CatBoost cuts it into."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -89,7 +89,7 @@ class Vector:
         return self, first, first + length
 
     def tiled(self) -> bool:
-        """Whether the blocks cover each row once."""
+        """True if the blocks cover each row once."""
         bounds = sorted(self.blocks)
         return [0, *(last for _, last in bounds)] == [*(first for first, _ in bounds), self.rows]
 
@@ -119,7 +119,7 @@ class Passes:
     gradients : callable
         From scores, and whether a new tree begins, to gradient and Hessian.
     newton_splits : bool
-        Whether to weigh rows by their Hessians where CatBoost scores splits.
+        If true, Hessians are the weights of rows when CatBoost scores splits.
     """
 
     def __init__(

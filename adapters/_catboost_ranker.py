@@ -1,31 +1,42 @@
-"""CatBoost: a scikit-learn estimator on top of ``catboost.CatBoost``."""
+"""CatBoost's ranker with our objectives and metrics, trained by ``catboost.CatBoost``."""
+
+from __future__ import annotations
 
 import inspect
 import re
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective
 from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._ranker_inputs import Part, categories
-from ltr_objectives.adapters._ranker_plan import Plan
+from ltr_objectives.adapters._ranker_inputs import BaseEstimator, Part, categories, check_is_fitted
+from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.objectives.base import Objective
 
+catboost: Any = CATBOOST.load()
+if TYPE_CHECKING:
+    from catboost import CatBoostRanker as Base
+    from typing_extensions import Self
+else:
+    Base = catboost.CatBoostRanker
+
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
 STOPPING = {"od_type", "od_wait", "od_pval"}
+OF_FIT = "_ltr_objectives"  # the name in a pickle of what fit set
 
 
-class CatBoostRanker(Ranker):
-    """CatBoost's ranker with any objective and metric.
+class CatBoostRanker(Ranker, Base, BaseEstimator):
+    """``catboost.CatBoostRanker`` with any objective and metric.
 
     Parameters
     ----------
@@ -35,21 +46,24 @@ class CatBoostRanker(Ranker):
         :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. Early stopping on one of CatBoost's is
-        refused where another is ours.
+        refused if another one is ours.
+    convention : str, optional
+        "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
+        ``evals_result_`` and ``score``.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. ``newton_splits`` is as of
         :func:`ltr_objectives.adapters.catboost_objective`. For our objectives six defaults differ:
 
-        * ``l2_leaf_reg=20`` counts as 20 documents, since Hessians are those of :class:`ltr_objectives.UnitHessian`. An
+        * ``l2_leaf_reg=20`` counts as 20 documents: Hessians are those of :class:`ltr_objectives.UnitHessian`. An
           objective with a ``preset`` keeps its own Hessians and CatBoost's ``l2_leaf_reg``.
-        * ``leaf_estimation_method="Newton"``, since our objectives have Hessians.
-        * ``bootstrap_type="No"``, or ``"Bernoulli"`` where ``subsample`` is given: CatBoost's MVS stops with an error
+        * ``leaf_estimation_method="Newton"``, because our objectives have Hessians.
+        * ``bootstrap_type="No"``, or ``"Bernoulli"`` if ``subsample`` is given: CatBoost's MVS stops with an error
           when nearly all gradients are zero, and did not rank better in our benchmarks.
         * ``random_strength=0``: the noise that CatBoost adds to the scores of splits depends on the size of Hessians
           and weights, and did not rank better either.
         * ``one_hot_max_size=10``, CatBoost's default for its own ranking losses; for others it is 2.
-        * ``has_time=True`` where there are categorical features: CatBoost would otherwise shuffle the rows without
+        * ``has_time=True`` if there are categorical features: CatBoost would otherwise shuffle the rows without
           saying how.
 
     Notes
@@ -73,11 +87,65 @@ class CatBoostRanker(Ranker):
 
     library = CATBOOST
 
+    def __init__(
+        self,
+        *,
+        objective: str | Objective | None = None,
+        eval_metric: EvalMetric = None,
+        convention: str | None = None,
+        **params: Any,
+    ) -> None:
+        catboost.CatBoost.__init__(self)
+        given = {"objective": objective, "eval_metric": eval_metric, "convention": convention, **params}
+        self._init_params = {name: value for name, value in given.items() if value is not None}
+
+    def __getattr__(self, name: str) -> Any:
+        """A parameter, which CatBoost does not keep as an attribute."""
+        params = vars(self).get("_init_params", {})
+        return params[name] if name in params else object.__getattribute__(self, name)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters that were given, by name."""
+        return dict(self._init_params)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also of a fitted ranker, for which CatBoost itself refuses it."""
+        self._init_params |= params
+        self._canonized_params = None
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), OF_FIT: {n: v for n, v in vars(self).items() if n[-1] == "_"}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state.pop(OF_FIT))
+        super().__setstate__(state)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return bool(self.is_fitted())
+
+    @property
+    def _Booster(self) -> Any:
+        model = catboost.CatBoost()  # without parameters, which may be objects of ours
+        model._object = self._object
+        model._set_trained_model_attributes()
+        return model
+
+    def _adopt(self, model: Any) -> None:
+        self._object = model._object
+        self._set_trained_model_attributes()
+
+    @property
+    def feature_importances_(self) -> Any:
+        """One number a feature, of the kind ``importance_type``, by default "PredictionValuesChange"."""
+        check_is_fitted(self)
+        kind = self._init_params.get("importance_type", "PredictionValuesChange")
+        return np.asarray(self.get_feature_importance(type=kind))
+
     def _knows_metric(self, name: str) -> bool:
         return name[:1].isupper() and "@" not in name  # CatBoost itself refuses those it does not know, with a list
 
-    def _train(self, plan: Plan) -> tuple[Any, Records]:
-        catboost = CATBOOST.load()
+    def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         own = isinstance(plan.objective, Objective)
         pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
         params = _params(plan, pools[0])
@@ -85,23 +153,22 @@ class CatBoostRanker(Ranker):
         if not stops:
             params.setdefault("use_best_model", False)
         records = _set_metrics(params, plan, pools, stops)
-        model = catboost.CatBoost(params)
+        data = {"eval_set": pools[1:] or None, "init_model": plan.init_model}
+        stop = {"early_stopping_rounds": plan.early_stopping_rounds, "callbacks": plan.callbacks or None}
         try:
             with _ctrl_c():
-                model.fit(
-                    pools[0],
-                    eval_set=pools[1:] or None,
-                    early_stopping_rounds=plan.early_stopping_rounds,
-                    callbacks=plan.callbacks or None,
-                    init_model=plan.init_model,
-                )
+                if own and _snapshot(params).is_file():  # CatBoost goes on from its model
+                    rest = {name: value for name, value in params.items() if name not in ROUNDS}
+                    before = catboost.CatBoost({**rest, "iterations": 1}).fit(pools[0], **data)
+                    params["loss_function"].start_from(before, pools[0])
+                model = catboost.CatBoost(params).fit(pools[0], **data, **stop)
         except catboost.CatBoostError as error:
             _refuse_misspelt(str(error))
             raise
         found = _records(model.evals_result_)
         for i, values in enumerate(records):
             found[f"validation_{i}"] |= values
-        return _trees_alone(model), found
+        return model, found
 
     def _pool(self, part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
         by_query = None if own else part.weight_by_query
@@ -110,28 +177,40 @@ class CatBoostRanker(Ranker):
         found = list(categories(part.X))
         if found:
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
-        pool = CATBOOST.load().Pool
-        return pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
+        return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
 
-    def _predict(self, X: Any) -> Any:
-        return self.booster_.predict(_readable(X))
+    def predict(self, X: Any, **options: Any) -> np.ndarray:
+        """Scores, as the other estimators compute them; ``X`` may also be a ``Pool``."""
+        if isinstance(X, catboost.Pool):
+            check_is_fitted(self)
+            return np.asarray(self._scores(X, **options))
+        return super().predict(X, **options)
+
+    def _start(self, init_model: Any, X: Any) -> Any:
+        return super()._start(init_model, X).copy()  # trees alone: CatBoost would go on with weights of that training
+
+    def _scores(self, X: Any, **options: Any) -> Any:
+        return catboost.CatBoost.predict(self, _readable(X), **options)
 
     def _rounds(self, model: Any) -> int:
         return int(model.tree_count_)
 
-    def _importances(self, kind: str | None) -> Any:
-        return self.booster_.get_feature_importance(type=kind or "PredictionValuesChange")
-
     def _load(self, path: str) -> Any:
-        return CATBOOST.load().CatBoost().load_model(path)
+        return catboost.CatBoost().load_model(path)
 
     def _features(self) -> tuple[int, list[str] | None]:
-        names: list[str] = self.booster_.feature_names_
+        names: list[str] = self.feature_names_
         return len(names), None if names == [str(i) for i in range(len(names))] else names
 
 
+def _snapshot(params: dict[str, Any]) -> Path:
+    """The file in which CatBoost keeps its progress; not a file if it keeps none."""
+    given = params.get("train_dir", "catboost_info"), params.get("snapshot_file", "experiment.cbsnapshot")
+    return Path(*given) if params.get("save_snapshot") else Path()
+
+
 def _params(plan: Plan, pool: Any) -> dict[str, Any]:
-    """The parameters for CatBoost, with our defaults where the objective is ours."""
+    """The parameters for CatBoost, with our defaults if the objective is ours."""
     params = {"allow_writing_files": False, "loss_function": plan.objective, **plan.params}
     if not LOUDNESS & params.keys():
         params["verbose"] = plan.verbose
@@ -184,14 +263,13 @@ def _refuse_misspelt(error: str) -> None:
     """Raise if ``error`` is about a parameter that CatBoost does not know, and name the nearest that it knows."""
     unknown = re.search(r"Unknown option \{(\w+)\}", error)
     if unknown:
-        catboost = CATBOOST.load()
         classes = catboost.CatBoostRanker, catboost.CatBoostRegressor, catboost.CatBoostClassifier
         known = {name for c in classes for name in inspect.signature(c.__init__).parameters}
         raise LTRError(f"CatBoost knows no parameter {unknown[1]!r}{did_you_mean(unknown[1], known)}") from None
 
 
 def _readable(X: Any) -> Any:
-    """``X`` with missing categories as a category of their own, since CatBoost refuses them."""
+    """``X`` with missing categories as a category of their own, because CatBoost refuses them."""
     missing = [c for c in categories(X) if X[c].isna().any()]
     twice = next((c for c in missing if "nan" in X[c].cat.categories), None)
     require(
@@ -200,19 +278,6 @@ def _readable(X: Any) -> Any:
         "rename it, or give missing values a category with fillna",
     )
     return X.assign(**{c: X[c].cat.add_categories("nan").fillna("nan") for c in missing}) if missing else X
-
-
-def _trees_alone(model: Any) -> Any:
-    """The model without the objects that it was trained with, which hold the labels of the whole training set."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder, "model.cbm"))
-        catboost = CATBOOST.load()
-        try:
-            model.save_model(path)
-            return catboost.CatBoost().load_model(path)
-        except catboost.CatBoostError as error:
-            where = f"the temporary folder {tempfile.gettempdir()}; set TMPDIR to another folder"
-            raise OSError(f"CatBoost cannot write the model to {where}: {error}") from None
 
 
 def _records(found: dict[str, Any]) -> Records:
@@ -227,17 +292,15 @@ def _records(found: dict[str, Any]) -> Records:
 @contextmanager
 def _ctrl_c() -> Iterator[None]:
     """Raise KeyboardInterrupt for Ctrl-C, for which CatBoost may raise its own error or just end the training."""
-    before, came = signal.getsignal(signal.SIGINT), False
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal came
-        came = True
-        if callable(before):
-            before(number, frame)
-
+    before, came = signal.getsignal(signal.SIGINT), []
     if not callable(before) or threading.current_thread() is not threading.main_thread():
         yield
         return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        before(number, frame)
+
     signal.signal(signal.SIGINT, note)
     try:
         yield

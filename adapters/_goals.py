@@ -30,7 +30,7 @@ def read_labels(labels: ByGoal | None, name: str = "labels") -> dict[str, np.nda
 
 
 def labels_for(objective: Objective, labels: ByGoal | None) -> dict[str, np.ndarray]:
-    """The labels of every goal that the objective reads; raises where one is missing, or not read."""
+    """The labels of every goal that the objective reads; raises if one is missing, or not read."""
     found = read_labels(labels)
     check_read(found, objective.goals, objective.name)
     missing = next((goal for goal in objective.goals if goal not in found), None)

@@ -27,7 +27,7 @@ def _check_bytes(labels: np.ndarray) -> None:
 
 @functools.cache
 def _names_in_lightgbm() -> tuple[tuple[str, ...], ...]:
-    """LightGBM's own table of the names of each parameter, which is not public; empty where it has none."""
+    """LightGBM's own table of the names of each parameter, which is not public; empty if it has none."""
     aliases: Any = getattr(LIGHTGBM.load().basic, "_ConfigAliases", None)
     if not hasattr(aliases, "_get_all_param_aliases"):
         return ()
@@ -70,13 +70,11 @@ class Library(NamedTuple):
     of_metrics: Mapping[str, str] = {}  # parameters of its own metrics: what to write instead
     stored_name: Callable[[str], str] = str  # of a feature, in its models
     of_the_data: tuple[str, ...] = ()  # parameters of its data sets, not of a training
-    of_columns: tuple[str, ...] = ()  # those of them that name columns which need not be numbers
     renamed: Mapping[str, str] = {}  # parameters of its ranker: its name, and ours
     capitals: bool = False  # whether the names of its objectives and metrics begin with one
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
     negative_hessians: bool = False  # whether it learns from them
     check_labels: Callable[[np.ndarray], None] = lambda labels: None  # raises for labels that it has misread
-    all_zero: str = ""  # why all labels may be 0 although the user's are not
     error: str = ""  # its exception
     natives: tuple[str, ...] = ()  # its own ranking objectives, where it has others that do not rank
 
@@ -94,7 +92,7 @@ class Library(NamedTuple):
         return attrgetter(self.error)(self.load())
 
     def threads(self, params: Mapping[str, Any] | None, chosen: int | None = None) -> int | None:
-        """``chosen``, or what a training with ``params`` uses, at most all processors; None where neither says."""
+        """``chosen``, or what a training with ``params`` uses, at most all processors; None if neither says."""
         if chosen is not None or params is None:
             return chosen
         asked = [n for name in self.names(self.n_threads) if (n := at_most(params.get(name), name)) is not None]
@@ -137,7 +135,6 @@ XGBOOST = Library(
     read_gain=_exponential,
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
     check_labels=_check_bytes,
-    all_zero="as if XGBoost got float64 of another byte order, which it does not check",
     error="core.XGBoostError",
     natives=("rank:ndcg", "rank:map", "rank:pairwise"),
 )  # fmt: skip
@@ -179,12 +176,24 @@ CATBOOST = Library(
     aliases=(("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait")),
     unread={"bayesian_matrix_reg": ""},
     of_the_data=("cat_features", "text_features", "embedding_features"),
-    of_columns=("cat_features", "text_features", "embedding_features"),
     renamed={"loss_function": "objective"},
     capitals=True,
     dtype=np.float64,
     negative_hessians=True,
     error="CatBoostError",
 )  # fmt: skip
+
+# The private names of the libraries that we use, beside the functions that _frames looks for on the stack. They were
+# tried with xgboost 2.0.3 and 3.2.0, lightgbm 4.0.0 and 4.7.0, catboost 1.2.0 and 1.2.10.
+PRIVATE = {
+    "xgboost": ("_Booster",),
+    "lightgbm": (
+        "_Booster",
+        "_n_features",
+        "_other_params",
+        "fitted_",
+    ),  # and basic._ConfigAliases, which may be missing
+    "catboost": ("_init_params", "_object", "_set_trained_model_attributes", "_prepare_train_params", "_fit"),
+}
 
 LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, one_by_one
-from ltr_objectives.adapters._frames import booster_of, calls_of
+from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one
+from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._goals import ByGoal, Mappings, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require
@@ -30,7 +30,7 @@ def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any,
 
 
 def _subset(data: Any) -> Subset | None:
-    """The rows of a fold of `lgb.cv`, or of another subset of a Dataset; raises where it has parts of queries."""
+    """The rows of a fold of `lgb.cv`, or of another subset of a Dataset; raises if it has parts of queries."""
     rows, whole = getattr(data, "used_indices", None), getattr(data, "reference", None)
     if rows is None or whole is None:
         return None
@@ -59,20 +59,25 @@ class LightGBMObjective(ObjectiveCallable):
 
     library = LIGHTGBM
 
-    # LGBMRanker counts the parameters and hands over the groups only where there are four; lgb.train passes two.
+    # LGBMRanker counts the parameters and passes the groups only if there are four; lgb.train passes two.
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        booster = None if self.params is not None else booster_of(calls_of(LIGHTGBM), LIGHTGBM)
-        params = getattr(booster, "params", self.params)
-        by_query = {**(getattr(second, "params", None) or {}), **(params or {})}.get("bagging_by_query", False)
-        require(
-            str(by_query).lower() in ("false", "0"),
-            "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
-        )
-        require(not self.labels or int((params or {}).get("num_machines", 1)) == 1, IN_PARTS)
+        booster = calls_of(LIGHTGBM).booster
+        params = getattr(booster, "params", None) or {}
+        of_both = {**(getattr(second, "params", None) or {}), **params}
+        refuse_bagging_by_query(of_both)
+        require(not self.labels or int(of_both.get("num_machines", 1)) == 1, IN_PARTS)
         subset = _subset(second)
         labels, group, weight, scores = _unpack(first, second, weight, group)
         queries = self.queries(labels, group, weight, _position(second, subset), subset)
-        return self.gradients(queries, scores, params, training=booster)
+        return self.gradients(queries, scores, params or None, training=booster)
+
+
+def refuse_bagging_by_query(params: Params) -> None:
+    """Raise for a parameter with which LightGBM learns nothing from custom objectives."""
+    require(
+        str(params.get("bagging_by_query", False)).lower() in ("false", "0"),
+        "with bagging_by_query LightGBM learns nothing from any custom objective, without saying so; leave it out",
+    )
 
 
 class LightGBMMetric(MetricCallable):
@@ -83,7 +88,7 @@ class LightGBMMetric(MetricCallable):
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         subset = _subset(second)
         labels, group, weight, scores = _unpack(first, second, weight, group)
-        params = getattr(booster_of(calls_of(LIGHTGBM), LIGHTGBM), "params", None)
+        params = getattr(calls_of(LIGHTGBM).booster, "params", None)
         means = self.means(self.queries(labels, group, weight, subset), scores, params)
         return [(str(m), mean, True) for m, mean in means]
 
@@ -119,11 +124,6 @@ def lightgbm_objective(
     callable
         ``(predictions, Dataset)`` or ``(labels, predictions, weight, group)`` to ``(gradient, Hessian)``, float32
         arrays of shape (rows,). The data needs ``group``; weights, one per row, multiply gradient and Hessian.
-
-    Raises
-    ------
-    LTRError
-        Here, for missing labels. At the first iteration, for data that cannot be right.
 
     Examples
     --------

@@ -1,26 +1,37 @@
-"""LightGBM: a scikit-learn estimator on top of ``lgb.train``."""
+"""LightGBM's ranker with our objectives and metrics, trained by ``lgb.train``."""
 
+from __future__ import annotations
+
+import inspect
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ltr_objectives.adapters._libraries import LIGHTGBM
-from ltr_objectives.adapters._lightgbm import LightGBMObjective
+from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query
 from ltr_objectives.adapters._model_files import require_whole
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
-from ltr_objectives.adapters._ranker_plan import Plan, refuse_dart
+from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 
+lgb: Any = LIGHTGBM.load()
+if TYPE_CHECKING:
+    from lightgbm import LGBMRanker as Base
+else:
+    Base = lgb.LGBMRanker
+
 SEEN = ("model", "params", "iteration", "begin_iteration", "end_iteration")  # by callbacks, in every version
+DEFAULTS = {name: p.default for name, p in inspect.signature(lgb.LGBMModel.__init__).parameters.items()}
+DEFAULTS |= {"reg_lambda": None}  # so that 0 can be told from nothing
 
 
-class LGBMRanker(Ranker):
-    """LightGBM's ranker with any objective and metric; queries by id or by size.
+class LGBMRanker(Ranker, Base):  # type: ignore[misc]
+    """``lightgbm.LGBMRanker`` with any objective and metric; queries by id or by size.
 
     Parameters
     ----------
@@ -30,11 +41,14 @@ class LGBMRanker(Ranker):
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's.
         Nothing else is evaluated.
+    convention : str, optional
+        "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
+        ``evals_result_`` and ``score``.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
         ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. LightGBM prints
         nothing unless ``verbose`` or ``verbosity`` is given. For our objectives one default differs: ``reg_lambda=20``
-        counts as 20 documents, since Hessians are those of :class:`ltr_objectives.UnitHessian`. An objective with a
+        counts as 20 documents, because Hessians are those of :class:`ltr_objectives.UnitHessian`. An objective with a
         ``preset`` keeps its own Hessians and LightGBM's ``reg_lambda``.
 
     Notes
@@ -53,10 +67,31 @@ class LGBMRanker(Ranker):
     """
 
     library = LIGHTGBM
+    _defaults = DEFAULTS
+
+    def __init__(
+        self,
+        *,
+        objective: str | Objective | None = None,
+        eval_metric: EvalMetric = None,
+        convention: str | None = None,
+        reg_lambda: float | None = None,
+        **params: Any,
+    ) -> None:
+        super().__init__(objective=objective, reg_lambda=reg_lambda, **params)  # type: ignore[arg-type]
+        self.eval_metric = eval_metric
+        self.convention = convention
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name, those of ``lightgbm.LGBMRanker`` too."""
+        names = [*self._get_param_names(), *self._other_params]
+        return {name: getattr(self, name) for name in names}
+
+    def _adopt(self, model: Any) -> None:
+        self._Booster, self._n_features, self.fitted_ = model, model.num_feature(), True
 
     def _knows_metric(self, name: str) -> bool:
-        """Evaluate the metric on two rows, since LightGBM silently leaves out a metric that it does not know."""
-        lgb = LIGHTGBM.load()
+        """Evaluate the metric on two rows, because LightGBM leaves out metrics that it does not know."""
         quiet = {"verbosity": -1, "num_threads": 1}
         rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
         try:
@@ -65,8 +100,7 @@ class LGBMRanker(Ranker):
             return True
         return bool(found) and name.islower()  # it reads MAP as map
 
-    def _train(self, plan: Plan) -> tuple[Any, Records]:
-        lgb = LIGHTGBM.load()
+    def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         params = dict(plan.params)
         rounds = params.pop("n_estimators", 100)
         if not LIGHTGBM.given("verbosity", params):
@@ -74,8 +108,12 @@ class LGBMRanker(Ranker):
         if plan.metrics:
             params["metric"] = plan.native_metrics or "None"
         refuse_misspelt(params)
-        _refuse_boosting(params, plan)
+        boosting = "".join(map(str, LIGHTGBM.given("boosting", params).values())).lower()
+        refuse_dart("boosting='dart'" if boosting == "dart" else "", plan.early_stopping_rounds)
         params = plan.with_l2(params, LIGHTGBM)
+        gradients = plan.gradients(LightGBMObjective, params)
+        if gradients is not None:
+            refuse_bagging_by_query(params)
         train, *evals = (
             lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **plan.of_the_data)
             for part in (plan.train, *plan.evals)
@@ -89,14 +127,15 @@ class LGBMRanker(Ranker):
         if plan.early_stopping_rounds:
             stop = lgb.early_stopping(plan.early_stopping_rounds, first_metric_only=True, verbose=bool(plan.verbose))
             callbacks.append(_looking_at(stop, plan))
+        values = plan.metric_values(evals)
         booster = lgb.train(
-            {"objective": plan.made(LightGBMObjective, params), **params},
+            {"objective": gradients or plan.objective, **params},
             train,
             rounds,
             valid_sets=evals,
             valid_names=[f"validation_{i}" for i in range(len(evals))],
             init_model=plan.init_model,
-            feval=_metric(plan, evals) if plan.own_metrics else None,
+            feval=(lambda scores, data: [(*each, True) for each in values(scores, data)]) if plan.own_metrics else None,
             callbacks=callbacks,
         )
         booster.free_dataset()
@@ -105,32 +144,23 @@ class LGBMRanker(Ranker):
     def _start(self, init_model: Any, X: Any) -> Any:
         model = super()._start(init_model, X)
         require_same_categories(model.pandas_categorical or [], X)
-        return LIGHTGBM.load().Booster(model_str=model.model_to_string())  # the rounds that it predicts with
+        return lgb.Booster(model_str=model.model_to_string())  # the rounds that it predicts with
 
-    def _predict(self, X: Any) -> Any:
-        return self.booster_.predict(X)
+    def _scores(self, X: Any, **options: Any) -> Any:
+        return self.booster_.predict(X, **options)
 
     def _rounds(self, model: Any) -> int:
         best: int = model.best_iteration
         return best if best > 0 else int(model.current_iteration())
 
-    def _importances(self, kind: str | None) -> Any:
-        return self.booster_.feature_importance(importance_type=kind or "split")
-
     def _load(self, path: str) -> Any:
         require_whole(path)
-        return LIGHTGBM.load().Booster(model_file=path)
+        return lgb.Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:
         names: list[str] = self.booster_.feature_name()
         made = ([f"Column_{i}" for i in range(len(names))], [str(i) for i in range(len(names))])
         return len(names), None if names in made else names
-
-
-def _metric(plan: Plan, evals: list[Any]) -> Any:
-    """Our metrics as LightGBM calls them."""
-    values = plan.metric_values(evals)
-    return lambda predictions, data: [(str(metric), value, True) for metric, value in values(predictions, data)]
 
 
 def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None]:
@@ -144,21 +174,6 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
 
     callback.order = 30  # type: ignore[attr-defined]  # where LightGBM looks for it
     return callback
-
-
-def _refuse_boosting(params: dict[str, Any], plan: Plan) -> None:
-    """Raise for early stopping with dart, which LightGBM ignores, and for random forests with our objectives."""
-    callback = type(LIGHTGBM.load().early_stopping(1, verbose=False))
-    by_callback = any(isinstance(given, callback) for given in plan.callbacks)
-    early = LIGHTGBM.given("early_stopping_round", params)
-    stops = plan.early_stopping_rounds or any(early.values()) or by_callback
-    for name, value in LIGHTGBM.given("boosting", params).items():
-        boosting = str(value).lower()
-        refuse_dart(f"{name}='dart'" if boosting == "dart" else "", stops)
-        require(
-            boosting not in ("rf", "random_forest") or not isinstance(plan.objective, Objective),
-            f"{name}={boosting!r} works only with LightGBM's own objectives; choose another {name}, or 'lambdarank'",
-        )
 
 
 def refuse_misspelt(params: dict[str, Any]) -> None:

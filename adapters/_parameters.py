@@ -1,6 +1,6 @@
 """Parameters that would change nothing: names given twice, and those of the libraries' own objectives and metrics."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,17 +11,23 @@ from ltr_objectives.objectives.around import Wrapper
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
 
+OF_FIT = ("init_model", "xgb_model")
 
-def refuse_twice(library: Library, names: Iterable[str]) -> None:
-    """Raise for two names of one parameter, of which the library would read one."""
-    given = list(names)
-    for i, name in enumerate(given):
-        other = next((each for each in given[:i] if each in library.names(name)), None)
+
+def check_names(library: Library, given: Mapping[str, Any], ranker: str) -> None:
+    """Raise for parameters that ``ranker`` has under another name, or gets twice under two names."""
+    seen: list[str] = []
+    for name in given:
+        ours = next((ours for its, ours in library.renamed.items() if name in library.names(its)), name)
+        require(ours == name, f"{name}= is called {ours}= in this {ranker}")
+        require(name not in OF_FIT, f"{name}= is not a parameter; call fit(..., init_model=) to go on from a model")
+        other = next((each for each in seen if each in library.names(name)), None)
         require(other is None, f"{other}= and {name}= are names of one parameter; give one of them")
+        seen.append(name)
 
 
 def refuse_unread(library: Library, params: Mapping[str, Any], objective: Objective) -> None:
-    """Raise for parameters of the library's own objectives beside ours; warn where it may read them for a metric."""
+    """Raise for parameters of the library's own objectives beside ours; warn if it may read them for a metric."""
     for name, ours in library.unread.items():
         value = params.get(name)
         if value is None:

@@ -1,45 +1,24 @@
-"""What the three rankers share: scikit-learn's conventions, queries, validation, metrics."""
+"""The mixin of the three estimators: queries, our objectives and metrics, model files."""
 
 from __future__ import annotations
 
-import abc
+import inspect
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from ltr_objectives.workbench.auto import Decision
-
-    def check_is_fitted(estimator: object, attributes: str) -> None: ...
-
-    class BaseEstimator:
-        """What we use of scikit-learn's class. The class itself is untyped: mypy would accept any attribute."""
-
-        def __sklearn_tags__(self) -> Any: ...
-        def set_fit_request(self, **routed: bool | str | None) -> Self: ...
-        def set_score_request(self, **routed: bool | str | None) -> Self: ...
-
-else:
-    try:
-        from sklearn.base import BaseEstimator
-        from sklearn.utils.validation import check_is_fitted
-    except ModuleNotFoundError:
-        raise ImportError(
-            "the rankers need scikit-learn: pip install ltr-objectives[xgboost] (or [lightgbm], [catboost])"
-        ) from None
 
 from ltr_objectives._files import replacing
 from ltr_objectives.adapters._auto import AUTO, choose
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._model_files import require_sound
-from ltr_objectives.adapters._parameters import refuse_twice, with_gain
+from ltr_objectives.adapters._parameters import check_names, with_gain
 from ltr_objectives.adapters._ranker_inputs import (
+    BaseEstimator,
     check_features,
+    check_is_fitted,
     named,
     read_eval_sets,
     read_goals,
@@ -62,77 +41,82 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_metric, objective_for
 
-OF_FIT = ("init_model", "xgb_model")
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ltr_objectives.workbench.auto import Decision
+
 DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named, and scored if no metric is
-# parameters of our rankers that the libraries do not get under these names
+# parameters of our rankers that a training of the library does not get
 OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
-OF_TRAINING = (
-    "objective_", "evals_result_", "best_score_", "report_", "categories_", "feature_names_in_", "label_columns_",
-)  # fmt: skip
 Records = dict[str, dict[str, list[float]]]
 
 
-class Ranker(BaseEstimator, abc.ABC):
-    """What the three rankers share; see each for what differs."""
+class FromFit:
+    """An attribute that ``fit`` sets. It hides the library's property of the same name."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, ranker: Any, owner: type) -> Any:
+        if ranker is None:
+            return self
+        raise AttributeError(f"this {owner.__name__} has no {self.name}; fit sets it")
+
+
+FROM_FIT: Any = FromFit
+
+
+class Ranker:
+    """The methods that the three estimators share; each class has its library's methods too."""
 
     library: ClassVar[Library]
+    _defaults: ClassVar[Mapping[str, Any]] = {}
     _estimator_type = "ranker"
 
-    booster_: Any
-    objective_: Objective | str
-    evals_result_: Records
-    best_score_: dict[str, dict[str, float]]
-    report_: Decision
-    n_features_in_: int
-    feature_names_in_: np.ndarray
+    # the methods of each class
+    get_params: Callable[..., dict[str, Any]]  # those of the library's class too
+    _knows_metric: Callable[[str], bool]  # true for the name of one of the library's metrics
+    _train_plan: Callable[[Plan], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
+    _scores: Callable[..., Any]  # of a table
+    _rounds: Callable[[Any], int]  # that a model of the library predicts with
+    _load: Callable[[str], Any]  # the model in a file
+    _features: Callable[[], tuple[int, list[str] | None]]  # their number, and their names if the model has them
 
-    def __init__(
-        self,
-        *,
-        objective: str | Objective | None = None,
-        eval_metric: EvalMetric = None,
-        convention: str | None = None,
-        **params: Any,
-    ) -> None:
-        """Store the parameters; :meth:`fit` checks them.
+    _Booster: Any
+    objective_: Objective | str = FROM_FIT()
+    evals_result_: Records = FROM_FIT()
+    best_score_: dict[str, dict[str, float]] = FROM_FIT()
+    report_: Decision = FROM_FIT()
+    n_features_in_: int = FROM_FIT()
+    feature_names_in_: np.ndarray = FROM_FIT()
+    label_columns_: tuple[str, ...] = ()
+    nameless_ = False  # read from a file without names of features
 
-        Parameters
-        ----------
-        objective : str or Objective, optional
-            Ours, such as ``"yetiloss:map"``, or the library's own. By default what :func:`ltr_objectives.objective_for`
-            names for the first metric, or ``"yetiloss:ndcg@10"`` where that is the library's own or none is given.
-            ``"auto"`` trains several, ours and the library's own, and keeps the model with the largest first metric on
-            the last pair of ``eval_set``.
-        eval_metric : str, Metric or list, optional
-            Ours, such as ``"map"``, or a name that only the library knows. By default the metric that our objective
-            optimises, or ``"ndcg"``; with the library's own objective, what the library evaluates by default.
-        convention : str, optional
-            "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics,
-            in ``evals_result_`` and ``score``.
-        **params
-            As of the library's own ranker. Names that it does not know are refused.
-        """
-        self.library.load()
-        self.objective = objective
-        self.eval_metric = eval_metric
-        if convention is not None:  # else cloning would pass it to derived classes whose constructor does not take it
-            self.convention = convention
-        self.set_params(**params)
+    if TYPE_CHECKING:  # scikit-learn makes them when a class is derived
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name: ``objective``, ``eval_metric``, and whatever else was given."""
-        return {name: value for name, value in vars(self).items() if _is_parameter(name)}
+        def set_fit_request(self, **routed: bool | str | None) -> Self: ...
+        def set_score_request(self, **routed: bool | str | None) -> Self: ...
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters. Every name is taken here; :meth:`fit` refuses those that the library does not know."""
-        for name, value in params.items():
-            free = _is_parameter(name) and not hasattr(type(self), name)
-            require(free, f"{name} is not a parameter, but what a ranker has or does; leave it out")
-            better = next((ours for its, ours in self.library.renamed.items() if name in self.library.names(its)), name)
-            require(name not in OF_FIT, f"{name}= is not a parameter; call fit(..., init_model=) to go on from a model")
-            require(better == name, f"{name}= is called {better}= in this {type(self).__name__}")
-            setattr(self, name, value)
+        """Set parameters by name. :meth:`fit` refuses those that the library does not know."""
+        super().set_params(**params)  # type: ignore[misc]
         return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._given().items())})"
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """The parameters of the constructors, up to the first that does not pass others on, for scikit-learn."""
+        names: set[str] = set()
+        for each in cls.__mro__:
+            if "__init__" in vars(each):
+                parameters = inspect.signature(vars(each)["__init__"]).parameters.values()
+                names |= {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+                if all(p.kind is not p.VAR_KEYWORD for p in parameters):
+                    break
+        return sorted(names - {"self"})
 
     def fit(
         self,
@@ -178,7 +162,7 @@ class Ranker(BaseEstimator, abc.ABC):
             objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
         labels : mapping of goals to arrays of shape (rows,), or names of columns, optional
             For an objective or metrics that read several labels, such as ``"ndcg@10[revenue]"``:
-            ``{"revenue": array}``, or ``["revenue"]`` where that is a column of the table ``X``. Such columns are not
+            ``{"revenue": array}``, or ``["revenue"]`` if that is a column of the table ``X``. Such columns are not
             features, here, in ``eval_set``, in ``predict`` and in ``score``.
         init_model : file name, model of the library or fitted ranker, optional
             Go on from what this model predicts. Its rounds come first in the new model; it is not changed itself.
@@ -201,66 +185,71 @@ class Ranker(BaseEstimator, abc.ABC):
         Returns
         -------
         self
-            With ``booster_``, the library's model; ``objective_``, what was trained; ``evals_result_``, such as
+            With ``booster_``, the library's model alone; ``objective_``, what was trained; ``evals_result_``, such as
             ``{"validation_0": {"map": [...]}}``, one value a round; ``best_score_``, such as
             ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: what
             was tried, the metric of each, and its difference from the chosen one.
-
-        Raises
-        ------
-        LTRError
-            Before training, for anything that cannot be right.
         """
         refuse_others(more, others, type(self).__name__)
-        given = {name: value for name, value in self.get_params().items() if value is not None}
+        given = self._given()
+        if early_stopping_rounds is not None:
+            given["early_stopping_rounds"] = early_stopping_rounds
+        check_names(self.library, given, type(self).__name__)
+        patience = given.get("early_stopping_rounds")
         params = {name: read_param(name, value) for name, value in given.items() if name not in OURS}
         of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}
-        patience = given.get("early_stopping_rounds") if early_stopping_rounds is None else early_stopping_rounds
-        refuse_twice(self.library, given if patience is None else {**given, "early_stopping_rounds": patience})
-        objective = with_gain(self.library, params, self._objective())
+        objective = with_gain(self.library, params, self._read_objective(given))
         by_goal, columns = read_goals(labels)
         train = read_part(X, y, group, qid, sample_weight, by_goal, columns, propensity=propensity, position=position)
-        weights = eval_sample_weight, sample_weight_eval_set
+        lists = {
+            "eval_group": eval_group,
+            "eval_qid": eval_qid,
+            "eval_sample_weight": eval_sample_weight,
+            "sample_weight_eval_set": sample_weight_eval_set,
+            "eval_labels": eval_labels,
+        }
+        evals = read_eval_sets(eval_set, lists, columns)
         plan = Plan(
-            train=train,
-            evals=read_eval_sets(eval_set, eval_group, eval_qid, *weights, eval_labels, columns),
+            train=train._replace(X=named(train.X)),
+            evals=tuple(part._replace(X=named(part.X)) for part in evals),
             params=params,
             of_the_data=of_the_data,
             objective=in_documents(objective),
-            metrics=self._metrics(objective),
+            metrics=self._read_metrics(given, objective),
             early_stopping_rounds=None if patience is None else check_integer("early_stopping_rounds", patience),
             callbacks=[
                 *check_list("callbacks", given.get("callbacks"), "callables"),
                 *check_list("callbacks", callbacks, "callables"),
             ],
             verbose=verbose,
-            n_threads=self._n_threads(),
+            n_threads=self._n_threads(given),
             init_model=None if init_model is None else self._start(init_model, train.X),
         )
         check_plan(plan, self.library)
         self.nameless_ = False
         check_features(self, train.X, reset=True)
-        for part in plan.evals:
+        for part in evals:
             check_features(self, part.X)
-        train, *evals = (part._replace(X=named(part.X)) for part in (plan.train, *plan.evals))
-        plan = plan._replace(train=train, evals=tuple(evals))
         vars(self).pop("report_", None)  # of another training
-        if self.objective == AUTO:
+        if given.get("objective") == AUTO:
             objective, self.evals_result_, self.report_ = choose(self, plan)
         else:
-            self.booster_, self.evals_result_ = self._train(plan)
+            self.booster_, self.evals_result_ = self._train_plan(plan)
         self.objective_, self.label_columns_ = objective, columns
         before = 0 if plan.init_model is None else self._rounds(plan.init_model)
         each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
-        self.best_score_ = _at_round(self._rounds(self.booster_) - before, self.evals_result_) if each else {}
+        self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each else {}
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Scores, of shape (rows,); higher ranks first. After early stopping, those of the best round."""
-        check_is_fitted(self, "booster_")
-        table = read_table(X, getattr(self, "label_columns_", ())).X
-        check_features(self, table, nameless=self.nameless_)
-        return np.asarray(self._predict(named(table)))
+    def predict(self, X: Any, **options: Any) -> np.ndarray:
+        """Scores, of shape (rows,); higher ranks first. After early stopping, those of the best round.
+
+        ``options`` are the further arguments of the library's own ``predict``, by name.
+        """
+        check_is_fitted(self)
+        table = read_table(X, self.label_columns_).X
+        check_features(self, table)
+        return cast(np.ndarray, self._scores(named(table), **options))
 
     def score(
         self,
@@ -279,38 +268,43 @@ class Ranker(BaseEstimator, abc.ABC):
         unless :meth:`fit` was given their column.
         """
         refuse_others(more, (), type(self).__name__)
-        first = next(iter(self._metrics(None)), None)
+        given = self._given()
+        first = next(iter(self._read_metrics(given, None)), None)
         if isinstance(first, str):
             warn(
                 f"score is the mean {DEFAULT}, because eval_metric={first!r} is the library's own; to score by one of "
                 "ours, such as 'map', name it first"
             )
-        metric = first if isinstance(first, Metric) else get_metric(DEFAULT, self.get_params().get("convention"))
-        part = read_part(X, y, group, qid, sample_weight, labels, getattr(self, "label_columns_", ()))
-        return metric.mean(part.queries, self.predict(X), n_threads=self._n_threads())
+        metric = first if isinstance(first, Metric) else get_metric(DEFAULT, given.get("convention"))
+        part = read_part(X, y, group, qid, sample_weight, labels, self.label_columns_)
+        return metric.mean(part.queries, self.predict(X), n_threads=self._n_threads(given))
+
+    @property
+    def booster_(self) -> Any:
+        """The library's model alone, which needs nothing of this package."""
+        check_is_fitted(self)
+        return self._Booster
+
+    @booster_.setter
+    def booster_(self, model: Any) -> None:
+        self._adopt(model)
 
     @property
     def best_iteration_(self) -> int:
         """Number of rounds that ``predict`` uses: what to set as ``n_estimators`` to train on more data."""
-        check_is_fitted(self, "booster_")
         return self._rounds(self.booster_)
 
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """One number a feature, of the kind that the library's ranker reports unless ``importance_type`` is given."""
-        check_is_fitted(self, "booster_")
-        return np.asarray(self._importances(getattr(self, "importance_type", None)))
-
-    def save_model(self, path: str | os.PathLike[str]) -> None:
+    def save_model(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the trees in the library's own format, which it reads without this package.
 
-        An existing file is replaced only after the new one was written and read back.
+        An existing file is replaced only after the new one was written and read back. ``options`` are those of the
+        library's ``save_model``; a file of another format is not read back.
         """
-        check_is_fitted(self, "booster_")
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
+        model = self.booster_
         with replacing(path) as new:
-            self.booster_.save_model(os.fspath(new))
-            if new.is_file():
+            model.save_model(os.fspath(new), **options)
+            if new.is_file() and "format" not in options:
                 try:  # on a full disk XGBoost and CatBoost lose the end of the file without a word
                     self._load(os.fspath(new))
                 except Exception as error:
@@ -326,8 +320,10 @@ class Ranker(BaseEstimator, abc.ABC):
         """
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
         self.booster_ = self._load(require_sound(self.library.name, os.fspath(path)))
-        for name in OF_TRAINING:  # of another one
-            vars(self).pop(name, None)
+        for name, attribute in vars(Ranker).items():  # of another training
+            if isinstance(attribute, FromFit):
+                vars(self).pop(name, None)
+        self.label_columns_ = ()
         self.n_features_in_, names = self._features()
         self.nameless_ = names is None  # then any names are accepted
         if names is not None:
@@ -335,38 +331,46 @@ class Ranker(BaseEstimator, abc.ABC):
         return self
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = BaseEstimator.__sklearn_tags__(self)
         tags.input_tags.allow_nan = tags.input_tags.sparse = tags.target_tags.required = True
         return tags
 
-    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
+    def _get_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6, as the next one
+        return cast(dict[str, Any], BaseEstimator._get_tags(self))
+
+    def _more_tags(self) -> dict[str, Any]:
         return {"allow_nan": True, "requires_y": True}
 
-    def _n_threads(self) -> int | None:
-        return self.library.threads(self.get_params())
+    def _given(self) -> dict[str, Any]:
+        """The parameters that were set: not None, and not as the library's constructor sets them."""
+        given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
+        return {name: value for name, value in given.items() if not _same(value, self._defaults.get(name))}
 
-    def _objective(self) -> Objective | str:
-        """What to train: the objective as given, or what suits the first metric."""
-        if self.objective not in (None, AUTO):
-            return own_or_native(self.objective, self.library)
-        first = next(iter(read_metrics(self.eval_metric, "", self._knows_metric)), None)
-        if isinstance(first, str) and self.objective is None:
+    def _n_threads(self, given: Mapping[str, Any]) -> int | None:
+        return self.library.threads(given)
+
+    def _read_objective(self, given: Mapping[str, Any]) -> Objective | str:
+        """The objective to train: as given, or what suits the first metric."""
+        objective = given.get("objective")
+        if objective not in (None, AUTO):
+            return own_or_native(objective, self.library)
+        first = next(iter(read_metrics(given.get("eval_metric"), "", self._knows_metric)), None)
+        if isinstance(first, str) and objective is None:
             warn(f"eval_metric={first!r} is {self.library.name}'s own, so this trains for {DEFAULT}; to train for a "
                  "metric name ours first, such as 'map', or pass objective=")  # fmt: skip
         return objective_for(first if isinstance(first, Metric) else DEFAULT)
 
-    def _metrics(self, objective: Objective | str | None) -> tuple[Metric | str, ...]:
+    def _read_metrics(self, given: Mapping[str, Any], objective: Objective | str | None) -> tuple[Metric | str, ...]:
         """The metrics of a training for ``objective``, or to score by if that is None."""
-        by_default = DEFAULT if objective is None or self.objective in (None, AUTO) else None
-        given = by_default if self.eval_metric is None else self.eval_metric
-        return read_metrics(given, objective or "", self._knows_metric, self.get_params().get("convention"))
+        by_default = DEFAULT if objective is None or given.get("objective") in (None, AUTO) else None
+        metrics: EvalMetric = given.get("eval_metric", by_default)
+        return read_metrics(metrics, objective or "", self._knows_metric, given.get("convention"))
 
     def _start(self, init_model: Any, X: Any) -> Any:
         """The library's model that training continues from; ``X`` is the training table."""
         if isinstance(init_model, str | os.PathLike):
             return self._load(require_sound(self.library.name, os.fspath(init_model)))
         if isinstance(init_model, type(self)):
-            check_is_fitted(init_model, "booster_")
             return init_model.booster_
         name = type(self).__name__
         require(
@@ -376,35 +380,13 @@ class Ranker(BaseEstimator, abc.ABC):
         )
         return init_model
 
-    @abc.abstractmethod
-    def _knows_metric(self, name: str) -> bool:
-        """Whether the library has a metric of that name, as its documentation writes it."""
+    def _adopt(self, model: Any) -> None:
+        self._Booster = model
 
-    @abc.abstractmethod
-    def _train(self, plan: Plan) -> tuple[Any, Records]:
-        """The library's trained model, and the values of the metrics on each eval set."""
 
-    @abc.abstractmethod
-    def _predict(self, X: Any) -> Any: ...
-
-    @abc.abstractmethod
-    def _rounds(self, model: Any) -> int:
-        """Number of rounds that the library's model predicts with."""
-
-    @abc.abstractmethod
-    def _importances(self, kind: str | None) -> Any: ...
-
-    @abc.abstractmethod
-    def _load(self, path: str) -> Any: ...
-
-    @abc.abstractmethod
-    def _features(self) -> tuple[int, list[str] | None]:
-        """Number of features, and their names if the model has them."""
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and bool(value == default))
 
 
 def _at_round(n: int, records: Records) -> dict[str, dict[str, float]]:
     return {name: {m: v[n - 1] for m, v in values.items() if 0 < n <= len(v)} for name, values in records.items()}
-
-
-def _is_parameter(name: str) -> bool:
-    return not name.startswith("_") and not name.endswith("_")  # attributes set by fit end with _

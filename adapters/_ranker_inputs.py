@@ -1,4 +1,4 @@
-"""What the rankers take as data: tables, queries and weights, in the form that all three libraries read."""
+"""The data of the estimators: tables, queries and weights, in the form that all three libraries read."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -6,36 +6,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_matrix, issparse
-from sklearn.utils import check_array
+
+try:
+    from scipy.sparse import csr_matrix, issparse
+    from sklearn.base import BaseEstimator as BaseEstimator
+    from sklearn.utils import check_array
+    from sklearn.utils.validation import check_is_fitted as check_is_fitted
+except ModuleNotFoundError:
+    raise ImportError(
+        "the rankers need scikit-learn: pip install ltr-objectives[xgboost] (or [lightgbm], [catboost])"
+    ) from None
 
 from ltr_objectives.adapters._goals import ByGoal, read_labels
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
-from ltr_objectives.queries import Queries, by_goal, refuse_masked, to_numpy
+from ltr_objectives.queries import Queries, by_goal, refuse_masked, to_numpy, vector
 
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
 # scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business
 RENAMED = "ensure_all_finite" in inspect.signature(check_array).parameters
 ANY_VALUE: dict[str, Any] = {"ensure_all_finite" if RENAMED else "force_all_finite": False}
-FLOAT32_MAX = np.finfo(np.float32).max
 
 
 class Part(NamedTuple):
-    """A table and its queries."""
+    """A table and its queries, whose labels and weights are float32 numbers, as the libraries store them."""
 
     X: Any
     queries: Queries
 
     @property
     def labels(self) -> np.ndarray:
-        """One a row, in the type that all three libraries keep."""
+        """One a row."""
         return self.queries.labels.astype(np.float32)
-
-    @property
-    def as_stored(self) -> Queries:
-        """The queries as the libraries keep them, which metrics read; labels of goals as they were given."""
-        return Queries(by_goal(self.labels, self.queries.goals), self.group, weight=self.weight)
 
     @property
     def group(self) -> np.ndarray:
@@ -55,22 +57,12 @@ class Part(NamedTuple):
 
     @property
     def weight_by_query(self) -> np.ndarray | None:
-        """One a query, where the rows of each query have equal weights; else None."""
+        """One a query, if the rows of each query have equal weights; else None."""
         weight = self.weight
         if weight is None:
             return None
         first = weight[self.queries.ptr[:-1]]
         return first if np.array_equal(np.repeat(first, self.group), weight) else None
-
-
-def is_frame(X: Any) -> bool:
-    """Whether ``X`` is a pandas DataFrame."""
-    return hasattr(X, "iloc") and hasattr(X, "columns")
-
-
-def native(X: np.ndarray) -> np.ndarray:
-    """``X`` in the byte order of this machine, which XGBoost assumes and pandas requires."""
-    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
 
 class Table(NamedTuple):
@@ -81,18 +73,23 @@ class Table(NamedTuple):
     labels: Mapping[str, np.ndarray] = {}
 
 
-def refuse_data_set(X: Any) -> None:
-    """Raise where ``X`` is a library's own data set."""
+def is_frame(X: Any) -> bool:
+    """True for a pandas DataFrame."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def native(X: np.ndarray) -> np.ndarray:
+    """``X`` in the byte order of this machine, which XGBoost assumes and pandas requires."""
+    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+
+
+def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
+    """The features, the column of query ids if there is one, and the columns of ``goals`` that are there."""
     require(
         type(X).__name__ not in ("Pool", "DMatrix", "QuantileDMatrix", "Dataset"),
         f"X is a {type(X).__name__}; give the features themselves, or train it by the library's own functions with the "
         "callables of ltr_objectives.adapters",
     )
-
-
-def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
-    """The features, the column of query ids if there is one, and the columns of ``goals`` that are there."""
-    refuse_data_set(X)
     if hasattr(X, "to_pandas"):  # polars and pyarrow
         X = X.to_pandas()
     if not is_frame(X):
@@ -104,29 +101,28 @@ def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
         require(X.dtype.kind not in "mM", f"X holds dates or spans of time ({X.dtype}); convert them to numbers")
         if not issparse(X):
             return Table(native(X))
-        # all versions of the libraries read the older sparse type, with indices of 32 bits where they suffice
+        # all versions of the libraries read the older sparse type, with indices of 32 bits if they suffice
         return Table(csr_matrix((native(X.data), native(X.indices), native(X.indptr)), X.shape))
     swapped = {c: d.newbyteorder("=") for c, d in X.dtypes.items() if isinstance(d, np.dtype) and not d.isnative}
     X = X.astype(swapped) if swapped else X
-    labels = {goal: X[goal].to_numpy() for goal in goals if goal in X.columns}
-    qid = X[QID].to_numpy() if QID in X.columns else None
-    beside = [*labels, *([] if qid is None else [QID])]
-    X = X.drop(columns=beside) if beside else X
+    beside = {name: X[name].to_numpy() for name in (*goals, QID) if name in X.columns}
+    X = X.drop(columns=[*beside]) if beside else X
+    qid = beside.pop(QID, None)
     require(qid is not None or min(X.shape) > 0, f"X has shape {X.shape}; it needs at least one row and one column")
-    return Table(X, qid, labels)
+    return Table(X, qid, beside)
 
 
 def read_goals(labels: Any) -> tuple[ByGoal | None, tuple[str, ...]]:
-    """Labels of goals, or the names of the columns that hold them."""
+    """Labels by goal, or the names of the columns that hold them."""
     if labels is None or isinstance(labels, Mapping):
         return labels, ()
     names = [labels] if isinstance(labels, str) else check_list("labels", labels, "names of columns")
-    wrong = next((name for name in names if not isinstance(name, str)), None)
-    require(
-        wrong is None,
-        f"labels must be names of columns of X, but has {wrong!r}; pass an array by its goal, as in "
-        "labels={'revenue': array}",
-    )
+    for name in names:
+        require(
+            isinstance(name, str),
+            f"labels must be names of columns of X, but has {name!r}; pass an array by its goal, as in "
+            "labels={'revenue': array}",
+        )
     require(QID not in names, f"labels names the column {QID!r}, which holds the query ids; name columns of labels")
     return None, tuple(names)
 
@@ -146,7 +142,6 @@ def read_part(
 
     ``labels`` of goals replace those in ``columns`` of ``X``.
     """
-    refuse_data_set(X)
     require(y is not None, "a ranker requires y to be passed, but the target y is None; y holds the labels")
     table, column, beside = read_table(X, columns)
     names = list(X.columns) if is_frame(X) else []
@@ -162,16 +157,22 @@ def read_part(
     require(column is None or given == 0, f"X has a column {QID!r}; drop it, or leave {of}qid= and {of}group= out")
     one = f"pass {of}group= (sizes) or {of}qid= (one id per row)"
     require(column is not None or given == 1, f"{one}, not both" if given else one)
-    goals = {**beside, **read_labels(labels, f"{of}labels")}
-    ids = qid if column is None else column
-    queries = Queries(by_goal(to_numpy(y, "labels"), goals), group, qid=ids, weight=weight, **clicks)
-    for what, values in (("labels", queries.labels), ("weights", queries.weight_by_row)):
-        require(
-            values is None or np.abs(values).max() <= FLOAT32_MAX,
-            f"{what} are beyond float32, which the libraries store; scale them down",
-        )
+    by_name = by_goal(_as_stored("labels", y), {**beside, **read_labels(labels, f"{of}labels")})
+    weight = None if weight is None else _as_stored("weight", weight)
+    queries = Queries(by_name, group, qid=qid if column is None else column, weight=weight, **clicks)
     require(table.shape[0] == queries.rows, f"X has {table.shape[0]} rows, but y has {queries.rows}")
     return Part(table, queries)
+
+
+def _as_stored(name: str, values: ArrayLike) -> np.ndarray:
+    """The values in float32; raises for finite ones beyond its range."""
+    given = vector(name, values)
+    with np.errstate(over="ignore"):
+        stored = given.astype(np.float32)
+    many = name.removesuffix("s") + "s"
+    beyond = np.isinf(stored) & np.isfinite(given)
+    require(not beyond.any(), f"{many} are beyond float32, which the libraries store; scale them down")
+    return stored
 
 
 def _refuse_leaks(X: Any, y: Any, labels: Any, of: str) -> None:
@@ -186,83 +187,68 @@ def _refuse_leaks(X: Any, y: Any, labels: Any, of: str) -> None:
         require(column is None, f"X has a column {column!r}, which is {given} and would be a feature; drop it{instead}")
 
 
-def read_eval_sets(
-    eval_set: Sequence[tuple[Any, Any]] | None,
-    eval_group: Sequence[ArrayLike] | None,
-    eval_qid: Sequence[ArrayLike] | None,
-    eval_sample_weight: Sequence[ArrayLike | None] | None,
-    sample_weight_eval_set: Sequence[ArrayLike | None] | None,
-    eval_labels: Sequence[ByGoal | None] | None = None,
-    columns: Sequence[str] = (),
-) -> tuple[Part, ...]:
-    """The parts to evaluate on; ``columns`` of their tables hold the labels of goals."""
+def read_eval_sets(eval_set: Any, lists: Mapping[str, Any], columns: Sequence[str] = ()) -> tuple[Part, ...]:
+    """The parts to evaluate on.
+
+    ``lists`` are the arguments with one entry for each pair, by name: sizes, ids, weights under two names, and labels.
+    ``columns`` of the tables hold the labels of goals.
+    """
     pairs = [check_list("eval_set", pair, "pairs (X, y)") for pair in check_list("eval_set", eval_set, "pairs (X, y)")]
-    wrong = next((i for i, pair in enumerate(pairs) if len(pair) != 2), None)
+    for i, pair in enumerate(pairs):
+        require(
+            len(pair) == 2,
+            f"eval_set must be a list of pairs (X, y), but eval_set[{i}] has {len(pair)} entries; write "
+            "eval_set=[(X, y)], also for one pair",
+        )
     require(
-        wrong is None,
-        f"eval_set must be a list of pairs (X, y), but eval_set[{wrong}] has {len(pairs[wrong or 0]) if pairs else 0} "
-        "entries; write eval_set=[(X, y)], also for one pair",
-    )
-    require(
-        eval_sample_weight is None or sample_weight_eval_set is None,
+        lists["eval_sample_weight"] is None or lists["sample_weight_eval_set"] is None,
         "eval_sample_weight and sample_weight_eval_set are two names of one argument; pass one of them",
     )
-    lists = {
-        "eval_group": eval_group,
-        "eval_qid": eval_qid,
-        "eval_sample_weight": eval_sample_weight,
-        "sample_weight_eval_set": sample_weight_eval_set,
-        "eval_labels": eval_labels,
-    }
-    given_lists = []
+    entries = []
     for name, given in lists.items():
         arrays = f"{'mappings' if name == 'eval_labels' else 'arrays'}, one for each pair of eval_set"
-        entries = [None] * len(pairs) if given is None else check_list(name, given, arrays)
-        n = len(entries)
+        entries.append([None] * len(pairs) if given is None else check_list(name, given, arrays))
+        n = len(entries[-1])
         must = f"{name} must be a list with one entry for each of the {len(pairs)} pairs of eval_set"
         require(n == len(pairs), f"{must}, but has {n}" + (f": eval_set[{n}] has none" if n < len(pairs) else ""))
-        given_lists.append(entries)
     parts = []
-    for i, ((X, y), group, qid, first, second, labels) in enumerate(zip(pairs, *given_lists, strict=True)):
-        weight = first if second is None else second
+    for i, ((X, y), group, qid, first, second, labels) in enumerate(zip(pairs, *entries, strict=True)):
         try:
-            parts.append(read_part(X, y, group, qid, weight, labels, columns, "eval_"))
+            parts.append(read_part(X, y, group, qid, first if second is None else second, labels, columns, "eval_"))
         except LTRError as error:
             raise LTRError(f"eval_set[{i}]: {error}") from None
     return tuple(parts)
 
 
-def require_numbers(X: Any, others: Sequence[Any], name: str = "") -> None:
+def require_numbers(X: Any, others: Sequence[Any]) -> None:
     """Raise for columns of text, dates and the like, unless ``others`` has their name or position."""
-    wrong = [
-        f"{column!r} ({dtype})"
-        for i, (column, dtype) in enumerate(X.dtypes.items() if is_frame(X) else ())
-        if dtype.kind not in "biuf" and dtype != "category" and column not in others and i not in others
-    ]
+    columns = enumerate(X.dtypes.items() if is_frame(X) else ())
+    wrong = [f"{c!r} ({d})" for i, (c, d) in columns if not (d.kind in "biuf" or d == "category" or {c, i} & {*others})]
     require(
         not wrong,
-        f"{name}X has columns that are neither numbers nor categories: {', '.join(wrong)}; make them numbers, or "
-        "categorical features with astype('category')",
+        f"X has columns that are neither numbers nor categories: {', '.join(wrong)}; make them numbers, or categorical "
+        "features with astype('category')",
     )
 
 
-def check_features(estimator: Any, X: Any, *, reset: bool = False, nameless: bool = False) -> None:
-    """Note number and names of the features with ``reset``, else compare them; ``nameless`` leaves the names out."""
+def check_features(estimator: Any, X: Any, *, reset: bool = False) -> None:
+    """Note number and names of the features with ``reset``; else raise unless they are the same."""
     strings = [isinstance(name, str) for name in X.columns] if is_frame(X) else []
     require(
         all(strings) or not any(strings),
         "X has columns whose names are strings, and others; name all by strings: X.columns = X.columns.astype(str)",
     )
-    if nameless:
-        X = np.empty((1, X.shape[1]))
-    elif is_frame(X) and not reset:  # a model that was loaded has the names as its library writes them
+    if is_frame(X) and not reset:
         stored = [estimator.library.stored_name(str(c)) for c in X.columns]
-        X = X.iloc[:1].set_axis(stored, axis=1) if stored == list(getattr(estimator, "feature_names_in_", ())) else X
+        if estimator.nameless_:  # any names are right
+            X = np.empty((1, X.shape[1]))
+        elif stored == list(getattr(estimator, "feature_names_in_", ())):  # names as the library writes them
+            X = X.iloc[:1].set_axis(stored, axis=1)
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # before scikit-learn 1.6
-        estimator._check_feature_names(X, reset=reset)
-        estimator._check_n_features(X, reset=reset)
+        BaseEstimator._check_feature_names(estimator, X, reset=reset)
+        BaseEstimator._check_n_features(estimator, X, reset=reset)
     else:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
 

@@ -1,9 +1,9 @@
-"""One training of a ranker, validated before it begins: objective, metrics, data."""
+"""One training of an estimator, validated before it begins: objective, metrics, data."""
 
 import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,8 @@ from ltr_objectives.registry import (
     refuse_wrapper,
 )
 
-T = TypeVar("T", bound=ObjectiveCallable)
 EvalMetric = str | Metric | Sequence[str | Metric] | None
+Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
 NATIVES = ("rank", "mse")  # objectives of the libraries that are close to names of ours
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
 IN_FIT = {  # arguments of the libraries' fit
@@ -43,7 +43,7 @@ ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
 def refuse_others(positional: Sequence[Any], others: Iterable[str], ranker: str) -> None:
-    """Raise for more than X and y by position, and for a keyword that ``fit`` does not take: say where it belongs."""
+    """Raise for more than X and y by position, and for a keyword that ``fit`` does not take."""
     require(not positional, "only X and y are given by position; name all others, as in fit(X, y, qid=qid)")
     for name in others:
         raise LTRError(f"fit takes no {name}=; {IN_FIT.get(name, f'give it to {ranker}({name}=...)')}")
@@ -64,102 +64,96 @@ class Plan(NamedTuple):
     n_threads: int | None
     init_model: Any  # the library's
 
-    def made(self, kind: type[T], params: dict[str, Any]) -> T | str:
-        """Our objective as the library calls it in a training with ``params``, or the name of the library's own."""
+    def gradients(self, kind: type[ObjectiveCallable], params: dict[str, Any]) -> Gradients | None:
+        """Our objective as the library calls it in a training with ``params``; None if it is the library's own."""
         if isinstance(self.objective, str):
-            return self.objective
-        queries = self.train.queries
-        return kind(
-            self.objective,
-            n_threads=self.n_threads,
-            weight=self.train.weight,
-            propensity=queries.propensity,
-            position=queries.position,
-            labels=self.labels,
-            params=dict(params),
-        )
+            return None
+        made, queries = kind(self.objective, n_threads=self.n_threads, labels=self.labels), self.train.queries
+        return lambda scores, data: made.gradients(queries, scores, params)
 
     def with_l2(self, params: dict[str, Any], library: Library) -> dict[str, Any]:
-        """``params``, with an L2 of ``DOCUMENTS`` where Hessians are in documents and ``params`` has no L2."""
+        """``params``, with an L2 of ``DOCUMENTS`` if Hessians are in documents and ``params`` has no L2."""
         if not isinstance(self.objective, UnitHessian) or library.given(library.l2, params):
             return params
         return {**params, library.l2: DOCUMENTS}
 
     @property
     def labels(self) -> dict[str, np.ndarray]:
-        """Of the goals that our objective reads."""
+        """The labels of the goals that our objective reads."""
         goals = self.objective.goals if isinstance(self.objective, Objective) else ()
         return {goal: self.train.queries.of(goal).labels for goal in goals}
 
-    def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[Metric, float]]]:
+    def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[str, float]]]:
         """Our metrics on the library's data sets ``evals``. Weights may be by row, which a DMatrix cannot hold."""
-        known = [(data, part.as_stored) for data, part in zip(evals, self.evals, strict=True)]
+        known = [(data, part.queries) for data, part in zip(evals, self.evals, strict=True)]
 
-        def values(scores: Any, data: Any) -> list[tuple[Metric, float]]:
+        def values(scores: Any, data: Any) -> list[tuple[str, float]]:
             queries = next(queries for each, queries in known if each is data)
             s = to_numpy(scores, "scores").reshape(-1)
-            return [(m, m.mean(queries, s, n_threads=self.n_threads)) for m in self.own_metrics]
+            return [(str(m), m.mean(queries, s, n_threads=self.n_threads)) for m in self.own_metrics]
 
         return values
 
     @property
     def own_metrics(self) -> tuple[Metric, ...]:
-        """Ours."""
+        """Our metrics."""
         return tuple(m for m in self.metrics if isinstance(m, Metric))
 
     @property
     def native_metrics(self) -> list[str]:
-        """The library's."""
+        """The library's metrics."""
         return [m for m in self.metrics if isinstance(m, str)]
 
 
 def in_documents(objective: Objective | str) -> Objective | str:
-    """Ours with Hessians in documents; presets keep the Hessians of their library."""
+    """Our objective with Hessians in documents; presets keep the Hessians of their library."""
     if isinstance(objective, str | UnitHessian) or getattr(objective.inner, "preset", None) is not None:
         return objective
     return UnitHessian(objective)
 
 
 def own_or_native(objective: Any, library: Library) -> Objective | str:
-    """Our objective, or the name of the library's; raises for what is nearly ours, or can only be CatBoost's."""
-    name = objective.partition(":")[0].strip() if isinstance(objective, str) else None
-    refuse_wrapper(name or "")
-    if name is None or name in OBJECTIVES or "+" in objective or split_goal(objective)[1]:
+    """Our objective, or the name of the library's own; raises for a name that is probably a misspelt one of ours."""
+    if not isinstance(objective, str):
         return get_objective(objective)
+    name = objective.partition(":")[0].strip()
+    refuse_wrapper(name)
+    if name in OBJECTIVES or "+" in objective or split_goal(objective)[1]:
+        return get_objective(objective)
+    if name.islower() and name not in NATIVES:  # CatBoost's have capitals
+        close = difflib.get_close_matches(name, OBJECTIVES, 1, 0.75)
+        require(
+            not close,
+            f"objective={name!r} is unknown; did you mean {''.join(close)!r}? Ours are {', '.join(OBJECTIVES)}",
+        )
     require(
         library.capitals or not name[:1].isupper(),
         f"objective={name!r} begins with a capital, as CatBoost's do, and is not one of {library.name}'s"
         f"{did_you_mean(name.lower(), OBJECTIVES)}",
     )
-    may_be_ours = name.islower() and name not in NATIVES  # CatBoost's have capitals
-    close = difflib.get_close_matches(name, OBJECTIVES, 1, 0.75) if may_be_ours else []
-    require(
-        not close,
-        f"objective={name!r} is unknown; did you mean {close[0] if close else ''!r}? Ours are {', '.join(OBJECTIVES)}",
-    )
-    return str(objective)
+    return objective
 
 
 def read_metrics(
     eval_metric: EvalMetric, objective: Objective | str, knows: Callable[[str], bool], convention: str | None = None
 ) -> tuple[Metric | str, ...]:
-    """The metrics to evaluate, by default :func:`optimised`; ``knows(name)`` tells whether the library has that one."""
+    """The metrics to evaluate, by default :func:`optimised`. A string in the result is the library's own metric.
+
+    ``knows(name)`` is true for the names of the library's metrics.
+    """
     if eval_metric is None:
         return tuple(get_metric(m, convention) for m in optimised(objective))
-    given: list[Any] = (
-        [eval_metric]
-        if isinstance(eval_metric, str | Metric) or callable(eval_metric)
-        else check_list("eval_metric", eval_metric, "metrics, or one")
-    )
+    one = isinstance(eval_metric, str | Metric) or callable(eval_metric)
+    given: list[Any] = [eval_metric] if one else check_list("eval_metric", eval_metric, "metrics, or one")
     found = tuple(m if isinstance(m, str) and _is_native(m, knows) else get_metric(m, convention) for m in given)
     own = [m for m in found if isinstance(m, Metric)]
     if own or not found:
-        get_metrics(own)
+        get_metrics(own)  # raises for two of one name, and for none
     return found
 
 
 def optimised(objective: Objective | str) -> tuple[Metric, ...]:
-    """The metric that our objective optimises, or NDCG; none where the objective is the library's own."""
+    """The metric that our objective optimises, or NDCG; none if the objective is the library's own."""
     if isinstance(objective, str):
         return ()
     metric = getattr(objective, "metric", None)
@@ -167,13 +161,13 @@ def optimised(objective: Objective | str) -> tuple[Metric, ...]:
 
 
 def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
-    """Whether the metric is the library's; raises where it is neither that nor ours."""
+    """True if the metric is the library's own; raises if it is neither that nor ours."""
     own = re.fullmatch(r"([a-z]+)(@\d+)?", split_goal(metric)[0])
     if own and own[1] in METRICS:
         return False
-    several = metric.split(",")
+    names = [each.partition("@")[0].strip() for each in metric.split(",")]
     require(
-        len(several) == 1 or not any(each.partition("@")[0].strip() in METRICS for each in several),
+        len(names) == 1 or METRICS.keys().isdisjoint(names),
         f"eval_metric={metric!r} names several metrics; give a list, such as ['ndcg@10', 'map']",
     )
     require(
@@ -204,11 +198,9 @@ def read_param(name: str, value: Any) -> Any:
 
 
 def check_plan(plan: Plan, library: Library) -> None:
-    """Raise before training for what cannot be right, such as labels that the objective or a metric does not take."""
+    """Raise before training for what cannot be right. The objective itself checks the labels at the first gradient."""
     if plan.early_stopping_rounds is not None:
         require(plan.evals, "early_stopping_rounds needs an eval_set to look at; pass eval_set=[(X, y)] and eval_qid=")
-    if isinstance(plan.objective, Objective):
-        refuse_unread(library, plan.params, plan.objective)
     if plan.metrics and not plan.native_metrics:
         for parameter, instead in library.of_metrics.items():
             for name in library.given(parameter, plan.params):
@@ -218,29 +210,29 @@ def check_plan(plan: Plan, library: Library) -> None:
     # LightGBM's are functions; those of XGBoost and CatBoost have a method that is called after each round
     good = all(callable(callback) or hasattr(callback, "after_iteration") for callback in plan.callbacks)
     require(good, f"callbacks must be a list of {library.name}'s callbacks, got {plan.callbacks}")
-    others = [c for name in library.of_columns for c in check_list(name, plan.of_the_data.get(name), "columns")]
-    require_numbers(plan.train.X, others)
-    for i, part in enumerate(plan.evals):
-        require_numbers(part.X, others, f"eval_set[{i}]: ")
+    listed = [name for name in plan.of_the_data if name.endswith("_features")]  # CatBoost's, which need not be numbers
+    require_numbers(plan.train.X, [c for name in listed for c in check_list(name, plan.of_the_data[name], "columns")])
     queries = plan.train.queries
-    of_metrics = [metric.goal for metric in plan.own_metrics if metric.goal is not None]
-    of_objective = plan.objective.goals if isinstance(plan.objective, Objective) else ()
-    read = tuple(dict.fromkeys((*of_objective, *of_metrics)))
-    for part in (plan.train, *plan.evals):
-        check_read(part.queries.goals, read, "the ranker")
+    goals: tuple[str, ...] = ()
     if isinstance(plan.objective, Objective):
-        plan.objective.compute(queries, np.zeros(queries.rows), n_threads=plan.n_threads)
+        refuse_unread(library, plan.params, plan.objective)
+        goals = plan.objective.goals
     else:
         require(
             queries.propensity is None and queries.position is None,
             f"objective={plan.objective!r} is the library's own; leave propensity= and position= out",
         )
+    read = (*goals, *(metric.goal for metric in plan.own_metrics if metric.goal is not None))
+    for part in (plan.train, *plan.evals):
+        check_read(part.queries.goals, read, "the ranker")
+    for goal in goals:
+        queries.of(goal)  # raises if there are no labels for it
     for metric in plan.own_metrics:
         for i, part in enumerate(plan.evals):
             try:
                 part.queries.of(metric.goal)
             except LTRError as error:
-                listed = re.sub(r"labels=(\{.*?\})", r"eval_labels=[\1]", str(error))
-                raise LTRError(f"eval_set[{i}]: {listed}") from None
+                in_list = re.sub(r"labels=(\{.*?\})", r"eval_labels=[\1]", str(error))
+                raise LTRError(f"eval_set[{i}]: {in_list}") from None
             scores = np.arange(part.queries.rows, dtype=np.float64)  # without ties, of which a correlation may be empty
             metric.mean(part.queries, scores, n_threads=plan.n_threads)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Callable
-from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one
-from ltr_objectives.adapters._frames import booster_of, calls_of
+from ltr_objectives.adapters._frames import Calls, calls_of
 from ltr_objectives.adapters._goals import ByGoal, Mappings
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.errors import LTRError, require
@@ -49,20 +48,22 @@ class XGBoostObjective(ObjectiveCallable):
     library = XGBOOST
 
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
-        calls = calls_of(XGBOOST) if self.params is None else []
-        booster = booster_of(calls, XGBOOST)
+        calls = calls_of(XGBOOST)
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
             require(not self.labels or _workers() == 1, IN_PARTS)
             by_row = bool(self.labels) or self.propensity is not None or self.position is not None
             require(
-                not by_row or not any(_is_cv(frame) for frame in calls),
+                not by_row or "dtrain" not in calls.local("cv"),
                 "xgb.cv does not tell which rows a fold has, so labels=, propensity= and position= cannot follow; call "
                 "xgb.train on folds of your own, with an objective for each",
             )
             queries = self.queries(*_unpack(data))
-            params = self.params if booster is None else _params(booster, calls, data, self.n_threads is None)
-            return self.gradients(queries, predictions, params, training=booster)
+            params = None if calls.booster is None else _params(calls, data, self.n_threads is None)
+            return self.gradients(
+                queries, predictions, params, training=calls.booster, all_zero="as if XGBoost got float64 of another "
+                "byte order, which it does not check",
+            )  # fmt: skip
 
         return _agreed(compute, predictions, (np.zeros(0, np.float32), np.zeros(0, np.float32)))
 
@@ -73,7 +74,7 @@ class XGBoostMetric(MetricCallable):
     library = XGBOOST
 
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
-        booster = booster_of(calls_of(XGBOOST), XGBOOST) if self.n_threads is None else None
+        booster = calls_of(XGBOOST).booster if self.n_threads is None else None
         params = None if booster is None else _this_round.get(booster) or read_params(learner_of(booster))
 
         def sums() -> np.ndarray:
@@ -98,11 +99,12 @@ def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
 _this_round: weakref.WeakKeyDictionary[Any, Params] = weakref.WeakKeyDictionary()
 
 
-def _params(booster: Any, calls: list[FrameType], data: Any, anew: bool) -> Params:
+def _params(calls: Calls, data: Any, anew: bool) -> Params:
     """The parameters of the training that makes these calls, read ``anew`` or kept from its first round.
 
     In the first round, raises for what would abort the process.
     """
+    booster = calls.booster
     if anew or booster not in _this_round:
         learner = learner_of(booster)
         if booster not in _this_round:
@@ -122,7 +124,7 @@ def read_params(learner: dict[str, Any]) -> Params:
     import xgboost
 
     model = learner["gradient_booster"]
-    model = model.get("gbtree", model)  # where the booster is dart
+    model = model.get("gbtree", model)  # if the booster is dart
     n_threads = at_most(learner["generic_param"]["nthread"]) or xgboost.get_config().get("nthread")
     return {**model.get("tree_train_param", {}), "nthread": n_threads}
 
@@ -132,24 +134,19 @@ def metrics_of(learner: dict[str, Any]) -> list[str]:
     return [metric["name"] for metric in learner.get("metrics", ())]
 
 
-def _is_cv(frame: FrameType) -> bool:
-    return frame.f_code.co_name == "cv" and "dtrain" in frame.f_locals
-
-
-def _refuse_abort(calls: list[FrameType], data: Any, learner: dict[str, Any]) -> None:
-    """Raise where XGBoost would abort the process, or drop the weights.
+def _refuse_abort(calls: Calls, data: Any, learner: dict[str, Any]) -> None:
+    """Raise if XGBoost would abort the process, or drop the weights.
 
     With weights by query it aborts on metrics by row, such as rmse, its default for custom objectives. Neither the
-    predictions nor the DMatrix tell which data sets are evaluated; the calling frames do.
+    predictions nor the DMatrix tell which data sets are evaluated; the calling functions do.
     """
-    evaluated = [data]  # in the user's own loop around Booster.update nothing tells what else is
-    for frame in calls:
-        if _is_cv(frame):
-            kept = len(data.get_weight()) > 0 or len(frame.f_locals["dtrain"].get_weight()) == 0
-            require(kept, "xgb.cv drops weights by query without saying so; call xgb.train on folds of your own")
-        if frame.f_code.co_name == "train" and "evals" in frame.f_locals:
-            evaluated = [item[0] for item in frame.f_locals["evals"] or ()]
-            break
+    whole = calls.local("cv").get("dtrain")
+    require(
+        whole is None or len(data.get_weight()) > 0 or len(whole.get_weight()) == 0,
+        "xgb.cv drops weights by query without saying so; call xgb.train on folds of your own",
+    )
+    train = calls.local("train")  # in the user's own loop around Booster.update nothing tells what else is evaluated
+    evaluated = [item[0] for item in train["evals"] or ()] if "evals" in train else [data]
     if not any(len(d.get_weight()) and len(d.get_uint_info("group_ptr")) for d in evaluated):
         return
     params, names = learner["learner_train_param"], metrics_of(learner)
@@ -162,7 +159,7 @@ def _refuse_abort(calls: list[FrameType], data: Any, learner: dict[str, Any]) ->
 
 
 def refuse_by_row(metrics: list[str]) -> None:
-    """Raise for metrics of XGBoost's that abort the process where weights are by query."""
+    """Raise for metrics of XGBoost's that abort the process if weights are by query."""
     by_row = [name for name in metrics if name.partition("@")[0].rstrip("-") not in BY_QUERY]
     require(
         not by_row,
@@ -240,11 +237,6 @@ def xgboost_objective(
     callable
         ``(predictions, DMatrix) -> (gradient, Hessian)``, float32 arrays of shape (rows,). The DMatrix needs ``group``
         or an ascending ``qid``; its weights are one per query. With weights, set ``disable_default_eval_metric`` to 1.
-
-    Raises
-    ------
-    LTRError
-        Here, for missing labels. At the first iteration, for data that cannot be right.
 
     Examples
     --------

@@ -1,29 +1,38 @@
-"""XGBoost: a scikit-learn estimator on top of ``xgb.train``."""
+"""XGBoost's ranker with our objectives and metrics, trained by ``xgb.train``."""
 
-import functools
+from __future__ import annotations
+
 import inspect
 import json
 import re
 import warnings
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
-from ltr_objectives.adapters._ranker_plan import Plan, refuse_dart
+from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, read_param, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 
+xgb: Any = XGBOOST.load()
+if TYPE_CHECKING:
+    from xgboost import XGBRanker as Base
+else:
+    Base = xgb.XGBRanker
+
 CATEGORIES = "ltr_objectives_categories"  # an attribute of models
+DEFAULTS = {name: p.default for name, p in inspect.signature(xgb.XGBModel.__init__).parameters.items()}
 
 
-class XGBRanker(Ranker):
-    """XGBoost's ranker with any objective and metric.
+class XGBRanker(Ranker, Base):  # type: ignore[misc]
+    """``xgboost.XGBRanker`` with any objective and metric.
 
     Parameters
     ----------
@@ -32,11 +41,14 @@ class XGBRanker(Ranker):
         metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
         Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's.
+    convention : str, optional
+        "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
+        ``evals_result_`` and ``score``.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
-        For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, since Hessians are those of
+        For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
         :class:`ltr_objectives.UnitHessian`. XGBoost's own ``reg_lambda`` stays with ``booster="gblinear"``, and with a
-        ``preset``, which also keeps its own Hessians. ``base_score=0``, since a ranking has no mean to start from.
+        ``preset``, which also keeps its own Hessians. ``base_score=0``, because a ranking has no mean to start from.
 
     Notes
     -----
@@ -57,25 +69,55 @@ class XGBRanker(Ranker):
     """
 
     library = XGBOOST
+    _defaults = DEFAULTS
+
+    def __init__(
+        self,
+        *,
+        objective: str | Objective | None = None,
+        eval_metric: EvalMetric = None,
+        convention: str | None = None,
+        **params: Any,
+    ) -> None:
+        # XGBRanker's own constructor refuses objectives that are not XGBoost's
+        xgb.XGBModel.__init__(self, objective=objective, eval_metric=eval_metric, **params)
+        self.convention = convention
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name, those of ``xgboost.XGBRanker`` too."""
+        return {**{name: getattr(self, name) for name in self._get_param_names()}, **vars(self).get("kwargs", {})}
+
+    def get_xgb_params(self) -> dict[str, Any]:
+        """The parameters that XGBoost knows: without objective and metrics, which may be ours."""
+        ours = ("objective", "eval_metric", "convention")
+        return {name: read_param(name, v) for name, v in super().get_xgb_params().items() if name not in ours}
+
+    @property
+    def best_iteration(self) -> int:
+        """The last round that ``predict`` uses, counted from 0."""
+        return self.best_iteration_ - 1
+
+    @property
+    def best_score(self) -> float:
+        """The first metric on the last pair of ``eval_set``, at that round."""
+        return next(iter([*self.best_score_.values()][-1].values()))
 
     def _knows_metric(self, name: str) -> bool:
-        xgb = XGBOOST.load()
         try:
             xgb.Booster({"eval_metric": name, "num_feature": 1, "nthread": 1}, [xgb.DMatrix([[0.0]])]).save_config()
         except xgb.core.XGBoostError as error:  # other errors mean that it knows the metric
             return "Unknown metric" not in str(error)
         return True
 
-    def _train(self, plan: Plan) -> tuple[Any, Records]:
-        xgb = XGBOOST.load()
+    def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         found = categories(plan.train.X)
         self.categories_ = {list(plan.train.X).index(c): d.categories.tolist() for c, d in found.items()}
         before = {} if plan.init_model is None else learner_of(plan.init_model)
         booster = plan.params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
-        own = isinstance(plan.objective, Objective)
         params = _params(plan, booster)
         rounds = params.pop("n_estimators", 100)
-        train = self._data(plan.train, plan.train.weight_by_query if own else _by_query(plan.train))
+        gradients = plan.gradients(XGBoostObjective, params)
+        train = self._data(plan.train, plan.train.weight_by_query if gradients else _by_query(plan.train))
         weighs = plan.native_metrics or not plan.metrics  # whether XGBoost itself evaluates metrics
         if weighs and any(part.weight is not None for part in plan.evals):
             refuse_by_row([*plan.native_metrics, *metrics_of(before)])
@@ -86,9 +128,9 @@ class XGBRanker(Ranker):
             train,
             rounds,
             evals=[(data, f"validation_{i}") for i, data in enumerate(evals)],
-            obj=plan.made(XGBoostObjective, params) if own else None,
-            custom_metric=_metric(plan, evals) if plan.own_metrics else None,
-            callbacks=[*plan.callbacks, *_early_stopping(plan, booster, before)],
+            obj=gradients,
+            custom_metric=plan.metric_values(evals) if plan.own_metrics else None,
+            callbacks=[*plan.callbacks, *_early_stopping(plan, booster)],
             evals_result=result,
             verbose_eval=plan.verbose if evals else False,
             xgb_model=plan.init_model,
@@ -107,45 +149,39 @@ class XGBRanker(Ranker):
         model.set_attr(best_iteration=None, best_score=None)  # of another training
         return model
 
-    def _n_threads(self) -> int | None:
-        return super()._n_threads() or at_most(XGBOOST.load().get_config().get("nthread"))
+    def _n_threads(self, given: Mapping[str, Any]) -> int | None:
+        return super()._n_threads(given) or at_most(xgb.get_config().get("nthread"))
 
     def _data(self, part: Part, weight: np.ndarray | None) -> Any:
         return self._matrix(part.X, label=part.labels, group=part.group, weight=weight)
 
     def _matrix(self, X: Any, **of_training: Any) -> Any:
         options = {k: v for k, v in self.get_params().items() if k in XGBOOST.of_the_data and v is not None}
-        if "label" not in of_training:
-            options.pop("feature_weights", None)
-        if "feature_weights" in options:
-            options["feature_weights"] = np.asarray(options["feature_weights"], np.float32)
+        weights = options.pop("feature_weights", None)
+        if weights is not None and "label" in of_training:
+            options["feature_weights"] = np.asarray(weights, np.float32)
         known = self.categories_
         if is_frame(X) and known:  # before version 3.1 XGBoost takes the codes as they come
             coded = {X.columns[i]: X.iloc[:, i].astype("category").cat.set_categories(c) for i, c in known.items()}
             X = X.assign(**coded)
         if categories(X):
             options["enable_categorical"] = True
-        return XGBOOST.load().DMatrix(X, nthread=XGBOOST.threads(self.get_params()), **options, **of_training)
+        return xgb.DMatrix(X, nthread=XGBOOST.threads(self.get_params()), **options, **of_training)
 
-    def _predict(self, X: Any) -> Any:
-        _refuse_codes(self.booster_, self.categories_, X)
-        return self.booster_.predict(self._matrix(X))
+    def _scores(self, X: Any, base_margin: Any = None, **options: Any) -> Any:
+        _refuse_codes(self._Booster, self.categories_, X)
+        return self._Booster.predict(self._matrix(X, base_margin=base_margin), **options)
 
     def _rounds(self, model: Any) -> int:
         return int(model.num_boosted_rounds())
 
-    def _importances(self, kind: str | None) -> Any:
-        found = self.booster_.get_score(importance_type=kind or "gain")
-        names = self.booster_.feature_names or [f"f{i}" for i in range(self.booster_.num_features())]
-        values = np.array([found.get(name, 0.0) for name in names], np.float32)
-        return values / values.sum() if values.any() else values
-
     def _load(self, path: str) -> Any:
-        return XGBOOST.load().Booster(model_file=path)
+        return xgb.Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:
-        self.categories_ = _read_categories(self.booster_)
-        return self.booster_.num_features(), self.booster_.feature_names
+        self.categories_ = _read_categories(self._Booster)
+        names = self._Booster.feature_names
+        return self._Booster.num_features(), None if names is None else list(names)
 
 
 def _write_categories(model: Any, known: dict[int, list[Any]]) -> None:
@@ -175,17 +211,8 @@ def _refuse_codes(model: Any, known: dict[int, list[Any]], X: Any) -> None:
     )
 
 
-def _dropout(plan: Plan, booster: str, before: dict[str, Any]) -> str:
-    """The setting by which rounds rescale earlier ones, or ""; since version 3.4 it need not be ``booster="dart"``."""
-    if booster == "dart":
-        return "booster='dart'"
-    known = {**before.get("gradient_booster", {}).get("dart_train_param", {}), **plan.params}
-    rates = {name: float(known.get(name) or 0) for name in ("rate_drop", "one_drop")}
-    return next((f"{name}={rate:g}" for name, rate in rates.items() if rate and booster == "gbtree"), "")
-
-
 def _params(plan: Plan, booster: str) -> dict[str, Any]:
-    """The parameters for XGBoost, with our defaults where the objective is ours."""
+    """The parameters for XGBoost, with our defaults if the objective is ours."""
     refuse_misspelt(plan.params)
     params = dict(plan.params)
     if isinstance(plan.objective, Objective):
@@ -209,61 +236,44 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
     return params
 
 
-def _early_stopping(plan: Plan, booster: str, before: dict[str, Any]) -> list[Any]:
-    """XGBoost's callback if the plan stops early. Raises where XGBoost cannot keep the best rounds."""
-    callback = XGBOOST.load().callback.EarlyStopping
-    rounds = plan.early_stopping_rounds
-    stops = rounds or any(isinstance(given, callback) for given in plan.callbacks)
-    refuse_dart(_dropout(plan, booster, before), stops)
+def _early_stopping(plan: Plan, booster: str) -> list[Any]:
+    """XGBoost's callback if the plan stops early. Raises if XGBoost cannot keep the best rounds."""
+    callback, rounds = xgb.callback.EarlyStopping, plan.early_stopping_rounds
+    dropped = [f"{name}={plan.params[name]}" for name in ("rate_drop", "one_drop") if plan.params.get(name)]
+    setting = "booster='dart'" if booster == "dart" else next(iter(dropped), "")
+    refuse_dart(setting, rounds or any(isinstance(given, callback) for given in plan.callbacks))
     if not rounds:
         return []
     require(booster != "gblinear", "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
     first = plan.metrics[0] if plan.metrics else None
-    return [
-        callback(
-            rounds=rounds,
-            metric_name=None if first is None else str(first),
-            maximize=True if isinstance(first, Metric) else None,
-            save_best=True,
-        )
-    ]
-
-
-@functools.cache
-def _known() -> frozenset[str]:
-    """The parameters of XGBoost's estimator, and those that XGBoost itself names."""
-    with XGBOOST.load().config_context(verbosity=0):  # from version 3.4 on, both boosters are deprecated
-        configs = _configured(booster="dart") + _configured(booster="gblinear")
-    sections = re.findall(r'"\w+_param":(\{[^{}]*\})', configs)
-    of_estimator = inspect.signature(XGBOOST.load().XGBModel.__init__).parameters
-    return frozenset({*of_estimator, *(name for section in sections for name in json.loads(section))} - {"self"})
-
-
-def _configured(**params: Any) -> str:
-    """XGBoost's configuration from these parameters."""
-    least = {"objective": "rank:ndcg", "num_feature": 1, "nthread": 1}
-    return str(XGBOOST.load().Booster({**least, **params}).save_config())
+    name, maximize = (None, None) if first is None else (str(first), isinstance(first, Metric) or None)
+    return [callback(rounds=rounds, metric_name=name, maximize=maximize, save_best=True)]
 
 
 def refuse_misspelt(params: dict[str, Any]) -> None:
-    """Raise for a parameter whose name XGBoost does not know; XGBoost itself warns and ignores it."""
-    if not params.get("validate_parameters", True):
-        return
-    xgb = XGBOOST.load()
-    context = {name: params[name] for name in ("booster", "tree_method", "updater") if name in params}
-    for name in sorted(params.keys() - _known()):
-        with xgb.config_context(verbosity=1), warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            try:
-                _configured(**context, **{name: params[name]}, validate_parameters=True)
-            except xgb.core.XGBoostError:  # it knows the parameter, but not the value
-                continue
-        unused = any(f'"{name}"' in str(warning.message) for warning in said)
-        require(not unused, f"XGBoost knows no parameter {name!r}{did_you_mean(name, _known())}")
+    """Raise for a parameter that XGBoost uses with none of its boosters; XGBoost warns of it at best."""
+    unknown = params.keys() - DEFAULTS.keys() if params.get("validate_parameters", True) else set()
+    for booster in (params.get("booster", "gbtree"), "dart", "gblinear"):
+        unknown = unknown and unknown & _unused({**params, "booster": booster})
+    for name in sorted(unknown):
+        require(False, f"XGBoost knows no parameter {name!r}{did_you_mean(name, DEFAULTS)}")
+
+
+def _unused(params: dict[str, Any]) -> set[str]:
+    """The names in XGBoost's warning of parameters that it does not use."""
+    least = {"objective": "rank:ndcg", "num_feature": 1, "nthread": 1, "validate_parameters": True}
+    with xgb.config_context(verbosity=1), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            xgb.Booster({**params, **least}).save_config()
+        except xgb.core.XGBoostError:  # of a value, which training refuses
+            return set()
+    listed = [re.search(r"Parameters: \{(.*?)\}", str(warning.message)) for warning in said]
+    return {name for each in listed if each for name in re.findall(r'"(\w+)"', each[1])}
 
 
 def _by_query(part: Part) -> np.ndarray | None:
-    """Weights for what XGBoost computes itself. Raises where they differ within a query."""
+    """Weights for what XGBoost computes itself. Raises if they differ within a query."""
     weight = part.weight_by_query
     require(
         weight is not None or part.weight is None,
@@ -271,9 +281,3 @@ def _by_query(part: Part) -> np.ndarray | None:
         "one number a query, or choose an objective and metrics of ours",
     )
     return weight
-
-
-def _metric(plan: Plan, evals: list[Any]) -> Any:
-    """Our metrics under their own names, as XGBoost calls them."""
-    values = plan.metric_values(evals)
-    return lambda predictions, data: [(str(metric), value) for metric, value in values(predictions, data)]

@@ -262,11 +262,9 @@ def test_adapters_refuse_labels_that_cannot_be():
     dataset = lgb.Dataset(TRAIN.X, TRAIN.y, group=TRAIN.group).construct()
     with pytest.raises(LTRError, match=message):
         lightgbm_objective(TEXT, **short)(scores, dataset)
-    several = {"num_machines": 2}
-    distributed = lightgbm_objective(TEXT, labels={"revenue": R_TRAIN})
-    distributed.params = several
+    dataset.params = {"num_machines": 2}
     with pytest.raises(LTRError, match="each worker has a part; train in one process"):
-        distributed(scores, dataset)
+        lightgbm_objective(TEXT, labels={"revenue": R_TRAIN})(scores, dataset)
 
 
 def test_metrics_refuse_labels_that_cannot_be():

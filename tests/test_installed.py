@@ -53,11 +53,9 @@ from ltr_objectives import Nonsense
 from ltr_objectives.adapters import Nowhere
 YetiLoss(nonsense=3)
 NDCG(k="ten")
-LGBMRanker().fitt(1)
 LGBMRanker(objective=3)
 XGBRanker().fit([[1]], [1], qidd=[1])
 CatBoostRanker().predict()
-CatBoostRanker().best_iteration
 xgboost_objective(3)
 lightgbm_metric("map", conventions="xgboost")
 catboost_metric("map", convention=3)

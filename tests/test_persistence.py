@@ -216,7 +216,7 @@ def test_pickled_models_without_this_package(library, tmp_path):
         path.write_bytes(pickle.dumps(model))
         command = [sys.executable, "-c", UNPICKLED, str(path), str(tmp_path / "X.npy")]
         done = subprocess.run(command, capture_output=True, text=True)
-        if model in bound:
+        if any(model is each for each in bound):  # CatBoost's models are equal if their trees are
             assert "ModuleNotFoundError" in done.stderr
             assert "ltr_objectives" in done.stderr
             continue

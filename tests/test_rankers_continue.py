@@ -79,7 +79,7 @@ def test_what_is_no_model_is_refused(library):
         fit(library, 3, ranker(library))
     for name in ("init_model", "xgb_model"):
         with pytest.raises(LTRError, match=rf"{name}= is not a parameter; call fit\(\.\.\., init_model=\)"):
-            ranker_class(library)(**{name: other})
+            ranker_class(library)(**{name: other}).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])

@@ -172,32 +172,18 @@ def test_a_category_called_as_missing_values_are(library):
             call()
 
 
-KINDS = {
-    "words": (["red", "blue"], object),
-    "text": (["red", "blue"], "string"),
-    "numbers as objects": ([1, 2], object),
-    "dates": (["2020-01-01", "2021-01-01"], "datetime64[ns]"),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_columns_that_are_no_features_are_named_before_training(library, kind):
+def test_columns_that_are_no_features_are_named_before_training(library):
     X, y, qid = categorical(60, 0)
-    values, dtype = KINDS[kind]
-    wrong = X.assign(shop=pandas.Series(values * 30).astype(dtype))
-    for of, given in (("", [(X, y)]), (r"eval_set\[1\]: ", [(X, y), (wrong, y)])):
-        untrained = ranker(library)
-        message = f"^{of}X has columns that are neither numbers nor categories: 'shop' .*astype"
-        with pytest.raises(LTRError, match=message):
-            untrained.fit(X if of else wrong, y, qid=qid, eval_set=given, eval_qid=[qid] * len(given))
-        assert not hasattr(untrained, "booster_")
+    dates = pandas.Series(["2020-01-01", "2021-01-01"] * 30).astype("datetime64[ns]")
+    for wrong in (X.assign(shop=["red", "blue"] * 30), X.assign(shop=dates)):
+        with pytest.raises(LTRError, match=r"^X has columns that are neither numbers nor categories: 'shop' .*astype"):
+            ranker(library).fit(wrong, y, qid=qid)
+        if library == "catboost":  # they may be named, or given by index
+            for column in ("shop", 2):
+                named = ranker(library, cat_features=[column]).fit(wrong.astype({"shop": str}), y, qid=qid)
+                assert named.n_features_in_ == 3
     numbers = X.assign(a=y > 0, b=y.astype("float32"), c=pandas.array(y, "Int64"))
     assert ranker(library).fit(numbers, y, qid=qid).n_features_in_ == 5
-    if library == "catboost":  # they may be named, or given by index
-        for column in ("shop", 2):
-            assert (
-                ranker(library, cat_features=[column]).fit(wrong.astype({"shop": str}), y, qid=qid).n_features_in_ == 3
-            )
 
 
 def test_a_column_of_ids_is_no_feature(library):
@@ -208,8 +194,6 @@ def test_a_column_of_ids_is_no_feature(library):
     expected = ranker(library).fit(as_pandas(train.X), train.y, qid=train.qid).predict(as_pandas(test.X))
     assert np.array_equal(fitted.predict(as_pandas(test.X)), expected)
     assert np.array_equal(fitted.predict(as_pandas(test.X).assign(qid=1)), expected)
-    with pytest.raises(LTRError, match="X has a column 'qid'; drop it"):
-        ranker(library).fit(X, train.y, qid=train.qid)
     with pytest.raises(LTRError, match="query 40 occurs in several places"):
         ranker(library).fit(X.assign(qid=np.roll(train.qid, 1)), train.y)
 
@@ -298,5 +282,3 @@ def test_labels_are_no_features(library, form):
             make(train.X), train.y, qid=train.qid, labels={"rev": train.y}, eval_set=[(rest, train.y)],
             eval_qid=[train.qid], eval_labels=[{"rev": train.y}],
         )  # fmt: skip
-    with pytest.raises(LTRError, match="labels names the column 'qid', which holds the query ids"):
-        ranker(library).fit(make(train.X), train.y, qid=train.qid, labels=["qid"])

@@ -1,13 +1,10 @@
 """What the rankers record and score by: several metrics, conventions, the best round, all rounds."""
 
-import inspect
-import itertools
-
 import numpy as np
 import pytest
-from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker, ranker_class
+from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker
 
-from ltr_objectives import LTRError, adapters, evaluate
+from ltr_objectives import LTRError, evaluate
 from ltr_objectives.metrics.base import all_metric_classes
 
 for name in LIBRARIES:
@@ -115,11 +112,3 @@ def test_conventions_hold_in_records_and_scores(library, convention):
 def test_an_unknown_convention_is_named(library):
     with pytest.raises(LTRError, match="convention='ligthgbm' is not known"):
         ranker(library, convention="ligthgbm").fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
-
-
-def test_signatures_fit_a_screen():
-    classes = [ranker_class(library) for library in LIBRARIES]
-    methods = [vars(c.__mro__[1])[m] for c, m in itertools.product(classes, ("__init__", "fit", "predict", "score"))]
-    functions = [f for f in (getattr(adapters, n) for n in adapters.__all__) if inspect.isfunction(f)]
-    for function in (*methods, *functions, evaluate):
-        assert len(str(inspect.signature(function))) < 12 * 80, function

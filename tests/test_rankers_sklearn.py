@@ -97,13 +97,26 @@ def test_parameters_travel(library):
     twin = clone(made)
     assert twin.get_params() == made.get_params()
     assert twin.get_params()["objective"] is not None
-    assert twin.get_params() == {**LIBRARIES[library][1], "objective": objective, "eval_metric": ["map", MAP(k=3)],
-                                 "subsample": 0.7}  # fmt: skip
+    given = {**LIBRARIES[library][1], "objective": objective, "eval_metric": ["map", MAP(k=3)], "subsample": 0.7}
+    assert {name: twin.get_params()[name] for name in given} == given
+    assert twin._given() == given
+    assert ranker_class(library)()._given() == {}
     twin.set_params(subsample=0.5, objective="yetirank")
     assert (twin.subsample, twin.objective, made.subsample) == (0.5, "yetirank", 0.7)
     assert "objective=YetiLoss" in repr(made)
     assert "YetiLoss" in made._repr_html_()
-    assert ranker_class(library)().get_params() == {"objective": None, "eval_metric": None}
+
+
+@everywhere
+def test_a_derived_class_keeps_all_parameters(library):
+    class Derived(ranker_class(library)):
+        def __init__(self, *, objective="ranknet", **params):
+            super().__init__(objective=objective, **params)
+
+    made = clone(Derived(learning_rate=0.7, num_leaves=3, eval_metric="map"))
+    assert made._given().items() >= {
+        "objective": "ranknet", "learning_rate": 0.7, "num_leaves": 3, "eval_metric": "map"
+    }.items()  # fmt: skip
 
 
 @everywhere
