@@ -37,7 +37,7 @@ def interrupting(real):
 command = ["train", "--library", LIBRARY, "--train", "train.letor", "--vali", "vali.letor", "--out", OUT,
            "--threads", "1", "--trees", "500", "--patience", "500", "--objective"]
 for owner, name, objective, whens in (
-    (pairwise, "graded_gradients", "lambdamart", (1, 2, 20)),  # where it is tried before the training, and within that
+    (pairwise, "pairs_by_gain", "lambdamart", (1, 2, 20)),  # where it is tried before the training, and within that
     (Metric, "mean", NATIVE, (1, 20)),
 ):
     real = getattr(owner, name)

@@ -39,7 +39,7 @@ def interrupted(work):
 expected = run()
 
 # inside our kernel
-real, calls = pairwise.graded_gradients, 0
+real, calls = pairwise.pairs_by_gain, 0
 
 def kernel(*arguments):
     global calls
@@ -49,12 +49,12 @@ def kernel(*arguments):
         time.sleep(0.1)
     real(*arguments)
 
-pairwise.graded_gradients = kernel
+pairwise.pairs_by_gain = kernel
 for WHEN in (1, 20, 40):  # at the start of the training, in a later round
     calls = 0
     assert interrupted(lambda: run(rounds=500))
     assert run() == expected
-pairwise.graded_gradients = real
+pairwise.pairs_by_gain = real
 
 # anywhere in a round, mostly inside the library
 rounds = 100_000

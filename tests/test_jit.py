@@ -266,7 +266,7 @@ def test_each_kernel_has_one_compiled_signature(rng):
             for metric in METRICS[name]:
                 metric.per_query(scores, labels, group)
     found = dict(entry_kernels())
-    assert "pair_gradients" in found
+    assert "pairs_by_gain" in found
     for name, function in found.items():
         kinds = {str(s).replace("float32", "float64") for s in function.nopython_signatures}  # results may be of both
         kinds = {re.sub(r"\), \d+\)", "), n)", kind) for kind in kinds}  # metrics may have several layers

@@ -128,8 +128,7 @@ class MachineCode:
         code = function.__code__
         self._file = folder / f"{function.__module__}.{function.__qualname__}-{code.co_firstlineno}.code"
         source = Path(code.co_filename).read_bytes()
-        cells = [cell.cell_contents for cell in function.__closure__ or ()]
-        self._stamp = hashlib.sha256(source + code.co_code + dumps(cells)).digest()
+        self._stamp = hashlib.sha256(source + code.co_code).digest()
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return what was compiled before, or None."""

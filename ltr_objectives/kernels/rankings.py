@@ -11,12 +11,11 @@ from ltr_objectives.kernels.sorting import head_order, scratch
 
 
 class Rankings(NamedTuple):
-    """Space for the rankings of one list; ``order`` holds the current one."""
+    """Space for the rankings of one list."""
 
     noisy: np.ndarray
     odds: np.ndarray
     key: np.ndarray
-    order: np.ndarray
     key2: np.ndarray
     order2: np.ndarray
 
@@ -24,16 +23,8 @@ class Rankings(NamedTuple):
 @kernel
 def rankings(n):
     """Space for lists of up to ``n`` documents."""
-    key, order, key2, order2 = scratch(n)
-    return Rankings(np.empty(n), np.empty(n), key, order, key2, order2)
-
-
-@kernel
-def odds_of(x, draw, space):
-    """Write the odds that logistic noise multiplies; return False for other noise or scores too far apart."""
-    if draw is None:
-        return False
-    return draw.noise == LOGISTIC and relative_to_top(x, 1.0 / draw.scale, space.odds)
+    key, _, key2, order2 = scratch(n)
+    return Rankings(np.empty(n), np.empty(n), key, key2, order2)
 
 
 @kernel
@@ -45,26 +36,31 @@ def number_of(draw):
 
 
 @kernel
-def key_of(draw, q):
-    """The key of the query's random numbers."""
+def noise_of(x, draw, q, space):
+    """Return the key of the query's random numbers, and if logistic noise multiplies ``odds``, which this writes.
+
+    It does not if the scores span more than the exponential can represent.
+    """
     if draw is None:
-        return np.uint64(0)
-    return stream(draw.seed, draw.iteration, np.uint64(q))
+        return np.uint64(0), False
+    multiplies = draw.noise == LOGISTIC and relative_to_top(x, 1.0 / draw.scale, space.odds)
+    return stream(draw.seed, draw.iteration, np.uint64(q)), multiplies
 
 
 @kernel
-def ranking(x, top, others, draw, key, number, logistic, space):
-    """Sort at least the first ``top`` ranks of draw ``number``; ``logistic`` is what :func:`odds_of` returned.
+def ranking(x, top, others, draw, noise, number, order, space):
+    """Sort at least the first ``top`` ranks of draw ``number`` into ``order``; ``noise`` is from :func:`noise_of`.
 
     With ``others``, the documents of the other ranks follow in some order.
     """
     n = len(x)
     if draw is None:
-        head_order(x, top, others, space.key, space.order, space.key2, space.order2)
+        head_order(x, top, others, space.key, order, space.key2, space.order2)
         return
+    key, multiplies = noise
     counter = np.uint64(number) * np.uint64(2 * n)
-    if logistic:
+    if multiplies:
         times_logistic(space.odds[:n], key, counter, space.noisy)
     else:
         add_noise(x, draw.noise, draw.scale, key, counter, space.noisy[:n])
-    head_order(space.noisy[:n], top, others, space.key, space.order, space.key2, space.order2)
+    head_order(space.noisy[:n], top, others, space.key, order, space.key2, space.order2)

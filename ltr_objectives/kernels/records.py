@@ -33,7 +33,7 @@ class Pairs(NamedTuple):
     loss: int  # a code of ltr_objectives.kernels.pairs
     sigma: float
     ranks: int  # truncation: at least one document of a pair is among this many first ranks
-    head: int  # how many first ranks must be sorted
+    ordered: int  # how many first ranks must be sorted
     neighbors: int  # documents of a pair are at most this many ranks apart
     score_norm: bool
     lambda_norm: bool

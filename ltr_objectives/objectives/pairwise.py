@@ -7,10 +7,8 @@ import numpy as np
 
 from ltr_objectives.checks import check_choice, check_draws, check_integer, check_positive, check_seed
 from ltr_objectives.errors import require
-from ltr_objectives.kernels.graded import graded_gradients
-from ltr_objectives.kernels.pairs import LOGISTIC, pair_gradients
+from ltr_objectives.kernels.pairs import LOGISTIC, pairs_by_gain, pairs_by_rank, pairs_by_relevance
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
-from ltr_objectives.kernels.relevant import relevant_gradients
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import AVERAGE, HEAD, LINEAR
 from ltr_objectives.metrics.base import Metric
@@ -145,9 +143,9 @@ class PairwiseObjective(Objective):
             draw = call.draw(self.seed, self.permutations, NOISES[self.noise], self.noise_scale)
         family = self.family(queries)
         if family == LINEAR:
-            call.run(graded_gradients, layers[0], pairs._replace(by_label=queries.by_label), draw)
+            call.run(pairs_by_gain, layers, pairs._replace(by_label=queries.by_label), draw)
         else:
-            call.run(relevant_gradients if family == AVERAGE else pair_gradients, layers, pairs, draw)
+            call.run(pairs_by_relevance if family == AVERAGE else pairs_by_rank, layers, pairs, draw)
 
     def family(self, queries: Queries) -> int | None:
         """The family of metrics, LINEAR or AVERAGE, whose own kernel applies; None for the general kernel.
