@@ -1,6 +1,5 @@
 """PyTorch gets the kernels' gradients, in each form of input, and nothing else."""
 
-
 import numpy as np
 import pytest
 
@@ -214,5 +213,3 @@ def test_a_network_learns():
         values.append(value.item())
     assert loss.value_is == "-map"
     assert np.mean(values[-5:]) < values[0] - 0.05
-
-
