@@ -5,7 +5,7 @@ JOBS ?= 2
 EXTRAS ?= none xgboost lightgbm catboost dask letor cli parquet all
 SEED ?= $(shell date +%Y%m%d)
 
-.PHONY: demo test lint mutants size bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-serving test-distributed test-nightly soak audit clean
+.PHONY: demo test lint mutants size bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-serving test-distributed test-neural test-nightly soak audit clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -81,7 +81,7 @@ test-lowest:  ## the suite with the lowest supported versions; needs $(PYTHON_LO
 	.venv-lowest/bin/python -m pip install --quiet --constraint tests/lowest.txt --editable '.[dev]'
 	.venv-lowest/bin/python -m pytest -n $(JOBS) --dist worksteal
 
-.venv-serving/installed .venv-distributed/installed: .venv-%/installed: pyproject.toml
+.venv-serving/installed .venv-distributed/installed .venv-neural/installed: .venv-%/installed: pyproject.toml
 	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --upgrade pip
 	.venv-$*/bin/python -m pip install --quiet --editable '.[test-$*]'
@@ -93,10 +93,13 @@ test-serving: .venv-serving/installed  ## ONNX, Treelite, TL2cgen, CatBoost's co
 test-distributed: .venv-distributed/installed  ## Ray Train, Spark and a Dask worker that dies, on this machine; needs Java 17
 	OMP_WAIT_POLICY=passive .venv-distributed/bin/python -m pytest tests/distributed
 
+test-neural: .venv-neural/installed  ## the losses for PyTorch and sentence-transformers
+	.venv-neural/bin/python -m pytest -o addopts='-ra --doctest-modules' tests/neural adapters/_torch.py
+
 audit:  ## known vulnerabilities of the lowest supported versions; asks the database of the Python Packaging Authority
 	test -x build/audit/bin/python || $(PYTHON) -m venv build/audit
 	build/audit/bin/python -m pip install --quiet pip-audit
 	build/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement tests/lowest.txt
 
 clean:
-	rm -rf .venv .venv-lowest .venv-serving .venv-distributed build dist results *.egg-info
+	rm -rf .venv .venv-lowest .venv-serving .venv-distributed .venv-neural build dist results *.egg-info

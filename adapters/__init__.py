@@ -17,6 +17,8 @@ _MODULES = {
     "XGBRanker": "_xgboost_ranker",
     "LGBMRanker": "_lightgbm_ranker",
     "CatBoostRanker": "_catboost_ranker",
+    "torch_loss": "_torch",
+    "cross_encoder_loss": "_torch",
     "dask_by_query": ".workbench.dask",
     "dask_evaluate": ".workbench.dask",
     "dask_group": ".workbench.dask",
@@ -30,6 +32,8 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._lightgbm import lightgbm_metric as lightgbm_metric
     from ltr_objectives.adapters._lightgbm import lightgbm_objective as lightgbm_objective
     from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
+    from ltr_objectives.adapters._torch import cross_encoder_loss as cross_encoder_loss
+    from ltr_objectives.adapters._torch import torch_loss as torch_loss
     from ltr_objectives.adapters._xgboost import xgboost_metric as xgboost_metric
     from ltr_objectives.adapters._xgboost import xgboost_objective as xgboost_objective
     from ltr_objectives.adapters._xgboost_ranker import XGBRanker as XGBRanker

@@ -1,0 +1,215 @@
+"""PyTorch gets the kernels' gradients, in each form of input, and nothing else."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from ltr_objectives import Langevin, LTRError, Mixture, Subsample, get_objective, registry  # noqa: E402
+from ltr_objectives.adapters import torch_loss  # noqa: E402
+
+NAMES = registry.objectives()
+rng = np.random.default_rng(0)
+SIZES = np.array([4, 1, 6, 3])
+LABELS = np.array([0, 1, 2, 1, 1, 0, 0, 1, 2, 0, 1, 1, 1, 1], float)  # the last list has equal labels
+SCORES = rng.normal(size=SIZES.sum())
+
+
+def flat(dtype=torch.float64):
+    return torch.tensor(SCORES, dtype=dtype, requires_grad=True)
+
+
+def padded(values, fill):
+    out = torch.full((len(SIZES) + 1, 8), fill, dtype=torch.float64)  # the last list has no document
+    for row, part in zip(out, np.split(values, np.cumsum(SIZES)[:-1]), strict=False):
+        row[: len(part)] = torch.tensor(part)
+    return out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_forms_have_the_gradient_of_the_kernel(name):
+    objective = get_objective(name)
+    grad, _ = objective.gradient_hessian(SCORES, LABELS, SIZES)
+    s = flat()
+    torch_loss(objective, "sum")(s, torch.tensor(LABELS), SIZES).backward()
+    np.testing.assert_array_equal(s.grad.numpy(), grad)
+    y = padded(LABELS, -1.0)
+    for given in ({"padding": -1}, {"mask": y >= 0}):
+        matrix = padded(SCORES, float("nan")).requires_grad_()
+        torch_loss(objective, "sum")(matrix, y, **given).backward()
+        np.testing.assert_array_equal(matrix.grad[y >= 0].numpy(), grad)
+        assert (matrix.grad[y < 0] == 0).all()
+    parts = [torch.tensor(p, requires_grad=True) for p in np.split(SCORES, np.cumsum(SIZES)[:-1])]
+    torch_loss(objective, "sum")(parts, list(torch.tensor(LABELS).split(SIZES.tolist()))).backward()
+    np.testing.assert_array_equal(torch.cat([p.grad for p in parts]).numpy(), grad)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_value_is_what_its_name_says(name):
+    loss = torch_loss(name)
+    s, y = flat(), torch.tensor(LABELS)
+    value = loss(s, y, SIZES)
+    if loss.value_is == "loss":
+        assert torch.autograd.gradcheck(lambda x: torch_loss(name)(x, y, SIZES), (s,), atol=1e-6)
+    else:
+        assert loss.value_is == f"-{loss.metric}"
+        expected = -loss.metric.per_query(SCORES, LABELS, SIZES).mean()
+        assert value.item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_some_objectives_have_a_value():
+    assert sum(torch_loss(name).value_is == "loss" for name in NAMES) >= 8
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_the_type_of_the_scores_stays(dtype):
+    s = flat(dtype)
+    loss = torch_loss("lambdamart")(s, torch.tensor(LABELS), SIZES)
+    loss.backward()
+    assert loss.dtype == s.grad.dtype == dtype
+    exact, _ = get_objective("lambdamart").gradient_hessian(s.detach().double().numpy(), LABELS, SIZES)
+    assert torch.equal(s.grad, torch.tensor(exact / len(SIZES)).to(dtype))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_reductions_and_weights(reduction):
+    weight = np.array([1.0, 2.0, 0.5, 0.0])
+    s, matrix, y = flat(), padded(SCORES, 0.0).requires_grad_(), padded(LABELS, -1.0)
+    one = torch_loss("listnet", reduction)(s, torch.tensor(LABELS), SIZES, weight=weight)
+    two = torch_loss("listnet", reduction)(matrix, y, padding=-1, weight=np.append(weight, 7.0))
+    upstream = torch.tensor([3.0, 1.0, 0.5, 2.0, 9.0], dtype=torch.float64)
+    if reduction == "none":
+        assert two[-1] == 0
+        assert torch.equal(one, two[:-1])
+        (one * upstream[:-1]).sum().backward()
+        (two * upstream).sum().backward()
+    else:
+        assert one == two
+        (3 * one).backward()
+        (3 * two).backward()
+    grad, _ = get_objective("listnet").gradient_hessian(SCORES, LABELS, SIZES, weight)
+    factor = {"mean": 3 / 3.5, "sum": 3.0, "none": np.repeat(upstream[:-1].numpy(), SIZES)}[reduction]
+    np.testing.assert_allclose(s.grad.numpy(), factor * grad, rtol=1e-14)
+    assert torch.equal(matrix.grad[y >= 0], s.grad)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lists_without_an_order_give_zeros(name):
+    if name in ("rmse", "ordinal", "queryrmse"):
+        pytest.skip("equal labels have a gradient")
+    matrix = torch.zeros((3, 2), dtype=torch.float64, requires_grad=True)
+    mask = torch.tensor([[True, False], [False, False], [True, False]])
+    torch_loss(name)(matrix, torch.ones((3, 2)), mask=mask).backward()
+    assert (matrix.grad == 0).all()
+    nothing = torch.zeros((2, 2), requires_grad=True)
+    for reduction in ("mean", "none"):
+        value = torch_loss(name, reduction)(nothing, torch.ones((2, 2)), mask=torch.zeros((2, 2), dtype=torch.bool))
+        value.sum().backward()
+        assert (value == 0).all()
+        assert (nothing.grad == 0).all()
+
+
+def test_random_objectives_draw_anew_each_step_and_alike_in_each_run():
+    def grads(loss, steps=3):
+        found = []
+        for _ in range(steps):
+            s = flat()
+            loss(s, torch.tensor(LABELS), SIZES).backward()
+            found.append(s.grad)
+        return found
+
+    first, again = grads(torch_loss("yetiloss")), grads(torch_loss("yetiloss"))
+    assert all(map(torch.equal, first, again))
+    assert not torch.equal(first[0], first[1])
+    assert not torch.equal(first[0], grads(torch_loss("yetiloss", seed=1))[0])
+    loss = torch_loss("yetiloss")
+    grads(loss, 1)
+    other = torch_loss("yetiloss")
+    other.load_state_dict(loss.state_dict())
+    assert torch.equal(grads(other, 1)[0], first[1])
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [Mixture(["listnet", "queryrmse"]), Subsample("listnet", queries=1.0), Langevin("listnet", temperature=0.0)],
+    ids=repr,
+)
+def test_wrappers(objective):
+    s, y = flat(), torch.tensor(LABELS)
+    assert torch_loss(objective).value_is in ("loss", "-ndcg")
+    torch_loss(objective, "sum")(s, y, SIZES).backward()
+    np.testing.assert_array_equal(s.grad.numpy(), objective.gradient_hessian(SCORES, LABELS, SIZES)[0])
+
+
+def test_goals_and_clicks():
+    clicks, position = (LABELS > 0).astype(float), np.concatenate([np.arange(n) for n in SIZES])
+    revenue = rng.random(len(LABELS))
+    mixture = get_objective("listnet+.3*listnet[revenue]")
+    labels = {"relevance": torch.tensor(LABELS), "revenue": torch.tensor(revenue)}
+    s, matrix = flat(), padded(SCORES, 0.0).requires_grad_()
+    matrices = {goal: padded(y.numpy(), -1.0) for goal, y in labels.items()}
+    torch_loss(mixture, "sum")(s, labels, SIZES).backward()
+    torch_loss(mixture, "sum")(matrix, matrices, padding=-1).backward()
+    assert torch.equal(matrix.grad[matrices["relevance"] >= 0], s.grad)
+    expected, _ = mixture.gradient_hessian(SCORES, {"relevance": LABELS, "revenue": revenue}, SIZES)
+    np.testing.assert_array_equal(s.grad.numpy(), expected)
+    s = flat()
+    torch_loss("lambdamart", "sum")(s, clicks, SIZES, position=position).backward()
+    expected, _ = get_objective("lambdamart").gradient_hessian(SCORES, clicks, SIZES, position=position)
+    np.testing.assert_array_equal(s.grad.numpy(), expected)
+
+
+def test_second_derivatives_are_refused():
+    s = flat()
+    [grad] = torch.autograd.grad(torch_loss("listnet")(s, LABELS, SIZES), s, create_graph=True)
+    with pytest.raises(LTRError, match="no second derivatives"):
+        grad.sum().backward()
+
+
+SQUARE = torch.zeros((2, 2), requires_grad=True)
+WRONG = [
+    ("give 1 or 2 axes", (torch.zeros((2, 2, 2)), torch.zeros((2, 2, 2))), {}),
+    ("mask and padding belong", (torch.zeros(2), [0, 1], [2]), {"padding": -1}),
+    ("group and qid belong", (SQUARE, SQUARE, [2, 2]), {}),
+    ("not both", (SQUARE, SQUARE), {"padding": -1, "mask": SQUARE == 0}),
+    ("labels has shape", (SQUARE, torch.zeros((2, 3))), {}),
+    ("mask or labels have", (SQUARE, torch.zeros((2, 3))), {"padding": -1}),
+    ("labels has lists", ([torch.zeros(2)], [torch.zeros(3)]), {}),
+    ("empty list", ([], []), {}),
+    ("floating-point", (torch.zeros(2, dtype=torch.int64), [0, 1], [2]), {}),
+    ("pass group=", (torch.zeros(2), [0, 1]), {}),
+    ("scores must be finite", (torch.tensor([0.0, float("nan")]), [0, 1], [2]), {}),
+    ("weight has 3 entries for 2 lists", (SQUARE, SQUARE), {"weight": [1, 1, 1]}),
+]
+
+
+@pytest.mark.parametrize(("message", "given", "more"), WRONG, ids=[row[0] for row in WRONG])
+def test_bad_input_is_refused(message, given, more):
+    with pytest.raises(LTRError, match=message):
+        torch_loss("listnet")(*given, **more)
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(LTRError, match="reduction='avg'"):
+        torch_loss("listnet", reduction="avg")
+    with pytest.raises(LTRError, match="did you mean"):
+        torch_loss("lisnet")
+
+
+def test_a_network_learns():
+    from ltr_objectives.datasets import make_ranking
+
+    data = make_ranking(60, features=10, mean_length=12, seed=3)
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(10, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+    optimiser, loss = torch.optim.Adam(model.parameters(), 0.01), torch_loss("yetiloss:map")
+    X = torch.tensor(data.X, dtype=torch.float32)
+    values = []
+    for _ in range(60):
+        optimiser.zero_grad()
+        value = loss(model(X).squeeze(1), data.y, data.group)
+        value.backward()
+        optimiser.step()
+        values.append(value.item())
+    assert loss.value_is == "-map"
+    assert np.mean(values[-5:]) < values[0] - 0.05
