@@ -44,7 +44,9 @@ def within_memory(what: str) -> Iterator[None]:
         with _limited(free):
             yield
     except Exception as error:
-        if not isinstance(error, (MemoryError, SystemError)) and type(error).__name__ != "ArrowException":  # cannot start a thread
+        if (
+            not isinstance(error, (MemoryError, SystemError)) and type(error).__name__ != "ArrowException"
+        ):  # cannot start a thread
             raise
         enough = "" if free is None else f", {free / 2**30:.1f} GiB"
         raise LTRError(f"{what} needs more than the available memory{enough}; give fewer rows or columns") from None
