@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -155,7 +155,9 @@ def metric_meant(written: str) -> str:
 
 
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
-    """The metric of a name, with ``@k`` for a cutoff and ``[goal]`` for the labels that it reads.
+    """The metric of a name, with parameters in brackets, ``@k`` for a cutoff, and ``[goal]`` for its labels.
+
+    As text it is written as it was given: ``str(get_metric("map(threshold=3)@10"))`` is ``"map(threshold=3)@10"``.
 
     ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": compute the metric as that
     library does. Options of a metric object that differ from their default are kept.
@@ -166,21 +168,32 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     1.0
     >>> get_metric("ndcg@10[revenue]").goal
     'revenue'
+    >>> get_metric("ndcg(gain_type=linear)@5").gain_type
+    'linear'
     """
     from ltr_objectives.metrics.base import Metric
 
+    written = None
     if isinstance(metric, str):
         plain, goal = split_goal(metric.strip())
         split = text.split_metric(plain)
         if split is None:
             raise LTRError(
-                f"metric {shown(metric)} is not of the form name or name@k, such as 'ndcg@10'{metric_meant(metric)}"
+                f"metric {shown(metric)} is not of the form name, name@k or name(parameter=value)@k, such as 'ndcg@10'"
+                f"{metric_meant(metric)}"
             )
-        name, k = split
-        metric = metric_class(name, metric)(k=k, goal=goal)
+        name, settings, k = split
+        made = metric_class(name, metric)
+        known = tuple(field.name for field in fields(made) if field.name not in ("k", "goal"))
+        values = text.read_values(text.split_list(settings) if settings.strip() else [], metric, name, known)
+        written = text.metric_name(name, values)
+        metric = made(k=k, goal=goal, **values)
     if not isinstance(metric, Metric):
         raise LTRError(f"metric must be a string such as 'ndcg@10' or an ltr_objectives.Metric, got {_told(metric)}")
-    return metric if convention is None else metric.with_convention(convention)
+    metric = metric if convention is None else metric.with_convention(convention)
+    if written is not None:
+        object.__setattr__(metric, "_written", written)  # no field: equal metrics stay equal
+    return metric
 
 
 def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) -> tuple[Metric, ...]:

@@ -2,16 +2,18 @@
 
 import inspect
 import itertools
+import pickle
 import re
 
 import pytest
 
 import ltr_objectives
-from ltr_objectives import LTRError, Mixture, Objective
+from ltr_objectives import DCG, GAP, MAP, NDCG, LTRError, Mixture, Objective, YetiLoss
 from ltr_objectives.registry import (
     ELSEWHERE,
     WRAPPERS,
     get_metric,
+    get_metrics,
     get_objective,
     metric_class,
     metrics,
@@ -129,3 +131,49 @@ def test_every_wrapper_is_known():
     classes = [thing for thing in public if inspect.isclass(thing) and issubclass(thing, Objective)]
     names = {thing.name for thing in classes if thing is not Objective}
     assert {thing.__name__.lower() for thing in AROUND} == set(WRAPPERS) >= names - set(objectives())
+
+
+@pytest.mark.parametrize(
+    ("text", "metric"),
+    [
+        ("map(threshold=3)@10", MAP(k=10, threshold=3)),
+        ("MAP( threshold = 3 , normalizer = relevant )", MAP(threshold=3, normalizer="relevant")),
+        ("ndcg(gain_type=linear)", NDCG(gain_type="linear")),
+        ("dcg(gain_type=[0, 1, 3], discount_type=(1, 0.5))@2", DCG(2, gain_type=(0, 1, 3), discount_type=(1, 0.5))),
+        ("gap(weights=(1, 2))[stars]", GAP(weights=(1, 2), goal="stars")),
+        ("ndcg()@5", NDCG(5)),
+        ("map(empty=skip)", MAP(empty="skip")),
+    ],
+)
+def test_metrics_with_settings(text, metric):
+    found = get_metric(text)
+    assert found == metric
+    assert get_metric(str(found)) == metric
+    assert str(pickle.loads(pickle.dumps(found))) == str(found)
+    if metric.goal is None:
+        learnt = get_objective(f"yetiloss:{text};permutations=2 + .3*listnet")
+        assert learnt.parts[0] == YetiLoss(metric, permutations=2)
+        assert get_objective(f"yetiloss:permutations=2;metric={text}") == YetiLoss(metric, permutations=2)
+
+
+def test_metrics_of_one_name_and_other_settings_differ_in_what_they_are_called():
+    found = get_metrics(["map(threshold=1)", "map(threshold=3)@5", "map"])
+    assert [str(metric) for metric in found] == ["map(threshold=1)", "map(threshold=3)@5", "map"]
+    assert str(get_metric("map(threshold=1)", "trec_eval")) == "map(threshold=1)"
+    assert get_metric("map(threshold=1)", "trec_eval").normalizer == "relevant"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("map(treshold=3)", "map has no parameter 'treshold'.*; did you mean 'threshold'?"),
+        ("map(3)", "'3' in 'map\\(3\\)' is not of the form parameter=value, such as"),
+        ("map(threshold=1, threshold=2)", "threshold is given twice"),
+        ("map(threshold=a)", "threshold='a' must be a finite number"),
+        ("ndcg(k=5)", "ndcg has no parameter 'k'"),
+        ("map(threshold=3", "is not of the form name, name@k or name\\(parameter=value\\)@k"),
+    ],
+)
+def test_wrong_settings_of_metrics_are_refused(text, message):
+    with pytest.raises(LTRError, match=message):
+        get_metric(text)

@@ -76,8 +76,12 @@ class Metric(abc.ABC):
             refuse("empty", self.empty, "must be a number or 'skip'")
 
     def __str__(self) -> str:
-        """The name with the cutoff and the goal, such as ``ndcg@10`` and ``ndcg@10[revenue]``."""
-        return with_goal(self.name if self.k is None else f"{self.name}@{self.k}", self.goal)
+        """The name with the cutoff and the goal, such as ``ndcg@10`` and ``ndcg@10[revenue]``.
+
+        Settings are part of it if the metric was made from text with settings, such as ``map(threshold=3)@10``.
+        """
+        name = vars(self).get("_written", self.name)
+        return with_goal(name if self.k is None else f"{name}@{self.k}", self.goal)
 
     @property
     def label_limit(self) -> float | None:

@@ -3,7 +3,7 @@
     sum        parts joined by +
     part       [weight *] objective
     objective  name [: [metric] [; parameter = value ...]] [goal in brackets]
-    metric     name [@ cutoff] [goal in brackets]
+    metric     name [(parameter = value, ...)] [@ cutoff] [goal in brackets]
 
 Every sign is read once, so that the longest text takes milliseconds. :mod:`ltr_objectives.registry` finds the classes.
 """
@@ -12,7 +12,7 @@ import ast
 import re
 from typing import Any
 
-from ltr_objectives.errors import LTRError, did_you_mean, require, shown
+from ltr_objectives.errors import did_you_mean, require, shown
 
 # A number takes the sign of an exponent with it, but never the + between two parts.
 NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
@@ -20,7 +20,7 @@ NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
 # weights=ndcg2++ are not before a name.
 PLUS = re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[:+\[]|$))", re.IGNORECASE)
 PART = re.compile(rf"(?:({NUMBER})\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
-METRIC = re.compile(r"([a-z]+)(?:@([0-9]{1,9}))?")
+METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
 METRIC_ELSEWHERE = re.compile(r"([a-z]+)(?:[^a-z0-9][^0-9]*)?([1-9][0-9]{0,8})?")  # P@5, ndcg_cut_10
 
 
@@ -40,10 +40,36 @@ def split_weight(part: str) -> tuple[Any, str]:
     return None if weight is None else literal(weight.lower()), objective
 
 
-def split_metric(text: str) -> tuple[str, int | None] | None:
-    """Name and cutoff of a metric without goal; None if the text has another form."""
+def split_metric(text: str) -> tuple[str, str, int | None] | None:
+    """Name, settings and cutoff of a metric without goal; None if the text has another form.
+
+    >>> split_metric("map(threshold=3)@10")
+    ('map', 'threshold=3', 10)
+    """
     match = METRIC.fullmatch(text.lower())
-    return match and (match[1], None if match[2] is None else int(match[2]))
+    return match and (match[1], match[2] or "", None if match[3] is None else int(match[3]))
+
+
+def metric_name(name: str, settings: dict[str, Any]) -> str:
+    """The text of a metric without cutoff and goal."""
+    shown_settings = ",".join(f"{key}={value}".replace(" ", "") for key, value in settings.items())
+    return f"{name}({shown_settings})" if settings else name
+
+
+def split_list(text: str) -> list[str]:
+    """The entries of a list with commas, such as metrics, whose settings may have commas too.
+
+    >>> split_list("gap(weights=(1, 2), normalizer=each)@10, map")
+    ['gap(weights=(1, 2), normalizer=each)@10', 'map']
+    """
+    entries, depth = [""], 0
+    for piece in re.split(r"([,()\[\]])", text):
+        depth += (piece in ("(", "[")) - (piece in (")", "]"))
+        if piece == "," and depth <= 0:
+            entries.append("")
+        else:
+            entries[-1] += piece
+    return [entry.strip() for entry in entries]
 
 
 def split_objective(text: str) -> tuple[str, str]:
@@ -60,21 +86,28 @@ def split_objective(text: str) -> tuple[str, str]:
 
 def read_settings(text: str, name: str, known: tuple[str, ...]) -> dict[str, Any]:
     """The settings of the objective ``name``, which has the parameters ``known``, by parameter."""
+    first, *others = (part.strip() for part in text.split(";"))
+    if not text or "=" in first.partition("(")[0]:
+        return read_values([first, *others] if text else [], f"{name}:{text}", name, known)
+    require("metric" in known, f"{name} does not take a metric; write {name!r}")
+    require(
+        "metric" not in (part.partition("=")[0].strip() for part in others),
+        f"metric is given twice in {shown(f'{name}:{text}')}",
+    )
+    return {"metric": first, **read_values(others, f"{name}:{text}", name, known)}
+
+
+def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...]) -> dict[str, Any]:
+    """The values of ``parts``, each ``parameter=value``, by parameter; ``name`` and ``whole`` are for messages."""
     found: dict[str, Any] = {}
-    for i, part in enumerate(part.strip() for part in text.split(";") if text):
+    for part in parts:
         key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals and i == 0:
-            require("metric" in known, f"{name} does not take a metric; write {name!r}")
-            found["metric"] = part
-        elif not equals or not value:
-            raise LTRError(
-                f"{shown(part)} in {shown(f'{name}:{text}')} is not of the form parameter=value, such as 'sigma=2'"
-            )
-        else:
-            listed = ", ".join(known)
-            require(key in known, f"{name} has no parameter {shown(key)}; there are {listed}{did_you_mean(key, known)}")
-            require(key not in found, f"{key} is given twice in {shown(f'{name}:{text}')}")
-            found[key] = literal(value)
+        form = f"{shown(part)} in {shown(whole)} is not of the form parameter=value, such as '{known[0]}=2'"
+        require(equals and value, form)
+        listed = ", ".join(known)
+        require(key in known, f"{name} has no parameter {shown(key)}; there are {listed}{did_you_mean(key, known)}")
+        require(key not in found, f"{key} is given twice in {shown(whole)}")
+        found[key] = literal(value)
     return found
 
 
