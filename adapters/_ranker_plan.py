@@ -17,6 +17,7 @@ from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.text import split_list
 from ltr_objectives.queries import to_numpy
 from ltr_objectives.registry import (
     METRICS,
@@ -162,10 +163,10 @@ def optimised(objective: Objective | str) -> tuple[Metric, ...]:
 
 def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
     """True if the metric is the library's own; raises if it is neither that nor ours."""
-    own = re.fullmatch(r"([a-z]+)(@\d+)?", split_goal(metric)[0])
+    own = re.fullmatch(r"([a-z]+)(\(.*\))?(@\d+)?", split_goal(metric)[0])
     if own and own[1] in METRICS:
         return False
-    names = [each.partition("@")[0].strip() for each in metric.split(",")]
+    names = [each.partition("@")[0].strip() for each in split_list(metric)]
     require(
         len(names) == 1 or METRICS.keys().isdisjoint(names),
         f"eval_metric={metric!r} names several metrics; give a list, such as ['ndcg@10', 'map']",

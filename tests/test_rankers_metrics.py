@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker
 
-from ltr_objectives import LTRError, evaluate
+from ltr_objectives import MAP, LTRError, evaluate
 from ltr_objectives.metrics.base import all_metric_classes
 
 for name in LIBRARIES:
@@ -112,3 +112,13 @@ def test_conventions_hold_in_records_and_scores(library, convention):
 def test_an_unknown_convention_is_named(library):
     with pytest.raises(LTRError, match="convention='ligthgbm' is not known"):
         ranker(library, convention="ligthgbm").fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+
+
+@everywhere
+def test_options_in_the_text_of_a_metric(library):
+    names = ["map(threshold=3)@5", "map", "ndcg(gain_type=linear)"]
+    fitted = ranker(library, eval_metric=names).fit(TRAIN.X, TRAIN.y, **DATA)
+    assert fitted.evals_result_["validation_0"].keys() >= {*names}
+    expected = evaluate(MAP(5, threshold=3), fitted.predict(TEST.X), TEST.y, TEST.group)
+    assert fitted.score(TEST.X, TEST.y, group=TEST.group) == pytest.approx(expected)
+    assert fitted.best_score_["validation_1"][names[0]] == pytest.approx(expected, abs=2e-6)

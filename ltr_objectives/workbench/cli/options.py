@@ -13,6 +13,7 @@ from typer import Context, Option, echo
 
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import available_threads
+from ltr_objectives.objectives.text import split_list
 from ltr_objectives.registry import get_metric
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def refuse_goals(option: str, goals: Sequence[str]) -> None:
 
 def names_in(text: str) -> list[str]:
     """The names between the commas of an option, each once."""
-    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    return list(dict.fromkeys(part for part in split_list(text) if part))
 
 
 def python_value(text: str) -> Any:
