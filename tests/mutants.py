@@ -47,8 +47,8 @@ TESTS = {  # patterns of test files; tests that start processes or wait for a cl
 }  # fmt: skip
 SLOW = "not (20000_documents or same_bytes or wide_gaps or seed_select or monte_carlo or reinforce or copies)"
 LONGEST = {PLAIN: 2.0, COMPILED: 20.0}  # seconds of a case; slower ones are left out
-CASES = 20  # of each test, of different kinds
-BUDGET = 10.0  # seconds of the tests of one mutant
+CASES = 20  # of each test, at most two that differ in numbers only
+BUDGET = 30.0  # seconds of the tests of one mutant
 MEMORY = 16 << 30
 OPPOSITE: dict[type, tuple[str, str]] = {
     ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.Lt: ("<", "<="),
@@ -236,13 +236,13 @@ class Recorder:
         self.found: Tests = {}
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Leave out most cases of a test: those that differ from others in numbers only."""
+        """Leave out most cases of a test, but none of the comparison of every objective with its reference."""
         count: Counter[Any] = Counter()
         kept = []
         for item in items:
             test, _, case = item.nodeid.partition("[")
             kind = test, "".join(c for c in case if not c.isdigit())
-            if kind not in count and count[test] < CASES:
+            if test.endswith("equal_the_reference") or (count[kind] < 2 and count[test] < CASES):
                 count.update([kind, test])
                 kept.append(item)
         items[:] = kept
