@@ -47,15 +47,25 @@ TESTS = {  # patterns of test files; tests that start processes or wait for a cl
 }  # fmt: skip
 SLOW = "not (20000_documents or same_bytes or wide_gaps or seed_select or monte_carlo or reinforce or copies)"
 LONGEST = {PLAIN: 2.0, COMPILED: 20.0}  # seconds of a case; slower ones are left out
-CASES = 20  # of each test, of different kinds
-BUDGET = 10.0  # seconds of the tests of one mutant
+CASES = 20  # of each test, at most two that differ in numbers only
+BUDGET = 30.0  # seconds of the tests of one mutant
 MEMORY = 16 << 30
 OPPOSITE: dict[type, tuple[str, str]] = {
     ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.Lt: ("<", "<="),
     ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="),
     ast.And: ("and", "or"), ast.Or: ("or", "and"),
 }  # fmt: skip
-EQUIVALENT: dict[tuple[str, str, str], str] = {}  # (file, function, change): why no test can notice it
+EQUIVALENT = {  # (file, function, change): why no test can notice it
+    ("ltr_objectives/kernels/exponential.py", "exponentials",
+     "not abs(x[i]) < FARTHEST -> 2 * (not abs(x[i]) < FARTHEST)"): "a count that is compared with 0",
+    ("ltr_objectives/kernels/plackett_luce.py", "find", "> -> >="): "sums of random numbers are never equal",
+    ("ltr_objectives/kernels/scores.py", "_content", "GAMMA -> 2 * (GAMMA)"): "a constant of a hash",
+    ("ltr_objectives/kernels/sorting.py", "_bound", "0 -> 1"): "a smaller bound keeps more documents than needed",
+    ("ltr_objectives/kernels/threads.py", "_Work._help", "True -> False"): "only the length of the list is read",
+    ("ltr_objectives/objectives/neuralndcg.py", "_neuralndcg", "1 -> 2"): "a larger buffer",
+    ("ltr_objectives/objectives/ranknet.py", "RankNet._terms", "0.0 -> 1"): "gradients do not read the offset",
+    ("ltr_objectives/metrics/binary.py", "AUC.reference", "< -> <="): "two different documents",
+}  # fmt: skip
 Tests = dict[str, tuple[float, list[str]]]  # seconds and executed functions
 
 
@@ -236,13 +246,13 @@ class Recorder:
         self.found: Tests = {}
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Leave out most cases of a test: those that differ from others in numbers only."""
+        """Leave out most cases of a test, but none of the comparison of every objective with its reference."""
         count: Counter[Any] = Counter()
         kept = []
         for item in items:
             test, _, case = item.nodeid.partition("[")
             kind = test, "".join(c for c in case if not c.isdigit())
-            if kind not in count and count[test] < CASES:
+            if test.endswith("equal_the_reference") or (count[kind] < 2 and count[test] < CASES):
                 count.update([kind, test])
                 kept.append(item)
         items[:] = kept

@@ -48,6 +48,7 @@ def test_without_noise_it_is_the_reference(rng):
     scores, labels = rng.normal(size=20), rng.integers(0, 5, 20).astype(float)
     objective = Langevin(StochasticRank("err", hessian="absolute"), shrink=0.3).without_noise()
     assert not objective.random
+    assert [Langevin(QueryRMSE(), shrink=x).hessian_kind for x in (0.0, 0.3)] == [QueryRMSE.hessian_kind, "estimate"]
     ours = objective.gradient_hessian(scores, labels, [20])
     for a, b in zip(ours, objective.reference(scores, labels), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)

@@ -60,6 +60,7 @@ def test_last_digits_do_not_select_another_stream(rng):
     assert different <= 1  # a score exactly on the edge of a step is expected once in 10,000 times
     for extreme in (0.0, 5e-324, 1.7e308, -1.7e308):
         assert 0 <= content_stream(np.full(3, extreme)) < 2**64
+    assert content_stream(np.array([1e300, 2e299])) != content_stream(np.array([2e299, 1e300]))
 
 
 @pytest.mark.parametrize("noise", DISTRIBUTIONS)

@@ -52,6 +52,14 @@ def test_only_a_constant_is_between_the_two(name, data, rng):
     assert np.abs(at_zero[1] - factor * at_zero[0]).max() <= 1e-13 * np.abs(at_zero[1]).max()  # whatever the scores
 
 
+@everywhere
+def test_it_equals_the_reference(name, rng):
+    unit = UnitHessian(OBJECTIVES[name]).without_noise() or pytest.skip("nothing but noise")
+    scores, labels = rng.normal(size=9), rng.integers(0, 3, 9).astype(float)
+    for ours, theirs in zip(unit.gradient_hessian(scores, labels, [9]), unit.reference(scores, labels), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
 def test_negative_hessians_count_by_their_size(data):
     labels, sizes, _ = data
     queries = Queries(labels, sizes)
