@@ -17,7 +17,7 @@ AUTO = "auto"
 
 
 class Choice(NamedTuple):
-    """What won, beside its model."""
+    """The choice of a contest, beside its model."""
 
     objective: Objective | str
     records: "Records"

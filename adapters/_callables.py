@@ -192,7 +192,7 @@ def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
     total = float(hess.sum(dtype=np.float64))
     if 0 < total < 2 * least:
         warn(
-            f"{name}={least:g} forbids every split, since the Hessian of all rows together is {total:.3g}; "
+            f"{name}={least:g} forbids every split, because the Hessian of all rows together is {total:.3g}; "
             "set it to a small part of that sum, or to 0"
         )
 

@@ -267,7 +267,7 @@ def catboost_objective(
         For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
         training set. See :class:`ltr_objectives.Mixture`.
     init_model : CatBoost model or file name, optional
-        The model whose predictions training starts from. Needed only to resume a snapshot, where CatBoost does not say
+        The model whose predictions training starts from. Needed only to resume a snapshot, because CatBoost hides
         which model that is: get it by ``fit`` with ``iterations=1`` and the same ``snapshot_file``. With
         ``fit(init_model=)`` leave it out.
     n_threads : int, optional
@@ -373,7 +373,7 @@ def catboost_metric(
     several = isinstance(metric, list | tuple | set) or any(isinstance(each, str | Metric) for each in pools)
     require(
         not several,
-        "catboost_metric makes one metric, since CatBoost takes one eval_metric; CatBoost's own go beside it in "
+        "catboost_metric makes one metric, because CatBoost takes one eval_metric; CatBoost's own go beside it in "
         "custom_metric=['MAP'], and CatBoostRanker(eval_metric=['ndcg@10', 'map']) evaluates several of ours",
     )
     require(len(pools) > 0, "catboost_metric needs the training pool, then the pools of eval_set in order")

@@ -121,7 +121,7 @@ class Fit(NamedTuple):
 def fit_under_way() -> Fit | None:
     """The ``fit`` that asks for the copy we are making, or None if the copy is for somebody else.
 
-    CatBoost tells a user-defined object nothing about the training, but each ``fit`` starts by a deep copy of its
+    CatBoost gives a user-defined object nothing of the training, but each ``fit`` starts by a deep copy of its
     parameters. Only that call knows which pool is trained on: another pool may have equal labels.
     """
     calls = calls_of(CATBOOST)

@@ -249,7 +249,7 @@ def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bo
         return []
     require(
         not stops or plan.metrics[0] is own[0],
-        f"CatBoost stops early on {plan.metrics[0]} only where no other metric is ours; name {own[0]} first, or leave "
+        f"CatBoost stops early on {plan.metrics[0]} only if no other metric is ours; name {own[0]} first, or leave "
         "out early stopping or our metrics",
     )
     goals = tuple(part.queries.goals for part in (plan.train, *plan.evals))

@@ -76,7 +76,7 @@ class Library(NamedTuple):
     negative_hessians: bool = False  # whether it learns from them
     check_labels: Callable[[np.ndarray], None] = lambda labels: None  # raises for labels that it has misread
     error: str = ""  # its exception
-    natives: tuple[str, ...] = ()  # its own ranking objectives, where it has others that do not rank
+    natives: tuple[str, ...] = ()  # its own ranking objectives, if it has others that do not rank
 
     def load(self) -> Any:
         """Import the library, or say what to install."""

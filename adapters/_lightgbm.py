@@ -109,7 +109,7 @@ def lightgbm_objective(
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
     propensity, position : array of shape (rows,), optional
         For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
-        Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`. Where both are left
+        Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`. If both are left
         out, the position of the ``Dataset`` is used if it has one (LightGBM 4.1 or newer).
     labels : mapping of goals to arrays of shape (rows,), optional
         For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the

@@ -55,7 +55,7 @@ class XGBoostObjective(ObjectiveCallable):
             by_row = bool(self.labels) or self.propensity is not None or self.position is not None
             require(
                 not by_row or "dtrain" not in calls.local("cv"),
-                "xgb.cv does not tell which rows a fold has, so labels=, propensity= and position= cannot follow; call "
+                "xgb.cv does not show which rows a fold has, so labels=, propensity= and position= cannot follow; call "
                 "xgb.train on folds of your own, with an objective for each",
             )
             queries = self.queries(*_unpack(data))
@@ -138,14 +138,14 @@ def _refuse_abort(calls: Calls, data: Any, learner: dict[str, Any]) -> None:
     """Raise if XGBoost would abort the process, or drop the weights.
 
     With weights by query it aborts on metrics by row, such as rmse, its default for custom objectives. Neither the
-    predictions nor the DMatrix tell which data sets are evaluated; the calling functions do.
+    predictions nor the DMatrix show which data sets are evaluated; the calling functions do.
     """
     whole = calls.local("cv").get("dtrain")
     require(
         whole is None or len(data.get_weight()) > 0 or len(whole.get_weight()) == 0,
         "xgb.cv drops weights by query without saying so; call xgb.train on folds of your own",
     )
-    train = calls.local("train")  # in the user's own loop around Booster.update nothing tells what else is evaluated
+    train = calls.local("train")  # in the user's own loop around Booster.update nothing shows what else is evaluated
     evaluated = [item[0] for item in train["evals"] or ()] if "evals" in train else [data]
     if not any(len(d.get_weight()) and len(d.get_uint_info("group_ptr")) for d in evaluated):
         return
@@ -164,7 +164,7 @@ def refuse_by_row(metrics: list[str]) -> None:
     require(
         not by_row,
         f"XGBoost cannot evaluate eval_metric={', '.join(by_row)} with weights by query, and would abort the process: "
-        "leave it out, and pass custom_metric=xgboost_metric(...); where it comes with xgb_model, train that with "
+        "leave it out, and pass custom_metric=xgboost_metric(...); if it comes with xgb_model, train that with "
         "'disable_default_eval_metric': 1",
     )
 

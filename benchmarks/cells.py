@@ -14,7 +14,7 @@ from ltr_objectives._files import replacing
 from ltr_objectives.registry import get_metric
 from ltr_objectives.workbench.trials import Record, Trial, measure, per_query, train, unmeasured
 
-CONSTANT = "constant"  # the model that cannot tell documents apart
+CONSTANT = "constant"  # the model that scores all documents alike
 
 
 @dataclass(frozen=True)

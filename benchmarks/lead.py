@@ -21,13 +21,13 @@ REAL = "real data"
 KINDS = (REAL, "generated data", POOLED)
 EXPLANATION = (
     "Test metrics in thousandths, in brackets standard errors over test queries. Ours is what `objective_for` names "
-    "for the metric, and what an estimator trains where only `eval_metric` is given. Both the best native objective "
+    "for the metric, and what an estimator trains if only `eval_metric` is given. Both the best native objective "
     "and the best of ours were chosen on these test queries, pooled over all data, which favours them."
 )
 
 
 def lead(values: Values) -> pd.DataFrame:
-    """One line for each kind of data, metric and library; empty where the study lacks what our names give.
+    """One line for each kind of data, metric and library; empty if the study lacks what our names give.
 
     ``difference`` is from the best native objective, ``behind`` what the best of ours has more.
     """

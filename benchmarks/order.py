@@ -40,7 +40,7 @@ PUBLISHED = {
 BASE = "yetirank"
 LABELS = {"queryrmse": "queryrmse", "lambdamart": "lambdamart:{metric}", "yetiloss": "yetiloss:{metric}"}
 STUDY = "Folder of a study with yetirank, queryrmse, lambdamart:{metric} and yetiloss:{metric}."
-Difference = tuple[float, float]  # and its standard error, NaN where it is not published
+Difference = tuple[float, float]  # and its standard error, NaN if it is not published
 
 
 def differences(study: Path, library: str) -> dict[str, dict[tuple[str, str], Difference]]:

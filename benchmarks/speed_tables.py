@@ -103,7 +103,7 @@ TABLES: dict[str, Callable[[Document], Lines]] = {
 
 
 def numeric(lines: Lines) -> list[bool]:
-    """Which columns hold numbers."""
+    """The columns of numbers."""
     return [all(cell.replace(",", "").replace(".", "").isdigit() for cell in column if cell)
             for column in zip(*lines[1:], strict=True)]  # fmt: skip
 

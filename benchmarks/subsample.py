@@ -35,7 +35,7 @@ class Measured(NamedTuple):
 
 
 def measured(trial: Trial, objective: Objective, fold: RankingFold) -> Measured:
-    """Train with early stopping; a training of one tree tells what the trees cost from what the data cost."""
+    """Train with early stopping; a training of one tree separates the cost of the trees from that of the data."""
     one, whole = replace(trial, budget=replace(trial.budget, trees=1)), trial
     start = time.process_time()
     train(one, fold.train, fold.vali, objective)

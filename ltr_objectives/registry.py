@@ -202,7 +202,7 @@ def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) 
     require(found, "give at least one metric, such as 'ndcg@10'")
     names = [str(metric) for metric in found]
     twice = next((name for name in names if names.count(name) > 1), None)
-    require(twice is None, f"two metrics are both called {twice}; leave one out, since results are keyed by name")
+    require(twice is None, f"two metrics are both called {twice}; leave one out, because results are keyed by name")
     return found
 
 
@@ -277,7 +277,7 @@ def _on_goal(objective: Objective, goal: str | None) -> Objective:
 def objective_for(metric: str | Metric) -> Objective:
     """The objective to train for a metric: YetiLoss for it, or one whose models had a larger value in our studies.
 
-    A metric that looks at few documents or grades is a poor teacher, so an objective for another one can do better.
+    A metric that looks at few documents or grades gives few gradients, so an objective for another one can do better.
 
     >>> str(objective_for("map@10").metric)
     'gap'

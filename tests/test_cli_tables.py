@@ -171,7 +171,7 @@ def test_auto_lets_vali_choose():
     tried = {each["objective"]: each["value"] for each in found["tried"]}
     assert found["objective"] == max(tried, key=tried.get)
     assert found["vali"]["map"] == pytest.approx(tried[found["objective"]])
-    assert "--objective auto lets vali choose; pass --vali" in fails(*given[:9], *OPTIONS)
+    assert "--objective auto chooses on vali; pass --vali" in fails(*given[:9], *OPTIONS)
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_limits_that_forbid_every_split_are_told():
     X, y, qid = mostly_useless(0)
     data = xgb.DMatrix(X, y, qid=qid)
     total = float(LambdaMART("mrr").gradient_hessian(np.full(60, 0.5), y, qid=qid)[1].sum())
-    message = r"min_child_weight=7 forbids every split, since the Hessian of all rows together is"
+    message = r"min_child_weight=7 forbids every split, because the Hessian of all rows together is"
     assert total < 14
     for params in ({}, {"booster": "dart"}):
         with pytest.warns(LTRWarning, match=message):

@@ -59,7 +59,7 @@ def grouped(table: pd.DataFrame, metric: str, title: str, out: Path, name: str, 
 
 
 def metric_dots(summary: pd.DataFrame, metric: str, out: Path) -> Path:
-    """The test metric of every objective, and a line at the value of a model that cannot tell documents apart."""
+    """The test metric of every objective, and a line at the value of a model that scores all documents alike."""
     part = summary[summary["metric"] == metric]
     constant = part[part["library"] == ""].set_index("data")["mean"]
     table = part[part["library"] != ""].rename(columns={"objective": "label", "mean": "value"})
@@ -69,7 +69,7 @@ def metric_dots(summary: pd.DataFrame, metric: str, out: Path) -> Path:
 
 
 def gap_dots(table: pd.DataFrame, metric: str, out: Path) -> Path:
-    """Draw the gaps of one metric, with 1.96 standard errors over folds and seeds where there are several."""
+    """Draw the gaps of one metric, with 1.96 standard errors over folds and seeds if there are several."""
     part = table[table["metric"] == metric]
     errors = "" if part["se"].isna().all() else " and 1.96 standard errors"
     title = f"{metric}: train less test, means{errors} over folds and seeds"

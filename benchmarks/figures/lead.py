@@ -1,4 +1,4 @@
-"""What our names give for each metric, less the library's best native objective."""
+"""The metric of what our names train, less the library's best native objective."""
 
 from pathlib import Path
 from typing import Any

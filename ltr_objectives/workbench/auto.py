@@ -29,16 +29,16 @@ class Candidate(NamedTuple):
     ----------
     objective : str
     native : bool
-        Whether it is the library's own.
+        True if it is the library's own.
     value : float or None
-        Its mean over the queries of the last pair of ``eval_set``; None where it cannot be trained on these data.
+        Its mean over the queries of the last pair of ``eval_set``; None if it cannot be trained on these data.
     rounds : int
         The rounds that its model predicts with.
     difference, se, p : float or None
         The mean difference from the chosen one over queries, its paired standard error, and p of the paired t-test
         after Holm's correction; None for the chosen one and for what was left out.
     left_out : str
-        Why it could not be trained; empty where it was.
+        The reason why it could not be trained; empty if it was.
     """
 
     objective: str

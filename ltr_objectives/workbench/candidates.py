@@ -1,4 +1,4 @@
-"""Which objectives to try for a metric: ours that ranked well for some data in our studies, and the library's own."""
+"""The objectives to try for a metric: ours that ranked well for some data in our studies, and the library's own."""
 
 from dataclasses import replace
 
@@ -56,7 +56,7 @@ def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
 
 
 def check_comparable(metric: Metric, queries: Queries, data: str) -> None:
-    """Raise where the metric is the same for every order of the documents of ``data``, so that nothing is better."""
+    """Raise if the metric is the same for every order of the documents of ``data``, so that nothing is better."""
     of_goal = queries.of(metric.goal)
     labels, gain = of_goal.labels, np.sum([terms.gain for terms in metric.layers(of_goal)], axis=0)
     require(
@@ -65,7 +65,7 @@ def check_comparable(metric: Metric, queries: Queries, data: str) -> None:
             for by in (labels, gain)
         ),
         f"{data}: every order of the documents has the same {metric}, so that nothing can be compared: no query has "
-        f"labels that it tells apart (they are from {labels.min():g} to {labels.max():g}); correct the labels, or "
+        f"labels that differ in gain (they are from {labels.min():g} to {labels.max():g}); correct the labels, or "
         "choose another metric",
     )
 

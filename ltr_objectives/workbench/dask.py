@@ -64,7 +64,7 @@ def dask_by_query(
     ----------
     X : array, sparse matrix, pandas DataFrame, Dask array or Dask DataFrame of shape (rows, features)
     y, qid : arrays or series of shape (rows,)
-        Labels and query ids, numbers or strings; Dask collections where ``X`` is one, with the same partitions. Rows of
+        Labels and query ids, numbers or strings; Dask collections if ``X`` is one, with the same partitions. Rows of
         one query stand together; in Dask collections they may lie anywhere, and are brought together.
     weight : array or series of shape (rows,), optional
         Weight of each row. LightGBM takes it; XGBoost's Dask interface refuses weights for rankings.

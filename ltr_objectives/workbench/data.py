@@ -23,7 +23,7 @@ class RankingData:
     Attributes
     ----------
     X : float32 array of shape (rows, features)
-        One row for each document. A DataFrame where the command line read Parquet or CSV.
+        One row for each document. A DataFrame if the command line read Parquet or CSV.
     y : float32 array of shape (rows,)
         Labels; higher is more relevant.
     group : int64 array of shape (queries,)
@@ -31,7 +31,7 @@ class RankingData:
     qid : int64 array of shape (rows,)
         Query id of each row.
     weight : float64 array of shape (rows,), optional
-        Weights of the rows, where the source has them.
+        Weights of the rows, if the source has them.
     """
 
     X: np.ndarray
@@ -63,7 +63,7 @@ class RankingData:
 
 @dataclass(frozen=True, eq=False)
 class RankingFold:
-    """The parts of one experiment; unpacks as ``train, vali, test``. ``vali`` is None where the source has none."""
+    """The parts of one experiment; unpacks as ``train, vali, test``. ``vali`` is None if the source has none."""
 
     train: RankingData
     vali: RankingData | None
@@ -210,7 +210,7 @@ def load_letor(
     ----------
     path : path
         A file, a pipe, or the folder of one fold. The folder has ``train.txt``, ``test.txt`` and perhaps ``vali.txt``
-        (or ``valid.txt``), as in MSLR-WEB10K/30K and Istella. Where it has several data sets, add the start of the
+        (or ``valid.txt``), as in MSLR-WEB10K/30K and Istella. If it has several data sets, add the start of the
         file names, such as ``yahoo/set1`` for ``set1.train.txt``.
     cache : path, optional
         Folder that keeps parsed files, because parsing is slow. The default is ``$LTR_OBJECTIVES_CACHE``, else

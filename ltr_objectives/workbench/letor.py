@@ -107,7 +107,7 @@ def widest(path: Path, feature: int) -> str:
 
 
 def _first_mistake(path: Path) -> str:
-    """For a message: the first line that is not LETOR text, and why; empty where every line is."""
+    """For a message: the first line that is not LETOR text, and why; empty if every line is."""
     for number, words in _lines(path):
         if mistake := _mistake(*words):
             return f", line {number}: {mistake}"

@@ -1,6 +1,6 @@
-r"""Which differences between two models on the same queries are beyond chance.
+r"""Differences between two models on the same queries, and tests of whether they are beyond chance.
 
-Where queries have weights :math:`w_q`, the mean of differences is
+If queries have weights :math:`w_q`, the mean of differences is
 :math:`\bar d = \sum_q w_q d_q / \sum_q w_q`, and its standard error is the one that holds whatever the variance of each
 query: :math:`\sqrt{n / (n - 1) \sum_q w_q^2 (d_q - \bar d)^2} / \sum_q w_q` over the n queries with a weight. For equal
 weights both are the usual ones.
@@ -27,7 +27,7 @@ def mean(values: np.ndarray, weight: np.ndarray | None = None) -> float:
 
 
 def standard_error(values: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """Standard error of the mean over the queries that have a value; NaN where fewer than two have one."""
+    """Standard error of the mean over the queries that have a value; NaN if fewer than two have one."""
     kept = ~np.isnan(values) & (True if weight is None else weight > 0)
     if kept.sum() < 2:
         return float("nan")

@@ -61,7 +61,7 @@ def pipe_table(lines: Sequence[Sequence[str]], right: Sequence[bool] | None = No
 def show(screen: Console, lines: Sequence[Sequence[str]], title: str, caption: str | None = None) -> None:
     """Print a head and its lines; on a narrow terminal closely, without the errors of what is not a difference.
 
-    Nothing is cropped: where that is still too wide, the terminal wraps.
+    Nothing is cropped: if that is still too wide, the terminal wraps.
     """
     table = _table(lines, title, caption, 1)
     if screen.is_terminal and _width(table) > screen.width:

@@ -288,7 +288,7 @@ def unmeasured(trial: Trial) -> Record:
 
 
 def per_query(metric: Metric, part: RankingData, scores: np.ndarray, threads: int) -> list[float | None]:
-    """The value of each query; None where it has none."""
+    """The value of each query; None without one."""
     return numbers(metric.values(queries_of(part), scores, n_threads=threads))
 
 

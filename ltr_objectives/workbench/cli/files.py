@@ -133,7 +133,7 @@ def _column_of(path: Path, name: str | None, kind: type) -> np.ndarray:
 
 
 def existing(option: str, path: Path) -> Path:
-    """Return ``path``; raise where it does not exist, is a device, or is a pipe in place of a table."""
+    """Return ``path``; raise if it does not exist, is a device, or is a pipe in place of a table."""
     require(path.exists(), f"--{option} {path} does not exist")
     require_readable(path, f"--{option} {path}")
     require(not (is_table(path) and path.is_fifo()), f"--{option} {path} is a pipe; tables are read from files")
@@ -141,7 +141,7 @@ def existing(option: str, path: Path) -> Path:
 
 
 def writable(out: Path, endings: tuple[str, ...], what: str, option: str = "out") -> None:
-    """Raise where ``out`` cannot be written; called before the work, not after it."""
+    """Raise if ``out`` cannot be written; called before the work, not after it."""
     require(out.suffix in endings, f"--{option} {out} must end with {' or '.join(endings)} for {what}")
     require(out.parent.is_dir(), f"--{option} {out}: the folder {out.parent} does not exist")
     require(not out.is_dir() and (not out.exists() or os.access(out, os.W_OK)), f"--{option} {out} cannot be written")
@@ -151,7 +151,7 @@ def writable(out: Path, endings: tuple[str, ...], what: str, option: str = "out"
 
 
 def require_apart(out: Path, *read: Path, option: str = "out") -> None:
-    """Raise where ``out`` is one of the files to be read, perhaps under another name."""
+    """Raise if ``out`` is one of the files to be read, perhaps under another name."""
     for path in read:
         same = path.exists() and out.exists() and path.samefile(out)
         also = "" if path.resolve() == out.resolve() else f", {path}"

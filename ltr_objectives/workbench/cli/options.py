@@ -112,7 +112,7 @@ def python_value(text: str) -> Any:
 
 
 def console() -> Console:
-    """A console for standard output; its width is fixed where that is not a terminal."""
+    """A console for standard output; its width is fixed if that is not a terminal."""
     return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
 
 

@@ -21,7 +21,7 @@ def predict(
     out: Annotated[Path, Option(metavar="FILE", help="The scores: .npy, or .txt with one a line.")],
     library: Annotated[
         options.Library | None,
-        Option(metavar="NAME", help="Needed where the ending of the model does not show it.", show_default=False),
+        Option(metavar="NAME", help="Needed if the ending of the model does not show it.", show_default=False),
     ] = None,
     label: options.Label = "label",
     qid: options.QidColumn = "qid",
@@ -33,7 +33,7 @@ def predict(
 
     There is one score for each row, in the order of the rows. In LETOR text a feature that the file does not have is 0,
     because LETOR text leaves zeros out. A feature that the model does not have was 0 in its training, and is not used.
-    In Parquet and CSV, features are found by their names. Where the model has no names, all columns but the label, the
+    In Parquet and CSV, features are found by their names. If the model has no names, all columns but the label, the
     query id, the weight and those to ignore are its features.
     """
     from ltr_objectives._files import replacing

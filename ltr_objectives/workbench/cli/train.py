@@ -75,7 +75,7 @@ def train(
     params |= _parameters(param or [])
     files = _files(data, {"train": train, "vali": vali, "test": test})
     require_apart(out, *files.values())
-    require(objective != "auto" or "vali" in files, "--objective auto lets vali choose; pass --vali, or a fold with it")
+    require(objective != "auto" or "vali" in files, "--objective auto chooses on vali; pass --vali, or a fold with it")
     columns = Columns(label, qid, weight, tuple(options.names_in(ignore)))
     parts = _read(files, columns)
     learn = parts["train"]
