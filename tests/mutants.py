@@ -62,6 +62,8 @@ EQUIVALENT = {  # (file, function, change): why no test can notice it
     ("ltr_objectives/kernels/scores.py", "_content", "GAMMA -> 2 * (GAMMA)"): "a constant of a hash",
     ("ltr_objectives/kernels/sorting.py", "_bound", "0 -> 1"): "a smaller bound keeps more documents than needed",
     ("ltr_objectives/kernels/threads.py", "_Work._help", "True -> False"): "only the length of the list is read",
+    ("ltr_objectives/kernels/examination.py", "fit_examination", "+ -> -"): "nothing reads the number of steps",
+    ("ltr_objectives/objectives/unit.py", "UnitHessian.factor", "1.0 -> 2.0"): "the factor of zeros",
     ("ltr_objectives/objectives/neuralndcg.py", "_neuralndcg", "1 -> 2"): "a larger buffer",
     ("ltr_objectives/objectives/ranknet.py", "RankNet._terms", "0.0 -> 1"): "gradients do not read the offset",
     ("ltr_objectives/metrics/binary.py", "AUC.reference", "< -> <="): "two different documents",
