@@ -1,22 +1,20 @@
 """How kernels are compiled and cached; no other module knows about either.
 
-Numba's disk cache has three faults. It looks only at the file that defines a kernel, so it keeps old machine code after
-an upgrade of a helper. It reads whatever lies in its folder. It fails where the folder is damaged or full. The cache
-here lies in a folder that only its user can write, named after a hash of every source file of the package's kernels.
-Where that folder cannot be used, kernels are compiled without a cache.
+Numba's disk cache has three faults. It hashes only the file that defines a kernel, so it keeps old machine code after
+an upgrade of a helper. It reads any file in its folder. It fails if the folder is damaged or full. The cache here is a
+folder that only its user can write, named after a hash of every source file of the package's kernels. If that folder
+cannot be used, kernels are compiled without a cache.
 
-``kernel`` computes sums in the order written. ``inlined`` lets LLVM reorder them, so that it vectorises them, and
-copies the function into every caller. If it were called instead, LLVM would optimise it with each caller, and the order
-of the sums would depend on what the process loaded first. An array that an ``inlined`` function writes must not overlap
-others that it is given, since LLVM does not check that. ``inlined_kernel`` keeps the order of sums and copies the
-function too. It is for functions that are called often and take records: a call would pass each array of a record as
-seven arguments or more.
+* ``kernel`` computes sums in the order written.
+* ``inlined`` lets LLVM reorder sums, so that it vectorises them, and is copied into every caller. Otherwise the order
+  of the sums would depend on which caller the process compiled first. Arrays that it writes must not overlap its other
+  arguments, because LLVM assumes that they do not.
+* ``inlined_kernel`` keeps the order of sums and is copied too. It is for functions that are called often and take
+  records, because a call passes each array of a record as seven arguments or more.
 
-With the versions of numba that this package was tested with, :mod:`ltr_objectives.kernels._parts` halves the time to
-compile. It uses numba's own parts, which later versions may change; with those numba compiles as it always does, to the
-same results.
-
-All release the GIL: threads are made by :mod:`ltr_objectives.kernels.threads`, not by numba.
+With the tested versions of numba, :mod:`ltr_objectives.kernels._parts` halves the time to compile by private parts of
+numba. Other versions compile plainly, to the same results. All kernels release the GIL: threads are made by
+:mod:`ltr_objectives.kernels.threads`, not by numba.
 """
 
 import contextlib
@@ -44,7 +42,7 @@ HELP = "kernels are compiled in each process; to cache them, repair the folder o
 
 
 class _Plain:
-    """In place of ``_parts``: numba compiles each function by itself."""
+    """Numba as documented, in place of ``_parts``."""
 
     @staticmethod
     def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -302,7 +302,7 @@ def _one_draw(n, layers, pairs, r):
     return 1, n
 
 
-@kernel
+@inlined_kernel
 def _by_rank(one, layers, pairs, draw, r, out):
     n, a, total = len(one.s), one.first, 0.0
     ranks = n if pairs.neighbors >= n else min(n, pairs.ordered)
@@ -488,7 +488,7 @@ def _add(kind, i, start, end, better, many, one, r):
 def _add_pairs(kind, i, start, end, better, draw, one, r):
     """Add the pairs of i with the slots ``start <= j < end``; return the sum of |slope|.
 
-    ``better`` tells if i is the better or the worse document of all these pairs. Like ``kind``, it is a constant.
+    If ``better``, i is the better document of all these pairs, else the worse one. Like ``kind``, it is a constant.
     """
     if start >= end:
         return 0.0
@@ -592,7 +592,7 @@ def _add_gains(truncated, draw, one, space, stop):
     return total
 
 
-@kernel
+@inlined_kernel
 def _by_gain(one, layers, pairs, draw, space, out):
     n, a, r, terms = len(one.s), one.first, space.r, layers[0]
     truncated = pairs.ranks < n
@@ -614,8 +614,10 @@ def _by_gain(one, layers, pairs, draw, space, out):
                 _add_discounts(space.orders[k * n : (k + 1) * n], w, terms, one, pairs, space)
             r.D[one.draws * n : _filled_up(one.draws) * n] = 0.0
     total = _add_gains(truncated, draw, one, space, out.stop)
+    grad, hess, slot = out.grad[a : a + n], out.hess[a : a + n], space.slot[:n]
     for i in range(n):
-        out.grad[a + i], out.hess[a + i] = r.lam[space.slot[i]], r.hes[space.slot[i]]
+        at = np.uint64(slot[i])  # unsigned: numba checks whether signed indices are negative
+        grad[i], hess[i] = r.lam[at], r.hes[at]
     return total
 
 
@@ -681,7 +683,7 @@ def _another_draw(k, gain, terms, one, space):
         r.S[at] += (0.5 - g) * w
 
 
-@kernel
+@inlined_kernel
 def _by_relevance(one, layers, pairs, draw, space, out):
     n, a, r, total = len(one.s), one.first, space.r, 0.0
     grad, hess = out.grad[a : a + n], out.hess[a : a + n]

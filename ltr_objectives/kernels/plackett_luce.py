@@ -30,7 +30,7 @@ REACH = 745.0  # exp(-745) is the smallest number above 0
 BUCKETS = 8  # of the guide, by document
 ONE = np.uint64(1)  # indices are unsigned: numba checks whether signed ones are negative
 NEAR = np.uint64(4)  # documents that are tried one after the other; of more, half are left out at a time
-FADED = 8.0  # a sum that was so many times as large as what it is subtracted from is added up anew
+FADED = 8.0  # a sum is added up anew if it was so many times as large as what it is subtracted from
 REDRAWS = np.uint64(40)  # bits: the numbers of one ranking that are drawn again have counters from 2^40 (j + 1) on
 INDEPENDENT, LATTICE = range(2)
 VARIATES = {"independent": INDEPENDENT, "lattice": LATTICE}
@@ -143,13 +143,18 @@ def shares(key, j, rankings, variates, strata, u):
 
 @inlined_kernel
 def place_narrow(table, key, j, given, p):
-    """Place ``len(p.u)`` documents, drawn by the shares ``p.u``; ``j`` is the number of the ranking."""
+    """Place ``len(p.u)`` documents of ranking ``j``, drawn by the shares ``p.u``.
+
+    ``top`` is the first open document, ``placed`` the mass of the placed documents below it. Masses are added to that
+    sum and subtracted from it, so its rounding error is relative to ``most``, its largest value so far. The sum is
+    added up anew once ``most`` is far above the mass from ``top`` on.
+    """
     mass, tail = table.mass, table.tail
     u, y, e, m, open_ = p.u, p.y, p.e, p.m, p.open_
     n, counter = np.uint64(len(mass)), np.uint64(j + 1) << REDRAWS
-    top, below, most = np.uint64(0), 0.0, 0.0  # below: the masses placed from top on, and the most that they have been
+    top, placed, most = np.uint64(0), 0.0, 0.0
     for k in range(len(u)):
-        m[k] = max(tail[top] - below, mass[top])  # rounding must not leave less than the largest open mass
+        m[k] = max(tail[top] - placed, mass[top])  # rounding must not leave less than the largest open mass
         if given[0] >= 0:
             i = np.uint64(given[k])
         else:
@@ -159,17 +164,17 @@ def place_narrow(table, key, j, given, p):
                 counter += ONE
         y[k], e[k] = i, mass[i]
         open_[i] = False
-        below += mass[i]
+        placed += mass[i]
         if i == top:
-            most = max(most, below)
+            most = max(most, placed)
             while top < n and not open_[top]:
-                below -= mass[top]
+                placed -= mass[top]
                 top += ONE
-            if most > FADED * tail[top]:  # what rounding left of larger masses would count
-                below = 0.0
+            if most > FADED * tail[top]:
+                placed = 0.0
                 for at in range(k):
-                    below += mass[y[at]] if y[at] > top else 0.0
-                most = below
+                    placed += mass[y[at]] if y[at] > top else 0.0
+                most = placed
     for k in range(len(u)):
         open_[y[k]] = True
 

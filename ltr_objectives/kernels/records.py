@@ -1,9 +1,8 @@
-"""The records that kernels take whole, from the objective to the innermost loop.
+"""The records that kernels take, from the objective to the innermost loop.
 
-They need numba 0.61: earlier versions confuse the types of records whose fingerprint is longer than 40 bytes.
-
-A kernel over queries has the signature ``kernel(first, last, ptr, s, <records>, out)``. A field has the same type for
-all objectives, so that each kernel is compiled once.
+They need numba 0.61: earlier versions confuse the types of records whose fingerprint is longer than 40 bytes. A field
+has the same type for all objectives, so that each kernel is compiled once. A kernel over queries has the signature
+``kernel(first, last, ptr, s, <records>, out)``.
 """
 
 from typing import NamedTuple
@@ -44,8 +43,8 @@ class Pairs(NamedTuple):
 class Draw(NamedTuple):
     """Random numbers of one iteration.
 
-    Pairwise kernels take None where scores get no noise: numba leaves out code under ``draw is not None``, so that they
-    compile sooner.
+    Pairwise kernels take None if scores get no noise. Numba then leaves out the code under ``draw is not None``, so
+    that they compile faster.
     """
 
     seed: np.uint64
@@ -56,10 +55,10 @@ class Draw(NamedTuple):
 
 
 class Out(NamedTuple):
-    """What a kernel writes: zeroed arrays by row. It leaves queries alone that ``skip`` marks.
+    """Output arrays, zeroed, one entry per row. Kernels leave queries with ``skip`` untouched.
 
-    ``stop[0]`` is true after Ctrl-C. A kernel that may take long reads it before the pairs of each document. If it is
-    true, the kernel returns with its work half done.
+    ``stop[0]`` is true after Ctrl-C. A kernel that may take long reads it before the pairs of each document, and
+    returns with its work half done if it is true.
     """
 
     grad: np.ndarray

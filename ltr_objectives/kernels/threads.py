@@ -120,10 +120,10 @@ def run(
 
     ``n_threads`` of None or -1 is all processors.
 
-    Python raises KeyboardInterrupt only in the main thread, and only between two chunks. A kernel that may take long
-    for one query has ``stop`` among its arguments, an array of one bool. Once that is true, the kernel returns with its
-    work half done. Above ``FEW_ROWS`` the main thread leaves such a kernel to other threads and waits. After Ctrl-C it
-    sets ``stop``, and raises as soon as they have stopped.
+    Python raises KeyboardInterrupt only in the main thread, and not inside a kernel. So a kernel that may take long for
+    one query takes ``stop``, an array of one bool, and returns with its work half done once it is true. Above
+    ``FEW_ROWS`` other threads run such a kernel, and the main thread waits. After Ctrl-C the main thread sets ``stop``,
+    and raises once all threads have returned.
     """
     if n_threads is None or (is_number(n_threads) and n_threads == -1):
         n_threads = available_threads()
@@ -141,9 +141,12 @@ def run(
 
 
 class _Work:
-    """The chunks of one call, done by the caller and by helpers, or by helpers alone where the caller waits.
+    """The chunks of one call, and the threads that do them: the caller and helpers, or helpers alone.
 
-    They signal each other by lists that only grow, so that Ctrl-C can come anywhere.
+    ``KeyboardInterrupt`` may come between any two instructions of the caller. So the state is lists to which one
+    instruction appends: a helper appends to ``_begun`` before it looks at ``_closed``, and to ``_ended`` when it is
+    done. Once the caller has closed the call, no helper begins a chunk, and the call is over when as many have ended
+    as have begun.
     """
 
     def __init__(
@@ -163,10 +166,10 @@ class _Work:
         self._wake: SimpleQueue[None] = SimpleQueue()
 
     def run(self, threads: int, waits: bool) -> None:
-        """Do all chunks; raise the first error only when all threads have stopped writing into the arrays."""
+        """Do all chunks; raise the first error only when no thread writes into the arrays any more."""
         failure: BaseException | None = None
         started = False
-        while not (self._closed and self._is_quiet()):
+        while not (self._closed and self._is_quiet()):  # again after each error, such as Ctrl-C while the caller waits
             try:
                 if not started:
                     started = True
@@ -183,7 +186,7 @@ class _Work:
                 failure = failure or raised
                 self._give_up()
         failure = failure or next(filter(None, self._ended), None)
-        self._ended.clear()
+        self._ended.clear()  # errors hold frames
         try:
             if failure is not None:
                 raise failure
