@@ -1,5 +1,6 @@
 """Why a ranking does not improve: which queries have zero gradient, and how large the other gradients are."""
 
+import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -179,9 +180,9 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
     now, tied = _largest(learnt, queries), _largest(at_ties, queries)
     useful = now > SETTLED * tied
     scaled, largest = _scaled(grad)
-    norms = largest * np.sqrt(_by_query(np.add, scaled * scaled, queries))
+    norms = np.sqrt(_by_query(np.add, scaled * scaled, queries))
     of_useful = norms[useful] if useful.any() else np.zeros(1)
-    low, middle, high = of_useful.min(), np.median(of_useful), of_useful.max()
+    low, middle, high = (_product(largest, f(of_useful)) for f in (np.min, np.median, np.max))
     return Report(
         objective=repr(objective),
         queries=len(queries),
@@ -191,8 +192,8 @@ def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_thr
         hessian_zero=int(((hess == 0) & np.repeat(useful, np.diff(queries.ptr))).sum()),
         hessian_negative=int((hess < 0).sum()),
         hessian_sum=float(hess.sum()),
-        gradient_norm=float(largest * np.linalg.norm(scaled)),
-        query_norms=(float(low), float(middle), float(high)),
+        gradient_norm=_product(largest, np.linalg.norm(scaled)),
+        query_norms=(low, middle, high),
         parts=_parts(learner, queries, s, grad, n_threads),
     )
 
@@ -201,6 +202,11 @@ def _scaled(grad: np.ndarray) -> tuple[np.ndarray, float]:
     """The gradient over its largest entry, whose squares do not overflow, and that entry."""
     largest = float(np.abs(grad).max())
     return grad / largest if largest > 0 else grad, largest
+
+
+def _product(largest: float, norm: Any) -> float:
+    """The product, at most the largest float64."""
+    return min(largest * float(norm), sys.float_info.max)
 
 
 def _parts(
@@ -217,7 +223,7 @@ def _parts(
                 objective=repr(part.objective),
                 goal=part.goal,
                 useful=int((_largest(grad, queries) > 0).sum()),
-                gradient_norm=float(largest * np.linalg.norm(unit)),
+                gradient_norm=_product(largest, np.linalg.norm(unit)),
                 cosine=float(unit @ other) / product if product > 0 else 0.0,
             )
         )
