@@ -107,4 +107,4 @@ else:
         raise AttributeError(f"module 'ltr_objectives' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted([*globals(), *__all__])
+        return sorted(__all__)

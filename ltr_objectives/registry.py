@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -265,6 +266,47 @@ def read_part(objective: str | Objective) -> tuple[Objective, str | None]:
     name, settings = text.split_objective(plain.strip())
     found = objective_class(name)
     return found(**text.read_settings(settings, name, found.parameters())), goal
+
+
+def text_of(objective: Objective) -> str | None:
+    """The text of an objective, which :func:`get_objective` reads; None without one, as for wrappers.
+
+    >>> from ltr_objectives import GAP, Mixture, YetiLoss
+    >>> text_of(YetiLoss(GAP(10), permutations=20))
+    'yetiloss:gap@10;permutations=20'
+    >>> text_of(Mixture(["yetiloss:ndcg", "listnet[revenue]"], [1, 0.3]))
+    'yetiloss:ndcg+0.3*listnet[revenue]'
+    """
+    from ltr_objectives.objectives.mixture import Mixture
+
+    if isinstance(objective, Mixture):
+        parts: Any = zip(*map(vars(objective).get, ("weights", "parts", "labels")), strict=True)
+        found = "+".join(f"{'' if w == 1 else f'{w}*'}{with_goal(str(text_of(part)), goal)}" for w, part, goal in parts)
+    elif OBJECTIVES.get(objective.name, "").partition(":")[2] == type(objective).__name__:
+        preset = {"preset": value} if (value := getattr(objective, "preset", None)) else {}
+        changed = {**preset, **_changed(objective, **preset)}
+        metric = [_metric_text(changed.pop("metric"))] if "metric" in changed else []
+        found = ":".join([objective.name, ";".join([*metric, *_settings(changed)])]).removesuffix(":")
+    else:
+        return None
+    with suppress(LTRError):  # of a value that has no text
+        return found if get_objective(found) == objective else None
+    return None
+
+
+def _metric_text(metric: Metric) -> str:
+    settings = ",".join(_settings(_changed(metric, k=metric.k)))
+    return f"{metric.name}{settings and f'({settings})'}{'' if metric.k is None else f'@{metric.k}'}"
+
+
+def _changed(thing: Any, **same: Any) -> dict[str, Any]:
+    """The parameters whose values differ from those of an object with no other parameters than ``same``."""
+    default = type(thing)(**same)
+    return {f.name: getattr(thing, f.name) for f in fields(thing) if getattr(thing, f.name) != getattr(default, f.name)}
+
+
+def _settings(values: dict[str, Any]) -> list[str]:
+    return [f"{name}={value}".replace(" ", "") for name, value in values.items()]
 
 
 def _on_goal(objective: Objective, goal: str | None) -> Objective:

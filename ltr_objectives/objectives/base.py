@@ -54,6 +54,12 @@ class Objective(abc.ABC):
         require(hasattr(cls, "name"), f"{cls.__name__} has no name; add one, such as name: ClassVar[str] = 'mine'")
         return super().__new__(cls)
 
+    def __str__(self) -> str:
+        """The text that ``get_objective`` reads, such as ``yetiloss:map@5;permutations=20``; else as ``repr``."""
+        from ltr_objectives.registry import text_of
+
+        return text_of(self) or repr(self)
+
     @abc.abstractmethod
     def fill(self, call: Call) -> None:
         """Write ``call.grad`` and ``call.hess``, which hold zeros; do not keep them after the call.

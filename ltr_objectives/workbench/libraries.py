@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ltr_objectives.errors import LTRError, essence
+from ltr_objectives.objectives.text import split_metric
 
 
 class Library(NamedTuple):
@@ -37,8 +38,8 @@ class Library(NamedTuple):
         >>> CATBOOST.spelled("ndcg@10")
         'NDCG;top=10'
         """
-        name, _, k = metric.partition("@")
-        return name.upper() + (f";top={k}" if k else "") if self.capitals else metric
+        name, _, k = split_metric(metric) or (metric, "", None)
+        return (name.upper() + (f";top={k}" if k else "")) if self.capitals else f"{name}@{k}" if k else name
 
     @contextmanager
     def estimator(self) -> Iterator[Any]:
