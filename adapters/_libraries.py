@@ -85,7 +85,7 @@ class Library(NamedTuple):
         except ModuleNotFoundError as error:
             if error.name != self.name:
                 raise
-            raise ImportError(f"{self.name} is not installed: pip install ltr-objectives[{self.name}]") from None
+            raise ImportError(f"{self.name} is not installed: pip install {self.name}") from None
 
     def exception(self) -> type[Exception]:
         """The class of its errors."""

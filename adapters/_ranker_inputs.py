@@ -13,9 +13,7 @@ try:
     from sklearn.utils import check_array
     from sklearn.utils.validation import check_is_fitted as check_is_fitted
 except ModuleNotFoundError:
-    raise ImportError(
-        "the rankers need scikit-learn: pip install ltr-objectives[xgboost] (or [lightgbm], [catboost])"
-    ) from None
+    raise ImportError("the rankers need scikit-learn: pip install scikit-learn") from None
 
 from ltr_objectives.adapters._goals import ByGoal, read_labels
 from ltr_objectives.checks import check_list

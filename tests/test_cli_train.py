@@ -162,4 +162,4 @@ def test_misspelt_commands_are_one_line_as_well(arguments, message):
 def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "catboost", None)
     given = ["--train", "train.txt", "--out", "m.cbm"]
-    assert "pip install ltr-objectives[catboost]" in fails("train", "--library", "catboost", *given)
+    assert "pip install catboost" in fails("train", "--library", "catboost", *given)

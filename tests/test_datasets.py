@@ -324,7 +324,7 @@ def test_without_scikit_learn_the_error_says_what_to_install(tmp_path, monkeypat
 
     path = write(tmp_path / "a.txt", ROWS)
     monkeypatch.setattr(builtins, "__import__", no_sklearn)
-    with pytest.raises(ImportError, match=r"pip install ltr-objectives\[letor\].*sklearn"):
+    with pytest.raises(ImportError, match=r"pip install scikit-learn.*sklearn"):
         load_letor(path)
 
 

@@ -195,7 +195,7 @@ def _client(client: Any) -> Any:
         import dask.array  # noqa: F401 - only to say early what to install
         import distributed
     except ImportError:
-        raise ImportError("dask is not installed: pip install ltr-objectives[dask]") from None
+        raise ImportError("dask is not installed: pip install 'dask[dataframe]' distributed") from None
     return distributed.default_client() if client is None else client
 
 

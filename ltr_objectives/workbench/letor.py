@@ -158,7 +158,7 @@ def parse_cached(file: Path, cache: str | os.PathLike[str] | None) -> Parsed:
     try:
         import sklearn.datasets  # noqa: F401 - says early what to install
     except ImportError as error:
-        raise ImportError(f"LETOR files need scikit-learn: pip install ltr-objectives[letor] ({error})") from None
+        raise ImportError(f"LETOR files need scikit-learn: pip install scikit-learn ({error})") from None
     if cache is None or not file.is_file():
         return parse(file)
     base = Path(cache)

@@ -51,7 +51,7 @@ class Library(NamedTuple):
         except ModuleNotFoundError as missing:
             if missing.name != self.name:
                 raise
-            raise ImportError(f"{self.name} is not installed: pip install ltr-objectives[{self.name}]") from None
+            raise ImportError(f"{self.name} is not installed: pip install {self.name}") from None
         with redirect_stdout(sys.stderr):
             try:
                 yield getattr(adapters, self.ranker)

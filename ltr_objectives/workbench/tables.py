@@ -63,7 +63,7 @@ def import_pandas() -> Any:
     try:
         return importlib.import_module("pandas")
     except ModuleNotFoundError as error:
-        raise ImportError(f"this file needs {error.name}: pip install ltr-objectives[cli]") from None
+        raise ImportError(f"this file needs {error.name}: pip install {error.name}") from None
 
 
 def names_in_table(path: Path) -> list[str]:
@@ -76,7 +76,7 @@ def names_in_table(path: Path) -> list[str]:
         try:
             parquet = importlib.import_module("pyarrow.parquet")
         except ModuleNotFoundError:
-            raise ImportError(f"{path}: Parquet files need pyarrow: pip install ltr-objectives[parquet]") from None
+            raise ImportError(f"{path}: Parquet files need pyarrow: pip install pyarrow") from None
         written = names = [str(name) for name in parquet.read_schema(path).names]
     twice = next((name for name, count in Counter(written).items() if count > 1 and name), None)
     require(twice is None, f"there are several columns {twice!r}; rename them, or leave all but one out")

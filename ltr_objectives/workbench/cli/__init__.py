@@ -1,4 +1,4 @@
-"""The command line: ``ltr-objectives``, or ``python -m ltr_objectives``. Needs ``ltr-objectives[cli]``."""
+"""The command line: ``ltr-objectives``, or ``python -m ltr_objectives``. Needs Typer, Rich, pandas and scikit-learn."""
 
 import os
 import sys
@@ -13,6 +13,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        print(f"error: the command line needs {error.name}: pip install ltr-objectives[cli]", file=sys.stderr)
+        print(
+            f"error: the command line needs {error.name}: pip install typer rich pandas scikit-learn", file=sys.stderr
+        )
         sys.exit(2)
     app(prog_name="ltr-objectives")

@@ -129,7 +129,7 @@ def compare(
 def _libraries(text: str | None) -> list[str]:
     if text is None:
         found = [name for name in LIBRARIES if importlib.util.find_spec(name)]
-        require(found, "no library is installed: pip install ltr-objectives[lightgbm], or [xgboost] or [catboost]")
+        require(found, "no library is installed: pip install lightgbm, xgboost or catboost")
         return found
     names = options.names_in(text)
     require(names, "--library is empty; name at least one of xgboost, lightgbm, catboost")
