@@ -33,6 +33,12 @@ else:
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
 STOPPING = {"od_type", "od_wait", "od_pval"}
 OF_FIT = "_ltr_objectives"  # the name in a pickle of what fit set
+PARAMETERS = {
+    *inspect.signature(catboost.CatBoostRanker.__init__).parameters,
+    "eval_metric",
+    "objective",
+    "convention",
+} - {"self"}
 
 
 class CatBoostRanker(Ranker, Base, BaseEstimator):
@@ -103,6 +109,12 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         """A parameter, which CatBoost does not keep as an attribute."""
         params = vars(self).get("_init_params", {})
         return params[name] if name in params else object.__getattribute__(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in PARAMETERS or name in vars(self).get("_init_params", {}):
+            self._init_params[name] = value
+        else:
+            super().__setattr__(name, value)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters that were given, by name."""

@@ -32,6 +32,7 @@ from ltr_objectives.registry import (
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
 NATIVES = ("rank", "mse")  # objectives of the libraries that are close to names of ours
+ELSEWHERE = {"xgboost": ("rank:ndcg", "rank:map", "rank:pairwise"), "lightgbm": ("lambdarank", "rank_xendcg")}
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
 IN_FIT = {  # arguments of the libraries' fit
     "group_id": "it is called qid= here",
@@ -121,6 +122,17 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
     refuse_wrapper(name)
     if name in OBJECTIVES or "+" in objective or split_goal(objective)[1]:
         return get_objective(objective)
+    require(
+        not name.islower() or name.partition("@")[0].partition("(")[0] not in METRICS,
+        f"objective={objective!r} is a metric; write 'yetiloss:{objective}', or leave objective out and give "
+        f"eval_metric={objective!r}",
+    )
+    other = next((each for each, names in ELSEWHERE.items() if objective in names and each != library.name), None)
+    require(
+        other is None,
+        f"objective={objective!r} is {other}'s, which {library.name} does not have; ours work in all libraries, such as "
+        "'yetiloss:ndcg@10'",
+    )
     if name.islower() and name not in NATIVES:  # CatBoost's have capitals
         close = difflib.get_close_matches(name, OBJECTIVES, 1, 0.75)
         require(

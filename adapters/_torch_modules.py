@@ -76,11 +76,11 @@ class TorchLoss(nn.Module):
         queries = self.objective._queries(batch.labels, batch.group, qid=batch.qid, **given)
         s = batch.scores.detach().to("cpu", torch.float64).contiguous().numpy()
         grad, _ = self.objective.compute(queries, s, iteration=self.seed * GOLDEN + self.step)
-        self.step += 1
+        self.step += self.training
         values = self._values(queries, s)
         weights = queries.weight_by_query
         if self.reduction == "mean":
-            total = len(queries) if weights is None else weights.sum()
+            total = len(queries) if weights is None else weights.sum() or 1.0
             grad, values = grad / total, values / total
         by_query: Tensor = _WithGradient.apply(
             batch.scores, batch.to_tensor(grad), batch.to_tensor(values), queries.ptr

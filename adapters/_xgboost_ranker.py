@@ -92,6 +92,12 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]
         ours = ("objective", "eval_metric", "convention")
         return {name: read_param(name, v) for name, v in super().get_xgb_params().items() if name not in ours}
 
+    def apply(self, X: Any, iteration_range: Any = None) -> np.ndarray:
+        """The leaf of each row in each tree, shape (rows, trees)."""
+        return self.predict(
+            X, pred_leaf=True, **({} if iteration_range is None else {"iteration_range": iteration_range})
+        )
+
     @property
     def best_iteration(self) -> int:
         """The last round that ``predict`` uses, counted from 0."""
@@ -100,6 +106,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]
     @property
     def best_score(self) -> float:
         """The first metric on the last pair of ``eval_set``, at that round."""
+        if not self.best_score_:
+            raise AttributeError("this XGBRanker has no best_score; fit it with eval_set")
         return next(iter([*self.best_score_.values()][-1].values()))
 
     def _knows_metric(self, name: str) -> bool:

@@ -6,7 +6,7 @@ import importlib
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,7 @@ METRICS = {
     "spearman": "correlation:Spearman",
     "kendall": "correlation:Kendall",
 }
+COUNTING = {"ties", "empty", "query_weights"}  # options that change the value of a ranking, not which is better
 # names of metrics, or their first words, in papers, trec_eval, XGBoost and LightGBM to which no name of ours is near
 ELSEWHERE = {
     **dict.fromkeys(("p", "pre"), "precision"),
@@ -146,6 +147,10 @@ def metric_meant(written: str) -> str:
     ("; did you mean 'ndcg@10'?", "; did you mean 'precision@5'?")
     """
     plain, goal = split_goal(written.strip())
+    if re.search(r"[(;=]", plain):
+        return "; write its settings in brackets, before the cutoff, as in 'map(threshold=3)@10'"
+    if "," in plain:
+        return "; for several metrics give a list, such as ['ndcg@10', 'map']"
     match = text.METRIC_ELSEWHERE.fullmatch(plain.lower())
     name, cutoff = match.groups() if match else ("", None)
     near = [ELSEWHERE[name]] if name in ELSEWHERE else get_close_matches(name, METRICS, 1)
@@ -203,7 +208,11 @@ def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) 
     require(found, "give at least one metric, such as 'ndcg@10'")
     names = [str(metric) for metric in found]
     twice = next((name for name in names if names.count(name) > 1), None)
-    require(twice is None, f"two metrics are both called {twice}; leave one out, because results are keyed by name")
+    require(
+        twice is None,
+        f"two metrics are both called {twice}; results are keyed by name: leave one out, or write the options as "
+        "text, as in 'map(threshold=3)'",
+    )
     return found
 
 
@@ -327,7 +336,8 @@ def objective_for(metric: str | Metric) -> Objective:
     'ndcg'
     """
     given = get_metric(metric)
-    found = replace(given, goal=None)
+    found = given._with(goal=None)
     best = BEST_FOR.get(found.name)
-    usual = best is not None and type(found) is metric_class(found.name) and found == type(found)(k=found.k)
+    usual = best is not None and type(found) is metric_class(found.name)
+    usual = usual and _changed(found, k=found.k).keys() <= COUNTING
     return _on_goal(get_objective(best) if best and usual else objective_class("yetiloss")(metric=found), given.goal)

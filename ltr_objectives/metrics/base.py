@@ -250,6 +250,12 @@ class Metric(abc.ABC):
             total += out
         return total
 
+    def _with(self, **values: Any) -> "Metric":
+        """A copy with other values of cutoff, goal or conventions, called as this one is."""
+        new = replace(self, **values)
+        vars(new).update({name: value for name, value in vars(self).items() if name == "_written"})
+        return new
+
     def with_convention(self, library: str) -> "Metric":
         """This metric with the conventions of a library; options that differ from their default are kept."""
         known = {name for c in all_metric_classes() for name in c.conventions}
@@ -259,7 +265,7 @@ class Metric(abc.ABC):
             raise LTRError(f"{self.name} has no convention {library!r}; conventions of {self.name}: {having}")
         default = {f.name: f.default for f in fields(self)}
         stated = self.conventions[library].items()
-        return replace(self, **{name: value for name, value in stated if getattr(self, name) == default[name]})
+        return self._with(**{name: value for name, value in stated if getattr(self, name) == default[name]})
 
     def settings(self) -> dict[str, Any]:
         """Parameters by name."""

@@ -174,7 +174,7 @@ class Mixture(Objective):
         """The metric of the first part on its goal, None if it has none."""
         first = self._parts[0]
         metric = getattr(first.objective, "metric", None)
-        return metric if metric is None or metric.goal is not None else replace(metric, goal=first.goal)
+        return metric if metric is None or metric.goal is not None else metric._with(goal=first.goal)
 
     def without_noise(self) -> Objective | None:
         quiet = [part.without_noise() for part in self._inside]

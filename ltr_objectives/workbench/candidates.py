@@ -1,7 +1,5 @@
 """The objectives to try for a metric: ours that ranked well for some data in our studies, and the library's own."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from ltr_objectives.errors import require
@@ -10,7 +8,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import BEST_FOR, get_objective, objective_class, objective_for
+from ltr_objectives.registry import get_objective, objective_class, objective_for
 from ltr_objectives.workbench.libraries import LIBRARIES
 
 OTHERS = ("yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
@@ -28,10 +26,10 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
     """
     goal = metric.goal
     if goal is not None:
-        plain = ours_for(replace(metric, goal=None))
+        plain = ours_for(metric._with(goal=None))
         return {with_goal(n, goal): Mixture([each], labels=[goal], normalize=False) for n, each in plain.items()}
     itself, first = f"yetiloss:{metric}", objective_for(metric)
-    named = {BEST_FOR.get(metric.name, itself): first, itself: objective_class("yetiloss")(metric=metric)}
+    named = {str(first): first, itself: objective_class("yetiloss")(metric=metric)}
     if first == named[itself]:
         named = {itself: first}
     for label in OTHERS:

@@ -67,7 +67,8 @@ def show(screen: Console, lines: Sequence[Sequence[str]], title: str, caption: s
     if screen.is_terminal and _width(table) > screen.width:
         plain = [[text if text[:1] in "+-" else re.sub(r" \([.\d]+\)", "", text) for text in line] for line in lines]
         table = _table(plain, title, caption, 0)
-    screen.width = max(screen.width, _width(table))
+    wide = table.__rich_measure__(screen, screen.options.update(max_width=10_000)).maximum
+    screen.width = max(screen.width, _width(table) if screen.is_terminal else wide)
     screen.print(table)
 
 

@@ -29,7 +29,7 @@ class Library(str, Enum):
 
 
 ONE_A_LINE = "text with one a line (also .gz, .bz2 or .xz), a .npy file, or FILE.csv:COLUMN or FILE.parquet:COLUMN."
-METRICS = "Such as ndcg@10, map or mrr; separate several by commas"
+METRICS = "Such as ndcg@10 or 'map(threshold=3)'; separate several by commas"
 Metrics = Annotated[str, Option("--metric", help=f"{METRICS}.")]
 ObjectiveName = Annotated[str, Option("--objective", help="Such as lambdamart:map or yetiloss:map;seed=1.")]
 Convention = Annotated[

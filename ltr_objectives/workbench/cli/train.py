@@ -11,7 +11,7 @@ from rich.table import Table
 from typer import Option
 
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.registry import BEST_FOR, get_objective
+from ltr_objectives.registry import get_objective, objective_for
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.libraries import LIBRARIES
 
@@ -69,7 +69,7 @@ def train(
         metric = f"{first}ndcg@10,map,mrr"
     metrics = options.read_metrics(metric, convention)
     if objective is None:
-        objective = BEST_FOR.get(metrics[0].name, f"yetiloss:{metrics[0]}")
+        objective = str(objective_for(metrics[0]))
     params: dict[str, Any] = {"n_estimators": trees, "learning_rate": learning_rate}
     params |= {facts.threads: threads} if threads else {}
     params |= _parameters(param or [])
