@@ -130,7 +130,7 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
     other = next((each for each, names in ELSEWHERE.items() if objective in names and each != library.name), None)
     require(
         other is None,
-        f"objective={objective!r} is {other}'s, which {library.name} does not have; ours work in all libraries, such as "
+        f"objective={objective!r} is {other}'s, which {library.name} does not have; ours work in all, such as "
         "'yetiloss:ndcg@10'",
     )
     if name.islower() and name not in NATIVES:  # CatBoost's have capitals
