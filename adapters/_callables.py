@@ -12,7 +12,7 @@ from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, Subset, 
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless
-from ltr_objectives.errors import require, warn
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -82,7 +82,8 @@ class QueriesMemo:
             if all(map(_equal, known, key)):
                 return queries
         labels = arrays.pop("labels")
-        assert labels is not None
+        if labels is None:
+            raise LTRError("labels is None; pass one number per row")
         check(labels)
         others = {goal: y if subset is None else subset.of(y) for goal, y in goals(labels).items()}
         queries = Queries(by_goal(labels, others), **arrays)

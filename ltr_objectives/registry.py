@@ -147,7 +147,7 @@ def metric_meant(written: str) -> str:
     ("; did you mean 'ndcg@10'?", "; did you mean 'precision@5'?")
     """
     plain, goal = split_goal(written.strip())
-    if re.search(r"[(;=]", plain):
+    if "(" in plain or ";" in plain:
         return "; write its settings in brackets, before the cutoff, as in 'map(threshold=3)@10'"
     if "," in plain:
         return "; for several metrics give a list, such as ['ndcg@10', 'map']"

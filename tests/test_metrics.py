@@ -101,7 +101,7 @@ def test_means_are_weighted_by_query():
     ("call", "message"),
     [
         (lambda: get_metric("ndgc@10"), "unknown metric 'ndgc'; there are ndcg"),
-        (lambda: get_metric("ndcg@"), "not of the form name or name@k"),
+        (lambda: get_metric("ndcg@"), "not of the form name, name@k or name"),
         (lambda: get_metric("ndcg@0"), "k=0 must be a whole number of at least 1"),
         (lambda: get_metric(max), "or an ltr_objectives.Metric, got builtin_function_or_method; 'Write a metric"),
         (lambda: get_metric(NDCG), r"got the class NDCG; pass an object, such as NDCG\(\)$"),

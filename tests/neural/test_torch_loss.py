@@ -93,6 +93,19 @@ def test_reductions_and_weights(reduction):
     assert torch.equal(matrix.grad[y >= 0], s.grad)
 
 
+def test_weights_of_zero_and_evaluation():
+    s, y = flat(), torch.tensor(LABELS)
+    loss = torch_loss("yetiloss")
+    value = loss(s, y, SIZES, weight=[0, 0, 0, 1])  # of a list with equal labels
+    value.backward()
+    assert value.isfinite()
+    assert (s.grad == 0).all()
+    before = loss.step
+    loss.eval()
+    loss(s, y, SIZES)
+    assert loss.step == before
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_without_an_order_give_zeros(name):
     if name in ("rmse", "ordinal", "queryrmse"):
