@@ -30,7 +30,7 @@ DEFAULTS = {name: p.default for name, p in inspect.signature(lgb.LGBMModel.__ini
 DEFAULTS |= {"reg_lambda": None}  # so that 0 can be told from nothing
 
 
-class LGBMRanker(Ranker, Base):  # type: ignore[misc]
+class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score differ
     """``lightgbm.LGBMRanker`` with any objective and metric; queries by id or by size.
 
     Parameters
@@ -78,7 +78,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]
         reg_lambda: float | None = None,
         **params: Any,
     ) -> None:
-        super().__init__(objective=objective, reg_lambda=reg_lambda, **params)  # type: ignore[arg-type]
+        super().__init__(objective=objective, reg_lambda=reg_lambda, **params)  # type: ignore[arg-type]  # ours
         self.eval_metric = eval_metric
         self.convention = convention
 

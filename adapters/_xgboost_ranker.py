@@ -31,7 +31,7 @@ CATEGORIES = "ltr_objectives_categories"  # an attribute of models
 DEFAULTS = {name: p.default for name, p in inspect.signature(xgb.XGBModel.__init__).parameters.items()}
 
 
-class XGBRanker(Ranker, Base):  # type: ignore[misc]
+class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score differ
     """``xgboost.XGBRanker`` with any objective and metric.
 
     Parameters

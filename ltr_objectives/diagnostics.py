@@ -61,7 +61,7 @@ class PartReport:
 
 @dataclass(frozen=True)
 class Report:
-    """Which queries have a gradient at given scores, and why the others do not; made by ``objective.report(...)``.
+    """The queries with a gradient at given scores, and why others have none; made by ``objective.report(...)``.
 
     Queries are counted for the objective that learns from the labels, without wrappers such as ``Langevin``. Hessians
     and norms are those that a library gets in the first iteration, with the wrappers.

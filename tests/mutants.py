@@ -74,7 +74,7 @@ EQUIVALENT = {  # (file, line of the source, what is written there instead): why
      "return sum(i < j for i, j in pairs) / len(pairs) if pairs else float(self.empty)", "<="):
         "two different documents",
     ("ltr_objectives/objectives/neuralndcg.py",
-     "sort = Sorting(how.tau, np.empty(m * m), np.empty(m, np.int64), np.empty(m, np.int64), np.empty((rounds + 1, m)),",  # noqa: E501
+     "sort = Sorting(how.tau, np.empty(m * m), np.empty(m, np.int64), np.empty(m, np.int64), np.empty((rounds + 1, m)),",  # noqa: E501 - the line as the source has it
      "2"):
         "a larger buffer",
     ("ltr_objectives/objectives/ranknet.py",
@@ -231,7 +231,7 @@ def chosen(root: Path, each: int, seed: int, patterns: list[str]) -> list[Mutant
 
 
 def mode_of(file: str) -> str | None:
-    """How the tests of a file of the package run; None for other files."""
+    """The way in which the tests of a file of the package run; None for other files."""
     return FOLDERS.get(str(Path(file).parent))
 
 
@@ -347,7 +347,7 @@ def _pytest(root: Path, mode: str, arguments: list[str], plugin: Any, pipe: Any)
     own = ROOT, ROOT / "tests"
     sys.path[:] = [str(root), str(root / "tests"), *(p for p in sys.path if Path(p).resolve() not in own)]
     sys.dont_write_bytecode = True
-    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - open until the process ends
     code = pytest.main(["-q", "-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning", *arguments], [plugin])
     done = isinstance(plugin, Recorder) or code == pytest.ExitCode.OK
     pipe.send(plugin.found if done else plugin.found or f"pytest ended with {code!r}")
@@ -356,7 +356,7 @@ def _pytest(root: Path, mode: str, arguments: list[str], plugin: Any, pipe: Any)
 
 
 def in_process(root: Path, mode: str, arguments: list[str], plugin: Any, seconds: float) -> Any:
-    """What `_pytest` sends; None if the process ends without it or takes too long."""
+    """The result that `_pytest` sends; None if the process ends without it or runs too long."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_pytest, args=(root, mode, arguments, plugin, sender))

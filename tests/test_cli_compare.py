@@ -210,7 +210,7 @@ def test_rank_map_learns_from_labels_above_0_and_says_so(folder):
     assert f"10 features: {', '.join(NAMES)}\n" in printed
 
 
-@pytest.mark.filterwarnings("always::ltr_objectives.errors.LTRWarning")
+@pytest.mark.filterwarnings("always::ltr_objectives.errors.LTRWarning")  # the command prints them
 def test_columns_that_nearly_equal_the_labels_are_named_with_what_to_ignore(folder):
     pytest.importorskip("lightgbm")
     rng = np.random.default_rng(0)

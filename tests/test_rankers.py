@@ -276,3 +276,13 @@ def test_a_missing_library_says_what_to_install(library, monkeypatch):
     monkeypatch.delitem(sys.modules, "ltr_objectives.adapters._ranker_inputs")
     with pytest.raises(ImportError, match=r"the rankers need scikit-learn: pip install scikit-learn"):
         importlib.import_module("ltr_objectives.adapters._ranker_inputs")
+
+
+def test_assigned_parameters_are_those_of_the_next_fit(library):
+    data, _, _ = fold(seed=3)
+    fitted = ranker(library, "ranknet").fit(data.X, data.y, qid=data.qid)
+    fitted.objective, fitted.learning_rate = "lambdamart", 0.01
+    assert fitted.get_params()["learning_rate"] == 0.01
+    assert fitted.fit(data.X, data.y, qid=data.qid).objective_.name == "lambdamart"
+    same = ranker(library, "lambdamart", learning_rate=0.01).fit(data.X, data.y, qid=data.qid)
+    assert np.array_equal(fitted.predict(data.X), same.predict(data.X))

@@ -52,3 +52,13 @@ def test_the_user_s_own_early_stopping_counts(save_best):
     values = fitted.evals_result_["validation_0"]["map"]
     assert fitted.best_iteration_ == expected.best_iteration_ == np.argmax(values) + 1 < 56
     assert np.array_equal(fitted.predict(VALI.X), expected.predict(VALI.X))
+
+
+def test_leaves_of_a_table_with_categories_and_no_best_score_without_eval_set():
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=60), "c": pd.Categorical(rng.integers(0, 3, 60).astype(str))})
+    fitted = ranker("xgboost").fit(table, rng.integers(0, 3, 60), qid=np.repeat(np.arange(6), 10))
+    assert fitted.apply(table).shape == (60, fitted.best_iteration_)
+    assert not hasattr(fitted, "best_score")

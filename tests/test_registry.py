@@ -181,3 +181,10 @@ def test_metrics_of_one_name_and_other_settings_differ_in_what_they_are_called()
 def test_wrong_settings_of_metrics_are_refused(text, message):
     with pytest.raises(LTRError, match=message):
         get_metric(text)
+
+
+def test_options_that_only_change_the_value_do_not_change_what_is_trained():
+    assert objective_for("map(ties=worst, empty=skip)") == objective_for("map")
+    assert objective_for("map(threshold=3)@10") == YetiLoss(MAP(10, threshold=3))
+    on_goal = objective_for("map(threshold=3)[stars]")
+    assert (str(on_goal.metric), on_goal.metric.threshold) == ("map(threshold=3)[stars]", 3)

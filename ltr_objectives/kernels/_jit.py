@@ -1,4 +1,4 @@
-"""How kernels are compiled and cached; no other module knows about either.
+"""Compilation and cache of kernels; no other module knows about either.
 
 Numba's disk cache has three faults. It hashes only the file that defines a kernel, so it keeps old machine code after
 an upgrade of a helper. It reads any file in its folder. It fails if the folder is damaged or full. The cache here is a

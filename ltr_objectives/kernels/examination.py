@@ -1,4 +1,4 @@
-r"""How often each position is examined, given scores: the most likely factors of a Plackett-Luce model of clicks.
+r"""The examination of positions, given scores: the most likely factors of a Plackett-Luce model of clicks.
 
 A click on document i of query q, at position k(i), is a draw with chances exp(sigma s_i) theta_k(i) / Z_q, where
 Z_q = sum_j exp(sigma s_j) theta_k(j). With clicks c_i, their totals C_q and weights w_q, the log likelihood

@@ -81,7 +81,7 @@ def slope_and_curve(loss, margin):
 
 @kernel
 def discounted(discount, most):
-    """How many of the first ``most`` ranks have a discount above zero; discounts do not increase."""
+    """Count the first ``most`` ranks with a discount above zero; discounts do not increase."""
     if most > 0 and discount[most - 1] > 0.0:
         return most
     ranks = 0
@@ -92,7 +92,7 @@ def discounted(discount, most):
 
 @kernel
 def _list_factor(total, pairs, draw):
-    """What all slopes of one list are multiplied by; ``total`` is the sum of their absolute values."""
+    """The factor of all slopes of one list; ``total`` is the sum of their absolute values."""
     factor = pairs.sigma / number_of(draw)
     if pairs.lambda_norm:
         total *= 2.0 * factor
@@ -326,7 +326,7 @@ def _by_rank(one, layers, pairs, draw, r, out):
     return total
 
 
-# What the loops by gain and by relevance share
+# Shared by the loops by gain and by relevance
 
 
 class Batch(NamedTuple):

@@ -22,12 +22,12 @@ class Terms(NamedTuple):
 
     @property
     def ranks(self) -> int:
-        """How many ranks have a discount above zero."""
+        """The number of ranks with a discount above zero."""
         return int(np.count_nonzero(self.discount))
 
 
 class Pairs(NamedTuple):
-    """Which pairs of documents count, their loss, and what their weight depends on besides the metric."""
+    """The pairs of documents that count, their loss, and what their weight depends on besides the metric."""
 
     loss: int  # a code of ltr_objectives.kernels.pairs
     sigma: float

@@ -264,7 +264,7 @@ def order_by_label(first, last, ptr, labels, out):
 
 @kernel
 def all_equal(x):
-    """Whether all values are equal."""
+    """Return True if all values are equal."""
     others = 0
     for v in x:
         others += v != x[0]

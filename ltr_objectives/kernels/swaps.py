@@ -49,7 +49,7 @@ NEGLIGIBLE = 1e-30  # a document reached with a smaller probability than this is
 
 @kernel
 def is_empty(layers, q):
-    """Whether each layer gives all rankings of query ``q`` the same value."""
+    """Return True if each layer gives all rankings of query ``q`` the same value."""
     any_scale = False
     for terms in layers:
         any_scale |= terms.scale[q] != 0.0

@@ -99,7 +99,7 @@ def key_of(objective: Objective, call: Call, name: str, seed: int) -> np.uint64:
 
 
 def _depth(objective: Objective) -> int:
-    """How many objectives with such a key lie inside of this one, one in the other."""
+    """The number of objectives with such a key that are nested in this one."""
     return max((_depth(part) + _has_key(part) for part in objective._inside), default=0)
 
 

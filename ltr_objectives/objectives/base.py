@@ -84,7 +84,7 @@ class Objective(abc.ABC):
 
     @property
     def facts(self) -> Facts:
-        """What never changes about this objective, from the attributes that its class overrides."""
+        """The properties that depend on the parameters alone, from the attributes that the class overrides."""
         own = [name for name in Facts._fields if getattr(type(self), name, None) is not getattr(Objective, name, None)]
         hessian = str(getattr(self, "hessian", "exact"))
         return Facts(**{"policy": hessian, **{name: getattr(self, name) for name in own}})
@@ -256,7 +256,7 @@ class Objective(abc.ABC):
         qid: ArrayLike | None = None, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> "Report":  # fmt: skip
-        """Which queries have a gradient at these scores, and why the others do not.
+        """Report the queries with a gradient at these scores, and the reasons why others have none.
 
         Parameters
         ----------

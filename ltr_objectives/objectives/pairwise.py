@@ -120,7 +120,7 @@ class PairwiseObjective(Objective):
         return MANY if self.neighbors == "all" else int(self.neighbors)
 
     def pairs(self, queries: Queries) -> Pairs:
-        """Which pairs count, as the kernels take them."""
+        """The pairs that count, as the kernels read them."""
         layers, near = self.layers(queries), self._near
         cutoff = max(terms.ranks for terms in layers)
         ranks = min(cutoff, int(self.truncation or MANY))

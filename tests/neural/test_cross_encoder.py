@@ -7,10 +7,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sentence_transformers")
 
 from sentence_transformers import CrossEncoder  # noqa: E402 - skipped without
-from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast  # noqa: E402
+from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast  # noqa: E402 - likewise
 
-from ltr_objectives import LTRError, evaluate  # noqa: E402
-from ltr_objectives.adapters import cross_encoder_loss  # noqa: E402
+from ltr_objectives import LTRError, evaluate  # noqa: E402 - likewise
+from ltr_objectives.adapters import cross_encoder_loss  # noqa: E402 - likewise
 
 WORDS = ["red", "green", "blue", "cat", "dog", "tree", "sun", "sea"]
 

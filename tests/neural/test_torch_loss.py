@@ -5,8 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ltr_objectives import Langevin, LTRError, Mixture, Subsample, get_objective, registry  # noqa: E402
-from ltr_objectives.adapters import torch_loss  # noqa: E402
+from ltr_objectives import Langevin, LTRError, Mixture, Subsample, get_objective, registry  # noqa: E402 - skipped without torch
+from ltr_objectives.adapters import torch_loss  # noqa: E402 - likewise
 
 NAMES = registry.objectives()
 rng = np.random.default_rng(0)
