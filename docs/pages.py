@@ -29,7 +29,7 @@ SCRIPTS = {
 }
 PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
 MODULES = ("ltr_objectives.datasets", "ltr_objectives.propensity", "ltr_objectives.warmup")
-NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb\)")
+NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
 REQUEST = re.compile(r"^<!-- from the code: (.+?) -->$(?:\n.+\n<!-- end -->$)?", re.MULTILINE)
 FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE | re.DOTALL)
 MENTION = re.compile(r"(?<!\[)`(\w+)(?:\([^`]*\))?`(?!\])")
@@ -56,7 +56,7 @@ def write() -> None:
 
 def filled(markdown: str) -> str:
     """The page with what it asks for; names lead to their reference, and links to notebooks to their pages."""
-    return REQUEST.sub(lambda match: CONTENTS[match[1]](), linked(NOTEBOOK.sub(r"](\1.md)", markdown)))
+    return REQUEST.sub(lambda match: CONTENTS[match[1]](), linked(NOTEBOOK.sub(r"](\1.md", markdown)))
 
 
 def linked(markdown: str) -> str:
