@@ -46,6 +46,7 @@ notebooks: .venv/installed  ## run the notebooks again and write their outputs; 
 	OMP_WAIT_POLICY=passive $(BIN)/python notebooks/execute.py $(NAMES)
 
 docs: .venv/installed  ## the documentation, in build/site
+	$(BIN)/python docs/pages.py --files
 	$(BIN)/python docs/pages.py
 	$(BIN)/zensical build --clean --strict
 
