@@ -60,14 +60,15 @@ def _first_draw(gain, ranks, terms, one, space):
 @kernel
 def _another_draw(k, gain, terms, one, space):
     """Write D = (U - V) / 2 of draw k and add (U + V) / 2 to S, with U and V of average precision put in."""
-    r, count, sum_, scale, begin = space.r, 0.5, 0.0, terms.scale[one.q], k * len(gain)
-    for d in range(len(gain)):
-        i, w = space.orders[begin + d], terms.discount[d] * scale
+    n, S, count, sum_, scale = one.n, space.r.S, 0.5, 0.0, terms.scale[one.q]
+    order, D = space.orders[k * n : (k + 1) * n], space.r.D[k * n : (k + 1) * n]
+    for d in range(n):
+        i, w = order[d], terms.discount[d] * scale
         at, g = space.slot[i], gain[i]
         count += g
         sum_ += g * w
-        r.D[begin + at] = count * w - sum_
-        r.S[at] += (0.5 - g) * w
+        D[at] = count * w - sum_
+        S[at] += (0.5 - g) * w
 
 
 @inlined_kernel
