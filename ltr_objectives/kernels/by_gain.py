@@ -12,14 +12,14 @@ one over the top ranks, however many draws there are. It saves 5 to 8 % of a tra
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
+from ltr_objectives.kernels._jit import inlined, inlined_kernel
 from ltr_objectives.kernels.batches import add_pairs, batch_space, draws_at_once, filled_up
 from ltr_objectives.kernels.pairs import pair_kernel
 from ltr_objectives.kernels.sorting import sort_descending
 from ltr_objectives.kernels.swaps import LINEAR
 
 
-@kernel
+@inlined_kernel
 def _take_by_gain(one, s, terms, pairs, space):
     """Write the list by slot, in descending order of gain."""
     n, a, r = one.n, one.first, space.r
@@ -38,7 +38,7 @@ def _take_by_gain(one, s, terms, pairs, space):
         r.lam[at], r.hes[at] = 0.0, 0.0
 
 
-@kernel
+@inlined_kernel
 def _add_discounts(order, w, terms, one, pairs, space):
     """Write into ``w`` the scaled discounts of one draw by slot."""
     n, scale, beyond = one.n, terms.scale[one.q], space.r.beyond
@@ -48,7 +48,7 @@ def _add_discounts(order, w, terms, one, pairs, space):
         beyond[space.slot[order[d]]] = 0.0
 
 
-@kernel
+@inlined_kernel
 def _add_top(k, one, space):
     """Add the top ranks of draw k."""
     r = space.r
@@ -76,7 +76,7 @@ def _top_weights(i, n, space):
         entry = space.before[entry]
 
 
-@kernel
+@inlined_kernel
 def _add_gains(truncated, draw, one, space, stop):
     """Add the pairs of one list for all draws of a batch; return the sum of |slope|."""
     n, r, total = one.n, space.r, 0.0

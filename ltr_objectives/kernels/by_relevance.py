@@ -13,13 +13,13 @@ in each draw only |D_i - D_j|, D = (U - V) / 2, and once S_i + S_j, the sums of 
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined_kernel, kernel
+from ltr_objectives.kernels._jit import inlined_kernel
 from ltr_objectives.kernels.batches import add_pairs, batch_space, draws_at_once, filled_up
 from ltr_objectives.kernels.pairs import discounted, pair_kernel
 from ltr_objectives.kernels.swaps import AVERAGE, average_terms
 
 
-@kernel
+@inlined_kernel
 def _take_by_relevance(gain, s, space):
     """Write the list by slot: relevant documents first, and first within both the ones that are not ``beyond``.
 
@@ -44,7 +44,7 @@ def _take_by_relevance(gain, s, space):
     return both, relevant, close
 
 
-@kernel
+@inlined_kernel
 def _first_draw(gain, ranks, terms, one, space):
     """Write U and V; -inf for U beyond ``ranks``, so that pairs of two documents there get the weight 0."""
     n, r = len(gain), space.r
@@ -57,7 +57,7 @@ def _first_draw(gain, ranks, terms, one, space):
         r.U[at], r.V[at] = u[d] if d < ranks else -np.inf, v[d]
 
 
-@kernel
+@inlined_kernel
 def _another_draw(k, gain, terms, one, space):
     """Write D = (U - V) / 2 of draw k and add (U + V) / 2 to S, with U and V of average precision put in."""
     n, S, count, sum_, scale = one.n, space.r.S, 0.5, 0.0, terms.scale[one.q]

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import inlined, kernel
+from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.rankings import noise_of, number_of, ranking, rankings
 from ltr_objectives.kernels.sorting import longest_list
@@ -99,7 +99,7 @@ def pair_kernel(space: Any, batch: Any, loop: Any) -> Callable[..., Any]:
     takes at a time and how many ranks of each it reads. ``loop`` returns the sum of |slope|.
     """
 
-    @kernel
+    @inlined_kernel
     def add_list(q, ptr, s, layers, pairs, draw, spaces, out):  # makes no array, so that none is counted for each draw
         a, n, (sort, r), total = ptr[q], ptr[q + 1] - ptr[q], spaces, 0.0
         x, grad, hess = s[a : a + n], out.grad[a : a + n], out.hess[a : a + n]
@@ -117,8 +117,7 @@ def pair_kernel(space: Any, batch: Any, loop: Any) -> Callable[..., Any]:
         factor = _list_factor(total, pairs, draw)
         for i in range(n):
             grad[i] *= factor
-            hess[i] *= factor
-            hess[i] *= pairs.sigma
+            hess[i] = hess[i] * factor * pairs.sigma
 
     def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
         longest = longest_list(ptr, first, last)
