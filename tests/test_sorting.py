@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ltr_objectives.kernels.sorting import FEW, RUN, SHORT, descending_order, head_order, scratch
+from ltr_objectives.kernels.sorting import FEW, RUN, SHORT, descending_order, head_order, sorter
 
 LENGTHS = [1, 2, 8, RUN, FEW, FEW + 1, 120, SHORT, SHORT + 1, 500, 1500]
 LISTS = {
@@ -24,32 +24,32 @@ LISTS = {
 def test_order(n, rng):
     for kind, some in LISTS.items():
         s = some(rng, n)
-        key, order, key2, order2 = scratch(n + 3)  # buffers may be longer than the list
-        descending_order(s, key, order, key2, order2)
+        sort, order = sorter(n + 3), np.empty(n + 3, np.int64)  # buffers may be longer than the list
+        descending_order(s, order, sort)
         expected = np.argsort(-s, kind="stable")
         assert np.array_equal(order[:n], expected), kind
-        assert np.array_equal(key[:n], s[expected]), kind
+        assert np.array_equal(sort.key[:n], s[expected]), kind
 
 
 def test_strided_scores(rng):
     s = rng.normal(size=(150, 7))
-    buffers = scratch(150)
-    descending_order(s[:, 6], *buffers)
-    assert np.array_equal(buffers[1], np.argsort(-s[:, 6], kind="stable"))
+    order = np.empty(150, np.int64)
+    descending_order(s[:, 6], order, sorter(150))
+    assert np.array_equal(order, np.argsort(-s[:, 6], kind="stable"))
 
 
 @pytest.mark.parametrize("n", LENGTHS)
 def test_head(n, rng):
     for kind, top in itertools.product(LISTS, (1, 7, 30, 33, 100)):
         s = LISTS[kind](rng, n)
-        key, order, key2, order2 = scratch(n + 3)
+        sort, order = sorter(n + 3), np.empty(n + 3, np.int64)
         expected = np.argsort(-s, kind="stable")
         last = s[expected[min(top, n) - 1]]
         for others in (False, True):
-            count = head_order(s, min(top, n), others, key, order, key2, order2)
+            count = head_order(s, min(top, n), others, order, sort)
             assert count >= (s >= last).sum(), (kind, top)
             assert np.array_equal(order[:count], expected[:count]), (kind, top)
-            assert np.array_equal(key[:count], s[expected[:count]]), (kind, top)
+            assert np.array_equal(sort.key[:count], s[expected[:count]]), (kind, top)
         if count < n:
             assert count == (s >= last).sum(), (kind, top)
             assert np.array_equal(order[count:n], np.flatnonzero(s < last)), (kind, top)

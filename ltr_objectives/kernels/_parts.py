@@ -121,12 +121,13 @@ class _Borrow(AnalysisPass):
 
 
 def _made(calls: dict[Any, Any]) -> Iterator[Any]:
-    """The types of all values that a function computes, except parts of arrays, or copies into arrays."""
+    """The types of all values that a function computes, except parts of arrays and tuples, or copies into arrays."""
     for at, call in calls.items():
         if isinstance(at, ir.SetItem | ir.StaticSetItem):
             yield call.args[-1]
         elif call is not None:
-            part = getattr(at, "op", "") == "getitem" and isinstance(call.args[1], Integer | SliceType)
+            op = getattr(at, "op", "")
+            part = op in ("getiter", "iternext") or (op == "getitem" and isinstance(call.args[1], Integer | SliceType))
             yield none if part else call.return_type
 
 

@@ -7,15 +7,14 @@ from ltr_objectives.kernels.sorting import descending_order
 
 
 @kernel
-def head(scores, labels, most, key, order, key2, order2, chosen):
-    """Write at most ``most`` documents into ``chosen`` by descending score; return how many.
+def head(scores, labels, most, order, chosen, sort):
+    """Write at most ``most`` documents into ``chosen`` by descending score; return how many. ``order`` is scratch.
 
-    Of a longer list, half of ``most`` (rounded up) are the documents of the largest scores. The others are those of the
-    largest labels among the rest, by score where labels are equal. ``key``, ``order``, ``key2`` and ``order2`` are
-    scratch.
+    Of a longer list, half of ``most`` (rounded up) are the documents of the largest scores. The other half are the
+    documents of the largest labels among the rest, by score if labels are equal.
     """
     n = len(scores)
-    descending_order(scores, key, order, key2, order2)
+    descending_order(scores, order, sort)
     if n <= most:
         for d in range(n):
             chosen[d] = order[d]
@@ -26,7 +25,7 @@ def head(scores, labels, most, key, order, key2, order2, chosen):
     by_label = np.empty(n - first)
     for i in range(n - first):
         by_label[i] = labels[rest[i]]
-    descending_order(by_label, key, chosen, key2, order2)
+    descending_order(by_label, chosen, sort)
     for i in range(most - first):
         taken[first + chosen[i]] = True
     for i in range(first):

@@ -7,7 +7,7 @@ import numpy as np
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.rng import LOGISTIC, add_noise, stream, times_logistic
-from ltr_objectives.kernels.sorting import head_order, scratch
+from ltr_objectives.kernels.sorting import Sorter, head_order, sorter
 
 
 class Rankings(NamedTuple):
@@ -15,16 +15,13 @@ class Rankings(NamedTuple):
 
     noisy: np.ndarray
     odds: np.ndarray
-    key: np.ndarray
-    key2: np.ndarray
-    order2: np.ndarray
+    sort: Sorter
 
 
 @kernel
 def rankings(n):
     """Space for lists of up to ``n`` documents."""
-    key, _, key2, order2 = scratch(n)
-    return Rankings(np.empty(n), np.empty(n), key, key2, order2)
+    return Rankings(np.empty(n), np.empty(n), sorter(n))
 
 
 @kernel
@@ -55,7 +52,7 @@ def ranking(x, top, others, draw, noise, number, order, space):
     """
     n = len(x)
     if draw is None:
-        head_order(x, top, others, space.key, order, space.key2, space.order2)
+        head_order(x, top, others, order, space.sort)
         return
     key, multiplies = noise
     counter = np.uint64(number) * np.uint64(2 * n)
@@ -63,4 +60,4 @@ def ranking(x, top, others, draw, noise, number, order, space):
         times_logistic(space.odds[:n], key, counter, space.noisy)
     else:
         add_noise(x, draw.noise, draw.scale, key, counter, space.noisy[:n])
-    head_order(space.noisy[:n], top, others, space.key, order, space.key2, space.order2)
+    head_order(space.noisy[:n], top, others, order, space.sort)

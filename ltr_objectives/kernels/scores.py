@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels._views import reinterpret
 from ltr_objectives.kernels.finish import BLOCK
 from ltr_objectives.kernels.rng import GAMMA, ROUND, mix
 from ltr_objectives.kernels.threads import run
@@ -24,18 +23,17 @@ class Scores(NamedTuple):
 
 @kernel
 def _read(first, last, ptr, given, values, largest):
-    """Write ``given`` as ``values``, unless that is the same array; ``largest[first]`` is that of all rows."""
+    """Copy ``given`` into ``values``, unless that is the same array; ``largest[first]`` is the bits of the largest."""
     top = np.int64(0)
     for a in range(ptr[first], ptr[last], BLOCK):
         x = values[a : min(a + BLOCK, ptr[last])]
         if given.itemsize < 8:
             for i in range(len(x)):
                 x[i] = given[a + i]
-        bits = reinterpret(x, np.int64)
-        for i in range(len(bits)):
-            size = bits[i] & MAGNITUDE
+        for i in range(len(x)):
+            size = np.float64(x[i]).view(np.int64) & MAGNITUDE
             top = size if size > top else top
-    reinterpret(largest, np.int64)[first] = top
+    largest[first] = top
 
 
 @kernel
@@ -55,9 +53,9 @@ def read_scores(given: np.ndarray, ptr: np.ndarray, n_threads: int | None) -> Sc
         values = np.empty(len(given))
     else:
         given = values = np.require(given, np.float64, ["C", "A", "W"])
-    largest = np.zeros(len(ptr) - 1)
+    largest = np.zeros(len(ptr) - 1, np.int64)
     run(_read, ptr, (ptr, given, values, largest), n_threads if len(given) >= PARALLEL else 1)
-    return Scores(values, float(largest.max()))
+    return Scores(values, float(largest.view(np.float64).max()))
 
 
 def content_stream(scores: np.ndarray | Scores, ptr: np.ndarray | None = None, n_threads: int | None = 1) -> int:

@@ -1,29 +1,52 @@
 """Stable descending order of lists, the first step of every ranking kernel.
 
-A short list compares each score with all, in whole vectors and without a branch: 3 to 5 ns a document up to 120
-documents. Insertion would take 12 for 24, since it mispredicts every second branch. Above ``FEW`` documents the scores
-are compared in float32, twice as many at once; where two are equal there, a merge sort mends what rounding left.
-
-A longer list is sorted by a map from scores to twice as many buckets as documents, then by one pass of insertion: 8 to
-11 ns a document for any length, where merging takes 41 for 120 documents and 100 for 10,000. With the quartiles of a
-few scores the map fills the buckets about evenly, whatever the outliers. It has two forms: one for scores with or
-without noise, one for positive numbers of different magnitude, as ``times_logistic`` writes them. Where documents crowd
-in few buckets, the last pass is a merge sort.
+* Up to ``SHORT`` documents, the rank of a score is the number of larger scores. Each score is compared with all, in
+  whole vectors and without a branch: 3 to 5 ns a document for 120 documents. Insertion would take 12 for 24, because it
+  mispredicts every second branch. Above ``FEW`` documents the scores are compared in float32, twice as many at once. If
+  two are equal there, a merge sort follows.
+* A longer list is sorted by a map from scores to twice as many buckets as documents, then by insertion: 8 to 11 ns a
+  document for any length. Merging would take 41 for 120 documents and 100 for 10,000. The map uses the quartiles of a
+  few scores, so outliers do not crowd the buckets. It has two forms: one for scores with or without noise, one for
+  positive numbers of different magnitude, as ``times_logistic`` writes them. If many documents share buckets
+  nevertheless, a merge sort replaces the insertion.
 
 A score must not be NaN: ``order`` would not be sorted.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, kernel
-from ltr_objectives.kernels._views import reinterpret
 
 RUN = 24  # runs are sorted by insertion, then merged; 16 to 32 are equally fast, 8 and 64 slower
 FEW = 32  # the longest list to compare in float64
 SHORT = 192  # the longest list to compare; from here on buckets are faster
-BLOCK = 8  # scores that are compared with all in one loop; scratch is longer by one block than the list
-SAMPLE = 9  # scores whose quartiles stand for those of all
+BLOCK = 8  # scores that are compared with all in one loop
+SAMPLE = 9  # scores whose quartiles stand for the quartiles of all
 CROWDED = 16  # from this mean number of documents in a document's bucket on, merging is faster than insertion
+
+
+class Sorter(NamedTuple):
+    """The sorted scores, and scratch. Numba checks whether a signed index is negative, so counts are unsigned."""
+
+    key: np.ndarray
+    key2: np.ndarray
+    order2: np.ndarray
+    rounded: np.ndarray  # float32, for short lists
+    count: np.ndarray  # uint32 by document: larger scores, or the bucket
+    start: np.ndarray  # uint32 by bucket
+    taken_s: np.ndarray  # of ``head_order``: the scores that it sorts
+    taken: np.ndarray  # and their documents
+
+
+@kernel
+def sorter(n):
+    """Space to sort lists of up to ``n`` documents."""
+    return Sorter(
+        np.empty(n), np.empty(n + BLOCK), np.empty(n + BLOCK, np.int64), np.empty(SHORT + BLOCK, np.float32),
+        np.empty(n + BLOCK, np.uint32), np.empty(2 * n, np.uint32), np.empty(n + BLOCK), np.empty(n + 1, np.int64),
+    )  # fmt: skip
 
 
 @kernel
@@ -93,16 +116,13 @@ def _buckets(s, sample, bucket, most):
 
 
 @kernel
-def _distribute(s, key, order, key2, order2):
-    """Sort ``s`` into ``key`` and ``order`` by buckets; the other two are scratch."""
-    n = len(s)
-    # unsigned: numba checks signed indices for being negative, which takes a third of these loops
-    bucket, start = reinterpret(key2, np.uint32)[:n], reinterpret(order2, np.uint32)[: 2 * n]
-    _buckets(s, key, reinterpret(key2, np.int32)[:n], 2 * n)
+def _distribute(s, order, r):
+    """Sort ``s`` by buckets."""
+    n, key, bucket, start, before, company = len(s), r.key, r.count, r.start[: 2 * len(s)], np.uint32(0), np.int64(0)
+    _buckets(s, key, bucket, 2 * n)
     start[:] = 0
     for i in range(n):
         start[bucket[i]] += np.uint32(1)
-    before, company = np.uint32(0), np.int64(0)
     for b in range(2 * n):
         count = start[b]
         start[b] = before
@@ -115,7 +135,7 @@ def _distribute(s, key, order, key2, order2):
     if company < CROWDED * n:
         _insertion(key, order, 0, n)
     else:
-        sort_descending(key, order, key2, order2, n)
+        sort_descending(key, order, r.key2, r.order2, n)
 
 
 @inlined
@@ -131,51 +151,47 @@ def _count_larger(x, blocks, count):
 
 
 @kernel
-def _compare(s, x, rank, key, order, key2, order2):
-    """Sort ``s`` into ``key`` and ``order``. ``x`` holds ``s``, perhaps rounded; it and the others are scratch."""
-    n, blocks, total = len(s), (len(s) + BLOCK - 1) // BLOCK, 0
+def _compare(s, x, rank, order, r):
+    """Sort ``s`` by comparing all pairs of ``x``, which holds ``s`` or ``s`` rounded; ``rank`` is scratch."""
+    n, key, blocks, total = len(s), r.key, (len(s) + BLOCK - 1) // BLOCK, 0
     x[n : blocks * BLOCK] = -np.inf
     _count_larger(x, blocks, rank)
     for i in range(n):
         total += rank[i]
     equal = total < n * (n - 1) // 2
     if equal:
-        order[:n] = 0  # of how many equal numbers each rank has been given so far
+        order[:n] = 0  # by rank: how many equal numbers have been placed from this rank on
         for i in range(n):
             d = rank[i]
             rank[i] += order[d]
             order[d] += 1
     for i in range(n):
-        d = np.uint64(rank[i])  # unsigned: numba checks whether signed indices are negative
+        d = np.uint64(rank[i])
         key[d], order[d] = s[i], i
     if equal:
-        sort_descending(key, order, key2, order2, n)
+        sort_descending(key, order, r.key2, r.order2, n)
 
 
 @kernel
-def descending_order(s, key, order, key2, order2):
-    """Write into ``order[:len(s)]`` the stable order of descending ``s`` and into ``key`` the sorted scores.
-
-    The other two are scratch: like those of :func:`scratch`, longer than ``s`` by a block.
-    """
+def descending_order(s, order, r):
+    """Write the stable order of descending ``s`` into ``order[:len(s)]``, and the sorted scores into ``r.key``."""
     n = len(s)
     if n <= FEW:
         for i in range(n):
-            key2[i] = s[i]
-        _compare(s, key2, order2, key, order, key2, order2)
+            r.key2[i] = s[i]
+        _compare(s, r.key2, r.order2, order, r)
     elif n <= SHORT:
-        x = reinterpret(key2, np.float32)
         for i in range(n):
-            x[i] = s[i]
-        _compare(s, x, reinterpret(order2, np.int32), key, order, key2, order2)
+            r.rounded[i] = s[i]
+        _compare(s, r.rounded, r.count, order, r)
     else:
-        _distribute(s, key, order, key2, order2)
+        _distribute(s, order, r)
 
 
 @kernel
-def _bound(s, top, groups, key, order, key2, order2):
+def _bound(s, top, groups, order, r):
     """A bound that ``top`` scores reach, and few more: the ``top``-th largest of the maxima of groups."""
-    best = key2[:groups]
+    best = r.taken_s[:groups]
     for i in range(groups):
         best[i] = s[i]
     for a in range(groups, len(s), groups):
@@ -183,50 +199,44 @@ def _bound(s, top, groups, key, order, key2, order2):
         for i in range(len(part)):
             best[i] = part[i] if part[i] > best[i] else best[i]
     if groups > FEW:
-        descending_order(best, key, order, key2[groups:], order2)
-        return key[top - 1]
-    _count_larger(best, groups // BLOCK, order2)
-    last = 0  # the largest count below top, and where it is
+        descending_order(best, order, r)
+        return r.key[top - 1]
+    _count_larger(best, groups // BLOCK, r.order2)
+    last = 0  # the largest count below top, and its group
     for i in range(groups):
-        at = order2[i] * FEW + i
+        at = r.order2[i] * FEW + i
         at = at if at < top * FEW else 0
         last = at if at > last else last
     return best[last % FEW]
 
 
 @kernel
-def head_order(s, top, others, key, order, key2, order2):
+def head_order(s, top, others, order, r):
     """Sort at least the documents that score as high as the ``top``-th; return how many are sorted.
 
-    The sorted documents fill the front of ``key`` and ``order``. With ``others``, the rest follow in ``order``, in the
-    order of the list. Sorting a tenth of a list takes a quarter of the time of sorting all.
+    The sorted documents come first in ``order``, their scores in ``r.key``. With ``others``, the rest follow in
+    ``order``, in the order of the list. Sorting a tenth of a list takes a quarter of the time of sorting all.
     """
     n, groups = len(s), (2 * top + BLOCK - 1) // BLOCK * BLOCK
-    if 2 * groups > n or top < 1:
-        descending_order(s, key, order, key2, order2)
-        return n
-    bound = _bound(s, top, groups, key, order, key2, order2)
-    found = 0
-    for i in range(n):
-        order2[found] = i
-        found += s[i] >= bound
-    if 2 * found > n:
-        descending_order(s, key, order, key2, order2)
+    found = n
+    if 2 * groups <= n and top >= 1:
+        bound, found = _bound(s, top, groups, order, r), 0
+        for i in range(n):
+            r.taken[found] = i
+            found += s[i] >= bound
+    if 2 * found >= n:
+        descending_order(s, order, r)
         return n
     for i in range(found):
-        key2[i] = s[order2[i]]
-    if found <= FEW:
-        _compare(key2[:found], key2, order2[found:], key, order, key2[found:], order2[found:])
-    else:
-        descending_order(key2[:found], key, order, key2[found:], order2[found:])
+        r.taken_s[i] = s[r.taken[i]]
+    descending_order(r.taken_s[:found], order, r)
     for d in range(found):
-        order[d] = order2[order[d]]
-    least = key[top - 1]
-    while key[found - 1] < least:
+        order[d] = r.taken[order[d]]
+    least = r.key[top - 1]
+    while r.key[found - 1] < least:
         found -= 1
     if others:
-        rest = order[found:n]
-        count = 0
+        rest, count = order[found:n], 0
         for i in range(n):
             if s[i] < least:
                 rest[count] = i
@@ -235,14 +245,8 @@ def head_order(s, top, others, key, order, key2, order2):
 
 
 @kernel
-def scratch(n):
-    """Space to sort lists of up to ``n`` documents: key, order, and each of them once more."""
-    return np.empty(n), np.empty(n, np.int64), np.empty(n + BLOCK), np.empty(n + BLOCK, np.int64)
-
-
-@kernel
 def longest_list(ptr, first, last):
-    """Documents of the longest list of the queries ``first <= q < last``."""
+    """Count the documents of the longest list of the queries ``first <= q < last``."""
     longest = 0
     for q in range(first, last):
         longest = max(longest, ptr[q + 1] - ptr[q])
@@ -252,12 +256,18 @@ def longest_list(ptr, first, last):
 @kernel
 def order_by_label(first, last, ptr, labels, out):
     """Write the documents of each query, counted from its first row, in stable descending order of label."""
-    key, order, key2, order2 = scratch(longest_list(ptr, first, last))
+    longest = longest_list(ptr, first, last)
+    key, order, key2, order2 = (
+        np.empty(longest),
+        np.empty(longest, np.int64),
+        np.empty(longest),
+        np.empty(longest, np.int64),
+    )
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         for i in range(b - a):
             key[i], order[i] = labels[a + i], i
-        sort_descending(key, order, key2, order2, b - a)  # done once, so what compiles soonest
+        sort_descending(key, order, key2, order2, b - a)  # compiles sooner than descending_order, and runs once
         for d in range(b - a):
             out[a + d] = order[d]
 

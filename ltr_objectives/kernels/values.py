@@ -3,16 +3,16 @@
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.sorting import head_order, longest_list, scratch, sort_descending
+from ltr_objectives.kernels.sorting import head_order, longest_list, sort_descending, sorter
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LEVEL, LINEAR
 
 AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
 
 
 @kernel
-def _order_ties(key, g, ties, n, order, spare_key, spare_order, more):
+def _order_ties(g, ties, n, order, more, r):
     """Reorder each run of equal keys by gain: ascending for the worst case, descending for the best."""
-    sign = -1.0 if ties == WORST_TIES else 1.0
+    key, sign = r.key, -1.0 if ties == WORST_TIES else 1.0
     a = 0
     while a < n:
         b = a + 1
@@ -21,7 +21,7 @@ def _order_ties(key, g, ties, n, order, spare_key, spare_order, more):
         if b - a > 1:
             for d in range(a, b):
                 more[d] = sign * g[d]
-            sort_descending(more[a:b], order[a:b], spare_key, spare_order, b - a)
+            sort_descending(more[a:b], order[a:b], r.key2, r.order2, b - a)
             for d in range(a, b):
                 g[d] = sign * more[d]
         a = b
@@ -117,7 +117,7 @@ def _level(key, g, n, average):
 def metric_values(first, last, ptr, s, terms, ties, out):
     """Write the value of each query ``first <= q < last``."""
     longest, w = longest_list(ptr, first, last), terms.discount
-    key, order, key2, order2 = scratch(longest)
+    sort, order = sorter(longest), np.empty(longest, np.int64)
     g, more = np.empty(longest), np.empty(longest + 1)
     ranks = 0
     while ranks < longest and w[ranks] > 0.0:
@@ -128,12 +128,12 @@ def metric_values(first, last, ptr, s, terms, ties, out):
         if terms.scale[q] == 0.0:
             out[q] = terms.offset[q]
             continue
-        n = head_order(s[a:b], min(ranks, n), False, key, order, key2, order2)
+        n = head_order(s[a:b], min(ranks, n), False, order, sort)
         for d in range(n):
             g[d] = terms.gain[a + order[d]]
         if ties in (WORST_TIES, BEST_TIES):
-            _order_ties(key, g, ties, n, order, key2, order2, more)
-        average = ties == AVERAGE_TIES
+            _order_ties(g, ties, n, order, more, sort)
+        key, average = sort.key, ties == AVERAGE_TIES
         if terms.kind == LINEAR:
             value = _linear(key, g, w, n, average)
         elif terms.kind == CASCADE:

@@ -22,7 +22,7 @@ from ltr_objectives.kernels.chances import chances
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.pairs import pair
 from ltr_objectives.kernels.records import MANY
-from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, scratch
+from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, sorter
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.reference import derivatives, sigmoid, softplus
@@ -183,15 +183,15 @@ def _two(d, end, how, w, delta, r):
 def _lambdaloss(first, last, ptr, scores, terms, delta, how, out):
     """``delta[m - 1]`` is the discount at rank m less that at rank m + 1, counted from 1."""
     longest, w = longest_list(ptr, first, last), terms.discount
-    s, order, key2, order2 = scratch(longest)
-    E = np.empty(longest)
+    sort, order, E = sorter(longest), np.empty(longest, np.int64), np.empty(longest)
     r = Ranked(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
         if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
             continue
-        descending_order(scores[a:b], s, order, key2, order2)
+        descending_order(scores[a:b], order, sort)
+        s = sort.key
         wide = not relative_to_top(s[:n], how.sigma, E)
         for d in range(n):
             r.g[d] = terms.gain[a + order[d]] * terms.scale[q]

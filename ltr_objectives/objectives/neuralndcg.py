@@ -25,7 +25,7 @@ import numpy as np
 from ltr_objectives.checks import check_choice, check_integer, check_not_negative, check_positive
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.heads import head
-from ltr_objectives.kernels.sorting import all_equal, longest_list, scratch
+from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.reference import derivatives, reference_head
@@ -321,8 +321,7 @@ def _by_scores(s, tu, sort, space):
 @kernel
 def _neuralndcg(first, last, ptr, scores, labels, terms, how, out):
     longest = longest_list(ptr, first, last)
-    key, order, key2, order2 = scratch(longest)
-    chosen = np.empty(longest, np.int64)
+    sort_space, order, chosen = sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
     m, rounds = min(longest, how.most), how.rounds
     sort = Sorting(how.tau, np.empty(m * m), np.empty(m, np.int64), np.empty(m, np.int64), np.empty((rounds + 1, m)),
                    np.empty((rounds + 1, m)), np.empty((rounds + 1, m)))  # fmt: skip
@@ -334,7 +333,7 @@ def _neuralndcg(first, last, ptr, scores, labels, terms, how, out):
             continue
         if out.stop[0]:
             return
-        n = head(scores[a:b], labels[a:b], how.most, key, order, key2, order2, chosen)
+        n = head(scores[a:b], labels[a:b], how.most, order, chosen, sort_space)
         for i in range(n):
             s[i], g[i] = scores[a + chosen[i]], terms.gain[a + chosen[i]] * terms.scale[q]
         _relaxed_sort(s[:n], sort)

@@ -7,7 +7,10 @@ import numpy as np
 
 from ltr_objectives.checks import check_choice, check_draws, check_integer, check_positive, check_seed
 from ltr_objectives.errors import require
-from ltr_objectives.kernels.pairs import LOGISTIC, pairs_by_gain, pairs_by_rank, pairs_by_relevance
+from ltr_objectives.kernels.by_gain import pairs_by_gain
+from ltr_objectives.kernels.by_rank import pairs_by_rank
+from ltr_objectives.kernels.by_relevance import pairs_by_relevance
+from ltr_objectives.kernels.pairs import LOGISTIC
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import AVERAGE, HEAD, LINEAR

@@ -48,7 +48,7 @@ from ltr_objectives.kernels.plackett_luce import (
 )
 from ltr_objectives.kernels.records import Out
 from ltr_objectives.kernels.rng import stream
-from ltr_objectives.kernels.sorting import descending_order, longest_list, scratch
+from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.call import Call
@@ -269,10 +269,8 @@ class Space(NamedTuple):
 
     sums: np.ndarray  # of shape (rankings, 6)
     open_mass: np.ndarray
-    key: np.ndarray
     order: np.ndarray
-    key2: np.ndarray
-    order2: np.ndarray
+    sort: Sorter
 
 
 @kernel
@@ -294,10 +292,10 @@ def _narrow(s, how, rho, key, strata, placed, space, out):
             share = weight[j] if e[k] <= last else 0.0
             out.grad[y[k]] -= share * slope
             out.hess[y[k]] -= share * curve
-    descending_order(space.open_mass, space.key, space.order, space.key2, space.order2)
+    descending_order(space.open_mass, space.order, space.sort)
     total, taken = np.zeros(6), 0
     for d in range(n):
-        while taken < rankings and mass[d] <= space.key[taken]:
+        while taken < rankings and mass[d] <= space.sort.key[taken]:
             j = space.order[taken]
             for c in range(6):
                 total[c] += weight[j] * sums[j, c]
@@ -331,12 +329,12 @@ def _wide(s, how, rho, key, strata, placed, space, out):
 def _plrank(first, last, ptr, scores, how, draw, out):
     """Write the gradient of minus ``scale`` times the expected reward, and its curvature or the exposure."""
     longest = longest_list(ptr, first, last)
-    key, order, key2, order2 = scratch(longest)
+    sort, order = sorter(longest), np.empty(longest, np.int64)
     one, rho = Out(np.empty(longest), np.empty(longest), out.stop, out.skip), np.empty(longest)
     rankings, most = len(how.weight), min(longest, len(how.theta))
     strata = Strata(np.zeros(most, np.int64), np.zeros(most, np.int64))
     whole = placed_space(most, longest)
-    space = Space(np.empty((rankings, 6)), np.empty(rankings), *scratch(rankings))
+    space = Space(np.empty((rankings, 6)), np.empty(rankings), np.empty(rankings, np.int64), sorter(rankings))
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
@@ -345,7 +343,8 @@ def _plrank(first, last, ptr, scores, how, draw, out):
             low, high = min(low, how.reward[i]), max(high, how.reward[i])
         if n < 2 or how.scale[q] == 0.0 or low == high or out.skip[q]:
             continue
-        descending_order(scores[a:b], key, order, key2, order2)
+        descending_order(scores[a:b], order, sort)
+        s = sort.key[:n]
         for d in range(n):
             # the least reward adds the same to every ranking: it adds only variance
             rho[d] = (how.reward[a + order[d]] - low) / (high - low)
@@ -355,10 +354,10 @@ def _plrank(first, last, ptr, scores, how, draw, out):
         if how.variates == LATTICE:
             lattice(stream_key, rankings, ranks, strata)
         placed = first_ranks(whole, ranks)
-        if key[0] - key[n - 1] < WIDEST:
-            _narrow(key[:n], how, rho, stream_key, strata, placed, space, one)
+        if s[0] - s[n - 1] < WIDEST:
+            _narrow(s, how, rho, stream_key, strata, placed, space, one)
         else:
-            _wide(key[:n], how, rho, stream_key, strata, placed, space, one)
+            _wide(s, how, rho, stream_key, strata, placed, space, one)
         unit = how.scale[q] * (high - low)
         factor = 1.0 if how.curvature == EXPOSURE else -unit
         for d in range(n):

@@ -21,7 +21,7 @@ import numpy as np
 from ltr_objectives.checks import check_integer, check_positive
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.heads import head
-from ltr_objectives.kernels.sorting import all_equal, longest_list, scratch
+from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import GainObjective
@@ -162,15 +162,14 @@ def _without(pull, miss, p):
 def _softrank(first, last, ptr, scores, labels, terms, soft, out):
     longest = longest_list(ptr, first, last)
     sigma, c, miss, most, grad, hess = soft.sigma, soft.c, soft.miss, soft.most, out.grad, out.hess
-    key, order, key2, order2 = scratch(longest)
-    chosen = np.empty(longest, np.int64)
+    sort, order, chosen = sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
     product, p = np.empty(len(c)), np.empty(min(longest, most))
     width = 2.0 * sigma  # deviation of the difference of two scores, times the square root of 2
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
             continue
-        n = head(scores[a:b], labels[a:b], most, key, order, key2, order2, chosen)
+        n = head(scores[a:b], labels[a:b], most, order, chosen, sort)
         for i in range(n):
             if out.stop[0]:
                 return

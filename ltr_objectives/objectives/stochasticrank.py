@@ -35,7 +35,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.moves import move_terms, needs_restart, restart
 from ltr_objectives.kernels.rng import NO_NOISE, NOISES, add_noise, stream
-from ltr_objectives.kernels.sorting import descending_order, longest_list, scratch
+from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.kernels.swaps import CASCADE, is_empty
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -219,10 +219,8 @@ def _bell(u):
 class Work(NamedTuple):
     """One noisy ranking, the terms of its moves, and the sums by document."""
 
-    key: np.ndarray
+    sort: Sorter
     order: np.ndarray
-    key2: np.ndarray
-    order2: np.ndarray
     x: np.ndarray
     g: np.ndarray
     P: np.ndarray
@@ -237,7 +235,7 @@ class Work(NamedTuple):
 @inlined
 def _above(first, last, m, inverse, g_i, r):
     slope, bend, size = 0.0, 0.0, 0.0
-    x, g, P, Q = r.key, r.g, r.P, r.Q
+    x, g, P, Q = r.sort.key, r.g, r.P, r.Q
     for j in range(first, last):
         u = (x[j] - m) * inverse
         c = (g_i - g[j]) * (P[j] + g_i * Q[j]) * _bell(u)
@@ -250,7 +248,7 @@ def _above(first, last, m, inverse, g_i, r):
 @inlined
 def _below(first, last, m, inverse, g_i, R, r):
     slope, bend, size = 0.0, 0.0, 0.0
-    x, g = r.key, r.g
+    x, g = r.sort.key, r.g
     for j in range(first, last):
         u = (x[j] - m) * inverse
         c = (g_i - g[j]) * R[j] * _bell(u)
@@ -275,9 +273,8 @@ def _first_at_most(x, limit, first, last):
 @kernel
 def work_space(n):
     """Scratch for lists of up to ``n`` documents."""
-    key, order, key2, order2 = scratch(n)
-    return Work(key, order, key2, order2, np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
-                np.empty(n), np.empty(n), np.empty(n))  # fmt: skip
+    return Work(sorter(n), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+                np.empty(n), np.empty(n), np.empty(n), np.empty(n))  # fmt: skip
 
 
 @kernel
@@ -291,7 +288,7 @@ def add_conditional(gain, scale, terms, sigma, z, eps, r, stop):
     for i in range(n):
         total += eps[i]
         r.x[i] = z[i] + sigma * eps[i]
-    descending_order(r.x[:n], r.key, r.order, r.key2, r.order2)
+    descending_order(r.x[:n], r.order, r.sort)
     for d in range(n):
         r.g[d] = gain[r.order[d]]
     reach = move_terms(terms.kind, r.g, w, scale, n, r.P, r.Q, r.R)
@@ -311,8 +308,8 @@ def add_conditional(gain, scale, terms, sigma, z, eps, r, stop):
         elif terms.kind == CASCADE:
             factor = 1.0 / miss
         T_d *= miss
-        a = _first_at_most(r.key, m + WIDTH * tau, 0, end)
-        b = _first_at_most(r.key, m - WIDTH * tau, a, end)
+        a = _first_at_most(r.sort.key, m + WIDTH * tau, 0, end)
+        b = _first_at_most(r.sort.key, m - WIDTH * tau, a, end)
         s, c, h = _above(a, min(b, d, reach), m, inverse, g_d, r)
         s2, c2, h2 = _below(max(a, d + 1), b, m, inverse, g_d, R_d, r)
         r.slope[i] += (s + factor * s2) * inverse * DENSITY
