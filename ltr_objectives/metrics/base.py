@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice, check_integer, is_number, refuse
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, refuse_overrides, require
 from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.records import Terms
@@ -57,6 +57,16 @@ class Metric(abc.ABC):
     maximum: ClassVar[float | None] = 1.0
     cutoff: ClassVar[str] = "optional"  # or "required", or "none"
     conventions: ClassVar[dict[str, dict[str, Any]]] = {}
+    _not_read: ClassVar[dict[str, str]] = {
+        "per_query": "override values instead",
+        "terms": "override gain, discount, scale or offset instead",
+        **dict.fromkeys(("swap_changes", "move_changes"), "they follow from kind, gain, discount and scale"),
+    }
+
+    def __init_subclass__(cls) -> None:
+        """Refuse methods that would be ignored."""
+        super().__init_subclass__()
+        refuse_overrides(cls)
 
     def __post_init__(self) -> None:
         mine = type(self).__name__

@@ -164,7 +164,7 @@ class PLRank(NDCGObjective):
         return call.queries.once(key, lambda: self._gains(call.queries))
 
     def _worth(self, queries: Queries) -> np.ndarray:
-        return self._gains(queries)[0]
+        return self.rewards(Call(queries, *np.zeros((3, queries.rows))))[0]
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG(gain_type=self.gain).check_labels(queries.labels)
