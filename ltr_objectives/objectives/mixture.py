@@ -320,11 +320,14 @@ def StochasticLabels(
     Returns
     -------
     Mixture
-        With the objective once for each goal, and ``draw``.
+        With the objective once for each goal, and ``draw``. This function is not a class; where ``isinstance`` is
+        asked, ask for :class:`Mixture` and ``draw``, as below.
 
     Examples
     --------
     >>> either = StochasticLabels("ranknet", labels=[None, "revenue"], weights=[2, 1], draw="query", seed=1)
+    >>> isinstance(either, Mixture) and either.draw
+    'query'
     >>> labels = {"relevance": [0, 1] * 4, "revenue": [5, 0] * 4}
     >>> either.gradient_hessian([0.0] * 8, labels, group=[2] * 4)[0]
     array([-0.5,  0.5, -0.5,  0.5,  0.5, -0.5,  0.5, -0.5])
@@ -334,7 +337,9 @@ def StochasticLabels(
     require(len(set(goals)) == len(goals), f"labels={goals!r} names a goal twice; give it the sum of its weights")
     chances = check_weights(weights, len(goals), "goals")
     check_choice("draw", draw, ("document", "query"))
-    return Mixture([get_objective(objective)] * len(goals), chances, False, goals, draw, seed)
+    found = Mixture([get_objective(objective)] * len(goals), chances, False, goals, draw, seed)
+    object.__setattr__(found, "name", "stochasticlabels")  # for messages
+    return found
 
 
 def _labels_for(part: Summand, queries: Queries) -> Any:
