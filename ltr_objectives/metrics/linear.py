@@ -50,9 +50,8 @@ class DCG(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for field, check in (("gain_type", gains.check_gain), ("discount_type", gains.check_discount)):
-            object.__setattr__(self, field, gains.as_table(field, getattr(self, field)))
-            check(getattr(self, field))
+        for name, read in (("gain_type", gains.read_gain), ("discount_type", gains.read_discount)):
+            object.__setattr__(self, name, read(name, getattr(self, name)))
 
     @property
     def label_limit(self) -> float | None:

@@ -125,7 +125,7 @@ class ApproxNDCG(_Approx):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
+        object.__setattr__(self, "gain", gains.read_gain("gain", self.gain))
 
     @property
     def label_limit(self) -> float | None:

@@ -150,6 +150,11 @@ def _masses(s, end, unit, S):
 
 @kernel
 def _derivatives(s, end, unit, S, order, grad, hess):
+    """Write gradient and Hessian of documents in the order of labels.
+
+    At rank i ``above`` is the sum of S_i / S_d over the ranks d <= i. In ``own`` a rank of the tie counts by the share
+    of the tie that is open there. The others are sums of squares.
+    """
     n = len(s)
     above, above2, a = 0.0, 0.0, 0
     while a < n:
