@@ -68,6 +68,11 @@ def relevant(labels: np.ndarray, threshold: float) -> np.ndarray:
     return (labels > threshold).astype(np.float64)
 
 
+def reciprocal(values: np.ndarray, least: float = 0.0) -> np.ndarray:
+    """``1 / value``, or 0 for a value of at most ``least``."""
+    return np.divide(1.0, values, out=np.zeros(len(values)), where=values > least)
+
+
 def numbers_of(argument: str, value: Any, wanted: str = "a table of numbers") -> tuple[float, ...]:
     """Convert one number or a table of numbers to a tuple; masked values, dates and text raise."""
     try:

@@ -122,8 +122,7 @@ class NDCG(DCG):
         if self.ideal_k is not None:
             ranks = np.arange(1, queries.longest + 1)
             discount = np.where(ranks <= self.ideal_k, self.discount(ranks), 0.0)
-        best = gains.best_sums(queries, gain, discount)
-        return np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
+        return gains.reciprocal(gains.best_sums(queries, gain, discount), gains.SMALLEST)
 
     def reference(self, labels: np.ndarray) -> float:
         k = self.ideal_k or self.k

@@ -51,9 +51,7 @@ class ListMLE(Objective):
         Efficiency of Cox's Likelihood Function for Censored Data", JASA 1977). It approximates the mean over all
         orders, which does not have a short form.
     hessian : "bounded" or "exact"
-        "exact" is the second derivative. "bounded" is at least the absolute gradient, so that no Newton step exceeds
-        1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n if the mass of a
-        relevant document is small.
+        As in :class:`ListNet`.
     seed : int
         Seed of the random order.
 

@@ -172,8 +172,7 @@ class PLRank(NDCGObjective):
             return gain, np.ones(len(queries))
         theta, weights = self.theta(queries.longest), np.zeros(queries.longest)
         weights[: len(theta)] = -np.sort(-theta)
-        best = gains.best_sums(queries, gain, weights)
-        return gain, np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
+        return gain, gains.reciprocal(gains.best_sums(queries, gain, weights), gains.SMALLEST)
 
     def exposure(self, call: Call) -> np.ndarray:
         r"""Expected rank weight of each row, mean of :math:`\sum_{i \le rank(d)} \theta_i \pi(d \mid y_{1:i-1})`."""
