@@ -6,7 +6,7 @@ import importlib
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -145,19 +145,19 @@ def metric_meant(written: str) -> str:
 
     >>> metric_meant("ndcg10"), metric_meant("P@5")
     ("; did you mean 'ndcg@10'?", "; did you mean 'precision@5'?")
+    >>> metric_meant("map@10(threshold=3)")
+    "; did you mean 'map(threshold=3)@10'?"
     """
     plain, goal = split_goal(written.strip())
-    if "(" in plain or ";" in plain:
-        return "; write its settings in brackets, before the cutoff, as in 'map(threshold=3)@10'"
-    if "," in plain:
-        return "; for several metrics give a list, such as ['ndcg@10', 'map']"
     match = text.METRIC_ELSEWHERE.fullmatch(plain.lower())
-    name, cutoff = match.groups() if match else ("", None)
-    near = [ELSEWHERE[name]] if name in ELSEWHERE else get_close_matches(name, METRICS, 1)
-    if not near:
-        return ""
-    has_cutoff = cutoff is not None and metric_class(near[0]).cutoff != "none"
-    return f"; did you mean {with_goal(f'{near[0]}@{cutoff}' if has_cutoff else near[0], goal)!r}?"
+    name, cutoff, settings = match.groups("") if match else ("", "", "")
+    if ";" in plain or ("(" in plain and not (settings and name in METRICS)):
+        return "; write its settings in brackets, before the cutoff, as in 'map(threshold=3)@10'"
+    if "," in plain and not settings:
+        return "; for several metrics give a list, such as ['ndcg@10', 'map']"
+    near = ELSEWHERE.get(name) or next(iter(get_close_matches(name, METRICS, 1)), "")
+    at = f"@{cutoff}" if near and cutoff and metric_class(near).cutoff != "none" else ""
+    return near and f"; did you mean {with_goal(f'{near}{settings}{at}', goal)!r}?"
 
 
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
@@ -192,7 +192,7 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
         made = metric_class(name, metric)
         known = tuple(field.name for field in fields(made) if field.name not in ("k", "goal"))
         values = text.read_values(text.split_list(settings) if settings.strip() else [], metric, name, known)
-        written = text.metric_name(name, values)
+        written = text.metric_text(name, values)
         metric = made(k=k, goal=goal, **values)
     if not isinstance(metric, Metric):
         raise LTRError(f"metric must be a string such as 'ndcg@10' or an ltr_objectives.Metric, got {_told(metric)}")
@@ -210,8 +210,7 @@ def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) 
     twice = next((name for name in names if names.count(name) > 1), None)
     require(
         twice is None,
-        f"two metrics are both called {twice}; results are keyed by name: leave one out, or write the options as "
-        "text, as in 'map(threshold=3)'",
+        f"two metrics are both called {twice}, and results are keyed by name; leave one out, or compute it by itself",
     )
     return found
 
@@ -293,29 +292,15 @@ def text_of(objective: Objective) -> str | None:
         found = "+".join(f"{'' if w == 1 else f'{w}*'}{with_goal(str(text_of(part)), goal)}" for w, part, goal in parts)
     elif OBJECTIVES.get(objective.name, "").partition(":")[2] == type(objective).__name__:
         preset = {"preset": value} if (value := getattr(objective, "preset", None)) else {}
-        changed = {**preset, **_changed(objective, **preset)}
-        metric = [_metric_text(changed.pop("metric"))] if "metric" in changed else []
-        found = ":".join([objective.name, ";".join([*metric, *_settings(changed)])]).removesuffix(":")
+        default = type(objective)(**preset).settings()
+        changed = preset | {name: value for name, value in objective.settings().items() if value != default[name]}
+        metric = [str(replace(changed.pop("metric")))] if "metric" in changed else []  # also if made from other text
+        found = ":".join([objective.name, ";".join([*metric, *text.setting_texts(changed)])]).removesuffix(":")
     else:
         return None
     with suppress(LTRError):  # of a value that has no text
         return found if get_objective(found) == objective else None
     return None
-
-
-def _metric_text(metric: Metric) -> str:
-    settings = ",".join(_settings(_changed(metric, k=metric.k)))
-    return f"{metric.name}{settings and f'({settings})'}{'' if metric.k is None else f'@{metric.k}'}"
-
-
-def _changed(thing: Any, **same: Any) -> dict[str, Any]:
-    """The parameters whose values differ from those of an object with no other parameters than ``same``."""
-    default = type(thing)(**same)
-    return {f.name: getattr(thing, f.name) for f in fields(thing) if getattr(thing, f.name) != getattr(default, f.name)}
-
-
-def _settings(values: dict[str, Any]) -> list[str]:
-    return [f"{name}={value}".replace(" ", "") for name, value in values.items()]
 
 
 def _on_goal(objective: Objective, goal: str | None) -> Objective:
@@ -339,5 +324,5 @@ def objective_for(metric: str | Metric) -> Objective:
     found = given._with(goal=None)
     best = BEST_FOR.get(found.name)
     usual = best is not None and type(found) is metric_class(found.name)
-    usual = usual and _changed(found, k=found.k).keys() <= COUNTING
+    usual = usual and found._changed().keys() <= COUNTING
     return _on_goal(get_objective(best) if best and usual else objective_class("yetiloss")(metric=found), given.goal)

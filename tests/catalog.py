@@ -26,7 +26,8 @@ def _metric_examples(cls: type[Metric]) -> tuple[Metric, ...]:
         some = (cls(ties="worst"), cls(ties="best"), cls(ties="input", empty=0.5))
     else:
         some = (cls(k=3), cls(k=1), cls(k=10), cls(k=5, ties="worst"), cls(k=2, ties="input"), cls(k=8, ties="best"))
-    return whole + some + tuple(cls(**settings) for name in _bases(cls) for settings in MORE.get(name, ()))
+    least = {"k": 4} if cls.cutoff == "required" else {}
+    return whole + some + tuple(cls(**(least | more)) for name in _bases(cls) for more in MORE.get(name, ()))
 
 
 def some_metrics(name: str) -> tuple[Metric, ...]:
@@ -47,10 +48,10 @@ MORE = {
         {"k": 2, "weights": (1.0, 2.0, 0.0, 1.0), "normalizer": "each"},
         {"weights": (3.0,), "normalizer": "each"},
     ),
-    "precision": ({"k": 4, "threshold": 1.0, "short_lists": "shrink"},),
+    "precision": ({"threshold": 1.0, "short_lists": "shrink"},),
     "auc": ({"threshold": 1.0},),
     "mrr": ({"k": 4, "threshold": 1.0},),
-    "hit": ({"k": 4, "threshold": 1.0},),
+    "hit": ({"threshold": 1.0},),
     "rbp": ({"k": 4, "threshold": 1.0, "patience": 0.5},),
     "err": ({"k": 4, "grades": "linear"}, {"grades": "exp", "max_label": 7}, {"k": 3, "grades": "identity"}),
     "pfound": ({"k": 4, "decay": 0.5, "grades": "linear"},),

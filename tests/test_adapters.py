@@ -249,7 +249,7 @@ def test_mistaken_uses_are_named(data):
     with pytest.raises(LTRError, match="estimators hand over no queries"):
         xgboost_metric("map")(labels, X[:, 0])
     with pytest.raises(LTRError, match="two metrics are both called ndcg@5"):
-        lightgbm_metric("ndcg@5", registry.metric_class("ndcg")(k=5, gain_type="linear"))
+        lightgbm_metric("ndcg@5", registry.metric_class("ndcg")(k=5))
     unlabelled = xgb.DMatrix(X, qid=np.repeat(np.arange(len(group)), group))
     with pytest.raises(LTRError, match="the DMatrix has no labels"):
         xgboost_objective("lambdamart")(X[:, 0], unlabelled)

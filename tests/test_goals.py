@@ -383,6 +383,18 @@ def test_labels_that_the_objective_refuses_are_named():
         refused.gradient_hessian([0.0] * 40, {"y": [0.0, 1.0] * 20, "a": [9.0, 0.0] * 20}, [40])
 
 
+@pytest.mark.parametrize("draw", ["query", "document"])
+def test_messages_name_what_was_written(draw):
+    stochastic = StochasticLabels("ranknet", labels=[None, "a"], draw=draw)
+    labels, other = {"y": [0.0, 1.0], "a": [9.0, 0.0]}, {"b": [0.0, 0.0]}
+    for objective in (stochastic, UnitHessian(stochastic), pickle.loads(pickle.dumps(stochastic))):
+        with pytest.raises(LTRError, match=r"^stochasticlabels does not take propensity or position"):
+            objective.gradient_hessian([0.0, 0.0], labels, [2], position=[0, 1])
+    with pytest.raises(LTRError, match="labels has 'b', which stochasticlabels does not read"):
+        stochastic.gradient_hessian([0.0, 0.0], labels | other, [2])
+    assert stochastic == Mixture(["ranknet"] * 2, [1, 1], False, [None, "a"], draw)
+
+
 def test_a_report_of_drawn_labels():
     stochastic = StochasticLabels("ranknet", labels=[None, "a"], draw="query")
     report = stochastic.report([0.0, 0.0], {"y": [0.0, 1.0], "a": [9.0, 0.0]}, [2])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ltr_objectives import (
+    Langevin,
     LTRError,
     Metric,
     Mixture,
@@ -21,6 +22,7 @@ from ltr_objectives import (
 )
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.objectives.base import Facts
+from ltr_objectives.objectives.pairwise import PairwiseObjective
 
 LABELS, GROUP = np.array([0.0, 1.0, 0.0, 2.0, 1.0]), [3, 2]
 SCORES = -np.arange(5.0)
@@ -97,6 +99,47 @@ def test_facts_are_class_attributes_or_properties():
         assert (objective.shift_invariant, objective.goals) == (False, ())
 
 
+@pytest.mark.parametrize("base", [Objective, Metric, Subsample, UnitHessian, Langevin, Mixture])
+def test_methods_that_would_be_ignored_are_refused(base):
+    not_read = [name for cls in base.__mro__ for name in vars(cls).get("_not_read", ())]
+    assert not_read
+    for name in not_read:
+        with pytest.raises(LTRError, match=rf"Mine.{name} would be ignored in places; (override|it is no|they follow)"):
+            type("Mine", (base,), {name: lambda self, *_: None})
+    type("Mine", (base,), {"of_its_own": lambda self: None})
+
+
+OWN = {
+    "fill": lambda self, call: call.grad.fill(1.0),
+    "row_weight": lambda self, queries: np.arange(queries.rows) + 1.0,
+    "pairs": lambda self, queries: PairwiseObjective.pairs(self, queries)._replace(sigma=3.0),
+    "policy": "ones",
+    "layers": lambda self, queries: tuple(t._replace(scale=2 * t.scale) for t in self.weighing_metric.layers(queries)),
+}
+
+
+@pytest.mark.parametrize("name", registry.objectives())
+@pytest.mark.parametrize("own", OWN)
+def test_parts_that_share_their_rankings_keep_methods_of_their_own(name, own, rng):
+    cls = registry.objective_class(name)
+    if not issubclass(cls, PairwiseObjective) or "metric" not in cls.parameters():
+        return
+    mine = type("Mine", (cls,), {own: OWN[own]})
+    scores, labels = rng.normal(size=9), rng.integers(0, 3, 9)
+    parts = [mine(metric="mrr"), cls(metric="err"), mine(metric="map@2"), cls(metric="ndcg@2")]
+    expected = [part.gradient_hessian(scores, labels, [9]) for part in parts]
+    found = Mixture(parts, normalize=False).gradient_hessian(scores, labels, [9])
+    np.testing.assert_allclose(found, np.sum(expected, axis=0), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", registry.objectives())
+def test_the_report_knows_rewards_of_the_users_own(name):
+    cls = registry.objective_class(name)
+    if hasattr(cls, "rewards"):
+        mine = type("Mine", (cls,), {"rewards": lambda self, call: (np.ones(5), np.ones(2))})
+        assert mine().report(SCORES, LABELS, GROUP).useless == {"all equally relevant": 2}
+
+
 @pytest.mark.parametrize("iteration", [0, 1])
 def test_gradients_that_are_nan_are_located(iteration):
     with pytest.raises(LTRError, match="gradient or Hessian of row 3 is NaN: the objective divides 0 by 0 there, or"):
@@ -106,7 +149,7 @@ def test_gradients_that_are_nan_are_located(iteration):
 def test_discounts_do_not_increase():
     assert evaluate(Complete(), SCORES, LABELS, GROUP) == pytest.approx((0.5 + 2.5) / 2)
     for wrong in ((0.5, 1.0, 0.5), (1.0, 0.5, -0.1)):
-        with pytest.raises(LTRError, match="named: discount must give each rank a number that is not negative"):
+        with pytest.raises(LTRError, match=r"named.*: discount must give each rank a number that is not negative"):
             evaluate(Complete(table=wrong), SCORES, LABELS, GROUP)
 
 
@@ -138,7 +181,7 @@ def test_what_is_told_of_arrays_works(monkeypatch):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_gains_and_discounts_are_finite(monkeypatch, bad):
-    with pytest.raises(LTRError, match=f"named: discount of rank 1 must be finite, but is {bad}"):
+    with pytest.raises(LTRError, match=rf"named.*: discount of rank 1 must be finite, but is {bad}"):
         evaluate(Complete(table=(bad, 0.5, 0.5)), SCORES, LABELS, GROUP)
     monkeypatch.setattr(Complete, "gain", lambda self, labels: np.where(labels > 1, bad, labels))
     with pytest.raises(LTRError, match=f"named: gain of label 2 must be finite, but is {bad}"):

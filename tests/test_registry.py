@@ -6,6 +6,7 @@ import pickle
 import re
 
 import pytest
+from catalog import METRICS
 
 import ltr_objectives
 from ltr_objectives import DCG, GAP, MAP, NDCG, LTRError, Mixture, Objective, YetiLoss
@@ -165,6 +166,27 @@ def test_metrics_of_one_name_and_other_settings_differ_in_what_they_are_called()
     assert [str(metric) for metric in found] == ["map(threshold=1)", "map(threshold=3)@5", "map"]
     assert str(get_metric("map(threshold=1)", "trec_eval")) == "map(threshold=1)"
     assert get_metric("map(threshold=1)", "trec_eval").normalizer == "relevant"
+
+
+def test_metrics_of_other_options_have_other_names_which_are_their_text():
+    for examples in METRICS.values():
+        named = {str(metric): metric for metric in examples}
+        assert set(named.values()) == set(examples)
+        assert {text: get_metric(text) for text in named} == named
+        assert len(get_metrics(named.values())) == len(named)
+    for metric in (get_metric("map", "catboost"), MAP().with_convention("catboost")):
+        assert str(metric) == "map"  # the convention applies to all metrics of a result
+    with pytest.raises(LTRError, match="two metrics are both called map, and results are keyed by name; leave one out"):
+        get_metrics(["map", MAP()])
+
+
+@pytest.mark.parametrize("name", metrics())
+def test_options_after_the_cutoff_are_put_before_it(name):
+    meant = f"{name}(ties=worst){'' if metric_class(name).cutoff == 'none' else '@10'}[a]"
+    assert get_metric(meant).ties == "worst"
+    for written in (f"{name}@10(ties=worst)", f"{name.upper()}@10 (ties=worst)"):
+        with pytest.raises(LTRError, match=rf"; did you mean {re.escape(repr(meant))}\?$"):
+            get_metric(f"{written}[a]")
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class MAP(Binary):
         found = np.add.reduceat(gain, queries.ptr[:-1])
         if self.k is not None and self.normalizer == "reachable":
             found = np.minimum(found, self.k)
-        return np.divide(1.0, found, out=np.zeros(len(queries)), where=found > 0)
+        return gains.reciprocal(found)
 
     def reference(self, labels: np.ndarray) -> float:
         found = labels > self.threshold

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice, check_integer, is_number, refuse
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, refuse_overrides, require
 from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE, swap_matrix
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, WORST_TIES, metric_values
+from ltr_objectives.objectives.text import metric_text
 from ltr_objectives.queries import Labels, Queries, to_numpy
 
 CHECK = "ltr_objectives.check_metric(metric) checks all methods of a metric of your own"
@@ -57,6 +58,16 @@ class Metric(abc.ABC):
     maximum: ClassVar[float | None] = 1.0
     cutoff: ClassVar[str] = "optional"  # or "required", or "none"
     conventions: ClassVar[dict[str, dict[str, Any]]] = {}
+    _not_read: ClassVar[dict[str, str]] = {
+        "per_query": "override values instead",
+        "terms": "override gain, discount, scale or offset instead",
+        **dict.fromkeys(("swap_changes", "move_changes"), "they follow from kind, gain, discount and scale"),
+    }
+
+    def __init_subclass__(cls) -> None:
+        """Refuse methods that would be ignored."""
+        super().__init_subclass__()
+        refuse_overrides(cls)
 
     def __post_init__(self) -> None:
         mine = type(self).__name__
@@ -76,12 +87,21 @@ class Metric(abc.ABC):
             refuse("empty", self.empty, "must be a number or 'skip'")
 
     def __str__(self) -> str:
-        """The name with the cutoff and the goal, such as ``ndcg@10`` and ``ndcg@10[revenue]``.
+        """The text that ``get_metric`` reads, such as ``map(threshold=3)@10[revenue]``.
 
-        Settings are part of it if the metric was made from text with settings, such as ``map(threshold=3)@10``.
+        Options with their defaults are left out, unless the metric was made from text that has them.
         """
-        name = vars(self).get("_written", self.name)
-        return with_goal(name if self.k is None else f"{name}@{self.k}", self.goal)
+        return with_goal(self._text if self.k is None else f"{self._text}@{self.k}", self.goal)
+
+    @property
+    def _text(self) -> str:
+        """The name with the options, without cutoff and goal."""
+        return vars(self).get("_written") or metric_text(self.name, self._changed())
+
+    def _changed(self) -> dict[str, Any]:
+        """The options that differ from their defaults, without cutoff and goal."""
+        defaults = {f.name: f.default for f in fields(self) if f.init and f.name not in ("k", "goal")}
+        return {name: getattr(self, name) for name, usual in defaults.items() if getattr(self, name) != usual}
 
     @property
     def label_limit(self) -> float | None:
@@ -253,7 +273,7 @@ class Metric(abc.ABC):
     def _with(self, **values: Any) -> "Metric":
         """A copy with other values of cutoff, goal or conventions, called as this one is."""
         new = replace(self, **values)
-        vars(new).update({name: value for name, value in vars(self).items() if name == "_written"})
+        object.__setattr__(new, "_written", self._text)  # no field: equal metrics stay equal
         return new
 
     def with_convention(self, library: str) -> "Metric":

@@ -104,7 +104,7 @@ class Recall(Binary):
 
     def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
         found = np.add.reduceat(gain, queries.ptr[:-1])
-        return np.divide(1.0, found, out=np.zeros(len(queries)), where=found > 0)
+        return gains.reciprocal(found)
 
     def reference(self, labels: np.ndarray) -> float:
         found = labels > self.threshold
@@ -142,8 +142,7 @@ class AUC(Binary):
 
     def scale(self, queries: Queries, gain: np.ndarray, discount: np.ndarray) -> np.ndarray:
         found = np.add.reduceat(gain, queries.ptr[:-1])
-        pairs = found * (np.diff(queries.ptr) - found)
-        return np.divide(1.0, pairs, out=np.zeros(len(queries)), where=pairs > 0)
+        return gains.reciprocal(found * (np.diff(queries.ptr) - found))
 
     def offset(self, queries: Queries, gain: np.ndarray, scale: np.ndarray) -> np.ndarray:
         found = np.add.reduceat(gain, queries.ptr[:-1])

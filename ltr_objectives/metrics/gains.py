@@ -10,27 +10,29 @@ from ltr_objectives.queries import Queries, vector
 
 SMALLEST = 1e-290  # a query with a smaller ideal counts as empty, because the reciprocal may overflow
 LARGEST_GRADE = 31  # XGBoost refuses larger labels with exponential gains
+DISCOUNTS = ("log2", "reciprocal")
 LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
 
 
-def check_gain(gain: object, argument: str = "gain_type") -> None:
-    """Raise unless ``gain`` is a name, or a table of non-decreasing gains by label; the error names ``argument``."""
-    if isinstance(gain, str):
-        check_choice(argument, gain, ("exp", "linear"))
-        return
-    table = np.asarray(gain, np.float64)
-    require(
-        table.ndim == 1 and len(table) > 0,
-        f"{argument} must be 'exp', 'linear' or a table: one number per label 0, 1, 2, ...",
-    )
-    require(np.isfinite(table).all() and (table >= 0).all() and (np.diff(table) >= 0).all(),
-            f"{argument}={gain!r} must be finite, not negative and not decrease with the label")  # fmt: skip
+def read_gain(argument: str, gain: object) -> str | tuple[float, ...]:
+    """Return the name of a gain, or a table of non-decreasing gains by label as a tuple."""
+    return _read_table(argument, gain, ("exp", "linear"), "label 0, 1, 2, ...", "not decrease with the label")
 
 
-def parse_gain(gain: object, argument: str) -> str | tuple[float, ...]:
-    """Check ``gain`` and return it; a list or an array becomes a tuple."""
-    table: Any = as_table(argument, gain)
-    check_gain(table, argument)
+def read_discount(argument: str, discount: object) -> str | tuple[float, ...]:
+    """Return the name of a discount, or a table of non-increasing discounts by rank as a tuple."""
+    return _read_table(argument, discount, DISCOUNTS, "rank 1, 2, ...", "not increase with the rank")
+
+
+def _read_table(argument: str, value: object, names: tuple[str, ...], each: str, must: str) -> str | tuple[float, ...]:
+    if isinstance(value, str):
+        check_choice(argument, value, names)
+        return value
+    table = numbers_of(argument, value, "a name or a table of numbers")
+    require(table, f"{argument} must be {', '.join(map(repr, names))} or a table: one number per {each}")
+    ordered = sorted(table, reverse=names == DISCOUNTS)
+    good = np.isfinite(table).all() and min(table) >= 0 and list(table) == ordered
+    require(good, f"{argument}={table!r} must be finite, not negative and {must}")
     return table
 
 
@@ -53,20 +55,6 @@ def apply_gain(gain: str | tuple[float, ...], labels: np.ndarray) -> np.ndarray:
     return np.asarray(gain, np.float64)[index]
 
 
-def check_discount(discount: object) -> None:
-    """Raise unless ``discount`` is a name, or a table of non-increasing discounts by rank."""
-    if isinstance(discount, str):
-        check_choice("discount_type", discount, ("log2", "reciprocal"))
-        return
-    table = np.asarray(discount, np.float64)
-    require(
-        table.ndim == 1 and len(table) > 0,
-        "discount_type must be 'log2', 'reciprocal' or a table: one number per rank 1, 2, ...",
-    )
-    require(np.isfinite(table).all() and (table >= 0).all() and (np.diff(table) <= 0).all(),
-            f"discount_type={discount!r} must be finite, not negative and not increase with the rank")  # fmt: skip
-
-
 def apply_discount(discount: str | tuple[float, ...], ranks: np.ndarray) -> np.ndarray:
     """Discount of each 1-based rank: ``1/log2(1+d)``, ``1/d`` or the table's entry, 0 beyond it."""
     if isinstance(discount, str):
@@ -80,11 +68,9 @@ def relevant(labels: np.ndarray, threshold: float) -> np.ndarray:
     return (labels > threshold).astype(np.float64)
 
 
-def as_table(argument: str, value: object) -> object:
-    """Convert a list or an array to a tuple, so that a metric is hashable."""
-    if isinstance(value, str):
-        return value
-    return numbers_of(argument, value, "a name or a table of numbers")
+def reciprocal(values: np.ndarray, least: float = 0.0) -> np.ndarray:
+    """``1 / value``, or 0 for a value of at most ``least``."""
+    return np.divide(1.0, values, out=np.zeros(len(values)), where=values > least)
 
 
 def numbers_of(argument: str, value: Any, wanted: str = "a table of numbers") -> tuple[float, ...]:

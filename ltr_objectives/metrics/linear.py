@@ -50,9 +50,8 @@ class DCG(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for field, check in (("gain_type", gains.check_gain), ("discount_type", gains.check_discount)):
-            object.__setattr__(self, field, gains.as_table(field, getattr(self, field)))
-            check(getattr(self, field))
+        for name, read in (("gain_type", gains.read_gain), ("discount_type", gains.read_discount)):
+            object.__setattr__(self, name, read(name, getattr(self, name)))
 
     @property
     def label_limit(self) -> float | None:
@@ -123,8 +122,7 @@ class NDCG(DCG):
         if self.ideal_k is not None:
             ranks = np.arange(1, queries.longest + 1)
             discount = np.where(ranks <= self.ideal_k, self.discount(ranks), 0.0)
-        best = gains.best_sums(queries, gain, discount)
-        return np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
+        return gains.reciprocal(gains.best_sums(queries, gain, discount), gains.SMALLEST)
 
     def reference(self, labels: np.ndarray) -> float:
         k = self.ideal_k or self.k

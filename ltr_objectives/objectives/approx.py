@@ -66,8 +66,7 @@ class _Approx(Objective):
     def _relevance(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         relevance = gains.relevant(queries.labels, 0.0)
         count = np.add.reduceat(relevance, queries.ptr[:-1])
-        scale = np.divide(1.0, count, out=np.zeros(len(count)), where=count > 0)
-        return relevance, scale if self.kind == MAP else np.minimum(count, 1.0)
+        return relevance, gains.reciprocal(count) if self.kind == MAP else np.minimum(count, 1.0)
 
     @abc.abstractmethod
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
@@ -125,7 +124,7 @@ class ApproxNDCG(_Approx):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
+        object.__setattr__(self, "gain", gains.read_gain("gain", self.gain))
 
     @property
     def label_limit(self) -> float | None:

@@ -21,6 +21,12 @@ class Wrapper(Objective):
     A subclass overrides some of :meth:`before`, :meth:`factor` and :meth:`after`, and the facts that these change.
     """
 
+    _not_read: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("fill", "row_weight"), "override before, factor or after instead"),
+        **dict.fromkeys(Facts._fields, "override facts instead"),
+        "left_out": "override before instead",
+    }
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "objective", get_objective(vars(self)["objective"]))
 

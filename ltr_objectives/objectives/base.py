@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import LTRError, require, shown, warn
+from ltr_objectives.errors import LTRError, refuse_overrides, require, shown, warn
 from ltr_objectives.goals import check_read
 from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.objectives.call import Arrays, Call
@@ -48,6 +48,16 @@ class Objective(abc.ABC):
     name: ClassVar[str]
     native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
     no_jit: ClassVar[bool] = True  # else CatBoost would set an attribute, which a frozen object refuses
+
+    _not_read: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("compute", "gradient_hessian", "report"), "override fill instead"),
+        **dict.fromkeys(("worth", "whole"), "it is no longer a method of objectives: give it another name"),
+    }
+
+    def __init_subclass__(cls) -> None:
+        """Refuse methods that would be ignored."""
+        super().__init_subclass__()
+        refuse_overrides(cls)
 
     def __new__(cls, *_: object, **__: object) -> "Objective":
         """Refuse a class without a name."""

@@ -51,9 +51,7 @@ class ListMLE(Objective):
         Efficiency of Cox's Likelihood Function for Censored Data", JASA 1977). It approximates the mean over all
         orders, which does not have a short form.
     hessian : "bounded" or "exact"
-        "exact" is the second derivative. "bounded" is at least the absolute gradient, so that no Newton step exceeds
-        1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n if the mass of a
-        relevant document is small.
+        As in :class:`ListNet`.
     seed : int
         Seed of the random order.
 
@@ -150,6 +148,11 @@ def _masses(s, end, unit, S):
 
 @kernel
 def _derivatives(s, end, unit, S, order, grad, hess):
+    """Write gradient and Hessian of documents in the order of labels.
+
+    At rank i ``above`` is the sum of S_i / S_d over the ranks d <= i. In ``own`` a rank of the tie counts by the share
+    of the tie that is open there. The others are sums of squares.
+    """
     n = len(s)
     above, above2, a = 0.0, 0.0, 0
     while a < n:

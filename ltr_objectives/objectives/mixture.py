@@ -27,6 +27,8 @@ SAME_PAIRS = (
     "sigma", "truncation", "neighbors", "score_norm", "permutations", "noise", "noise_scale", "hessian", "seed"
 )  # fmt: skip
 
+ONCE_FOR_ALL = ("fill", "pairs", "family", "row_weight")  # methods of parts that share; one with its own does not
+
 
 class Summand(NamedTuple):
     """A part of a mixture."""
@@ -112,6 +114,10 @@ class Mixture(Objective):
     seed: int = 0
 
     name: ClassVar[str] = "mixture"
+    _not_read: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(Facts._fields, "override facts instead"),
+        "row_weight": "override that of a part instead",
+    }
 
     def __post_init__(self) -> None:
         read = [read_part(part) for part in check_list("parts", self.parts, "objectives")]
@@ -314,11 +320,14 @@ def StochasticLabels(
     Returns
     -------
     Mixture
-        With the objective once for each goal, and ``draw``.
+        With the objective once for each goal, and ``draw``. This function is not a class; where ``isinstance`` is
+        asked, ask for :class:`Mixture` and ``draw``, as below.
 
     Examples
     --------
     >>> either = StochasticLabels("ranknet", labels=[None, "revenue"], weights=[2, 1], draw="query", seed=1)
+    >>> isinstance(either, Mixture) and either.draw
+    'query'
     >>> labels = {"relevance": [0, 1] * 4, "revenue": [5, 0] * 4}
     >>> either.gradient_hessian([0.0] * 8, labels, group=[2] * 4)[0]
     array([-0.5,  0.5, -0.5,  0.5,  0.5, -0.5,  0.5, -0.5])
@@ -328,7 +337,9 @@ def StochasticLabels(
     require(len(set(goals)) == len(goals), f"labels={goals!r} names a goal twice; give it the sum of its weights")
     chances = check_weights(weights, len(goals), "goals")
     check_choice("draw", draw, ("document", "query"))
-    return Mixture([get_objective(objective)] * len(goals), chances, False, goals, draw, seed)
+    found = Mixture([get_objective(objective)] * len(goals), chances, False, goals, draw, seed)
+    object.__setattr__(found, "name", "stochasticlabels")  # for messages
+    return found
 
 
 def _labels_for(part: Summand, queries: Queries) -> Any:
@@ -344,6 +355,9 @@ def _worth_of(objective: Objective, queries: Queries) -> np.ndarray:
 def _rankings(part: Objective, queries: Queries) -> tuple[Any, ...] | None:
     """The settings that parts on the same rankings share; None for a part that cannot share, or is faster alone."""
     if not isinstance(part, PairwiseObjective) or part.lambda_norm or part.hessian not in LINEAR_POLICIES:
+        return None
+    own = any(getattr(type(part), name) is not getattr(PairwiseObjective, name) for name in ONCE_FOR_ALL)
+    if own or part.facts.policy != part.hessian:
         return None
     family = part.family(queries)
     if family == AVERAGE or (family == LINEAR and part.pairs(queries).ranks >= queries.longest):

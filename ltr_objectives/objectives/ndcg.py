@@ -27,7 +27,7 @@ class GainObjective(Objective):
     gain: str | tuple[float, ...] = "exp"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gain", gains.parse_gain(self.gain, "gain"))
+        object.__setattr__(self, "gain", gains.read_gain("gain", self.gain))
 
     @property
     def label_limit(self) -> float | None:

@@ -57,7 +57,6 @@ from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.queries import Queries
 
 HESSIANS = ("gradient", "absolute", "exact", "clipped", "ones")
-DISCOUNTS = ("log2", "reciprocal")
 NOTHING, SECOND_DERIVATIVE, EXPOSURE = range(3)  # the second output besides the gradient
 
 
@@ -140,13 +139,13 @@ class PLRank(NDCGObjective):
         check_choice("normalize", self.normalize, (True, False))
         check_choice("hessian", self.hessian, HESSIANS)
         check_choice("variates", self.variates, tuple(VARIATES))
-        object.__setattr__(self, "discount", gains.as_table("discount", self.discount))
         if isinstance(self.discount, str):
-            check_choice("discount", self.discount, DISCOUNTS)
-        else:
-            table = np.array(self.discount)
-            require(np.isfinite(table).all() and (table >= 0).all() and table.any(),
-                    f"discount={self.discount!r} must be finite, not negative and not all zero")  # fmt: skip
+            check_choice("discount", self.discount, gains.DISCOUNTS)
+            return
+        table = gains.numbers_of("discount", self.discount, "a name or a table of numbers")  # which may rise
+        good = np.isfinite(table).all() and min(table, default=0.0) >= 0 and any(table)
+        require(good, f"discount={table!r} must be finite, not negative and not all zero")
+        object.__setattr__(self, "discount", table)
 
     def theta(self, longest: int) -> np.ndarray:
         """Weights of the ranks, down to the last that is not zero."""
@@ -164,7 +163,7 @@ class PLRank(NDCGObjective):
         return call.queries.once(key, lambda: self._gains(call.queries))
 
     def _worth(self, queries: Queries) -> np.ndarray:
-        return self._gains(queries)[0]
+        return self.rewards(Call(queries, *np.zeros((3, queries.rows))))[0]
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG(gain_type=self.gain).check_labels(queries.labels)
@@ -173,8 +172,7 @@ class PLRank(NDCGObjective):
             return gain, np.ones(len(queries))
         theta, weights = self.theta(queries.longest), np.zeros(queries.longest)
         weights[: len(theta)] = -np.sort(-theta)
-        best = gains.best_sums(queries, gain, weights)
-        return gain, np.divide(1.0, best, out=np.zeros(len(queries)), where=best > gains.SMALLEST)
+        return gain, gains.reciprocal(gains.best_sums(queries, gain, weights), gains.SMALLEST)
 
     def exposure(self, call: Call) -> np.ndarray:
         r"""Expected rank weight of each row, mean of :math:`\sum_{i \le rank(d)} \theta_i \pi(d \mid y_{1:i-1})`."""

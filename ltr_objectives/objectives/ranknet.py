@@ -31,16 +31,8 @@ class RankNet(PairwiseObjective):
         "equal" is 1 for all pairs, "difference" the difference of their labels. "partner" is
         :math:`1 / m_{hi} + 1 / m_{lo}`, with :math:`m_i` documents of the query that have another label than :math:`i`.
         So each document has one pair on average, as if it chose one of the others at random.
-    sigma : float
-        Steepness of the logistic function, above 0.
-    truncation : int, optional
-        Only pairs with a document among this many first ranks count; by default all pairs count.
-    score_norm : bool
-        Divide each weight by ``0.01 + |s_hi - s_lo|``, unless all scores of the query are equal.
-    lambda_norm : bool
-        Multiply gradients and Hessians of a query by ``log2(1 + S) / S`` with S the sum of its absolute gradients.
-    hessian : "exact", "double" or "ones"
-        "exact" is LambdaMART's. "double" is twice that, "ones" is 1 for each row.
+    sigma, truncation, score_norm, lambda_norm, hessian
+        As in :class:`LambdaMART`.
     preset : "xgboost" or "xgboost-1.7", optional
         Set each parameter that is left out to its value in XGBoost's rank:pairwise. That of XGBoost 1.7 and earlier
         draws the partner of each document anew in each iteration; here the gradient is its expected value. Both also

@@ -73,11 +73,8 @@ class SoftRank(GainObjective):
         Standard deviation of each score.
     step : float
         Newton steps are at most this times :math:`\sigma`; 10 trained much better than 1 in LightGBM.
-    gain : "exp", "linear" or table
-        :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
-    max_documents : int
-        Longer lists are cut to this many documents: half of them the first ranks, half the most relevant of the others.
-        The rest has zero gradient.
+    gain, max_documents
+        As in :class:`NeuralNDCG`.
 
     Examples
     --------

@@ -21,7 +21,9 @@ NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
 PLUS = re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[:+\[]|$))", re.IGNORECASE)
 PART = re.compile(rf"(?:({NUMBER})\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
 METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
-METRIC_ELSEWHERE = re.compile(r"([a-z]+)(?:[^a-z0-9][^0-9]*)?([1-9][0-9]{0,8})?")  # P@5, ndcg_cut_10
+METRIC_ELSEWHERE = re.compile(  # P@5, ndcg_cut_10, map@10(threshold=3)
+    r"([a-z]+)(?:[^a-z0-9(][^0-9(]*)?([1-9][0-9]{0,8})?\s*(\(.*\))?", re.DOTALL
+)
 
 
 def split_sum(text: str) -> list[str]:
@@ -50,10 +52,18 @@ def split_metric(text: str) -> tuple[str, str, int | None] | None:
     return match and (match[1], match[2] or "", None if match[3] is None else int(match[3]))
 
 
-def metric_name(name: str, settings: dict[str, Any]) -> str:
-    """The text of a metric without cutoff and goal."""
-    shown_settings = ",".join(f"{key}={value}".replace(" ", "") for key, value in settings.items())
-    return f"{name}({shown_settings})" if settings else name
+def metric_text(name: str, settings: dict[str, Any]) -> str:
+    """The text of a metric without cutoff and goal.
+
+    >>> metric_text("map", {"threshold": 3, "empty": 1})
+    'map(threshold=3,empty=1)'
+    """
+    return f"{name}({','.join(setting_texts(settings))})" if settings else name
+
+
+def setting_texts(settings: dict[str, Any]) -> list[str]:
+    """The text ``parameter=value`` of each setting."""
+    return [f"{name}={value}".replace(" ", "") for name, value in settings.items()]
 
 
 def split_list(text: str) -> list[str]:

@@ -54,9 +54,7 @@ class XENDCG(Objective):
     terms : 1, 2 or 3
         Number of terms of the gradient; LightGBM has 3.
     hessian : "bounded" or "exact"
-        "exact" is the second derivative, as in LightGBM. "bounded" is at least the absolute gradient, so that no
-        Newton step exceeds 1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n
-        if the softmax of a relevant document is small.
+        As in :class:`ListNet`; LightGBM has "exact".
     noise : "uniform" or None
         With None every :math:`u` is 1/2.
     seed : int

@@ -27,18 +27,10 @@ class YetiRank(PairwiseObjective):
     ----------
     decay : float
         :math:`b`, above 0 and at most 1.
-    permutations : int
-        Rankings per iteration, from 1 to 1,000,000.
-    noise : "logistic", "gaussian", "gumbel" or None
-        Distribution of the noise. CatBoost calls the logistic one Gumbel.
-    noise_scale : float
-        The noise is multiplied by this.
-    hessian : "exact", "double" or "ones"
-        "exact" is the second derivative, "double" twice that, "ones" 1 for each row.
+    permutations, noise, noise_scale, hessian, seed
+        As in :class:`YetiLoss`.
     preset : "catboost", optional
         Multiply every weight by 0.15, as CatBoost's YetiRank does.
-    seed : int
-        Seed of the noise.
 
     Examples
     --------
