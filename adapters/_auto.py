@@ -1,6 +1,5 @@
 """``objective="auto"`` in an estimator: how it trains one candidate. The workbench chooses among them."""
 
-import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ltr_objectives.adapters._parameters import with_gain
@@ -41,18 +40,16 @@ def choose(ranker: "Ranker", plan: Plan) -> Choice:
     def attempt(objective: Objective | str) -> "Attempt":
         objective = with_gain(ranker.library, plan.params, objective, needed=False)
         each = plan._replace(objective=in_documents(objective))
-        trial = copy.copy(ranker)  # so that an error leaves the ranker as it was
         try:
             check_plan(each, ranker.library)
-            trial.booster_, records = trial._train_plan(each)
-            scores: Any = trial._scores(part.X)
+            ranker.booster_, records = ranker._train_plan(each)
+            scores: Any = ranker._scores(part.X)
         except ranker.library.exception() as error:
             raise LTRError(essence(str(error))) from error
-        return Attempt((trial, objective, records), scores, trial._rounds(trial.booster_))
+        return Attempt((ranker.booster_, objective, records), scores, ranker.best_iteration_)
 
     data = f"eval_set[{len(plan.evals) - 1}], by which objective='auto' chooses"
-    (trial, objective, records), report = choose(
+    (ranker.booster_, objective, records), report = choose(
         ranker.library.name, metric, part.queries, attempt, data, plan.n_threads
     )
-    vars(ranker).update(vars(trial))
     return Choice(objective, records, report)
