@@ -399,7 +399,10 @@ def _unchanged_by_errors(ranker: Ranker) -> Iterator[None]:
 
 
 def _same(value: Any, default: Any) -> bool:
-    return value is default or (type(value) is type(default) and bool(value == default))
+    """True for equal values of one type, and for two NaN, of which a pickle makes another object."""
+    if value is default or type(value) is not type(default):
+        return value is default
+    return bool(value == default or (value != value and default != default))
 
 
 def _at_round(n: int, records: Records) -> dict[str, dict[str, float]]:

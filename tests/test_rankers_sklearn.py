@@ -101,7 +101,7 @@ def test_parameters_travel(library):
     given = {**LIBRARIES[library][1], "objective": objective, "eval_metric": ["map", MAP(k=3)], "subsample": 0.7}
     assert {name: twin.get_params()[name] for name in given} == given
     assert twin._given() == given
-    assert ranker_class(library)()._given() == {}
+    assert ranker_class(library)()._given() == pickle.loads(pickle.dumps(ranker_class(library)()))._given() == {}
     twin.set_params(subsample=0.5, objective="yetirank")
     assert (twin.subsample, twin.objective, made.subsample) == (0.5, "yetirank", 0.7)
     assert "objective=YetiLoss" in repr(made)
