@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives._files import replacing
-from ltr_objectives.adapters._auto import AUTO, choose
+from ltr_objectives.adapters._auto import AUTO, train_best
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._model_files import require_sound
 from ltr_objectives.adapters._parameters import check_names, with_gain
@@ -234,7 +234,7 @@ class Ranker:
                 check_features(self, part.X)
             vars(self).pop("report_", None)  # of another training
             if given.get("objective") == AUTO:
-                objective, self.evals_result_, self.report_ = choose(self, plan)
+                objective, self.evals_result_, self.report_ = train_best(self, plan)
             else:
                 self.booster_, self.evals_result_ = self._train_plan(plan)
             self.objective_, self.label_columns_ = objective, columns
