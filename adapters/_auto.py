@@ -1,7 +1,6 @@
 """``objective="auto"`` in an estimator: how it trains one candidate. The workbench chooses among them."""
 
-import copy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from ltr_objectives.adapters._parameters import with_gain
 from ltr_objectives.adapters._ranker_plan import Plan, check_plan, in_documents
@@ -16,17 +15,12 @@ if TYPE_CHECKING:
 AUTO = "auto"
 
 
-class Choice(NamedTuple):
-    """The choice of a contest, beside its model."""
+def train_best(ranker: "Ranker", plan: Plan) -> tuple[Objective | str, "Records", "Decision"]:
+    """Train each candidate as ``plan`` says; the ranker gets the model with the best metric on the last eval set.
 
-    objective: Objective | str
-    records: "Records"
-    report: "Decision"
-
-
-def choose(ranker: "Ranker", plan: Plan) -> Choice:
-    """Train each candidate as ``plan`` says; the ranker gets the model with the best metric on the last eval set."""
-    from ltr_objectives.workbench.auto import Attempt, choose  # the one call of the library into the workbench
+    Returns the objective of this model, its records, and the report on all candidates.
+    """
+    from ltr_objectives.workbench import auto  # the one call of the library into the workbench
 
     require(plan.evals, 'objective="auto" chooses on an eval_set; pass fit(..., eval_set=[(X, y)], eval_group=[...])')
     metric, part = plan.metrics[0], plan.evals[-1]
@@ -38,21 +32,18 @@ def choose(ranker: "Ranker", plan: Plan) -> Choice:
         "objective_ with them",
     )
 
-    def attempt(objective: Objective | str) -> "Attempt":
-        objective = with_gain(ranker.library, plan.params, objective, needed=False)
-        each = plan._replace(objective=in_documents(objective))
-        trial = copy.copy(ranker)  # so that an error leaves the ranker as it was
+    def attempt(candidate: Objective | str) -> "Attempt":
+        objective = with_gain(ranker.library, plan.params, candidate, needed=False)
+        of_candidate = plan._replace(objective=in_documents(objective))
         try:
-            check_plan(each, ranker.library)
-            trial.booster_, records = trial._train_plan(each)
-            scores: Any = trial._scores(part.X)
+            check_plan(of_candidate, ranker.library)
+            ranker.booster_, records = ranker._train_plan(of_candidate)
+            scores = ranker._scores(part.X)
         except ranker.library.exception() as error:
             raise LTRError(essence(str(error))) from error
-        return Attempt((trial, objective, records), scores, trial._rounds(trial.booster_))
+        return auto.Attempt((ranker.booster_, objective, records), scores, ranker.best_iteration_)
 
     data = f"eval_set[{len(plan.evals) - 1}], by which objective='auto' chooses"
-    (trial, objective, records), report = choose(
-        ranker.library.name, metric, part.queries, attempt, data, plan.n_threads
-    )
-    vars(ranker).update(vars(trial))
-    return Choice(objective, records, report)
+    best, report = auto.choose(ranker.library.name, metric, part.queries, attempt, data, plan.n_threads)
+    ranker.booster_, objective, records = best
+    return objective, records, report

@@ -2,17 +2,16 @@
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, Subset, labels_for
+from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, Subset, labels_for, taken
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless
-from ltr_objectives.errors import LTRError, require, warn
+from ltr_objectives.errors import require, warn
 from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -20,7 +19,6 @@ from ltr_objectives.queries import Queries, by_goal, to_numpy
 from ltr_objectives.registry import get_metrics
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
-OF_ROWS = ("propensity", "position")
 Params = Mapping[str, Any]  # of a training, by the library's names
 
 
@@ -60,33 +58,20 @@ class QueriesMemo:
     def __reduce__(self) -> tuple[Any, ...]:
         return QueriesMemo, ()
 
-    def find(
-        self,
-        data: Mapping[str, Any],
-        goals: Callable[[np.ndarray], Mapping[str, np.ndarray]],
-        check: Callable[[np.ndarray], None],
-        subset: Subset | None = None,
-    ) -> Queries:
-        """The `Queries` of ``data``, which are its arguments by name; those of an equal data set if there was one.
+    def find(self, data: Mapping[str, Any], goals: Mapping[str, np.ndarray], check: Callable[[Any], None]) -> Queries:
+        """The `Queries` of a data set, or those of an equal one if there was one.
 
-        ``check(labels)`` raises for labels that are wrong, and ``goals(labels)`` are the labels of further goals. With
-        a ``subset``, goals, propensities and positions have one entry for each row of the subset, or of the whole.
+        ``data`` are the labels and the other arguments of `Queries`, by name; ``goals`` the labels of further goals.
+        ``check(labels)`` raises for labels that are wrong.
         """
         arrays = {name: None if values is None else to_numpy(values, name) for name, values in data.items()}
-        if (weight := arrays["weight"]) is not None and weight.size == 0:  # a DMatrix without weights
-            arrays["weight"] = None
-        if subset is not None:
-            arrays |= {n: subset.of(a) for n in OF_ROWS if (a := arrays.get(n)) is not None}
-        key = *arrays.values(), None if subset is None else subset.rows
+        key = (*arrays.values(), *goals.values())
         for known, queries in self._entries:
             if all(map(_equal, known, key)):
                 return queries
-        labels = arrays.pop("labels")
-        if labels is None:
-            raise LTRError("labels is None; pass one number per row")
+        labels: Any = arrays.pop("labels")
         check(labels)
-        others = {goal: y if subset is None else subset.of(y) for goal, y in goals(labels).items()}
-        queries = Queries(by_goal(labels, others), **arrays)
+        queries = Queries(by_goal(labels, goals), **arrays)
         copies = tuple(None if a is None else a.copy() for a in key)
         self._entries = ((copies, queries), *self._entries)[:KEPT]
         return queries
@@ -140,14 +125,17 @@ class ObjectiveCallable:
         self, labels: Any, group: Any, weight: Any, position: Any = None, subset: Subset | None = None
     ) -> Queries:
         """The queries of one of the library's data sets."""
+        if self.propensity is not None or self.position is not None:
+            position = self.position
         data = {
             "labels": labels,
             "group": group,
             "weight": weight if self.weight is None else self.weight,
-            "propensity": self.propensity,
-            "position": position if self.propensity is None and self.position is None else self.position,
+            "propensity": taken(self.propensity, subset),
+            "position": taken(position, subset),
         }
-        return self._memo.find(data, lambda _: self.labels, self.library.check_labels, subset)
+        goals = {goal: taken(y, subset) for goal, y in self.labels.items()}
+        return self._memo.find(data, goals, self.library.check_labels)
 
     def gradients(
         self,
@@ -223,9 +211,8 @@ class MetricCallable:
 
     def queries(self, labels: Any, group: Any, weight: Any, subset: Subset | None = None) -> Queries:
         """The queries of one of the library's data sets."""
-        goals = partial(self.labels.of, subset=subset)
         data = {"labels": labels, "group": group, "weight": weight}
-        return self._memo.find(data, goals, self.library.check_labels, subset)
+        return self._memo.find(data, self.labels.of(labels, subset), self.library.check_labels)
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
         """Each metric and its mean over queries."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._callables import ObjectiveCallable, Params
 from ltr_objectives.adapters._catboost_fit import (
     NOT_A_FIT,
+    WEIGHTS_BY_CLASS,
     Fit,
     Rows,
     fit_under_way,
@@ -19,7 +21,7 @@ from ltr_objectives.adapters._catboost_fit import (
     keep_weights,
     rows_of,
 )
-from ltr_objectives.adapters._catboost_passes import Gradients, Passes, address_of
+from ltr_objectives.adapters._catboost_passes import Passes, address_of
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._model_files import require_sound
@@ -47,16 +49,11 @@ class CatBoostObjective(ObjectiveCallable):
         rows: Rows,
         *,
         group_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        position: ArrayLike | None = None,
-        labels: ByGoal | None = None,
-        n_threads: int | None = None,
         newton_splits: bool = True,
+        **others: Any,  # as of ObjectiveCallable
     ) -> None:
         weight = None if group_weight is None else vector("group_weight", group_weight).astype(np.float32)
-        super().__init__(
-            objective, n_threads=n_threads, weight=weight, propensity=propensity, position=position, labels=labels
-        )
+        super().__init__(objective, weight=weight, **others)
         require(
             weight is None or rows.weight is None,
             "the pool has weights by row; CatBoost takes either those or group_weight",
@@ -67,7 +64,7 @@ class CatBoostObjective(ObjectiveCallable):
         self._start: np.ndarray | None = None
         weight = rows.weight if weight is None else weight
         self._queries = self.queries(rows.labels, rows.group, weight)
-        self._passes: Passes | None = None
+        self._passes: Passes | None = None  # of a copy that fit made
 
     def start_from(self, model: Any, pool: Any) -> None:
         """Note that training starts from what ``model``, perhaps a file, predicts."""
@@ -102,7 +99,7 @@ class CatBoostObjective(ObjectiveCallable):
         found = rows_of(fit.pool, "fit's first argument")
         self._rows.check_same(found, "the pool given to catboost_objective", "fit's pool")
         fit.require_known_rows()
-        fit.require_no_class_weights()
+        fit.refuse(WEIGHTS_BY_CLASS)
         self.prepare(fit.pool)
         weight = self._queries.weight_by_row
         mvs = fit.params.get("bootstrap_type") in (None, "MVS")
@@ -110,7 +107,7 @@ class CatBoostObjective(ObjectiveCallable):
             self._rows.labels,
             None if weight is None else weight.astype(np.float32),
             self._scores_at_start(fit),
-            self._computed(mvs, fit.params),
+            partial(self._computed, params=fit.params, mvs=mvs),
             self.newton_splits,
         )
 
@@ -122,14 +119,11 @@ class CatBoostObjective(ObjectiveCallable):
         baseline = self._rows.baseline
         return np.zeros(len(self._rows.labels)) if baseline is None else baseline.astype(np.float64)
 
-    def _computed(self, mvs: bool, params: Params) -> Gradients:
-        def gradients(scores: np.ndarray, new_tree: bool) -> tuple[np.ndarray, np.ndarray]:
-            grad, hess = self.gradients(self._queries, scores, params, training=self, new_tree=new_tree)
-            if mvs and not grad.any():
-                warn(NOTHING_TO_SAMPLE)
-            return grad, hess
-
-        return gradients
+    def _computed(self, scores: np.ndarray, new_tree: bool, params: Params, mvs: bool) -> tuple[np.ndarray, np.ndarray]:
+        grad, hess = self.gradients(self._queries, scores, params, training=self, new_tree=new_tree)
+        if mvs and not grad.any():
+            warn(NOTHING_TO_SAMPLE)
+        return grad, hess
 
 
 NOTHING_TO_SAMPLE = (

@@ -22,6 +22,7 @@ UNKNOWN_ROWS = {
     "leaf_estimation_backtracking": (("No",), "is not supported by this adapter; leave it out, or set 'No'"),
     "dev_leafwise_approxes": (("False", "false", "0"), "is not supported; leave it out"),
 }
+# CatBoost would apply these to some forms of labels and ignore them for others
 WEIGHTS_BY_CLASS = dict.fromkeys(
     ("class_weights", "auto_class_weights"), (("None",), "is not supported; give the pool weights by row or by query")
 )
@@ -101,18 +102,15 @@ class Fit(NamedTuple):
 
     def require_known_rows(self) -> None:
         """Raise for parameters that leave it unknown which rows CatBoost shows."""
-        self._refuse(UNKNOWN_ROWS)
+        self.refuse(UNKNOWN_ROWS)
         require(
             len(self.pool.get_cat_feature_indices()) == 0 or str(self.params.get("has_time")) in ("True", "true", "1"),
             "with categorical features CatBoost shuffles the rows; add has_time=True to CatBoost's parameters, which "
             "keeps the order of the pool",
         )
 
-    def require_no_class_weights(self) -> None:
-        """Raise for weights by class, which CatBoost would apply to some forms of labels and ignore for others."""
-        self._refuse(WEIGHTS_BY_CLASS)
-
-    def _refuse(self, table: Mapping[str, tuple[tuple[str, ...], str]]) -> None:
+    def refuse(self, table: Mapping[str, tuple[tuple[str, ...], str]]) -> None:
+        """Raise for parameters of the table that have other values than those allowed there."""
         for name, (allowed, otherwise) in table.items():
             value = self.params.get(name)
             require(value is None or str(value) in allowed, f"{name}={value!r} {otherwise}")

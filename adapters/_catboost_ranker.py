@@ -18,7 +18,15 @@ from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective
 from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._ranker_inputs import BaseEstimator, Part, categories, check_is_fitted
+from ltr_objectives.adapters._ranker_inputs import (
+    BaseEstimator,
+    Part,
+    categories,
+    check_is_fitted,
+    is_frame,
+    named,
+    read_table,
+)
 from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.objectives.base import Objective
@@ -32,6 +40,8 @@ else:
 
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
 STOPPING = {"od_type", "od_wait", "od_pval"}
+SEARCH = "search with scikit-learn's GridSearchCV, and leave the query ids in a column 'qid' of X"
+SELECT = "select with objective='YetiRank' and no eval_metric of ours, then fit on the features that it selects"
 OF_FIT = "_ltr_objectives"  # the name in a pickle of what fit set
 PARAMETERS = {
     *inspect.signature(catboost.CatBoostRanker.__init__).parameters,
@@ -198,11 +208,40 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
             return np.asarray(self._scores(X, **options))
         return super().predict(X, **options)
 
+    def grid_search(self, *arguments: Any, **options: Any) -> Any:
+        """As CatBoost's own, with ``refit=False``; refused with objectives and metrics of ours."""
+        self._require_native("grid_search", SEARCH, options.get("refit", True))
+        return super().grid_search(*arguments, **options)
+
+    def randomized_search(self, *arguments: Any, **options: Any) -> Any:
+        """As CatBoost's own, with ``refit=False``; refused with objectives and metrics of ours."""
+        self._require_native("randomized_search", SEARCH, options.get("refit", True))
+        return super().randomized_search(*arguments, **options)
+
+    def select_features(self, *arguments: Any, **options: Any) -> Any:
+        """As CatBoost's own; refused with objectives and metrics of ours."""
+        self._require_native("select_features", SELECT)
+        return super().select_features(*arguments, **options)
+
+    def _require_native(self, method: str, remedy: str, fits: bool = False) -> None:
+        """Raise for a method that trains without our ``fit``, unless objective and metrics are CatBoost's own."""
+        given = self._given()
+        objective = self._read_objective(given)
+        own = [each for each in (objective, *self._read_metrics(given, objective)) if not isinstance(each, str)]
+        require(not own, f"CatBoost's {method} cannot train for {next(iter(own), '')}; {remedy}")
+        require(not fits, f"{method} would call fit without the queries; pass refit=False, then fit what it finds")
+
     def _start(self, init_model: Any, X: Any) -> Any:
         return super()._start(init_model, X).copy()  # trees alone: CatBoost would go on with weights of that training
 
+    def _process_predict_input_data(self, data: Any, *arguments: Any, **options: Any) -> Any:
+        """Read tables as ``predict`` does, in every method of CatBoost's that computes something on data."""
+        if is_frame(data) or hasattr(data, "to_pandas"):
+            data = _readable(named(read_table(data, self.label_columns_).X))
+        return super()._process_predict_input_data(data, *arguments, **options)
+
     def _scores(self, X: Any, **options: Any) -> Any:
-        return catboost.CatBoost.predict(self, _readable(X), **options)
+        return catboost.CatBoost.predict(self, X, **options)
 
     def _rounds(self, model: Any) -> int:
         return int(model.tree_count_)

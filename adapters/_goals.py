@@ -48,9 +48,13 @@ class Subset(NamedTuple):
     rows: np.ndarray
     whole: Any  # the Dataset
 
-    def of(self, values: np.ndarray) -> np.ndarray:
-        """The values of the subset, out of those of the whole or of the subset."""
-        return values[self.rows] if len(values) == self.whole.num_data() else values
+
+def taken(values: ArrayLike | None, subset: Subset | None) -> Any:
+    """The values of a subset, out of those of the whole Dataset or of the subset; all without a subset."""
+    if values is None or subset is None:
+        return values
+    array = to_numpy(values)
+    return array[subset.rows] if len(array) == subset.whole.num_data() else array
 
 
 class LabelSets:
@@ -98,4 +102,4 @@ class LabelSets:
             "any mapping in labels=; add a mapping for it, also for the training set if that is evaluated (workers "
             "of a distributed training have parts of a data set, and cannot evaluate goals)",
         )
-        return found or {}
+        return {goal: taken(y, subset) for goal, y in (found or {}).items()}

@@ -193,7 +193,14 @@ PRIVATE = {
         "_other_params",
         "fitted_",
     ),  # and basic._ConfigAliases, which may be missing
-    "catboost": ("_init_params", "_object", "_set_trained_model_attributes", "_prepare_train_params", "_fit"),
+    "catboost": (
+        "_init_params",
+        "_object",
+        "_set_trained_model_attributes",
+        "_prepare_train_params",
+        "_fit",
+        "_process_predict_input_data",
+    ),
 }
 
 LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ltr_objectives.adapters._libraries import Library
-from ltr_objectives.errors import require, warn
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.around import Wrapper
 from ltr_objectives.objectives.base import Objective
@@ -32,19 +32,19 @@ def refuse_unread(library: Library, params: Mapping[str, Any], objective: Object
         value = params.get(name)
         if value is None:
             continue
-        unread = (
-            f"{name}={value!r} is read by {library.name}'s own objectives, and would change nothing here; leave it out"
-        )
         if name == library.gain:
             gain = library.read_gain(value)
             for part in _leaves(objective):
                 if _gain(part) not in (None, gain):
                     warn(f"{name}={value!r} does not change the gains of {part.inner.name}; {_written(gain)}")
-        elif ours.endswith("="):
-            require(False, f"{unread}, or correct clicks by {ours} and an objective that takes clicks, as 'lambdamart'")
-        else:
-            remedy = f", or write it in an objective that has it, as in {ours.format(value)!r}" if ours else ""
-            require(False, unread + remedy)
+            continue
+        remedy = f", or write it in an objective that has it, as in {ours.format(value)!r}" if ours else ""
+        if ours.endswith("="):  # an argument, not the text of an objective
+            remedy = f", or correct clicks by {ours} and an objective that takes clicks, as 'lambdamart'"
+        raise LTRError(
+            f"{name}={value!r} is read by {library.name}'s own objectives, and would change nothing here; leave it out"
+            + remedy
+        )
 
 
 def with_gain(
@@ -55,16 +55,18 @@ def with_gain(
     Raises for one without gains if they are ``needed``.
     """
     value = params.get(library.gain)
-    if value is None or isinstance(objective, str) or not (needed or any(map(_gain, _leaves(objective)))):
+    if value is None or isinstance(objective, str):
+        return objective
+    found = {_gain(leaf) for leaf in _leaves(objective)} - {None}
+    if not found and not needed:
         return objective
     gain = library.read_gain(value)
-    set_before = {_gain(leaf) for leaf in _leaves(objective)} - {None}
-    told = f"{library.gain}={value!r} is for objectives with gains"
+    given = f"{library.gain}={value!r} is for objectives with gains"
     metric = vars(objective.inner).get("metric")
     name = objective.inner.name + (f":{metric}" if metric is not None else "")
-    require(set_before, f"{told}, and {name} has none of its own; leave it out, or {_written(gain)}")
-    other = next((each for each in set_before if each not in ("exp", gain)), None)
-    require(other is None, f"{told}, but {name} has the gains {other!r}; leave one of the two out")
+    require(found, f"{given}, and {name} has none of its own; leave it out, or {_written(gain)}")
+    other = next((each for each in found if each not in ("exp", gain)), None)
+    require(other is None, f"{given}, but {name} has the gains {other!r}; leave one of the two out")
     return _replaced(objective, gain)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives._files import replacing
-from ltr_objectives.adapters._auto import AUTO, choose
+from ltr_objectives.adapters._auto import AUTO, train_best
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._model_files import require_sound
 from ltr_objectives.adapters._parameters import check_names, with_gain
@@ -226,19 +227,20 @@ class Ranker:
             init_model=None if init_model is None else self._start(init_model, train.X),
         )
         check_plan(plan, self.library)
-        self.nameless_ = False
-        check_features(self, train.X, reset=True)
-        for part in evals:
-            check_features(self, part.X)
-        vars(self).pop("report_", None)  # of another training
-        if given.get("objective") == AUTO:
-            objective, self.evals_result_, self.report_ = choose(self, plan)
-        else:
-            self.booster_, self.evals_result_ = self._train_plan(plan)
-        self.objective_, self.label_columns_ = objective, columns
-        before = 0 if plan.init_model is None else self._rounds(plan.init_model)
-        each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
-        self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each else {}
+        with _unchanged_by_errors(self):
+            self.nameless_ = False
+            check_features(self, train.X, reset=True)
+            for part in evals:
+                check_features(self, part.X)
+            vars(self).pop("report_", None)  # of another training
+            if given.get("objective") == AUTO:
+                objective, self.evals_result_, self.report_ = train_best(self, plan)
+            else:
+                self.booster_, self.evals_result_ = self._train_plan(plan)
+            self.objective_, self.label_columns_ = objective, columns
+            before = 0 if plan.init_model is None else self._rounds(plan.init_model)
+            each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
+            self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each else {}
         return self
 
     def predict(self, X: Any, **options: Any) -> np.ndarray:
@@ -384,8 +386,23 @@ class Ranker:
         self._Booster = model
 
 
+@contextmanager
+def _unchanged_by_errors(ranker: Ranker) -> Iterator[None]:
+    """Give the ranker its attributes back if the block raises."""
+    before = dict(vars(ranker))
+    try:
+        yield
+    except BaseException:
+        vars(ranker).clear()
+        vars(ranker).update(before)
+        raise
+
+
 def _same(value: Any, default: Any) -> bool:
-    return value is default or (type(value) is type(default) and bool(value == default))
+    """True for equal values of one type, and for two NaN, of which a pickle makes another object."""
+    if value is default or type(value) is not type(default):
+        return value is default
+    return bool(value == default or (value != value and default != default))
 
 
 def _at_round(n: int, records: Records) -> dict[str, dict[str, float]]:

@@ -80,10 +80,14 @@ class Plan(NamedTuple):
         return {**params, library.l2: DOCUMENTS}
 
     @property
+    def goals(self) -> tuple[str, ...]:
+        """The goals that our objective reads."""
+        return self.objective.goals if isinstance(self.objective, Objective) else ()
+
+    @property
     def labels(self) -> dict[str, np.ndarray]:
-        """The labels of the goals that our objective reads."""
-        goals = self.objective.goals if isinstance(self.objective, Objective) else ()
-        return {goal: self.train.queries.of(goal).labels for goal in goals}
+        """The labels of these goals."""
+        return {goal: self.train.queries.of(goal).labels for goal in self.goals}
 
     def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[str, float]]]:
         """Our metrics on the library's data sets ``evals``. Weights may be by row, which a DMatrix cannot hold."""
@@ -212,6 +216,23 @@ def read_param(name: str, value: Any) -> Any:
 
 def check_plan(plan: Plan, library: Library) -> None:
     """Raise before training for what cannot be right. The objective itself checks the labels at the first gradient."""
+    _check_settings(plan, library)
+    if isinstance(plan.objective, Objective):
+        refuse_unread(library, plan.params, plan.objective)
+    else:
+        require(
+            plan.train.queries.propensity is None and plan.train.queries.position is None,
+            f"objective={plan.objective!r} is the library's own; leave propensity= and position= out",
+        )
+    _check_goals(plan)
+    for metric in plan.own_metrics:
+        for part in plan.evals:
+            scores = np.arange(part.queries.rows, dtype=np.float64)  # without ties, of which a correlation may be empty
+            metric.mean(part.queries, scores, n_threads=plan.n_threads)
+
+
+def _check_settings(plan: Plan, library: Library) -> None:
+    """Raise for parameters and arguments that do not belong together, and for columns that are no features."""
     if plan.early_stopping_rounds is not None:
         require(plan.evals, "early_stopping_rounds needs an eval_set to look at; pass eval_set=[(X, y)] and eval_qid=")
     if plan.metrics and not plan.native_metrics:
@@ -225,27 +246,19 @@ def check_plan(plan: Plan, library: Library) -> None:
     require(good, f"callbacks must be a list of {library.name}'s callbacks, got {plan.callbacks}")
     listed = [name for name in plan.of_the_data if name.endswith("_features")]  # CatBoost's, which need not be numbers
     require_numbers(plan.train.X, [c for name in listed for c in check_list(name, plan.of_the_data[name], "columns")])
-    queries = plan.train.queries
-    goals: tuple[str, ...] = ()
-    if isinstance(plan.objective, Objective):
-        refuse_unread(library, plan.params, plan.objective)
-        goals = plan.objective.goals
-    else:
-        require(
-            queries.propensity is None and queries.position is None,
-            f"objective={plan.objective!r} is the library's own; leave propensity= and position= out",
-        )
-    read = (*goals, *(metric.goal for metric in plan.own_metrics if metric.goal is not None))
+
+
+def _check_goals(plan: Plan) -> None:
+    """Raise for labels of goals that nothing reads, and for goals without labels."""
+    evaluated = [metric.goal for metric in plan.own_metrics if metric.goal is not None]
     for part in (plan.train, *plan.evals):
-        check_read(part.queries.goals, read, "the ranker")
-    for goal in goals:
-        queries.of(goal)  # raises if there are no labels for it
-    for metric in plan.own_metrics:
-        for i, part in enumerate(plan.evals):
+        check_read(part.queries.goals, (*plan.goals, *evaluated), "the ranker")
+    for goal in plan.goals:
+        plan.train.queries.of(goal)
+    for i, part in enumerate(plan.evals):
+        for goal in evaluated:
             try:
-                part.queries.of(metric.goal)
+                part.queries.of(goal)
             except LTRError as error:
                 in_list = re.sub(r"labels=(\{.*?\})", r"eval_labels=[\1]", str(error))
                 raise LTRError(f"eval_set[{i}]: {in_list}") from None
-            scores = np.arange(part.queries.rows, dtype=np.float64)  # without ties, of which a correlation may be empty
-            metric.mean(part.queries, scores, n_threads=plan.n_threads)

@@ -29,8 +29,8 @@ MAXIMISED = ("auc", "pre", "map", "ndcg")
 BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what XGBoost can weigh by query; others abort the process
 
 
-def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels, sizes of queries and weights of a DMatrix."""
+def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Labels, sizes of queries and weights of a DMatrix, if it has any."""
     require(
         hasattr(data, "get_uint_info"),
         "XGBoost's scikit-learn estimators hand over no queries; use xgb.train with a DMatrix that has qid",
@@ -39,7 +39,8 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     require(len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
     labels = data.get_label()
     require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
-    return labels, np.diff(ptr.astype(np.int64)), data.get_weight()
+    weight = data.get_weight()
+    return labels, np.diff(ptr.astype(np.int64)), weight if len(weight) else None
 
 
 class XGBoostObjective(ObjectiveCallable):

@@ -290,7 +290,7 @@ def test_adapters_print_what_they_hold():
 def test_a_single_number_is_no_weight():
     data = {"labels": [0, 1], "group": [2], "weight": 3.0}
     with pytest.raises(LTRError, match="weight must be one-dimensional"):
-        QueriesMemo().find(data, lambda labels: {}, lambda labels: None)
+        QueriesMemo().find(data, {}, lambda labels: None)
 
 
 @pytest.mark.parametrize("dtype", [">f4", ">f8"])

@@ -141,6 +141,12 @@ def test_missing_and_new_categories(library):
     new = X.assign(colour=pandas.Categorical(["violet"] * len(X)))
     assert np.isfinite(fitted.predict(new)).all()
     assert np.isfinite(fitted.predict(X)).all()
+    if library == "catboost":  # the methods of its class read tables as predict does
+        for table in (X, X.assign(qid=qid)):
+            assert np.array_equal(list(fitted.staged_predict(table))[-1], fitted.predict(X))
+            assert np.array_equal(fitted.calc_leaf_indexes(table), fitted.calc_leaf_indexes(X))
+        statistics = fitted.calc_feature_statistics(X, y, feature="colour", plot=False)
+        assert "nan" in statistics["cat_values"]
 
 
 @pytest.mark.parametrize("names", [[0, 1], [1, 0], [7, 5], [2.5, 1.5]])

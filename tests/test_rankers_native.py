@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
+from ltr_objectives import LTRError
 from ltr_objectives.adapters._libraries import PRIVATE
 from ltr_objectives.adapters._ranker import Ranker
 
@@ -41,6 +42,7 @@ def test_the_private_names_exist_and_ours_hide_no_other(library):
         "_get_tags",
         "_get_param_names",
         "_estimator_type",
+        "_process_predict_input_data",
     }
 
 
@@ -92,6 +94,24 @@ def test_what_catboost_s_estimator_has(fitted):
     assert trained.get_best_iteration() + 1 == trained.tree_count_ == trained.best_iteration_
     assert len(trained.eval_metrics(pool, ["NDCG"], ntree_end=2)) == 1
     assert trained.get_params()["objective"] == trained.objective == "yetiloss:map"
+
+
+@pytest.mark.parametrize("ours", [{}, {"objective": "auto"}, {"objective": "YetiRank", "eval_metric": "map"}], ids=str)
+def test_catboost_searches_only_for_its_own_objectives(ours):
+    pool = catboost.Pool(TRAIN.X, np.minimum(TRAIN.y, 1), group_id=TRAIN.qid)
+    made = ranker_class("catboost")(n_estimators=2, **ours)
+    for search in (made.grid_search, made.randomized_search):
+        with pytest.raises(LTRError, match=r"search cannot train for .*; search with scikit-learn's GridSearchCV"):
+            search({"depth": [2, 3]}, pool)
+    select = {"features_for_select": "0-3", "num_features_to_select": 2, "logging_level": "Silent"}
+    with pytest.raises(LTRError, match=r"cannot train for .*; select with objective='YetiRank' and no eval_metric"):
+        made.select_features(pool, **select)
+    own = ranker_class("catboost")(n_estimators=2, objective="YetiRank", eval_metric="NDCG", logging_level="Silent")
+    assert len(own.select_features(pool, **select, train_final_model=False)["selected_features"]) == 2
+    with pytest.raises(LTRError, match="grid_search would call fit without the queries; pass refit=False, then fit"):
+        own.grid_search({"depth": [2, 3]}, pool)
+    found = own.grid_search({"depth": [2, 3]}, pool, refit=False, verbose=False)["params"]
+    assert own.set_params(**found).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid).depth == found["depth"]
 
 
 def test_catboost_resumes_a_snapshot(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
 from ltr_objectives import MAP, YetiLoss, adapters, evaluate
+from ltr_objectives.adapters._libraries import LIBRARIES as FACTS
 
 sklearn = pytest.importorskip("sklearn", "1.3")
 for name in LIBRARIES:
@@ -100,7 +101,7 @@ def test_parameters_travel(library):
     given = {**LIBRARIES[library][1], "objective": objective, "eval_metric": ["map", MAP(k=3)], "subsample": 0.7}
     assert {name: twin.get_params()[name] for name in given} == given
     assert twin._given() == given
-    assert ranker_class(library)()._given() == {}
+    assert ranker_class(library)()._given() == pickle.loads(pickle.dumps(ranker_class(library)()))._given() == {}
     twin.set_params(subsample=0.5, objective="yetirank")
     assert (twin.subsample, twin.objective, made.subsample) == (0.5, "yetirank", 0.7)
     assert "objective=YetiLoss" in repr(made)
@@ -127,6 +128,22 @@ def test_a_fitted_ranker_is_cloned_without_its_trees(library):
     with pytest.raises(ValueError, match="not fitted yet"):
         twin.predict(DATA.X)
     assert np.array_equal(twin.fit(DATA.X, DATA.y, qid=DATA.qid).predict(DATA.X), fitted.predict(DATA.X))
+
+
+@everywhere
+@pytest.mark.parametrize(("objective", "features", "sign"), [("yetiloss:map", 10, -1), ("auto", 2, 1)])
+def test_a_failed_fit_leaves_no_trace(library, objective, features, sign):
+    """The first fails at the first gradient, the second because the eval set has other features."""
+    with_eval_set = {"qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}
+    new, fitted = ranker(library, objective), ranker(library, objective).fit(DATA.X, DATA.y, **with_eval_set)
+    before = fitted.predict(DATA.X)
+    for each in (new, fitted):
+        with pytest.raises((ValueError, FACTS[library].exception())):
+            each.fit(DATA.X[:, :features], sign * DATA.y, **with_eval_set)
+    assert not [name for name in vars(new) if name.endswith("_") and name != "fitted_"]
+    assert not hasattr(new, "n_features_in_")
+    assert not hasattr(new, "booster_")
+    assert np.array_equal(fitted.predict(DATA.X), before)
 
 
 @everywhere
