@@ -155,7 +155,13 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return np.asarray(self.get_feature_importance(type=kind))
 
     def _knows_metric(self, name: str) -> bool:
-        return name[:1].isupper() and "@" not in name  # CatBoost itself refuses those it does not know, with a list
+        from catboost.utils import eval_metric
+
+        try:
+            eval_metric([0.0, 1.0], [0.0, 1.0], name, group_id=[0, 0])
+        except catboost.CatBoostError as error:  # other errors mean that it knows the metric
+            return "loss is not supported" not in str(error)
+        return True
 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         own = isinstance(plan.objective, Objective)

@@ -145,6 +145,8 @@ def metric_meant(written: str) -> str:
 
     >>> metric_meant("ndcg10"), metric_meant("P@5")
     ("; did you mean 'ndcg@10'?", "; did you mean 'precision@5'?")
+    >>> metric_meant("ndcg@-1")
+    "; did you mean 'ndcg'?"
     """
     plain, goal = split_goal(written.strip())
     if "(" in plain or ";" in plain:
@@ -156,8 +158,18 @@ def metric_meant(written: str) -> str:
     near = [ELSEWHERE[name]] if name in ELSEWHERE else get_close_matches(name, METRICS, 1)
     if not near:
         return ""
-    has_cutoff = cutoff is not None and metric_class(near[0]).cutoff != "none"
+    has_cutoff = cutoff is not None and "@-" not in plain and metric_class(near[0]).cutoff != "none"
     return f"; did you mean {with_goal(f'{near[0]}@{cutoff}' if has_cutoff else near[0], goal)!r}?"
+
+
+def own_metric(written: str) -> str | None:
+    """The name of our metric in a text, in small letters; None if the text does not name one of ours.
+
+    >>> own_metric("NDCG@10[revenue]"), own_metric("ndcg@10-"), own_metric("NDCG:top=10")
+    ('ndcg', None, None)
+    """
+    split = text.split_metric(split_goal(written.strip())[0])
+    return split[0] if split and split[0] in METRICS else None
 
 
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:

@@ -131,12 +131,24 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
         ({"eval_metric": "p@5"}, "eval_metric='p@5' is neither .*; did you mean 'precision@5'"),
         ({"eval_metric": "map5[revenue]"}, r"eval_metric='map5.revenue.' is .*; did you mean 'map@5\[revenue\]'"),
         ({"eval_metric": ["map", "mpa"]}, "eval_metric='mpa' is neither .*; did you mean 'map'"),
-        ({"eval_metric": "NDCG@10"}, "eval_metric='NDCG@10' is neither .*; did you mean 'ndcg@10'"),
+        ({"eval_metric": "pre@10"}, "eval_metric='pre@10' is neither .*; did you mean 'precision@10'"),
+        ({"eval_metric": "ndcg@-1"}, "eval_metric='ndcg@-1' is neither .*; did you mean 'ndcg'"),
+        ({"eval_metric": "ndcg @ 10"}, "eval_metric='ndcg @ 10' is neither .*; did you mean 'ndcg@10'"),
+        ({"eval_metric": "PFuond"}, "eval_metric='PFuond' is neither .*; did you mean 'pfound'"),
     ],
 )
 def test_what_is_nearly_a_name_of_ours_is_refused(library, parameters, message):
     with pytest.raises(LTRError, match=message):
         fit(library, **parameters)
+
+
+@everywhere
+def test_metrics_of_ours_are_read_in_any_case(library):
+    for name in registry.metrics():
+        ours = name if registry.metric_class(name).cutoff == "none" else f"{name}@5"
+        native = "@" not in ours and ranker(library)._knows_metric(ours.upper())  # CatBoost's AUC
+        read = ranker(library)._read_metrics({"eval_metric": [ours.upper(), f"{ours.upper()}[Revenue]"]}, None)
+        assert [str(metric) for metric in read] == [ours.upper() if native else ours, f"{ours}[Revenue]"]
 
 
 KNOWN = {
