@@ -279,6 +279,10 @@ def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bo
 
 def _refuse_misspelt(error: str) -> None:
     """Raise if ``error`` is about a parameter that CatBoost does not know, and name the nearest that it knows."""
+    require(
+        "max_leaves option works only with" not in error,
+        "num_leaves= and max_leaves= need grow_policy='Lossguide' in CatBoost; set that too, or limit trees by depth=",
+    )
     unknown = re.search(r"Unknown option \{(\w+)\}", error)
     if unknown:
         classes = catboost.CatBoostRanker, catboost.CatBoostRegressor, catboost.CatBoostClassifier

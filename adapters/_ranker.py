@@ -34,6 +34,7 @@ from ltr_objectives.adapters._ranker_plan import (
     read_metrics,
     read_param,
     refuse_others,
+    refuse_unknown,
 )
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import require, warn
@@ -234,7 +235,11 @@ class Ranker:
         if given.get("objective") == AUTO:
             objective, self.evals_result_, self.report_ = choose(self, plan)
         else:
-            self.booster_, self.evals_result_ = self._train_plan(plan)
+            try:
+                self.booster_, self.evals_result_ = self._train_plan(plan)
+            except self.library.exception() as error:
+                refuse_unknown(plan.objective, str(error), self.library)
+                raise
         self.objective_, self.label_columns_ = objective, columns
         before = 0 if plan.init_model is None else self._rounds(plan.init_model)
         each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records

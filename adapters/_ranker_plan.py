@@ -1,18 +1,18 @@
 """One training of an estimator, validated before it begins: objective, metrics, data."""
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.adapters._callables import ObjectiveCallable
-from ltr_objectives.adapters._libraries import LIGHTGBM, Library
+from ltr_objectives.adapters._libraries import LIBRARIES, LIGHTGBM, Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part, require_numbers
 from ltr_objectives.checks import check_integer, check_list
-from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import UnitHessian
@@ -33,8 +33,6 @@ from ltr_objectives.registry import (
 
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
-NATIVES = ("rank", "mse")  # objectives of the libraries that are close to names of ours
-ELSEWHERE = {"xgboost": ("rank:ndcg", "rank:map", "rank:pairwise"), "lightgbm": ("lambdarank", "rank_xendcg")}
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
 IN_FIT = {  # arguments of the libraries' fit
     "group_id": "it is called qid= here",
@@ -117,36 +115,44 @@ def in_documents(objective: Objective | str) -> Objective | str:
 
 
 def own_or_native(objective: Any, library: Library) -> Objective | str:
-    """Our objective, or the name of the library's own; raises for a name that is probably a misspelt one of ours."""
+    """Our objective, or the name of the library's own; raises for a metric, and for another library's."""
     if not isinstance(objective, str):
         return get_objective(objective)
-    name = objective.partition(":")[0].strip()
-    refuse_wrapper(name)
-    if name in OBJECTIVES or "+" in objective or split_goal(objective)[1]:
+    head = objective.partition(":")[0].strip()
+    refuse_wrapper(head)
+    if head in OBJECTIVES or "+" in objective or split_goal(objective)[1]:
         return get_objective(objective)
     require(
-        not name.islower() or name.partition("@")[0].partition("(")[0] not in METRICS,
-        f"objective={objective!r} is a metric; write 'yetiloss:{objective}', or leave objective out and give "
-        f"eval_metric={objective!r}",
+        not own_metric(head),
+        f"objective={objective!r} is a metric; write 'yetiloss:{head.lower()}', or leave objective out and give "
+        f"eval_metric={head.lower()!r}",
     )
-    other = next((each for each, names in ELSEWHERE.items() if objective in names and each != library.name), None)
+    if head.lower() in OBJECTIVES and not library.capitals:  # LightGBM would read RMSE as its own rmse
+        raise LTRError(f"objective={objective!r} is unknown{objective_meant(objective, library)}")
+    other = next((each.name for each in LIBRARIES.values() if {objective, head} & {*each.natives}), library.name)
     require(
-        other is None,
+        other == library.name,
         f"objective={objective!r} is {other}'s, which {library.name} does not have; ours work in all, such as "
         "'yetiloss:ndcg@10'",
     )
-    if name.islower() and name not in NATIVES:  # CatBoost's have capitals
-        close = difflib.get_close_matches(name, OBJECTIVES, 1, 0.75)
-        require(
-            not close,
-            f"objective={name!r} is unknown; did you mean {''.join(close)!r}? Ours are {', '.join(OBJECTIVES)}",
-        )
-    require(
-        library.capitals or not name[:1].isupper(),
-        f"objective={name!r} begins with a capital, as CatBoost's do, and is not one of {library.name}'s"
-        f"{did_you_mean(name.lower(), OBJECTIVES)}",
-    )
     return objective
+
+
+def refuse_unknown(objective: Objective | str, error: str, library: Library) -> None:
+    """Raise if ``error`` is the library's about the name of ``objective``, because that is not one of its own."""
+    if isinstance(objective, str) and re.search("Unknown (objective|loss) |in enum ELossFunction", error):
+        raise LTRError(f"objective={objective!r} is unknown{objective_meant(objective, library)}") from None
+
+
+def objective_meant(objective: str, library: Library) -> str:
+    """The end of a message about the name of an objective: the nearest one, and all of them."""
+    known = {name.lower(): name for name in (*library.natives, *OBJECTIVES)}
+    written = objective.lower()
+    close = [match for name in (written, written.partition(":")[0]) for match in get_close_matches(name, known, 1)]
+    return (
+        f"{f'; did you mean {known[close[0]]!r}?' if close else '.'} {library.name} has {', '.join(library.natives)}; "
+        f"ours are {', '.join(OBJECTIVES)}"
+    )
 
 
 def read_metrics(

@@ -14,7 +14,7 @@ import numpy as np
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
-from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, read_param, refuse_dart
+from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, objective_meant, read_param, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
@@ -233,8 +233,7 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
     else:
         require(
             plan.objective.startswith("rank:"),
-            f"objective={plan.objective!r} is not one for ranking; choose {', '.join(XGBOOST.natives)}, or one of "
-            "ours, such as 'yetiloss:map', 'queryrmse' or 'rmse'",
+            f"objective={plan.objective!r} is not one for ranking{objective_meant(plan.objective, XGBOOST)}",
         )
         params["objective"] = plan.objective
     if plan.own_metrics:

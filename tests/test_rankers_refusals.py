@@ -124,9 +124,15 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
     [
         (
             {"objective": "yetilos:map"},
-            "objective='yetilos' is unknown; did you mean 'yetiloss'[?] Ours are lambdamart",
+            "objective='yetilos:map' is .*; did you mean 'yetiloss'[?] .*; ours are lambdamart",
         ),
-        ({"objective": "lambdamrt"}, "did you mean 'lambdamart'"),
+        ({"objective": "lambdamrt"}, "did you mean '(?i:lambdamart)'"),
+        ({"objective": "YetiLoss"}, "objective='YetiLoss' is .*; did you mean 'yetiloss'"),
+        ({"objective": "YETILOSS:map"}, "did you mean 'yetiloss'"),
+        ({"objective": "stochastic_rank"}, "did you mean '(?i:stochasticrank)'"),
+        ({"objective": "rank:foo"}, "(?s)objective='rank:foo' is .*ours are lambdamart"),
+        ({"objective": "qwxz"}, "(?s)objective='qwxz' is [a-z ]*[.] .* has .*; ours are lambdamart"),
+        ({"objective": "MAP"}, "objective='MAP' is a metric; write 'yetiloss:map', or leave .* eval_metric='map'"),
         ({"eval_metric": "ndcg10"}, "eval_metric='ndcg10' is neither .*; did you mean 'ndcg@10'"),
         ({"eval_metric": "p@5"}, "eval_metric='p@5' is neither .*; did you mean 'precision@5'"),
         ({"eval_metric": "map5[revenue]"}, r"eval_metric='map5.revenue.' is .*; did you mean 'map@5\[revenue\]'"),
