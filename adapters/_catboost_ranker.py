@@ -163,6 +163,9 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
             return "loss is not supported" not in str(error)
         return True
 
+    def _knows_parameter(self, name: str) -> bool:
+        return name in PARAMETERS or name in CATBOOST.of_the_data
+
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         own = isinstance(plan.objective, Objective)
         pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]

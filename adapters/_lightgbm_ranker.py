@@ -100,6 +100,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
             return True
         return bool(found) and name.islower()  # it reads MAP as map
 
+    def _knows_parameter(self, name: str) -> bool:
+        return name in DEFAULTS or name in LIGHTGBM.of_the_data or name in _known()
+
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         params = dict(plan.params)
         rounds = params.pop("n_estimators", 100)
@@ -176,8 +179,13 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
     return callback
 
 
+def _known() -> set[str]:
+    """All names of all parameters; none if LightGBM has no table of them."""
+    return {alias for names in LIGHTGBM.its_aliases() for alias in names}
+
+
 def refuse_misspelt(params: dict[str, Any]) -> None:
     """Raise for a parameter that LightGBM does not know and would ignore."""
-    known = {alias for names in LIGHTGBM.its_aliases() for alias in names}
+    known = _known()
     for name in params if known else ():
         require(name in known, f"LightGBM knows no parameter {name!r}{did_you_mean(name, known)}")

@@ -185,6 +185,15 @@ def _refuse_leaks(X: Any, y: Any, labels: Any, of: str) -> None:
         require(column is None, f"X has a column {column!r}, which is {given} and would be a feature; drop it{instead}")
 
 
+def pairs_of(eval_X: Any, eval_y: Any, eval_set: Any) -> list[tuple[Any, Any]]:
+    """The pairs of LightGBM's ``eval_X`` and ``eval_y``, each one or a tuple of several."""
+    require(eval_set is None, "eval_set and eval_X are two forms of one argument; pass one of them")
+    require(eval_X is not None and eval_y is not None, "eval_X and eval_y belong together; pass both, or eval_set=")
+    tables, labels = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
+    require(len(tables) == len(labels), f"eval_X has {len(tables)} entries, but eval_y has {len(labels)}")
+    return list(zip(tables, labels, strict=True))
+
+
 def read_eval_sets(eval_set: Any, lists: Mapping[str, Any], columns: Sequence[str] = ()) -> tuple[Part, ...]:
     """The parts to evaluate on.
 

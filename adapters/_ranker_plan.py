@@ -1,7 +1,8 @@
 """One training of an estimator, validated before it begins: objective, metrics, data."""
 
+import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from ltr_objectives.adapters._libraries import LIBRARIES, LIGHTGBM, Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part, require_numbers
 from ltr_objectives.checks import check_integer, check_list
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import UnitHessian
@@ -34,21 +35,41 @@ from ltr_objectives.registry import (
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
-IN_FIT = {  # arguments of the libraries' fit
+START = (
+    "begin from a model with init_model=, or train with the library's own functions and the callables of "
+    "ltr_objectives.adapters, which read it from a DMatrix, Dataset or Pool"
+)
+IN_FIT = {  # arguments of the libraries' fit: what to write instead
     "group_id": "it is called qid= here",
     "group_weight": "it is called sample_weight= here",
     "xgb_model": "it is called init_model= here",
     **LIGHTGBM.of_metrics,
     "eval_names": "eval sets are called validation_0, validation_1 and so on",
+    **dict.fromkeys(("plot", "plot_file"), "draw evals_result_ after fit"),
+    **dict.fromkeys(("baseline", "base_margin", "init_score", "base_margin_eval_set", "eval_init_score"), START),
+    "timestamp": "sort the queries by time, and pass has_time=True to CatBoostRanker",
+    **dict.fromkeys(
+        ("pairs", "pairs_weight", "subgroup_id", "graph"), "only CatBoost's own losses read it; leave it out"
+    ),
+    **dict.fromkeys(("log_cout", "log_cerr", "column_description"), "leave it out"),
 }
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
-def refuse_others(positional: Sequence[Any], others: Iterable[str], ranker: str) -> None:
-    """Raise for more than X and y by position, and for a keyword that ``fit`` does not take."""
+def refuse_others(
+    positional: Sequence[Any],
+    others: Mapping[str, Any],
+    ranker: str,
+    call: Callable[..., Any],
+    is_parameter: Callable[[str], bool],
+) -> None:
+    """Raise for more than X and y by position, and for a keyword that ``call``, such as ``fit``, does not take."""
     require(not positional, "only X and y are given by position; name all others, as in fit(X, y, qid=qid)")
+    known = [name for name, p in inspect.signature(call).parameters.items() if p.kind is p.KEYWORD_ONLY]
     for name in others:
-        raise LTRError(f"fit takes no {name}=; {IN_FIT.get(name, f'give it to {ranker}({name}=...)')}")
+        instead = IN_FIT.get(name) or (f"give it to {ranker}({name}=...)" if is_parameter(name) else None)
+        instead = instead or did_you_mean(name, known).removeprefix("; ") or f"it takes {', '.join(known)}"
+        raise LTRError(f"{call.__name__} takes no {name}=; {instead}")
 
 
 class Plan(NamedTuple):

@@ -117,6 +117,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
             return "Unknown metric" not in str(error)
         return True
 
+    def _knows_parameter(self, name: str) -> bool:
+        return name in DEFAULTS
+
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         found = categories(plan.train.X)
         self.categories_ = {list(plan.train.X).index(c): d.categories.tolist() for c, d in found.items()}

@@ -1,5 +1,7 @@
 """What the estimators refuse and accept beside the rows of docs/refused.md, which test_refused.py runs."""
 
+import inspect
+import re
 import warnings
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
 from ltr_objectives import LTRError, LTRWarning, registry
+from ltr_objectives.adapters._ranker_plan import IN_FIT
 
 for name in LIBRARIES:
     pytest.importorskip(name)
@@ -110,6 +113,48 @@ def test_the_weights_of_eval_sets_have_two_names(library):
     names = ("eval_sample_weight", "sample_weight_eval_set")
     one, two = (fit(library, data=EVAL, of_fit={name: weight}).evals_result_ for name in names)
     assert one == two != fit(library, data=EVAL).evals_result_
+
+
+VALUES = {  # of arguments of the libraries' fit
+    "eval_metric": "mrr", "feature_name": [f"f{i}" for i in range(10)], "categorical_feature": [9],
+    "use_best_model": True, "logging_level": "Silent", "silent": True, "metric_period": 2, "save_snapshot": False, "snapshot_file": "s",
+    "snapshot_interval": 600, "cat_features": [], "text_features": [], "embedding_features": [],
+    "feature_weights": np.ones(10), "verbose_eval": False, "qidd": DATA.qid, "eval_qidd": [DATA.qid],
+    "early_stoping_rounds": 3,
+}  # fmt: skip
+
+
+@everywhere
+def test_what_the_error_for_an_argument_of_fit_says_to_do_works(library):
+    taken = inspect.signature(ranker_class(library).fit).parameters
+    theirs = inspect.signature(ranker_class(library).__mro__[2].fit).parameters
+    for name in {*theirs, "qidd", "eval_qidd", "early_stoping_rounds", "timestamp"} - taken.keys():
+        given = VALUES.get(name, 0)
+        with pytest.raises(LTRError, match=f"fit takes no {name}=; ") as caught:
+            fit(library, of_fit={name: given})
+        told = str(caught.value).partition("; ")[2]
+        if told.startswith("did you mean"):
+            meant = re.search("'(.*)'", told)[1]
+            assert fit(library, data={**EVAL, meant: given}).booster_
+        elif told.startswith("give it to"):
+            assert re.search(r"(\w+)[(](\w+)=", told).groups() == (ranker_class(library).__name__, name)
+            assert fit(library, data=EVAL, **{name: given}).booster_
+        else:
+            assert told == IN_FIT[name]
+
+
+@everywhere
+def test_the_form_of_eval_sets_in_lightgbm_4_7(library):
+    expected = fit(library, data=EVAL).evals_result_
+    for X, y in ((DATA.X, DATA.y), ((DATA.X,), (DATA.y,))):
+        assert fit(library, of_fit={"eval_X": X, "eval_y": y, "eval_qid": [DATA.qid]}).evals_result_ == expected
+    for given, message in (
+        ({"eval_X": DATA.X, "eval_qid": [DATA.qid]}, "eval_X and eval_y belong together"),
+        ({"eval_X": (DATA.X,) * 2, "eval_y": DATA.y, "eval_qid": [DATA.qid]}, "eval_X has 2 entries, but eval_y has 1"),
+        ({**EVAL, "eval_X": DATA.X, "eval_y": DATA.y}, "two forms of one argument"),
+    ):
+        with pytest.raises(LTRError, match=message):
+            fit(library, of_fit={**given, **FIT}, data={})
 
 
 @pytest.mark.filterwarnings("ignore:40 of 40 queries have zero gradient")  # as it has to be
