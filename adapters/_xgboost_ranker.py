@@ -133,6 +133,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         if weighs and any(part.weight is not None for part in plan.evals):
             refuse_by_row([*plan.native_metrics, *metrics_of(before)])
         evals = [self._data(part, _by_query(part) if weighs else None) for part in plan.evals]
+        for data in evals:
+            _name(data, train.feature_names)
         result: Records = {}
         model = xgb.train(
             params,
@@ -181,7 +183,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def _scores(self, X: Any, base_margin: Any = None, **options: Any) -> Any:
         _refuse_codes(self._Booster, self.categories_, X)
-        return self._Booster.predict(self._matrix(X, base_margin=base_margin), **options)
+        data = self._matrix(X, base_margin=base_margin)
+        _name(data, self._Booster.feature_names)
+        return self._Booster.predict(data, **options)
 
     def _rounds(self, model: Any) -> int:
         return int(model.num_boosted_rounds())
@@ -193,6 +197,12 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         self.categories_ = _read_categories(self._Booster)
         names = self._Booster.feature_names
         return self._Booster.num_features(), None if names is None else list(names)
+
+
+def _name(data: Any, names: list[str] | None) -> None:
+    """Give an array the names of the training's features, without which XGBoost refuses it; scikit-learn has warned."""
+    if data.feature_names is None:
+        data.feature_names = names
 
 
 def _write_categories(model: Any, known: dict[int, list[Any]]) -> None:

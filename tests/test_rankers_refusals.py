@@ -117,10 +117,10 @@ def test_the_weights_of_eval_sets_have_two_names(library):
 
 VALUES = {  # of arguments of the libraries' fit
     "eval_metric": "mrr", "feature_name": [f"f{i}" for i in range(10)], "categorical_feature": [9],
-    "use_best_model": True, "logging_level": "Silent", "silent": True, "metric_period": 2, "save_snapshot": False, "snapshot_file": "s",
-    "snapshot_interval": 600, "cat_features": [], "text_features": [], "embedding_features": [],
-    "feature_weights": np.ones(10), "verbose_eval": False, "qidd": DATA.qid, "eval_qidd": [DATA.qid],
-    "early_stoping_rounds": 3,
+    "use_best_model": True, "logging_level": "Silent", "silent": True, "metric_period": 2, "verbose_eval": False,
+    "save_snapshot": False, "snapshot_file": "s", "snapshot_interval": 600, "feature_weights": np.ones(10),
+    "cat_features": [], "text_features": [], "embedding_features": [],
+    "qidd": DATA.qid, "eval_qidd": [DATA.qid], "early_stoping_rounds": 3,
 }  # fmt: skip
 
 
