@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import ObjectiveCallable, Params
+from ltr_objectives.adapters._callables import ObjectiveCallable, Params, wrong_place
 from ltr_objectives.adapters._catboost_fit import (
     NOT_A_FIT,
     Fit,
@@ -39,7 +39,6 @@ class CatBoostObjective(ObjectiveCallable):
     """
 
     library = CATBOOST
-    no_jit = True  # else CatBoost tries to compile the method, and warns
 
     def __init__(
         self,
@@ -90,6 +89,10 @@ class CatBoostObjective(ObjectiveCallable):
         fit = fit_under_way()
         twin._passes = None if fit is None else twin._follow(fit)
         return twin
+
+    def __call__(self, *arguments: Any) -> NoReturn:
+        """XGBoost and LightGBM call this."""
+        raise wrong_place(CATBOOST, "objective")
 
     def calc_ders_range(self, approxes: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """First and second derivatives of one block of rows, shape (block, 2), in CatBoost's signs."""
@@ -149,6 +152,7 @@ def predictions(model: Any, pool: Any) -> np.ndarray:
 class CatBoostMetric:
     """The ``eval_metric`` that :func:`catboost_metric` makes. It holds configuration only."""
 
+    library = CATBOOST
     no_jit = True
 
     def __new__(cls, metric: Metric, *arguments: Any) -> CatBoostMetric:
@@ -203,6 +207,10 @@ class CatBoostMetric:
 
     def _queries(self, i: int, labels: np.ndarray, weight: np.ndarray | None = None) -> Queries:
         return Queries(by_goal(labels, self._goals[i]), self._sets[i].group, weight=weight)
+
+    def __call__(self, *arguments: Any) -> NoReturn:
+        """XGBoost and LightGBM call this."""
+        raise wrong_place(CATBOOST, "metric")
 
     def is_max_optimal(self) -> bool:
         """All metrics are maximised."""

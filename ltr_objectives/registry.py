@@ -232,6 +232,8 @@ def _told(thing: object) -> str:
     """A description of what was given instead of a metric or objective, and what to do."""
     if isinstance(thing, type):
         return f"the class {thing.__name__}; pass an object, such as {thing.__name__}()"
+    if hasattr(thing, "library"):  # of ltr_objectives.adapters
+        return f"a callable for {thing.library.name}'s own functions; pass the objective or metric itself"
     if callable(thing):
         return f"{type(thing).__name__}; 'Write a metric or an objective' in the documentation makes one of a formula"
     return type(thing).__name__
