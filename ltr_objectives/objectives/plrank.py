@@ -167,7 +167,7 @@ class PLRank(NDCGObjective):
         return self._gains(queries)[0]
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-        DCG(gain_type=self.gain).check_labels(queries.labels)
+        DCG(gain_type=self.gain).layers(queries)  # raises for labels without a gain
         gain = np.require(gains.apply_gain(self.gain, queries.labels), np.float64, ["C", "A", "W"])
         if not self.normalize:
             return gain, np.ones(len(queries))
