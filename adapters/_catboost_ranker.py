@@ -18,9 +18,9 @@ from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective
 from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._ranker_inputs import BaseEstimator, Part, categories, check_is_fitted
+from ltr_objectives.adapters._ranker_inputs import BaseEstimator, Part, categories, check_is_fitted, is_frame
 from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
-from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.objectives.base import Objective
 
 catboost: Any = CATBOOST.load()
@@ -170,6 +170,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         own = isinstance(plan.objective, Objective)
         pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
         params = _params(plan, pools[0])
+        if plan.init_model is not None:
+            _warn_of_statistics(plan.train.X, pools[0], params)
         stops = bool(plan.early_stopping_rounds or STOPPING & params.keys() or params.get("use_best_model"))
         if not stops:
             params.setdefault("use_best_model", False)
@@ -291,6 +293,18 @@ def _refuse_misspelt(error: str) -> None:
         classes = catboost.CatBoostRanker, catboost.CatBoostRegressor, catboost.CatBoostClassifier
         known = {name for c in classes for name in inspect.signature(c.__init__).parameters}
         raise LTRError(f"CatBoost knows no parameter {unknown[1]!r}{did_you_mean(unknown[1], known)}") from None
+
+
+def _warn_of_statistics(X: Any, pool: Any, params: dict[str, Any]) -> None:
+    """Warn if training goes on with target statistics, whose values in training are not those in predictions."""
+    most = params.get("one_hot_max_size", 2)
+    columns = (X.iloc[:, i] if is_frame(X) else X[:, i] for i in pool.get_cat_feature_indices())
+    if any(len(np.unique(column.astype(str))) > most for column in columns):
+        warn(
+            f"a categorical feature has more than one_hot_max_size={most} values, so CatBoost uses target statistics, "
+            "and goes on from predictions with those of all rows: the model differs from one of an uninterrupted "
+            "training; for equal models train without init_model, or set one_hot_max_size higher in both trainings"
+        )
 
 
 def _readable(X: Any) -> Any:
