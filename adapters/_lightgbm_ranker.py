@@ -21,6 +21,7 @@ from ltr_objectives.objectives.base import Objective
 
 lgb: Any = LIGHTGBM.load()
 if TYPE_CHECKING:
+    from lightgbm import Booster
     from lightgbm import LGBMRanker as Base
 else:
     Base = lgb.LGBMRanker
@@ -67,6 +68,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     """
 
     library = LIGHTGBM
+    if TYPE_CHECKING:
+        booster_: Booster
     _defaults = DEFAULTS
 
     def __init__(

@@ -23,6 +23,7 @@ from ltr_objectives.objectives.base import Objective
 
 xgb: Any = XGBOOST.load()
 if TYPE_CHECKING:
+    from xgboost import Booster
     from xgboost import XGBRanker as Base
 else:
     Base = xgb.XGBRanker
@@ -69,6 +70,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     """
 
     library = XGBOOST
+    if TYPE_CHECKING:
+        booster_: Booster
     _defaults = DEFAULTS
 
     def __init__(
