@@ -51,3 +51,6 @@ else:
         if name in _MODULES:
             return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
         raise AttributeError(f"module 'ltr_objectives.adapters' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)

@@ -11,7 +11,7 @@ from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, Subset, 
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless
-from ltr_objectives.errors import require, warn
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -91,6 +91,18 @@ def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
+PLACES = {"xgboost": "xgb.train", "lightgbm": "lgb.train and lightgbm.LGBMRanker", "catboost": "catboost.CatBoost"}
+
+
+def wrong_place(library: Library, role: str) -> LTRError:
+    """The error for a callable in a function that it is not for; ``role`` is "objective" or "metric"."""
+    others = " and ".join(f"{name}_{role} in {place}" for name, place in PLACES.items() if name != library.name)
+    return LTRError(
+        f"{library.name}_{role} works in {PLACES[library.name]} alone; take {others}; XGBRanker, LGBMRanker and "
+        f"CatBoostRanker of ltr_objectives.adapters take the {role} itself"
+    )
+
+
 class ObjectiveCallable:
     """The base of what a library calls for gradients.
 
@@ -99,6 +111,7 @@ class ObjectiveCallable:
     """
 
     library: ClassVar[Library]
+    no_jit = True  # else CatBoost tries to compile the method, and warns
 
     def __init__(
         self,
@@ -120,6 +133,10 @@ class ObjectiveCallable:
 
     def __repr__(self) -> str:
         return f"{self.library.name}_objective({self.objective!r})"
+
+    def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> np.ndarray:
+        """CatBoost calls this."""
+        raise wrong_place(self.library, "objective")
 
     def queries(
         self, labels: Any, group: Any, weight: Any, position: Any = None, subset: Subset | None = None
@@ -197,6 +214,7 @@ class MetricCallable:
     """The base of what XGBoost and LightGBM call for metrics; ``labels`` are those of metrics of goals."""
 
     library: ClassVar[Library]
+    no_jit = True  # as of an objective
 
     def __init__(
         self, metrics: tuple[Metric, ...], n_threads: int | None = None, labels: Mappings | None = None
@@ -208,6 +226,10 @@ class MetricCallable:
 
     def __repr__(self) -> str:
         return f"{self.library.name}_metric({', '.join(map(repr, self.metrics))})"
+
+    def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
+        """CatBoost calls this."""
+        raise wrong_place(self.library, "metric")
 
     def queries(self, labels: Any, group: Any, weight: Any, subset: Subset | None = None) -> Queries:
         """The queries of one of the library's data sets."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import os
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import ObjectiveCallable, Params
+from ltr_objectives.adapters._callables import ObjectiveCallable, Params, wrong_place
 from ltr_objectives.adapters._catboost_fit import (
     NOT_A_FIT,
     WEIGHTS_BY_CLASS,
@@ -41,7 +41,6 @@ class CatBoostObjective(ObjectiveCallable):
     """
 
     library = CATBOOST
-    no_jit = True  # else CatBoost tries to compile the method, and warns
 
     def __init__(
         self,
@@ -87,6 +86,10 @@ class CatBoostObjective(ObjectiveCallable):
         fit = fit_under_way()
         twin._passes = None if fit is None else twin._follow(fit)
         return twin
+
+    def __call__(self, *arguments: Any) -> NoReturn:
+        """XGBoost and LightGBM call this."""
+        raise wrong_place(CATBOOST, "objective")
 
     def calc_ders_range(self, approxes: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """First and second derivatives of one block of rows, shape (block, 2), in CatBoost's signs."""
@@ -143,6 +146,7 @@ def predictions(model: Any, pool: Any) -> np.ndarray:
 class CatBoostMetric:
     """The ``eval_metric`` that :func:`catboost_metric` makes. It holds configuration only."""
 
+    library = CATBOOST
     no_jit = True
 
     def __new__(cls, metric: Metric, *arguments: Any) -> CatBoostMetric:
@@ -197,6 +201,10 @@ class CatBoostMetric:
 
     def _queries(self, i: int, labels: np.ndarray, weight: np.ndarray | None = None) -> Queries:
         return Queries(by_goal(labels, self._goals[i]), self._sets[i].group, weight=weight)
+
+    def __call__(self, *arguments: Any) -> NoReturn:
+        """XGBoost and LightGBM call this."""
+        raise wrong_place(CATBOOST, "metric")
 
     def is_max_optimal(self) -> bool:
         """All metrics are maximised."""

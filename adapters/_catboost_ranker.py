@@ -28,7 +28,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     read_table,
 )
 from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
-from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.objectives.base import Objective
 
 catboost: Any = CATBOOST.load()
@@ -165,12 +165,23 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return np.asarray(self.get_feature_importance(type=kind))
 
     def _knows_metric(self, name: str) -> bool:
-        return name[:1].isupper() and "@" not in name  # CatBoost itself refuses those it does not know, with a list
+        from catboost.utils import eval_metric
+
+        try:
+            eval_metric([0.0, 1.0], [0.0, 1.0], name, group_id=[0, 0])
+        except catboost.CatBoostError as error:  # other errors mean that it knows the metric
+            return "loss is not supported" not in str(error)
+        return True
+
+    def _knows_parameter(self, name: str) -> bool:
+        return name in PARAMETERS or name in CATBOOST.of_the_data
 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         own = isinstance(plan.objective, Objective)
         pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
         params = _params(plan, pools[0])
+        if plan.init_model is not None:
+            _warn_of_statistics(plan.train.X, pools[0], params)
         stops = bool(plan.early_stopping_rounds or STOPPING & params.keys() or params.get("use_best_model"))
         if not stops:
             params.setdefault("use_best_model", False)
@@ -312,11 +323,27 @@ def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bo
 
 def _refuse_misspelt(error: str) -> None:
     """Raise if ``error`` is about a parameter that CatBoost does not know, and name the nearest that it knows."""
+    require(
+        "max_leaves option works only with" not in error,
+        "num_leaves= and max_leaves= need grow_policy='Lossguide' in CatBoost; set that too, or limit trees by depth=",
+    )
     unknown = re.search(r"Unknown option \{(\w+)\}", error)
     if unknown:
         classes = catboost.CatBoostRanker, catboost.CatBoostRegressor, catboost.CatBoostClassifier
         known = {name for c in classes for name in inspect.signature(c.__init__).parameters}
         raise LTRError(f"CatBoost knows no parameter {unknown[1]!r}{did_you_mean(unknown[1], known)}") from None
+
+
+def _warn_of_statistics(X: Any, pool: Any, params: dict[str, Any]) -> None:
+    """Warn if training goes on with target statistics, whose values in training are not those in predictions."""
+    most = params.get("one_hot_max_size", 2)
+    columns = (X.iloc[:, i] if is_frame(X) else X[:, i] for i in pool.get_cat_feature_indices())
+    if any(len(np.unique(column.astype(str))) > most for column in columns):
+        warn(
+            f"a categorical feature has more than one_hot_max_size={most} values, so CatBoost uses target statistics, "
+            "and goes on from predictions with those of all rows: the model differs from one of an uninterrupted "
+            "training; for equal models train without init_model, or set one_hot_max_size higher in both trainings"
+        )
 
 
 def _readable(X: Any) -> Any:

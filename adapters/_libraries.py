@@ -76,7 +76,7 @@ class Library(NamedTuple):
     negative_hessians: bool = False  # whether it learns from them
     check_labels: Callable[[np.ndarray], None] = lambda labels: None  # raises for labels that it has misread
     error: str = ""  # its exception
-    natives: tuple[str, ...] = ()  # its own ranking objectives, if it has others that do not rank
+    natives: tuple[str, ...] = ()  # its own ranking objectives
 
     def load(self) -> Any:
         """Import the library, or say what to install."""
@@ -166,6 +166,7 @@ LIGHTGBM = Library(
     of_the_data=("categorical_feature", "feature_name"),
     renamed={"metric": "eval_metric", "objective": "objective"},
     error="basic.LightGBMError",
+    natives=("lambdarank", "rank_xendcg"),
 )  # fmt: skip
 
 CATBOOST = Library(
@@ -181,6 +182,10 @@ CATBOOST = Library(
     dtype=np.float64,
     negative_hessians=True,
     error="CatBoostError",
+    natives=(
+        "YetiRank", "YetiRankPairwise", "PairLogit", "PairLogitPairwise", "LambdaMart", "StochasticRank",
+        "StochasticFilter", "QueryRMSE", "QuerySoftMax", "QueryCrossEntropy",
+    ),
 )  # fmt: skip
 
 # The private names of the libraries that we use, beside the functions that _frames looks for on the stack. They were

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one
+from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one, wrong_place
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._goals import ByGoal, Mappings, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
@@ -18,8 +18,10 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_objective
 
 
-def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, Any]:
+def _unpack(first: Any, second: Any, weight: Any, group: Any, role: str) -> tuple[Any, Any, Any, Any]:
     """Labels, sizes of queries, weights and scores: of ``(predictions, Dataset)`` or ``(labels, predictions, ...)``."""
+    if hasattr(second, "get_uint_info"):  # a DMatrix
+        raise wrong_place(LIGHTGBM, role)
     labels, scores = first, second
     if hasattr(second, "get_group"):
         labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
@@ -67,7 +69,7 @@ class LightGBMObjective(ObjectiveCallable):
         refuse_bagging_by_query(of_both)
         require(not self.labels or int(of_both.get("num_machines", 1)) == 1, IN_PARTS)
         subset = _subset(second)
-        labels, group, weight, scores = _unpack(first, second, weight, group)
+        labels, group, weight, scores = _unpack(first, second, weight, group, "objective")
         queries = self.queries(labels, group, weight, _position(second, subset), subset)
         return self.gradients(queries, scores, params or None, training=booster)
 
@@ -87,7 +89,7 @@ class LightGBMMetric(MetricCallable):
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         subset = _subset(second)
-        labels, group, weight, scores = _unpack(first, second, weight, group)
+        labels, group, weight, scores = _unpack(first, second, weight, group, "metric")
         params = getattr(calls_of(LIGHTGBM).booster, "params", None)
         means = self.means(self.queries(labels, group, weight, subset), scores, params)
         return [(str(m), mean, True) for m, mean in means]

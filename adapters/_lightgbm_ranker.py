@@ -21,6 +21,7 @@ from ltr_objectives.objectives.base import Objective
 
 lgb: Any = LIGHTGBM.load()
 if TYPE_CHECKING:
+    from lightgbm import Booster
     from lightgbm import LGBMRanker as Base
 else:
     Base = lgb.LGBMRanker
@@ -67,6 +68,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     """
 
     library = LIGHTGBM
+    if TYPE_CHECKING:
+        booster_: Booster
     _defaults = DEFAULTS
 
     def __init__(
@@ -99,6 +102,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         except lgb.basic.LightGBMError:  # it knows the metric, which needs other parameters
             return True
         return bool(found) and name.islower()  # it reads MAP as map
+
+    def _knows_parameter(self, name: str) -> bool:
+        return name in DEFAULTS or name in LIGHTGBM.of_the_data or name in _known()
 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         params = dict(plan.params)
@@ -176,8 +182,13 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
     return callback
 
 
+def _known() -> set[str]:
+    """All names of all parameters; none if LightGBM has no table of them."""
+    return {alias for names in LIGHTGBM.its_aliases() for alias in names}
+
+
 def refuse_misspelt(params: dict[str, Any]) -> None:
     """Raise for a parameter that LightGBM does not know and would ignore."""
-    known = {alias for names in LIGHTGBM.its_aliases() for alias in names}
+    known = _known()
     for name in params if known else ():
         require(name in known, f"LightGBM knows no parameter {name!r}{did_you_mean(name, known)}")

@@ -21,6 +21,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     check_features,
     check_is_fitted,
     named,
+    pairs_of,
     read_eval_sets,
     read_goals,
     read_part,
@@ -35,6 +36,7 @@ from ltr_objectives.adapters._ranker_plan import (
     read_metrics,
     read_param,
     refuse_others,
+    refuse_unknown,
 )
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import require, warn
@@ -78,6 +80,7 @@ class Ranker:
     # the methods of each class
     get_params: Callable[..., dict[str, Any]]  # those of the library's class too
     _knows_metric: Callable[[str], bool]  # true for the name of one of the library's metrics
+    _knows_parameter: Callable[[str], bool]  # true for the name of a parameter of the library's ranker
     _train_plan: Callable[[Plan], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
     _scores: Callable[..., Any]  # of a table
     _rounds: Callable[[Any], int]  # that a model of the library predicts with
@@ -132,6 +135,8 @@ class Ranker:
         labels: Mapping[str, ArrayLike] | Sequence[str] | None = None,
         init_model: Any = None,
         eval_set: Sequence[tuple[Any, Any]] | None = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
         eval_group: Sequence[ArrayLike] | None = None,
         eval_qid: Sequence[ArrayLike] | None = None,
         eval_sample_weight: Sequence[ArrayLike | None] | None = None,
@@ -170,6 +175,8 @@ class Ranker:
             Categorical features must have the same categories.
         eval_set : list of (X, y), optional
             Data sets to evaluate each round on.
+        eval_X, eval_y : tables and labels, or tuples of them, optional
+            Another form of ``eval_set``, as LightGBM 4.7 has it: ``eval_X=valid.X, eval_y=valid.y``.
         eval_group, eval_qid, eval_sample_weight : lists, optional
             ``group``, ``qid`` and ``sample_weight`` of each pair in ``eval_set``; one of the first two is needed.
             ``sample_weight_eval_set``, XGBoost's name, is another name of the last.
@@ -191,7 +198,9 @@ class Ranker:
             ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: what
             was tried, the metric of each, and its difference from the chosen one.
         """
-        refuse_others(more, others, type(self).__name__)
+        refuse_others(more, others, type(self).__name__, self.fit, self._is_parameter)
+        if eval_X is not None or eval_y is not None:
+            eval_set = pairs_of(eval_X, eval_y, eval_set)
         given = self._given()
         if early_stopping_rounds is not None:
             given["early_stopping_rounds"] = early_stopping_rounds
@@ -236,7 +245,11 @@ class Ranker:
             if given.get("objective") == AUTO:
                 objective, self.evals_result_, self.report_ = train_best(self, plan)
             else:
-                self.booster_, self.evals_result_ = self._train_plan(plan)
+                try:
+                    self.booster_, self.evals_result_ = self._train_plan(plan)
+                except self.library.exception() as error:
+                    refuse_unknown(plan.objective, str(error), self.library)
+                    raise
             self.objective_, self.label_columns_ = objective, columns
             before = 0 if plan.init_model is None else self._rounds(plan.init_model)
             each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
@@ -269,7 +282,7 @@ class Ranker:
         the first is the library's own, it is NDCG@10 too, with a warning. ``labels`` are those of the metric's goal,
         unless :meth:`fit` was given their column.
         """
-        refuse_others(more, (), type(self).__name__)
+        refuse_others(more, {}, type(self).__name__, self.score, self._is_parameter)
         given = self._given()
         first = next(iter(self._read_metrics(given, None)), None)
         if isinstance(first, str):
@@ -347,6 +360,9 @@ class Ranker:
         """The parameters that were set: not None, and not as the library's constructor sets them."""
         given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
         return {name: value for name, value in given.items() if not _same(value, self._defaults.get(name))}
+
+    def _is_parameter(self, name: str) -> bool:
+        return name in OURS or self._knows_parameter(name)
 
     def _n_threads(self, given: Mapping[str, Any]) -> int | None:
         return self.library.threads(given)

@@ -21,6 +21,7 @@ from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.queries import Queries, by_goal, refuse_masked, to_numpy, vector
 
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
+PAGE = "see 'Train with the estimators' in the documentation"
 # scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business
 RENAMED = "ensure_all_finite" in inspect.signature(check_array).parameters
 ANY_VALUE: dict[str, Any] = {"ensure_all_finite" if RENAMED else "force_all_finite": False}
@@ -154,7 +155,8 @@ def read_part(
     given = (group is not None) + (qid is not None)
     require(column is None or given == 0, f"X has a column {QID!r}; drop it, or leave {of}qid= and {of}group= out")
     one = f"pass {of}group= (sizes) or {of}qid= (one id per row)"
-    require(column is not None or given == 1, f"{one}, not both" if given else one)
+    as_column = f", or X as a table with a column {QID!r}, which pipelines and cross_val_score keep: {PAGE}"
+    require(column is not None or given == 1, one + (", not both" if given else as_column))
     by_name = by_goal(_as_stored("labels", y), {**beside, **read_labels(labels, f"{of}labels")})
     weight = None if weight is None else _as_stored("weight", weight)
     queries = Queries(by_name, group, qid=qid if column is None else column, weight=weight, **clicks)
@@ -183,6 +185,15 @@ def _refuse_leaks(X: Any, y: Any, labels: Any, of: str) -> None:
         given = "y" if goal is None else f"{of}labels[{goal!r}]"
         instead = f", or give labels=[{goal!r}], the name of the column, instead" if column == goal and not of else ""
         require(column is None, f"X has a column {column!r}, which is {given} and would be a feature; drop it{instead}")
+
+
+def pairs_of(eval_X: Any, eval_y: Any, eval_set: Any) -> list[tuple[Any, Any]]:
+    """The pairs of LightGBM's ``eval_X`` and ``eval_y``, each one or a tuple of several."""
+    require(eval_set is None, "eval_set and eval_X are two forms of one argument; pass one of them")
+    require(eval_X is not None and eval_y is not None, "eval_X and eval_y belong together; pass both, or eval_set=")
+    tables, labels = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
+    require(len(tables) == len(labels), f"eval_X has {len(tables)} entries, but eval_y has {len(labels)}")
+    return list(zip(tables, labels, strict=True))
 
 
 def read_eval_sets(eval_set: Any, lists: Mapping[str, Any], columns: Sequence[str] = ()) -> tuple[Part, ...]:

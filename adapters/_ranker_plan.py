@@ -1,14 +1,15 @@
 """One training of an estimator, validated before it begins: objective, metrics, data."""
 
-import difflib
+import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.adapters._callables import ObjectiveCallable
-from ltr_objectives.adapters._libraries import LIGHTGBM, Library
+from ltr_objectives.adapters._libraries import LIBRARIES, LIGHTGBM, Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part, require_numbers
 from ltr_objectives.checks import check_integer, check_list
@@ -19,6 +20,7 @@ from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.text import split_list
 from ltr_objectives.queries import to_numpy
+from ltr_objectives.registry import ELSEWHERE as OTHER_NAMES
 from ltr_objectives.registry import (
     METRICS,
     OBJECTIVES,
@@ -26,29 +28,48 @@ from ltr_objectives.registry import (
     get_metrics,
     get_objective,
     metric_meant,
+    own_metric,
     refuse_wrapper,
 )
 
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
-NATIVES = ("rank", "mse")  # objectives of the libraries that are close to names of ours
-ELSEWHERE = {"xgboost": ("rank:ndcg", "rank:map", "rank:pairwise"), "lightgbm": ("lambdarank", "rank_xendcg")}
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
-IN_FIT = {  # arguments of the libraries' fit
+START = (
+    "begin from a model with init_model=, or train with the library's own functions and the callables of "
+    "ltr_objectives.adapters, which read it from a DMatrix, Dataset or Pool"
+)
+IN_FIT = {  # arguments of the libraries' fit: what to write instead
     "group_id": "it is called qid= here",
     "group_weight": "it is called sample_weight= here",
     "xgb_model": "it is called init_model= here",
     **LIGHTGBM.of_metrics,
     "eval_names": "eval sets are called validation_0, validation_1 and so on",
+    **dict.fromkeys(("plot", "plot_file"), "draw evals_result_ after fit"),
+    **dict.fromkeys(("baseline", "base_margin", "init_score", "base_margin_eval_set", "eval_init_score"), START),
+    "timestamp": "sort the queries by time, and pass has_time=True to CatBoostRanker",
+    **dict.fromkeys(
+        ("pairs", "pairs_weight", "subgroup_id", "graph"), "only CatBoost's own losses read it; leave it out"
+    ),
+    **dict.fromkeys(("log_cout", "log_cerr", "column_description"), "leave it out"),
 }
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 
-def refuse_others(positional: Sequence[Any], others: Iterable[str], ranker: str) -> None:
-    """Raise for more than X and y by position, and for a keyword that ``fit`` does not take."""
+def refuse_others(
+    positional: Sequence[Any],
+    others: Mapping[str, Any],
+    ranker: str,
+    call: Callable[..., Any],
+    is_parameter: Callable[[str], bool],
+) -> None:
+    """Raise for more than X and y by position, and for a keyword that ``call``, such as ``fit``, does not take."""
     require(not positional, "only X and y are given by position; name all others, as in fit(X, y, qid=qid)")
+    known = [name for name, p in inspect.signature(call).parameters.items() if p.kind is p.KEYWORD_ONLY]
     for name in others:
-        raise LTRError(f"fit takes no {name}=; {IN_FIT.get(name, f'give it to {ranker}({name}=...)')}")
+        instead = IN_FIT.get(name) or (f"give it to {ranker}({name}=...)" if is_parameter(name) else None)
+        instead = instead or did_you_mean(name, known).removeprefix("; ") or f"it takes {', '.join(known)}"
+        raise LTRError(f"{call.__name__} takes no {name}=; {instead}")
 
 
 class Plan(NamedTuple):
@@ -119,36 +140,44 @@ def in_documents(objective: Objective | str) -> Objective | str:
 
 
 def own_or_native(objective: Any, library: Library) -> Objective | str:
-    """Our objective, or the name of the library's own; raises for a name that is probably a misspelt one of ours."""
+    """Our objective, or the name of the library's own; raises for a metric, and for another library's."""
     if not isinstance(objective, str):
         return get_objective(objective)
-    name = objective.partition(":")[0].strip()
-    refuse_wrapper(name)
-    if name in OBJECTIVES or "+" in objective or split_goal(objective)[1]:
+    head = objective.partition(":")[0].strip()
+    refuse_wrapper(head)
+    if head in OBJECTIVES or "+" in objective or split_goal(objective)[1]:
         return get_objective(objective)
     require(
-        not name.islower() or name.partition("@")[0].partition("(")[0] not in METRICS,
-        f"objective={objective!r} is a metric; write 'yetiloss:{objective}', or leave objective out and give "
-        f"eval_metric={objective!r}",
+        not own_metric(head),
+        f"objective={objective!r} is a metric; write 'yetiloss:{head.lower()}', or leave objective out and give "
+        f"eval_metric={head.lower()!r}",
     )
-    other = next((each for each, names in ELSEWHERE.items() if objective in names and each != library.name), None)
+    if head.lower() in OBJECTIVES and not library.capitals:  # LightGBM would read RMSE as its own rmse
+        raise LTRError(f"objective={objective!r} is unknown{objective_meant(objective, library)}")
+    other = next((each.name for each in LIBRARIES.values() if {objective, head} & {*each.natives}), library.name)
     require(
-        other is None,
+        other == library.name,
         f"objective={objective!r} is {other}'s, which {library.name} does not have; ours work in all, such as "
         "'yetiloss:ndcg@10'",
     )
-    if name.islower() and name not in NATIVES:  # CatBoost's have capitals
-        close = difflib.get_close_matches(name, OBJECTIVES, 1, 0.75)
-        require(
-            not close,
-            f"objective={name!r} is unknown; did you mean {''.join(close)!r}? Ours are {', '.join(OBJECTIVES)}",
-        )
-    require(
-        library.capitals or not name[:1].isupper(),
-        f"objective={name!r} begins with a capital, as CatBoost's do, and is not one of {library.name}'s"
-        f"{did_you_mean(name.lower(), OBJECTIVES)}",
-    )
     return objective
+
+
+def refuse_unknown(objective: Objective | str, error: str, library: Library) -> None:
+    """Raise if ``error`` is the library's about the name of ``objective``, because that is not one of its own."""
+    if isinstance(objective, str) and re.search("Unknown (objective|loss) |in enum ELossFunction", error):
+        raise LTRError(f"objective={objective!r} is unknown{objective_meant(objective, library)}") from None
+
+
+def objective_meant(objective: str, library: Library) -> str:
+    """The end of a message about the name of an objective: the nearest one, and all of them."""
+    known = {name.lower(): name for name in (*library.natives, *OBJECTIVES)}
+    written = objective.lower()
+    close = [match for name in (written, written.partition(":")[0]) for match in get_close_matches(name, known, 1)]
+    return (
+        f"{f'; did you mean {known[close[0]]!r}?' if close else '.'} {library.name} has {', '.join(library.natives)}; "
+        f"ours are {', '.join(OBJECTIVES)}"
+    )
 
 
 def read_metrics(
@@ -179,16 +208,17 @@ def optimised(objective: Objective | str) -> tuple[Metric, ...]:
 
 def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
     """True if the metric is the library's own; raises if it is neither that nor ours."""
-    own = re.fullmatch(r"([a-z]+)(\(.*\))?(@\d+)?", split_goal(metric)[0])
-    if own and own[1] in METRICS:
+    if own_metric(metric) and not (metric[:1].isupper() and knows(metric)):  # CatBoost's have capitals
         return False
-    names = [each.partition("@")[0].strip() for each in split_list(metric)]
+    names = [each.partition("@")[0].strip().lower() for each in split_list(metric)]
     require(
         len(names) == 1 or METRICS.keys().isdisjoint(names),
         f"eval_metric={metric!r} names several metrics; give a list, such as ['ndcg@10', 'map']",
     )
+    cut = re.fullmatch(r"(\w+)\s*@\s*-?\d+", metric.strip().lower())
+    nearly = cut is not None and cut[1] in (*METRICS, *OTHER_NAMES)  # as pre@10 and ndcg@-1, which XGBoost knows
     require(
-        knows(metric),
+        not nearly and knows(metric),
         f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{metric_meant(metric)}",
     )
     return True

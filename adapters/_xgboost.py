@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one
+from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one, wrong_place
 from ltr_objectives.adapters._frames import Calls, calls_of
 from ltr_objectives.adapters._goals import ByGoal, Mappings
 from ltr_objectives.adapters._libraries import XGBOOST
@@ -29,12 +29,10 @@ MAXIMISED = ("auc", "pre", "map", "ndcg")
 BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what XGBoost can weigh by query; others abort the process
 
 
-def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def _unpack(data: Any, role: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Labels, sizes of queries and weights of a DMatrix, if it has any."""
-    require(
-        hasattr(data, "get_uint_info"),
-        "XGBoost's scikit-learn estimators hand over no queries; use xgb.train with a DMatrix that has qid",
-    )
+    if not hasattr(data, "get_uint_info"):  # of LightGBM, or of XGBoost's scikit-learn estimators
+        raise wrong_place(XGBOOST, role)
     ptr = data.get_uint_info("group_ptr")
     require(len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
     labels = data.get_label()
@@ -59,7 +57,7 @@ class XGBoostObjective(ObjectiveCallable):
                 "xgb.cv does not show which rows a fold has, so labels=, propensity= and position= cannot follow; call "
                 "xgb.train on folds of your own, with an objective for each",
             )
-            queries = self.queries(*_unpack(data))
+            queries = self.queries(*_unpack(data, "objective"))
             params = None if calls.booster is None else _params(calls, data, self.n_threads is None)
             return self.gradients(
                 queries, predictions, params, training=calls.booster, all_zero="as if XGBoost got float64 of another "
@@ -79,10 +77,10 @@ class XGBoostMetric(MetricCallable):
         params = None if booster is None else _this_round.get(booster) or read_params(learner_of(booster))
 
         def sums() -> np.ndarray:
-            return self.sums(self.queries(*_unpack(data)), predictions, params)
+            return self.sums(self.queries(*_unpack(data, "metric")), predictions, params)
 
         if _workers() == 1:  # by `mean`, which a metric may define in its own way
-            means = self.means(self.queries(*_unpack(data)), predictions, params)
+            means = self.means(self.queries(*_unpack(data, "metric")), predictions, params)
         else:
             total = _added(_agreed(sums, predictions, np.zeros((len(self.metrics), 2))))
             means = [(m, m.average(*pair)) for m, pair in zip(self.metrics, total.tolist(), strict=True)]

@@ -14,7 +14,7 @@ import numpy as np
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
-from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, read_param, refuse_dart
+from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, objective_meant, read_param, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
@@ -23,6 +23,7 @@ from ltr_objectives.objectives.base import Objective
 
 xgb: Any = XGBOOST.load()
 if TYPE_CHECKING:
+    from xgboost import Booster
     from xgboost import XGBRanker as Base
 else:
     Base = xgb.XGBRanker
@@ -69,6 +70,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     """
 
     library = XGBOOST
+    if TYPE_CHECKING:
+        booster_: Booster
     _defaults = DEFAULTS
 
     def __init__(
@@ -117,6 +120,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
             return "Unknown metric" not in str(error)
         return True
 
+    def _knows_parameter(self, name: str) -> bool:
+        return name in DEFAULTS
+
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         found = categories(plan.train.X)
         self.categories_ = {list(plan.train.X).index(c): d.categories.tolist() for c, d in found.items()}
@@ -130,6 +136,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         if weighs and any(part.weight is not None for part in plan.evals):
             refuse_by_row([*plan.native_metrics, *metrics_of(before)])
         evals = [self._data(part, _by_query(part) if weighs else None) for part in plan.evals]
+        for data in evals:
+            _name(data, train.feature_names)
         result: Records = {}
         model = xgb.train(
             params,
@@ -178,7 +186,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def _scores(self, X: Any, base_margin: Any = None, **options: Any) -> Any:
         _refuse_codes(self._Booster, self.categories_, X)
-        return self._Booster.predict(self._matrix(X, base_margin=base_margin), **options)
+        data = self._matrix(X, base_margin=base_margin)
+        _name(data, self._Booster.feature_names)
+        return self._Booster.predict(data, **options)
 
     def _rounds(self, model: Any) -> int:
         return int(model.num_boosted_rounds())
@@ -190,6 +200,12 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         self.categories_ = _read_categories(self._Booster)
         names = self._Booster.feature_names
         return self._Booster.num_features(), None if names is None else list(names)
+
+
+def _name(data: Any, names: list[str] | None) -> None:
+    """Give an array the names of the training's features, without which XGBoost refuses it; scikit-learn has warned."""
+    if data.feature_names is None:
+        data.feature_names = names
 
 
 def _write_categories(model: Any, known: dict[int, list[Any]]) -> None:
@@ -233,8 +249,7 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
     else:
         require(
             plan.objective.startswith("rank:"),
-            f"objective={plan.objective!r} is not one for ranking; choose {', '.join(XGBOOST.natives)}, or one of "
-            "ours, such as 'yetiloss:map', 'queryrmse' or 'rmse'",
+            f"objective={plan.objective!r} is not one for ranking{objective_meant(plan.objective, XGBOOST)}",
         )
         params["objective"] = plan.objective
     if plan.own_metrics:

@@ -145,8 +145,8 @@ def metric_meant(written: str) -> str:
 
     >>> metric_meant("ndcg10"), metric_meant("P@5")
     ("; did you mean 'ndcg@10'?", "; did you mean 'precision@5'?")
-    >>> metric_meant("map@10(threshold=3)")
-    "; did you mean 'map(threshold=3)@10'?"
+    >>> metric_meant("map@10(threshold=3)"), metric_meant("ndcg@-1")
+    ("; did you mean 'map(threshold=3)@10'?", "; did you mean 'ndcg'?")
     """
     plain, goal = split_goal(written.strip())
     match = text.METRIC_ELSEWHERE.fullmatch(plain.lower())
@@ -156,8 +156,19 @@ def metric_meant(written: str) -> str:
     if "," in plain and not settings:
         return "; for several metrics give a list, such as ['ndcg@10', 'map']"
     near = ELSEWHERE.get(name) or next(iter(get_close_matches(name, METRICS, 1)), "")
-    at = f"@{cutoff}" if near and cutoff and metric_class(near).cutoff != "none" else ""
+    has_cutoff = near and cutoff and "@-" not in plain and metric_class(near).cutoff != "none"
+    at = f"@{cutoff}" if has_cutoff else ""
     return near and f"; did you mean {with_goal(f'{near}{settings}{at}', goal)!r}?"
+
+
+def own_metric(written: str) -> str | None:
+    """The name of our metric in a text, in small letters; None if the text does not name one of ours.
+
+    >>> own_metric("NDCG@10[revenue]"), own_metric("ndcg@10-"), own_metric("NDCG:top=10")
+    ('ndcg', None, None)
+    """
+    split = text.split_metric(split_goal(written.strip())[0])
+    return split[0] if split and split[0] in METRICS else None
 
 
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
@@ -219,6 +230,8 @@ def _told(thing: object) -> str:
     """A description of what was given instead of a metric or objective, and what to do."""
     if isinstance(thing, type):
         return f"the class {thing.__name__}; pass an object, such as {thing.__name__}()"
+    if hasattr(thing, "library"):  # of ltr_objectives.adapters
+        return f"a callable for {thing.library.name}'s own functions; pass the objective or metric itself"
     if callable(thing):
         return f"{type(thing).__name__}; 'Write a metric or an objective' in the documentation makes one of a formula"
     return type(thing).__name__

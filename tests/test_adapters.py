@@ -1,13 +1,14 @@
 """XGBoost and LightGBM: every entry gives the same model, early stopping has the right sign, errors are clear."""
 
 import inspect
+import itertools
 import pickle
 
 import numpy as np
 import pytest
 from catalog import EXAMPLES
 
-from ltr_objectives import LTRError, LTRWarning, evaluate, registry
+from ltr_objectives import LTRError, LTRWarning, adapters, evaluate, registry
 from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
 from ltr_objectives.adapters._callables import QueriesMemo
 from ltr_objectives.kernels.scores import content_stream
@@ -246,7 +247,7 @@ def test_mistaken_uses_are_named(data):
     X, labels, group = data
     with pytest.raises(LTRError, match="wrap it with xgboost_objective"):
         xgb.train(XGB, dmatrix(*data), 1, obj=registry.get_objective("lambdamart"))
-    with pytest.raises(LTRError, match="estimators hand over no queries"):
+    with pytest.raises(LTRError, match=r"works in xgb.train alone"):
         xgboost_metric("map")(labels, X[:, 0])
     with pytest.raises(LTRError, match="two metrics are both called ndcg@5"):
         lightgbm_metric("ndcg@5", registry.metric_class("ndcg")(k=5))
@@ -342,3 +343,40 @@ def test_xgboost_stops_on_the_last_metric_or_on_the_one_that_a_callback_names(da
         booster = xgb.train(params, dmatrix(*data), 200, evals_result=record, **how, **stop)
         values = record["valid"][name]
         assert booster.best_iteration == np.argmax(values) == len(values) - 5
+
+
+def test_a_callable_of_another_library_says_where_it_belongs(data):
+    catboost, (X, labels, group) = pytest.importorskip("catboost"), data
+    pool, d = catboost.Pool(X, labels, group_id=np.repeat(np.arange(len(group)), group)), dmatrix(X, labels, group)
+    objectives = {"xgboost": xgboost_objective("ranknet"), "lightgbm": lightgbm_objective("ranknet")}
+    objectives["catboost"] = adapters.catboost_objective("ranknet", pool)
+    metrics = {"xgboost": xgboost_metric("map"), "lightgbm": lightgbm_metric("map")}
+    metrics["catboost"] = adapters.catboost_metric("map", pool)
+    rows = lgb.Dataset(X, labels, group=group)
+    quiet = {"iterations": 1, "verbose": False, "allow_writing_files": False, "eval_metric": "NDCG"}
+
+    def train(library, objective, metric):
+        if library == "xgboost":
+            xgb.train(XGB, d, 1, obj=objective, evals=[(d, "d")], custom_metric=metric, verbose_eval=False)
+        elif library == "lightgbm":
+            lgb.train({**LGB, "objective": objective}, rows, 1, valid_sets=[rows], feval=metric)
+        else:
+            given = {**quiet, "loss_function": objective, **({} if metric is None else {"eval_metric": metric})}
+            catboost.CatBoost(given).fit(pool)
+
+    for library, other in itertools.permutations(objectives, 2):
+        for kind, given in (
+            ("objective", (objectives[other], None)),
+            ("metric", (objectives[library], metrics[other])),
+        ):
+            with pytest.raises(Exception, match=rf"{other}_{kind} works in [a-zA-Z. ]* alone; .*{library}_{kind} in"):
+                train(library, *given)
+    ranker = adapters.LGBMRanker
+    for given in ({"objective": objectives["lightgbm"]}, *({"eval_metric": metric} for metric in metrics.values())):
+        with pytest.raises(
+            LTRError, match=r"got a callable for .*'s own functions; pass the objective or metric itself"
+        ):
+            ranker(**given).fit(X, labels, group=group)
+    for role in ("objective", "metric"):
+        with pytest.raises(LTRError, match=f"xgboost_{role} works in xgb.train alone"):
+            (objectives if role == "objective" else metrics)["xgboost"](labels, labels)

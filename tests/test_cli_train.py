@@ -123,7 +123,7 @@ def test_people_get_a_table(folder):
         (["--train", "train.txt", "--param", "a=1", "--param", "a=2"], "--param a is given twice"),
         (["--train", "train.txt", "--param", "num_leafs=31"], "LightGBM knows no parameter 'num_leafs'; did you mean"),
         (["--train", "train.txt", "--param", "num_leaves=-1"], "lightgbm: Check failed: (num_leaves) > (1)"),
-        (["--train", "train.txt", "--objective", "lambdaran"], "lightgbm: Unknown objective type name: lambdaran"),
+        (["--train", "train.txt", "--objective", "lambdaran"], "'lambdaran' is unknown; did you mean 'lambdarank'?"),
         (["--train", "train.txt", "--metric", "foo"], "unknown metric 'foo'"),
         (["--train", "train.txt", "--objective", "yetiloss[x]"], "--objective reads the labels of 'x', but commands"),
     ],
@@ -150,7 +150,7 @@ def test_errors_are_one_line(folder, arguments, message):
         (["trian"], "No such command 'trian'"),
         (
             ["train", "--library", "xgboost", "--out", "m.json", "--train", "train.txt", "--objective", "YetiRank"],
-            "'YetiRank' begins with a capital, as CatBoost's do, and is not one of xgboost's; did you mean 'yetirank'?",
+            "objective='YetiRank' is unknown; did you mean 'yetirank'?",
         ),
     ],
 )

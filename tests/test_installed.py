@@ -63,6 +63,7 @@ evaluate("map", [1], [1], groups=[1])
 word: str = evaluate("map", [1], [1], [1])
 get_metric("map").kk
 metrics().keys()
+model: str = LGBMRanker().booster_
 ltr_objectives.nonsense
 """
 SCRIPTS = "right.py", "star.py", "wrong.py"

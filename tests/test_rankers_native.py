@@ -10,6 +10,7 @@ from ltr_objectives.adapters._ranker import Ranker
 
 xgb, lgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "lightgbm", "catboost"))
 pytest.importorskip("sklearn")
+pd = pytest.importorskip("pandas")
 OWN = {"xgboost": xgb.XGBRanker, "lightgbm": lgb.LGBMRanker, "catboost": catboost.CatBoostRanker}
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
 TRAIN, VALI, TEST = fold(seed=3)
@@ -63,6 +64,19 @@ def test_predict_takes_the_library_s_arguments(library, fitted):
     pool = catboost.Pool(TEST.X)
     values = trained.predict(TEST.X, **shap) if shap else trained.get_feature_importance(pool, type="ShapValues")
     np.testing.assert_allclose(values.sum(axis=1), scores, atol=1e-4)
+
+
+@everywhere
+def test_a_model_of_a_table_predicts_arrays(library):
+    names = [f"f{i}" for i in range(10)]
+    table, others = pd.DataFrame(TRAIN.X, columns=names), pd.DataFrame(TEST.X, columns=names)
+    trained = ranker(library).fit(table, TRAIN.y, qid=TRAIN.qid)
+    mixed = {"eval_set": [(TEST.X, TEST.y)], "eval_qid": [TEST.qid]}
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):  # scikit-learn's
+        assert np.array_equal(trained.predict(TEST.X), trained.predict(others))
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        again = ranker(library).fit(table, TRAIN.y, qid=TRAIN.qid, **mixed)
+    assert np.array_equal(again.predict(others), trained.predict(others))
 
 
 def test_what_xgboost_s_estimator_has(fitted):

@@ -115,7 +115,7 @@ def test_label_gain_in_lightgbm_s_own_functions():
     with pytest.warns(LTRWarning, match="does not change the gains of lambdamart; write them in the obj") as caught:
         before = train("lambdamart")
     advice = re.search(r"as in (.*)$", str(caught[0].message))[1]
-    after = train(eval(advice, {"LambdaMART": LambdaMART, "NDCG": NDCG}))  # without a warning
+    after = train(advice.strip("'"))  # without a warning
     assert not np.array_equal(before, after)
     train("ranknet")  # has no gains, and a metric of LightGBM's may read them
 

@@ -1,5 +1,7 @@
 """What the estimators refuse and accept beside the rows of docs/refused.md, which test_refused.py runs."""
 
+import inspect
+import re
 import warnings
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
 from ltr_objectives import LTRError, LTRWarning, registry
+from ltr_objectives.adapters._ranker_plan import IN_FIT
 
 for name in LIBRARIES:
     pytest.importorskip(name)
@@ -112,6 +115,48 @@ def test_the_weights_of_eval_sets_have_two_names(library):
     assert one == two != fit(library, data=EVAL).evals_result_
 
 
+VALUES = {  # of arguments of the libraries' fit
+    "eval_metric": "mrr", "feature_name": [f"f{i}" for i in range(10)], "categorical_feature": [9],
+    "use_best_model": True, "logging_level": "Silent", "silent": True, "metric_period": 2, "verbose_eval": False,
+    "save_snapshot": False, "snapshot_file": "s", "snapshot_interval": 600, "feature_weights": np.ones(10),
+    "cat_features": [], "text_features": [], "embedding_features": [],
+    "qidd": DATA.qid, "eval_qidd": [DATA.qid], "early_stoping_rounds": 3,
+}  # fmt: skip
+
+
+@everywhere
+def test_what_the_error_for_an_argument_of_fit_says_to_do_works(library):
+    taken = inspect.signature(ranker_class(library).fit).parameters
+    theirs = inspect.signature(ranker_class(library).__mro__[2].fit).parameters
+    for name in {*theirs, "qidd", "eval_qidd", "early_stoping_rounds", "timestamp"} - taken.keys():
+        given = VALUES.get(name, 0)
+        with pytest.raises(LTRError, match=f"fit takes no {name}=; ") as caught:
+            fit(library, of_fit={name: given})
+        told = str(caught.value).partition("; ")[2]
+        if told.startswith("did you mean"):
+            meant = re.search("'(.*)'", told)[1]
+            assert fit(library, data={**EVAL, meant: given}).booster_
+        elif told.startswith("give it to"):
+            assert re.search(r"(\w+)[(](\w+)=", told).groups() == (ranker_class(library).__name__, name)
+            assert fit(library, data=EVAL, **{name: given}).booster_
+        else:
+            assert told == IN_FIT[name]
+
+
+@everywhere
+def test_the_form_of_eval_sets_in_lightgbm_4_7(library):
+    expected = fit(library, data=EVAL).evals_result_
+    for X, y in ((DATA.X, DATA.y), ((DATA.X,), (DATA.y,))):
+        assert fit(library, of_fit={"eval_X": X, "eval_y": y, "eval_qid": [DATA.qid]}).evals_result_ == expected
+    for given, message in (
+        ({"eval_X": DATA.X, "eval_qid": [DATA.qid]}, "eval_X and eval_y belong together"),
+        ({"eval_X": (DATA.X,) * 2, "eval_y": DATA.y, "eval_qid": [DATA.qid]}, "eval_X has 2 entries, but eval_y has 1"),
+        ({**EVAL, "eval_X": DATA.X, "eval_y": DATA.y}, "two forms of one argument"),
+    ):
+        with pytest.raises(LTRError, match=message):
+            fit(library, of_fit={**given, **FIT}, data={})
+
+
 @pytest.mark.filterwarnings("ignore:40 of 40 queries have zero gradient")  # as it has to be
 def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
     fitted = ranker("catboost").fit(DATA.X, DATA.qid % 2, qid=DATA.qid)  # equal labels in a query
@@ -124,19 +169,37 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
     [
         (
             {"objective": "yetilos:map"},
-            "objective='yetilos' is unknown; did you mean 'yetiloss'[?] Ours are lambdamart",
+            "objective='yetilos:map' is .*; did you mean 'yetiloss'[?] .*; ours are lambdamart",
         ),
-        ({"objective": "lambdamrt"}, "did you mean 'lambdamart'"),
+        ({"objective": "lambdamrt"}, "did you mean '(?i:lambdamart)'"),
+        ({"objective": "YetiLoss"}, "objective='YetiLoss' is .*; did you mean 'yetiloss'"),
+        ({"objective": "YETILOSS:map"}, "did you mean 'yetiloss'"),
+        ({"objective": "stochastic_rank"}, "did you mean '(?i:stochasticrank)'"),
+        ({"objective": "rank:foo"}, "(?s)objective='rank:foo' is .*ours are lambdamart"),
+        ({"objective": "qwxz"}, "(?s)objective='qwxz' is [a-z ]*[.] .* has .*; ours are lambdamart"),
+        ({"objective": "MAP"}, "objective='MAP' is a metric; write 'yetiloss:map', or leave .* eval_metric='map'"),
         ({"eval_metric": "ndcg10"}, "eval_metric='ndcg10' is neither .*; did you mean 'ndcg@10'"),
         ({"eval_metric": "p@5"}, "eval_metric='p@5' is neither .*; did you mean 'precision@5'"),
         ({"eval_metric": "map5[revenue]"}, r"eval_metric='map5.revenue.' is .*; did you mean 'map@5\[revenue\]'"),
         ({"eval_metric": ["map", "mpa"]}, "eval_metric='mpa' is neither .*; did you mean 'map'"),
-        ({"eval_metric": "NDCG@10"}, "eval_metric='NDCG@10' is neither .*; did you mean 'ndcg@10'"),
+        ({"eval_metric": "pre@10"}, "eval_metric='pre@10' is neither .*; did you mean 'precision@10'"),
+        ({"eval_metric": "ndcg@-1"}, "eval_metric='ndcg@-1' is neither .*; did you mean 'ndcg'"),
+        ({"eval_metric": "ndcg @ 10"}, "eval_metric='ndcg @ 10' is neither .*; did you mean 'ndcg@10'"),
+        ({"eval_metric": "PFuond"}, "eval_metric='PFuond' is neither .*; did you mean 'pfound'"),
     ],
 )
 def test_what_is_nearly_a_name_of_ours_is_refused(library, parameters, message):
     with pytest.raises(LTRError, match=message):
         fit(library, **parameters)
+
+
+@everywhere
+def test_metrics_of_ours_are_read_in_any_case(library):
+    for name in registry.metrics():
+        ours = name if registry.metric_class(name).cutoff == "none" else f"{name}@5"
+        native = "@" not in ours and ranker(library)._knows_metric(ours.upper())  # CatBoost's AUC
+        read = ranker(library)._read_metrics({"eval_metric": [ours.upper(), f"{ours.upper()}[Revenue]"]}, None)
+        assert [str(metric) for metric in read] == [ours.upper() if native else ours, f"{ours}[Revenue]"]
 
 
 KNOWN = {

@@ -217,3 +217,14 @@ def test_pipelines(library):
     scaled = StandardScaler().fit_transform(DATA.X)
     expected = ranker(library).fit(scaled, DATA.y, qid=DATA.qid).predict(scaled)
     assert np.array_equal(pickle.loads(pickle.dumps(pipeline)).predict(DATA.X), expected)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_error_without_routing_names_the_column_of_query_ids(library):
+    told = pytest.raises(
+        ValueError, match=r"a table with a column 'qid', .* see 'Train with the estimators' in the doc"
+    )
+    with told:
+        make_pipeline(StandardScaler(), ranker(library)).fit(DATA.X, DATA.y)
+    with told:
+        cross_val_score(ranker(library), DATA.X, DATA.y, groups=DATA.qid, cv=GroupKFold(3), error_score="raise")

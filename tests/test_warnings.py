@@ -65,7 +65,7 @@ def test_a_limit_that_forbids_every_split(library, limit):
 
 @everywhere
 def test_labels_too_large_for_exponential_gains(library):
-    large, told = 16.0 * LEARNABLE, "labels are up to 32 with gains 2^y - 1, so that almost only the largest"
+    large, told = 16.0 * LEARNABLE, "labels above 31 have gains 2^y - 1, so that almost only the largest"
     assert "# here" in place(lambda: through_the_adapter(library, large, 1, "yetiloss:ndcg"), told)
     fitted = ranker(library, "yetiloss:ndcg", eval_metric=["ndcg@5", "ndcg@10"])
     with pytest.warns(LTRWarning) as said:
@@ -73,6 +73,14 @@ def test_labels_too_large_for_exponential_gains(library):
     assert {w.filename for w in said} == {__file__}
     [text] = {str(w.message) for w in said}  # which Python shows once
     assert told in text
+    advice = text.split("as in ")[1].strip("'")
+    by_goal = {"labels": {"a": large}, "eval_set": [(X, LEARNABLE)], "eval_qid": [QID], "eval_labels": [{"a": large}]}
+    fitted.set_params(objective="yetiloss:ndcg+yetiloss:ndcg@5[a]", eval_metric=["ndcg@5[a]", "ndcg[a]"])
+    with pytest.warns(LTRWarning, match=r"labels\['a'\] above 31") as said:
+        fitted.fit(X, LEARNABLE, qid=QID, **by_goal)
+    assert len({str(w.message) for w in said}) == 1
+    fitted.set_params(objective=f"yetiloss:{advice}", eval_metric=f"{advice}@5")
+    fitted.fit(X, large, qid=QID, eval_set=[(X, large)], eval_qid=[QID])  # warnings are errors
 
 
 @everywhere

@@ -166,7 +166,7 @@ class PLRank(NDCGObjective):
         return self.rewards(Call(queries, *np.zeros((3, queries.rows))))[0]
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-        DCG(gain_type=self.gain).check_labels(queries.labels)
+        DCG(gain_type=self.gain).layers(queries)  # raises for labels without a gain
         gain = np.require(gains.apply_gain(self.gain, queries.labels), np.float64, ["C", "A", "W"])
         if not self.normalize:
             return gain, np.ones(len(queries))

@@ -105,7 +105,7 @@ class XENDCG(Objective):
         call.run(_xendcg, gains, call.draw(self.seed), linear=True)
 
     def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-        DCG().check_labels(queries.labels)
+        DCG().layers(queries)  # raises for labels without a gain
         power = np.exp2(queries.labels)
         start = queries.ptr[:-1]
         largest = np.maximum.reduceat(power, start)
