@@ -12,8 +12,10 @@ from generated import labels_for
 from ltr_objectives import NDCG, LTRError, LTRWarning, Queries, check_metric, evaluate, get_metric
 
 
-def test_value_ties_swaps_and_moves_are_those_of_the_definition(any_metric):
-    check_metric(any_metric)  # with all cutoffs and ties
+@pytest.mark.parametrize("name", catalog.METRICS)
+def test_value_ties_swaps_and_moves_are_those_of_the_definition(name):
+    for options in ({}, *catalog.MORE.get(name, ())):
+        check_metric(dataclasses.replace(catalog.METRICS[name][0], **options))  # with all cutoffs and ties
 
 
 def test_a_move_to_the_next_rank_is_a_swap(any_metric, rng):

@@ -52,11 +52,11 @@ from test_model_files import DATA
 
 library, path = sys.argv[3], Path(sys.argv[4])
 whole, chance = path.read_bytes(), random.Random(int(sys.argv[5]))
-for case in range(12):
+for case in range(4):
     content = bytearray(whole)
-    if case % 4 == 0:
+    if case == 0:
         content = content[: chance.randrange(len(whole))]
-    for _ in range(case % 4):
+    for _ in range(case):
         content[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
     path.write_bytes(content)
     try:
