@@ -61,14 +61,14 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20240917)
 
 
-@pytest.fixture(scope="module", params=[2, 4])
-def client(request):
+@pytest.fixture(scope="module")
+def client():
     """A Dask cluster whose workers are threads of this process, each with its own connections in both libraries.
 
     It starts in milliseconds, and machine code is compiled once. The example of docs/distributed.md has processes as
     workers.
     """
     distributed = pytest.importorskip("distributed")
-    options = {"threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
-    with distributed.LocalCluster(n_workers=request.param, **options) as cluster, distributed.Client(cluster) as client:
+    options = {"n_workers": 3, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client

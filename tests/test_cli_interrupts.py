@@ -66,7 +66,9 @@ def test_it_ends_with_130_and_without_a_traceback(tmp_path):
         pytest.importorskip(package)
     script = tmp_path / "interrupted.py"
     script.write_text(SCRIPT)
-    done = subprocess.run([sys.executable, script, HERE, HERE.parent, *SUFFIX], cwd=tmp_path, timeout=300, text=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, script, HERE, HERE.parent, *SUFFIX], cwd=tmp_path, timeout=300, text=True, capture_output=True
+    )
     assert (done.returncode, done.stdout) == (0, "")
     assert "Traceback" not in done.stderr
     assert "error" not in done.stderr

@@ -165,7 +165,9 @@ def test_the_example_trains_on_processes_and_takes_ids_that_fall(tmp_path):
     )
     assert small.count("5,") >= 2
     (tmp_path / "example.py").write_text(FALLING_IDS + small)
-    done = subprocess.run([sys.executable, "example.py", Path(__file__).parent], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "example.py", Path(__file__).parent], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     values = dict(re.findall(r"^(xgboost|lightgbm) ([0-9.]+)$", done.stdout, re.M))
     assert set(values) == {"xgboost", "lightgbm"}
