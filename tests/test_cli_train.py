@@ -79,7 +79,7 @@ def test_parts_may_be_files_of_their_own_with_fewer_features(folder):
     assert found["test"]["map"] == pytest.approx(evaluate("map", scores, y, group))
 
 
-def test_what_the_library_prints_is_no_part_of_the_result(folder):
+def test_output_of_the_library_is_no_part_of_the_result(folder):
     pytest.importorskip("lightgbm")
     given = ["--library", "lightgbm", "--data", folder, "--out", "m.txt", "--param", "verbose=1", *OPTIONS]
     assert "[LightGBM] [Info]" in run("train", *given)

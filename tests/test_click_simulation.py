@@ -44,9 +44,9 @@ def test_at_the_true_scores_the_estimate_is_within_its_statistical_error(eta, se
 
 
 @pytest.mark.parametrize("eta", [0.5, 1.0, 2.0])
-def test_training_with_positions_finds_the_propensities(eta, seed=0):
+def test_training_with_positions_finds_the_propensities(eta):
     """At first the estimate includes the relevance of what a good ranker put on top; trained scores remove it."""
-    log = click_log(some_queries(4000, seed), eta, seed, features=20)
+    log = click_log(some_queries(4000, 0), eta, 0, features=20)
     model = train(log, "ranknet", position=log.position)
     know_nothing = position_propensity(np.zeros(len(log.clicks)), log.clicks, log.position, log.data.group)
     theta = position_propensity(model.predict(log.data.X), log.clicks, log.position, log.data.group)

@@ -61,7 +61,7 @@ def test_queries_may_have_different_labels_and_numbers_of_them(rng):
     np.testing.assert_allclose(grad, np.concatenate(alone), rtol=1e-12, atol=1e-15)
 
 
-def test_what_cannot_be_is_refused():
+def test_impossible_values_are_refused():
     with pytest.raises(LTRError, match="up to 32 different labels in a query, but one has 33; take spearman"):
         Kendall().layers(Queries(np.arange(33), [33]))
     with pytest.raises(LTRError, match="ties='best' with normalizer='untied'"):

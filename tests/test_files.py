@@ -97,7 +97,7 @@ def test_a_cache_file_that_is_no_regular_file_is_not_read_and_a_pipe_is_replaced
         assert read_sealed(path) == b"content"
 
 
-def test_what_killed_processes_left_in_a_cache_is_removed_when_it_is_old(tmp_path):
+def test_files_of_killed_processes_are_removed_from_a_cache_when_they_are_old(tmp_path):
     folder = private_folder(tmp_path / "folder")
     command = (
         "import os, signal, sys; from pathlib import Path; from ltr_objectives._files import replacing\n"

@@ -201,7 +201,7 @@ DATA = {"relevance": [0.0, 1.0, 2.0], "revenue": [3.0, 0.0, 1.0]}
         (lambda: evaluate("err[a]", [0, 0, 0], {"y": [0, 1, 2], "a": [0, 9, 2]}, [3]), r"err\[a\] takes labels up to"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused(call, message):
+def test_impossible_values_are_refused(call, message):
     with pytest.raises(LTRError, match=message):
         call()
 
@@ -345,7 +345,7 @@ def test_the_expected_gradient_of_draws_by_document_is_the_mean_over_all_labelin
 
 
 @pytest.mark.parametrize("draw", ["document", "query"])
-def test_what_is_skipped_is_not_drawn(draw, scores, rng):
+def test_skipped_queries_are_not_drawn(draw, scores, rng):
     labels, _ = two_goals(OBJECTIVES["yetiloss"], rng)
     queries, stochastic = Queries(labels, SIZES), StochasticLabels("yetiloss", labels=[None, "revenue"], draw=draw)
     whole, skip = stochastic.compute(queries, scores), np.array([0, 0, 1, 0, 1], bool)

@@ -1,4 +1,4 @@
-"""What arrays may hold: masked and missing values, dates and text are refused wherever numbers or ids are expected."""
+"""Contents of arrays: masked and missing values, dates and text are refused wherever numbers or ids are expected."""
 
 import datetime
 import decimal
@@ -69,7 +69,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("values", REFUSED)
-def test_what_is_not_a_number_is_refused_by_name(values):
+def test_values_that_are_no_numbers_are_refused_by_name(values):
     for entry, call in ENTRIES.items():
         with pytest.raises(LTRError, match=rf"^{entry.split()[0]} (must be|has a masked value in row [01];)"):
             call(REFUSED[values]())

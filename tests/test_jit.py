@@ -309,7 +309,7 @@ print(len(written))
 """
 
 
-def test_what_a_function_writes_that_reorders_sums_overlaps_nothing_else():
+def test_arrays_written_by_functions_that_reorder_sums_overlap_nothing_else():
     """LLVM takes it that no array overlaps another, and does not check it. Python runs the same lines here."""
     path = os.pathsep.join([str(Path(__file__).parent), str(_jit.PACKAGE.parent)])
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}

@@ -126,7 +126,7 @@ def test_a_gain_or_discount_of_one_number_is_told_that_it_gets_an_array(monkeypa
         evaluate(Complete(), SCORES, LABELS, GROUP)
 
 
-def test_what_is_told_of_arrays_works(monkeypatch):
+def test_the_advice_on_arrays_works(monkeypatch):
     expected = evaluate(Complete(), SCORES, LABELS, GROUP)
     monkeypatch.setattr(Complete, "discount", lambda self, ranks: np.where(ranks < 2, 1, 0.5))
     assert evaluate(Complete(), SCORES, LABELS, GROUP) == expected

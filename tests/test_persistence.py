@@ -148,7 +148,7 @@ for path in paths:
 
 
 def pickled(library):
-    """Models that users of the library pickle: those that need nothing of ours, then those that hold an object of ours."""
+    """Models that users pickle: those that need nothing of ours, then those that hold an object of ours."""
     module = pytest.importorskip(library)
     pytest.importorskip("sklearn")
     from ltr_objectives import adapters

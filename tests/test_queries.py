@@ -80,7 +80,7 @@ def test_wrong_weights(weight, message):
         Queries([0, 1, 2], [1, 2], weight=weight)
 
 
-def test_what_is_no_array_is_refused():
+def test_values_that_are_no_arrays_are_refused():
     for ragged in ({"group": [[1], 2]}, {"qid": [1, 1, [2]]}, {"weight": [1.0, [2.0], 1.0]}):
         with pytest.raises(LTRError, match=r"array|numbers"):
             Queries([0, 1, 0], **({"group": [2, 1]} if "weight" in ragged else {}), **ragged)

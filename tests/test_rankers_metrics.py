@@ -1,4 +1,4 @@
-"""What the rankers record and score by: several metrics, conventions, the best round, all rounds."""
+"""Records and scores of the rankers: several metrics, conventions, the best round, all rounds."""
 
 import numpy as np
 import pytest

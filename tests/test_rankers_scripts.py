@@ -1,4 +1,4 @@
-"""What a new user writes, one script for each library: train in one process, use the model in others."""
+"""Scripts of a new user, one for each library: train in one process, use the model in others."""
 
 import os
 import subprocess

@@ -40,7 +40,7 @@ def test_the_first_example_prints_what_it_says(capsys):
 
 @pytest.fixture
 def names(monkeypatch):
-    """What the scripts of a user have, with labels of 0 and 1 as XGBoost's rank:map needs them."""
+    """Names that the scripts of a user have, with labels of 0 and 1 as XGBoost's rank:map needs them."""
     import lightgbm as lgb
     import xgboost as xgb
     from catboost import CatBoost, Pool

@@ -58,7 +58,7 @@ def test_drawn_queries_have_their_gradient_over_the_share_and_others_none(name, 
 
 
 @everywhere
-def test_what_is_skipped_is_not_computed(name, data):
+def test_skipped_queries_are_not_computed(name, data):
     """Scores of queries that are not drawn may be anything that would change the others if it were read."""
     queries, scores = data
     objective = OBJECTIVES[name]

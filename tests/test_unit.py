@@ -88,7 +88,7 @@ def test_noise_of_langevin_is_kept_inside_and_outside(data):
 
 
 @pytest.mark.parametrize("wrap", [UnitHessian, Langevin])
-def test_what_is_known_of_the_wrapped_objective_is_forwarded(wrap, data):
+def test_facts_of_the_wrapped_objective_are_forwarded(wrap, data):
     labels, sizes, _ = data
     queries, plain, wrapped = Queries(labels, sizes), YetiLoss("map"), wrap("yetiloss:map")
     assert wrapped.metric == plain.metric
