@@ -61,6 +61,14 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20240917)
 
 
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """An empty folder in which the test runs, with a cache of its own."""
+    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="module")
 def client():
     """A Dask cluster whose workers are threads of this process, each with its own connections in both libraries.

@@ -25,15 +25,13 @@ WIDE = np.hstack([TEST.X, np.ones((len(TEST.y), 2), np.float32)])  # features be
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+def folder(workplace):
     X, y, group, qid = TEST
     files = {"train": TRAIN, "vali": VALI, "test": TEST, "unlabelled": RankingData(X, np.zeros_like(y), group, qid)}
     files |= {"narrow": RankingData(X[:, :7], y, group, qid), "wide": RankingData(WIDE, y, group, qid)}
     for name, part in files.items():
-        write_letor(tmp_path / f"{name}.txt", part)
-    return tmp_path
+        write_letor(workplace / f"{name}.txt", part)
+    return workplace
 
 
 def train(library, **changed):

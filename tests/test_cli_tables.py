@@ -39,13 +39,11 @@ def files(ending, change=lambda frame: frame):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(workplace):
+    return workplace
 
 
-@pytest.mark.parametrize(("library", "ending"), zip(SUFFIX, ("parquet", "csv", "csv.gz"), strict=True))
+@pytest.mark.parametrize(("library", "ending"), [("xgboost", "parquet"), ("lightgbm", "csv"), ("catboost", "csv.gz")])
 def test_from_training_to_metrics(library, ending):
     pytest.importorskip(library)
     model = f"model{SUFFIX[library]}"

@@ -22,12 +22,10 @@ DEPTH = {"xgboost": "max_depth=3", "lightgbm": "num_leaves=7", "catboost": "dept
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+def folder(workplace):
     for name, part in zip(("train", "vali", "test"), FOLD, strict=True):
-        write_letor(tmp_path / f"{name}.txt", part)
-    return tmp_path
+        write_letor(workplace / f"{name}.txt", part)
+    return workplace
 
 
 @pytest.mark.parametrize("own", [True, False])
