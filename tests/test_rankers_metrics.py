@@ -109,12 +109,6 @@ def test_conventions_hold_in_records_and_scores(library, convention):
 
 
 @everywhere
-def test_an_unknown_convention_is_named(library):
-    with pytest.raises(LTRError, match="convention='ligthgbm' is not known"):
-        ranker(library, convention="ligthgbm").fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
-
-
-@everywhere
 def test_options_in_the_text_of_a_metric(library):
     names = ["map(threshold=3)@5", "map", "ndcg(gain_type=linear)"]
     fitted = ranker(library, eval_metric=names).fit(TRAIN.X, TRAIN.y, **DATA)

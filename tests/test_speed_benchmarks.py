@@ -102,7 +102,7 @@ def test_a_block_is_replaced_and_nothing_else(tmp_path):
 
 
 def test_training_writes_ratios_of_what_it_timed(tmp_path):
-    sizes = ["--rows", "1000", "--trees", "2", "--rounds", "2", "--threads", "1"]
+    sizes = ["--rows", "1000", "--trees", "2", "--rounds", "3", "--threads", "1"]
     run("training", *sizes, "--out", tmp_path)
     written = json.loads((tmp_path / "training.json").read_text())
     assert Counter(r["library"] for r in written["results"]) == {"xgboost": 7, "lightgbm": 7, "catboost": 9}
