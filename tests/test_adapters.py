@@ -152,6 +152,18 @@ def test_metrics_of_several_data_sets_and_weights(data):
     )
 
 
+def test_a_metric_may_define_its_own_mean(data):
+    class Best(registry.metric_class("map")):
+        def mean(self, queries, scores, *, n_threads=None):
+            return self.values(queries, scores, n_threads=n_threads).max()
+
+    X, labels, group = data
+    best = Best().per_query(X[:, 0], labels, group).max()
+    assert xgboost_metric(Best())(X[:, 0], dmatrix(*data)) == [("map", best)]
+    assert lightgbm_metric(Best())(labels, X[:, 0], None, group) == [("map", best, True)]
+    assert best > evaluate("map", X[:, 0], labels, group)
+
+
 def test_data_that_changes_between_trainings_is_seen(data):
     X, labels, group = data
     adapter, d = xgboost_objective("lambdamart"), dmatrix(*data)
