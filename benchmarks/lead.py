@@ -20,9 +20,9 @@ STUDY = "Folder of a study, with its queries.parquet; may be repeated. Queries o
 REAL = "real data"
 KINDS = (REAL, "generated data", POOLED)
 EXPLANATION = (
-    "Test metrics in thousandths, in brackets standard errors over test queries. Ours is what `objective_for` names "
-    "for the metric, and what an estimator trains if only `eval_metric` is given. Both the best native objective "
-    "and the best of ours were chosen on these test queries, pooled over all data, which favours them."
+    "Test metrics in thousandths, with standard errors over test queries in brackets. Ours is the objective that "
+    "`objective_for` names for the metric, which an estimator trains if only `eval_metric` is given. Both the best "
+    "native objective and the best of ours were chosen on these test queries, pooled over all data, which favours them."
 )
 
 

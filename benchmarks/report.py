@@ -28,14 +28,14 @@ from ltr_objectives.workbench.tables import write_csv
 from ltr_objectives.workbench.texts import marked, p_of, pipe_table, short, show, signed
 
 EXPLANATION = (
-    "Differences from the library's best native objective by this metric, in brackets their standard errors over test "
-    "queries. p is of the paired t-test after Holm's correction over all of ours in the library; {0} and {1} where it "
-    "is below {2:g}. Both the best native objective and the best of ours were chosen on these test queries. The choice "
-    "among {3} of ours makes the difference too large; p accounts for that."
+    "Differences from the library's best native objective by this metric, with standard errors over test queries in "
+    "brackets. p is that of the paired t-test, after Holm's correction over all of ours in the library; {0} and {1} "
+    "mark p below {2:g}. Both the best native objective and the best of ours were chosen on these test queries. The "
+    "choice among {3} of ours makes the difference too large; p accounts for that."
 )
 NOTE = (
-    "Train value of the model at its early stop on vali, and in brackets train value less test value; means over folds "
-    "and seeds."
+    "Train value of the model at its early stop on vali; in brackets train value less test value. Means over folds and "
+    "seeds."
 )
 
 

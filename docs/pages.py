@@ -1,8 +1,9 @@
 """Write the pages of the documentation to ``build/docs``, from which Zensical builds the site.
 
-A page asks for what it takes from the code by a comment on a line of its own, ``<!-- from the code: objectives -->``;
-see ``CONTENTS``. The next line, up to ``<!-- end -->``, is for readers of the file itself. Notebooks become pages, and
-MathJax is added, so that the site needs no other server.
+A page asks for content from the code by a comment on a line of its own, ``<!-- from the code: objectives -->``; see
+``CONTENTS``. The lines up to ``<!-- end -->`` are for readers of the file itself. ``python docs/pages.py --files``
+writes those that come from the code too, see ``IN_FILES``. Notebooks become pages, and MathJax is added, so that the
+site needs no other server.
 """
 
 import importlib
@@ -10,6 +11,7 @@ import inspect
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,6 +19,8 @@ from typing import Any
 
 import ltr_objectives
 from ltr_objectives import adapters, registry
+from ltr_objectives.adapters._ranker import Ranker
+from ltr_objectives.workbench.auto import Candidate, Decision
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -29,12 +33,15 @@ SCRIPTS = {
 }
 PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
 MODULES = ("ltr_objectives.datasets", "ltr_objectives.propensity", "ltr_objectives.warmup")
-NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb\)")
-REQUEST = re.compile(r"^<!-- from the code: (.+?) -->$(?:\n.+\n<!-- end -->$)?", re.MULTILINE)
+NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
+REQUEST = re.compile(r"^<!-- from the code: (.+?) -->\n((?:.*\n)*?)<!-- end -->$", re.MULTILINE)
+ROLE = re.compile(r":(math|\w+):`([^`]+)`")
 FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE | re.DOTALL)
 MENTION = re.compile(r"(?<!\[)`(\w+)(?:\([^`]*\))?`(?!\])")
 COMPOUND = re.compile(r"(?=.*[a-z])(?=.*[A-Z_]).+")
 BASE_CLASSES = ("Objective", "Metric", "Queries")
+SHARED = ["fit", "predict", "score", "best_iteration_", "booster_", "save_model", "load_model"]
+EVIDENCE = (Decision, Candidate)
 
 
 def write() -> None:
@@ -54,14 +61,32 @@ def write() -> None:
         shutil.copy(modules / source, OUT / name)
 
 
+def write_files() -> None:
+    """Write the parts of ``IN_FILES`` into the pages of the repository."""
+    for page in DOCS.rglob("*.md"):
+        page.write_text(in_file(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def in_file(markdown: str) -> str:
+    """The page as the repository shows it, with current parts of ``IN_FILES``."""
+
+    def current(match: re.Match[str]) -> str:
+        name, written = match.groups()
+        content = f"\n{IN_FILES[name]()}\n" if name in IN_FILES else written
+        return f"<!-- from the code: {name} -->\n{content}<!-- end -->"
+
+    return REQUEST.sub(current, markdown)
+
+
 def filled(markdown: str) -> str:
     """The page with what it asks for; names lead to their reference, and links to notebooks to their pages."""
-    return REQUEST.sub(lambda match: CONTENTS[match[1]](), linked(NOTEBOOK.sub(r"](\1.md)", markdown)))
+    bare = REQUEST.sub(r"<!-- from the code: \1 -->\n<!-- end -->", NOTEBOOK.sub(r"](\1.md", markdown))
+    return REQUEST.sub(lambda match: CONTENTS[match[1]](), linked(bare))
 
 
 def linked(markdown: str) -> str:
     """The page with a link at the first mention of each public name in ``code``, unless a library has that name too."""
-    native = {name for _, thing in registered("objectives") for name in thing.native.values()}
+    native = {name for thing in registered("objectives").values() for name in thing.native.values()}
     names = {public.rpartition(".")[2]: public for public in public_names()}
     names = {name: public for name, public in names.items() if COMPOUND.fullmatch(name) and name not in native}
     parts = FENCE.split(markdown)
@@ -119,36 +144,59 @@ def members(thing: Any) -> list[str] | None:
     return sorted(name for name in routines if not name.startswith("_"))
 
 
-def registered(kind: str) -> list[tuple[str, Any]]:
-    """Public name and class of every registered objective or metric, in the registry's order."""
+def registered(kind: str) -> dict[str, Any]:
+    """Every registered objective or metric by its public name, in the registry's order."""
     names = [name for name, (folder, _) in registry.public_classes().items() if folder == kind]
-    return [(f"ltr_objectives.{name}", registry.load_public(name)) for name in names]
+    return {f"ltr_objectives.{name}": registry.load_public(name) for name in names}
 
 
-def classes(kind: str) -> str:
-    """Each registered objective or metric."""
-    return "\n".join(render(public, thing) for public, thing in registered(kind))
+def rendered(names: dict[str, Any]) -> str:
+    """The reference of each name."""
+    return "\n".join(render(public, thing) for public, thing in names.items())
 
 
-def others(package: str) -> str:
+def others(package: str) -> dict[str, Any]:
     """The public names of a package that are no registered objective or metric."""
     known = {f"ltr_objectives.{name}" for name in registry.public_classes()}
-    names = public_names()
-    return "\n".join(render(n, names[n]) for n in names if n.rpartition(".")[0] == package and n not in known)
+    return {n: each for n, each in public_names().items() if n.rpartition(".")[0] == package and n not in known}
 
 
-def objectives_table() -> str:
+def on_site(public: str, thing: Any) -> str:
+    """The name as a link to its reference."""
+    return f"[`{thing.__name__}`][{public}]"
+
+
+def to_source(public: str, thing: Any) -> str:
+    """The name as a link from a page in a folder of ``docs`` to the file that defines it."""
+    path = Path(inspect.getsourcefile(getattr(thing, "fget", inspect.unwrap(thing))) or "").resolve().relative_to(ROOT)
+    return f"[`{public.rpartition('.')[2]}`](../../{path.as_posix()})"
+
+
+def summary(thing: Any) -> str:
+    """The first paragraph of a docstring, in Markdown."""
+    text = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split()).removeprefix("r")
+    text = ROLE.sub(lambda found: f"${found[2]}$" if found[1] == "math" else f"`{found[2]}`", text)
+    return text.replace("``", "`").replace("|", "\\|")
+
+
+def sources(names: dict[str, Any]) -> str:
+    """A table of names, which lead to their files, and the first paragraphs of their texts."""
+    lines = [f"| {to_source(public, thing)} | {summary(thing)} |\n" for public, thing in names.items()]
+    return "| name | |\n|---|---|\n" + "".join(lines)
+
+
+def objectives_table(link: Callable[[str, Any], str]) -> str:
     """One line for each objective: notation, metric, randomness, Hessian, and what a library has of it."""
     lines = ["| objective | optimises | random | Hessian | native counterpart |", "|---" * 5 + "|"]
-    for public, thing in registered("objectives"):
+    for public, thing in registered("objectives").items():
         plain = thing()
         subject = "any metric" if "metric" in thing.parameters() else what_it_is(thing)
         native = [f"{library} `{name}`" for library, name in thing.native.items()]
         lines.append(
-            f'| [`{thing.__name__}`][{public}]<br>`"{thing.name}"` | {subject} | {"yes" if plain.random else "no"} '
+            f'| {link(public, thing)}<br>`"{thing.name}"` | {subject} | {"yes" if plain.random else "no"} '
             f"| {plain.hessian_kind} | {'<br>'.join(native) or '-'} |"
         )
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
 
 
 def what_it_is(thing: Any) -> str:
@@ -158,34 +206,43 @@ def what_it_is(thing: Any) -> str:
     return what if what[1:2].isupper() else what[:1].lower() + what[1:]
 
 
-def conventions_table() -> str:
+def conventions_table(link: Callable[[str, Any], str]) -> str:
     """What each metric changes for the convention of each library."""
     lines = ["| metric | convention | sets |", "|---|---|---|"]
-    for public, thing in registered("metrics"):
+    for public, thing in registered("metrics").items():
         for library, settings in thing.conventions.items():
             shown = ", ".join(f"`{name}={value!r}`" for name, value in settings.items())
-            lines.append(f"| [`{thing.__name__}`][{public}] | {library} | {shown} |")
-    return "\n".join(lines)
+            lines.append(f"| {link(public, thing)} | {library} | {shown} |")
+    return "\n".join(lines) + "\n"
 
 
-def kernels() -> str:
-    """The derivation at the head of each module with kernels; of an objective's where there is more than its name."""
+def kernels() -> list[str]:
+    """Each module with a derivation at its head: those with kernels, and objectives where there is more than a name."""
     package = ROOT / "ltr_objectives"
     shared = [f"ltr_objectives.kernels.{path.stem}" for path in sorted((package / "kernels").glob("[!_]*.py"))]
     own = sorted({f"ltr_objectives.objectives.{entry.split(':')[0]}" for entry in registry.OBJECTIVES.values()})
     derived = [name for name in own if "\n" in (importlib.import_module(name).__doc__ or "").strip()]
-    return "\n".join(f"::: {name}\n    options:\n      members: false\n" for name in (*shared, *derived))
+    return [*shared, *derived, "ltr_objectives.objectives.reference"]
+
+
+def derivations() -> str:
+    """The text at the head of each of these modules."""
+    return "\n".join(f"::: {name}\n    options:\n      members: false\n" for name in kernels())
+
+
+def methods() -> str:
+    """The methods that the estimators share."""
+    return f"::: {Ranker.__module__}.Ranker\n    options:\n      heading_level: 3\n      members: {SHARED}\n"
+
+
+def evidence() -> str:
+    """What ``report_`` of an estimator holds."""
+    return "\n".join(f"::: {each.__module__}.{each.__name__}\n    options: {{heading_level: 3}}\n" for each in EVIDENCE)
 
 
 def opening() -> str:
     """The README from below its title to its first section, with links that hold from here."""
     return from_here((ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0].partition("\n")[2])
-
-
-def picture() -> str:
-    """The first picture of the README, if there is one."""
-    found = re.search(r"^!\[.+$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    return from_here(found[0]) if found else ""
 
 
 def from_here(text: str) -> str:
@@ -196,14 +253,24 @@ def from_here(text: str) -> str:
 
 CONTENTS: dict[str, Callable[[], str]] = {
     "opening of the README": opening,
-    "picture of the README": picture,
-    "table of objectives": objectives_table,
-    "objectives": partial(classes, "objectives"),
-    "kernels": kernels,
-    "table of conventions": conventions_table,
-    "metrics": partial(classes, "metrics"),
-    **{f"other names of {name}": partial(others, name) for name in (*PACKAGES, *MODULES)},
+    "table of objectives": partial(objectives_table, on_site),
+    "objectives": lambda: rendered(registered("objectives")),
+    "kernels": derivations,
+    "table of conventions": partial(conventions_table, on_site),
+    "metrics": lambda: rendered(registered("metrics")),
+    "methods of the estimators": methods,
+    "evidence of auto": evidence,
+    **{f"other names of {name}": lambda name=name: rendered(others(name)) for name in (*PACKAGES, *MODULES)},
+}
+IN_FILES: dict[str, Callable[[], str]] = {
+    "table of objectives": partial(objectives_table, to_source),
+    "kernels": lambda: sources({name: importlib.import_module(name) for name in kernels()}),
+    "table of conventions": partial(conventions_table, to_source),
+    "metrics": lambda: sources(registered("metrics")),
+    "methods of the estimators": lambda: sources({name: inspect.getattr_static(Ranker, name) for name in SHARED}),
+    "evidence of auto": lambda: sources({each.__name__: each for each in EVIDENCE}),
+    **{f"other names of {name}": lambda name=name: sources(others(name)) for name in (*PACKAGES, *MODULES)},
 }
 
 if __name__ == "__main__":
-    write()
+    write_files() if "--files" in sys.argv else write()

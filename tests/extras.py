@@ -78,11 +78,13 @@ CHECKS = {"none": [], "dask": [dask], "letor": [letor], "cli": [letor, cli], "pa
 CHECKS |= {library: [lambda library=library: train(library)] for library in RANKERS}
 CHECKS["all"] = [check for checks in CHECKS.values() for check in checks]
 CHECKS["torch"] = [torch]  # which all extras together leave out, because of its size
+CHECKS["xgboost-cpu"] = CHECKS["xgboost"]
 
 if __name__ == "__main__":
     extra = sys.argv[1]
-    if extra in RANKERS:
-        others = [name for name in RANKERS if name != extra and importlib.util.find_spec(name)]
+    library = extra.removesuffix("-cpu")
+    if library in RANKERS:
+        others = [name for name in RANKERS if name != library and importlib.util.find_spec(name)]
         assert not others, f"{extra} also installs {others}"
     if extra == "all":
         unwanted = [name for name in ("optuna", "matplotlib", "pytest", "zensical") if importlib.util.find_spec(name)]

@@ -105,9 +105,29 @@ def check_links(site: dict[str, Page]) -> None:
 
 @needs_sources
 def test_links_hold_in_the_repository_too():
+    pages = {DOCS / page: text for page, text in PAGES.items()} | {ROOT / "README.md": (ROOT / "README.md").read_text()}
+    for page, text in pages.items():
+        for link, place in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)", BLOCK.sub("", text)):
+            found = page.parent.joinpath(link).resolve() if link else page
+            assert found.exists(), (page, link)
+            if found in pages and not place.startswith("ltr_objectives."):  # tests/test_papers.py checks the others
+                assert not place or place in anchors(pages[found]), (page, link, place)
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@needs_sources
+def test_pages_read_well_as_files():
+    for library in ("xgboost", "lightgbm", "catboost", "sklearn", "dask"):
+        pytest.importorskip(library)
+    pages = load(DOCS / "pages.py")
     for page, text in PAGES.items():
-        for link in re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", BLOCK.sub("", text)):
-            assert (DOCS / page).parent.joinpath(link).exists(), (page, link)
+        assert pages.in_file(text) == text, f"{page} is not current: run `python docs/pages.py --files`"
+        assert not re.search(r'^:::|^===? "|^!!! |\]\[[\w.]+\]', BLOCK.sub("", text), re.MULTILINE), page
 
 
 @pytest.mark.parametrize("page", RUN)

@@ -54,9 +54,11 @@ def drawn(frame: pd.DataFrame, data: str, metric: str) -> Figure | None:
         return None
     several = part.duplicated(["library", "label"]).any()
     what = "mean over folds and seeds, dots at the mean early stop" if several else "dots at the early stop"
+    names = [style.shown(o, metric) for chunk in chunks for o in chunk]
+    names_width = 0.3 + 0.065 * max(map(len, names), default=0)
     title = f"vali {metric} by number of trees, {data}: {what}, pale beyond it"
-    figure = style.blank(3.4 * len(libraries) + 2.6, 3.3 * len(chunks) + 0.7, title)
-    widths = [3.4] * len(libraries) + [2.4]  # the last is for names
+    figure = style.blank(3.4 * len(libraries) + names_width, 3.3 * len(chunks) + 0.7, title)
+    widths = [3.4] * len(libraries) + [names_width]
     axes = figure.subplots(len(chunks), len(widths), sharex=True, sharey=True, squeeze=False, width_ratios=widths)
     lowest, highest = [], []
     for j, library in enumerate(libraries):

@@ -13,12 +13,10 @@ from ltr_objectives.workbench.summary import POOLED
 
 def lead_dots(table: pd.DataFrame, out: Path) -> Path:
     """A row for each metric and a panel for each library, with 95% intervals; dots of real data are hollow."""
-    table = table[table["data"] != POOLED]
+    table = table[table["data"] != POOLED].replace({"ours": {"yetiloss": "yetiloss:ndcg@10"}})
     metrics, libraries, kinds = (distinct(table[name]) for name in ("metric", "library", "data"))
     colours = colours_of(distinct(table["ours"]))
-    figure = blank(
-        7.4, 0.45 * len(metrics) + 1.5, "Ours for the metric, less the library's best own objective, in thousandths"
-    )
+    figure = blank(5.4, 0.45 * len(metrics) + 1.7, "Ours less the library's best own objective, in thousandths")
     axes: Any = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]
     for ax, library in zip(axes, libraries, strict=True):
         for i, kind in enumerate(kinds):
@@ -29,7 +27,7 @@ def lead_dots(table: pd.DataFrame, out: Path) -> Path:
                 ax.errorbar(1000 * each["difference"], row, xerr=1960 * each["se"], fmt="o", ms=6.5, lw=1.6, **look)
         ax.axvline(0.0, color=INK, lw=1)
         ax.set_yticks(range(len(metrics)), metrics)
-        ax.locator_params(axis="x", nbins=7)
+        ax.locator_params(axis="x", nbins=4)
         ax.set_ylim(len(metrics) - 0.5, -0.5)
         ax.set_title(library_title(library), loc="left", fontsize=10, color=INK)
         ax.spines[["top", "right", "left"]].set_visible(False)
@@ -42,5 +40,5 @@ def lead_dots(table: pd.DataFrame, out: Path) -> Path:
         Line2D([], [], color=INK, lw=1.6, marker="o", mfc="white" if kind == REAL else None, label=kind)
         for kind in kinds
     ]
-    figure.legend(handles=handles, loc="outside lower left", ncols=len(handles), frameon=False, fontsize=9)
+    figure.legend(handles=handles, loc="outside lower left", ncols=3, frameon=False, fontsize=9)
     return save(figure, out, "lead")
