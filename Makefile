@@ -2,7 +2,7 @@ PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 BIN := .venv/bin
 JOBS ?= 2
-EXTRAS ?= none xgboost xgboost-cpu lightgbm catboost dask letor cli parquet all
+EXTRAS ?= none xgboost xgboost-cpu lightgbm catboost dask letor cli parquet torch all
 SEED ?= $(shell date +%Y%m%d)
 
 .PHONY: demo test lint mutants size bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-serving test-distributed test-neural test-nightly soak audit clean

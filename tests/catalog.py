@@ -269,7 +269,7 @@ def hessian_limit(objective: Any, n: int) -> float | None:
 
 
 def treats_ties_alike(objective: Objective) -> bool:
-    """Whether the order of rows with equal scores does not matter, in lists without truncation.
+    """Return True if the order of rows with equal scores does not matter, in lists without truncation.
 
     It matters in losses that take ranks from the current ranking, where such rows are in the order of the data.
     """
@@ -277,7 +277,7 @@ def treats_ties_alike(objective: Objective) -> bool:
 
 
 def draws_rows_alike(objective: Any) -> bool:
-    """Whether the noise has the same distribution for every order of the rows.
+    """Return True if the noise has the same distribution for every order of the rows.
 
     Rankings from a lattice depend on one another, in a way that depends on the order. Their mean
     gradient is the same, but the mean of a Hessian after a policy such as the absolute value is not.
@@ -288,7 +288,7 @@ def draws_rows_alike(objective: Any) -> bool:
 
 
 def may_be_negative(objective: Objective) -> bool:
-    """Whether entries of the Hessian may be negative, which the libraries do not expect."""
+    """Return True if entries of the Hessian may be negative, which the libraries do not expect."""
     inner = objective.inner
     return inner.facts.policy == "exact" and getattr(inner, "hessian", None) == "exact" and inner.name in (
         "plrank", "stochasticrank"
@@ -296,7 +296,7 @@ def may_be_negative(objective: Objective) -> bool:
 
 
 def balances_roughly(objective: Any) -> bool:
-    """Whether the gradients of a query add up to zero only in the mean over samples, or up to a truncated series."""
+    """Return True if gradients of a query add up to zero only in the mean over samples, or up to a truncated series."""
     inner = objective.inner
     if isinstance(inner, Mixture):
         return any(balances_roughly(part) for part, _ in inner.weighted)

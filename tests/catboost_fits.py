@@ -6,7 +6,7 @@ from catboost import CatBoost, Pool
 from ltr_objectives import registry
 from ltr_objectives.adapters import catboost_objective
 
-TREES = 50
+TREES = 20
 NEWTON = {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
 GRADIENT = {"leaf_estimation_method": "Gradient", "leaf_estimation_iterations": 1}
 DEFAULTS = {

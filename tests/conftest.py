@@ -61,14 +61,22 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20240917)
 
 
-@pytest.fixture(scope="module", params=[2, 4])
-def client(request):
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """An empty folder in which the test runs, with a cache of its own."""
+    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def client():
     """A Dask cluster whose workers are threads of this process, each with its own connections in both libraries.
 
     It starts in milliseconds, and machine code is compiled once. The example of docs/distributed.md has processes as
     workers.
     """
     distributed = pytest.importorskip("distributed")
-    options = {"threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
-    with distributed.LocalCluster(n_workers=request.param, **options) as cluster, distributed.Client(cluster) as client:
+    options = {"n_workers": 3, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client

@@ -1,4 +1,4 @@
-"""What an installed wheel can do with one of its extras, in an environment with that alone."""
+"""Try an installed wheel with one of its extras, in an environment with that alone."""
 
 import importlib.util
 import subprocess
@@ -65,9 +65,19 @@ def parquet() -> None:
     import pyarrow.parquet  # noqa: F401 - the extra brings it
 
 
+def torch() -> None:
+    """A loss has a gradient in PyTorch."""
+    from torch import tensor
+
+    scores = tensor([0.0, 1.0, 2.0], requires_grad=True)
+    adapters.torch_loss("lambdamart:map")(scores, tensor([1.0, 0.0, 2.0]), [3]).backward()
+    assert scores.grad.abs().sum() > 0
+
+
 CHECKS = {"none": [], "dask": [dask], "letor": [letor], "cli": [letor, cli], "parquet": [parquet]}
 CHECKS |= {library: [lambda library=library: train(library)] for library in RANKERS}
 CHECKS["all"] = [check for checks in CHECKS.values() for check in checks]
+CHECKS["torch"] = [torch]  # which all extras together leave out, because of its size
 CHECKS["xgboost-cpu"] = CHECKS["xgboost"]
 
 if __name__ == "__main__":

@@ -56,6 +56,11 @@ OPPOSITE: dict[type, tuple[str, str]] = {
     ast.And: ("and", "or"), ast.Or: ("or", "and"),
 }  # fmt: skip
 EQUIVALENT = {  # (file, line of the source, what is written there instead): why no test can notice it
+    ("adapters/_catboost_fit.py",
+     "for name, ours, theirs in zip(self._fields, self, other, strict=True):", "False"):
+        "two records of the same fields",
+    ("adapters/_catboost_passes.py", "self._waiting -= rows", "2 * (rows)"): "a waiting thread goes on anyway",
+    ("adapters/_frames.py", "frame: FrameType | None = sys._getframe(1)", "2"): "our own frames are passed over",
     ("ltr_objectives/kernels/examination.py", "return step + 1", "-"): "nothing reads the number of steps",
     ("ltr_objectives/kernels/exponential.py",
      "outside += not abs(x[i]) < FARTHEST", "2 * (not abs(x[i]) < FARTHEST)"):

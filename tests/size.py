@@ -1,4 +1,4 @@
-"""How large the project is, in numbers that should fall: ``make size``."""
+"""Sizes of the project, numbers that should fall: ``make size``."""
 
 import ast
 import graphlib

@@ -117,7 +117,7 @@ def test_without_a_metric_it_chooses_by_the_default(library):
 
 
 @everywhere
-def test_what_cannot_be_trained_is_left_out_and_says_why(library):
+def test_candidates_that_cannot_be_trained_are_left_out_with_the_reason(library):
     position = np.concatenate([np.arange(size) for size in TRAIN.group])
     clicks = (TRAIN.y > 0).astype(float)
     made = ranker(library, "auto", eval_metric="map")

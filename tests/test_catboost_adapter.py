@@ -53,11 +53,11 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("option", OPTIONS)
-@pytest.mark.parametrize("rows", [1300, 10500])
+MANY_BLOCKS = "newton 5 leaf iterations", "mvs", "model shrinkage", "depthwise"
+
+
+@pytest.mark.parametrize(("option", "rows"), [*((o, 1300) for o in OPTIONS), *((o, 10500) for o in MANY_BLOCKS)])
 def test_training_options(option, rows):
-    if rows > 10000 and option not in ("newton 5 leaf iterations", "mvs", "model shrinkage", "depthwise"):
-        rows = 700
     assert_native(make_pool(rows), params=OPTIONS[option])
 
 

@@ -79,7 +79,7 @@ def test_every_metric(any_metric):
     few = LABELS * (np.random.default_rng(4).random(800) < 0.2)  # so that a hit is not certain
     labels = few * min(4.0, any_metric.label_limit or 4.0)
     data = [Data(seed, labels[: 800 - 100 * seed], longest=80) for seed in range(2)]
-    assert_recorded(any_metric, train(any_metric, *data, loss="ours", iterations=12), *data)
+    assert_recorded(any_metric, train(any_metric, *data, loss="ours", iterations=4), *data)
 
 
 @pytest.mark.parametrize("loss", ["RMSE", "QueryRMSE"])

@@ -1,4 +1,4 @@
-"""What the CatBoost adapter refuses, so that nothing goes wrong silently."""
+"""Refusals of the CatBoost adapter, so that nothing goes wrong silently."""
 
 import pickle
 import sys
@@ -99,7 +99,7 @@ CUTS = {
 
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("what", ["objective", "metric"])
-def test_what_cuts_the_pool(what, cut, capfd, tmp_path, monkeypatch):
+def test_functions_that_cut_the_pool(what, cut, capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # cv writes files
     pool = make_pool()
     ours = {

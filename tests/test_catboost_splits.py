@@ -42,7 +42,7 @@ def coarse(rows=900):
 
 
 @some_learn_nothing
-@pytest.mark.parametrize(("newton", "l2"), [(True, 0), (True, 3), (False, 0)])
+@pytest.mark.parametrize(("newton", "l2"), [(True, 3), (False, 0)])
 def test_the_best_split_by_gradients_and_hessians_or_numbers_of_rows(any_objective, newton, l2):
     X, y, qid, start = coarse()
     y = y / 4 * min(4.0, any_objective.label_limit or 4.0)
@@ -176,7 +176,7 @@ def test_a_training_without_weights_is_refused():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("objective", NOISELESS, ids=lambda o: o.name)
 def test_the_hessians_are_those_of_each_tree_and_gone_after_it(objective, weighted, tmp_path):
-    """Six trees at once, one by one from files, and one by one from models in memory, which keep CatBoost's vectors."""
+    """Three trees at once, and one by one from models in memory, which keep CatBoost's vectors, and from a file."""
     X, y, qid, _ = coarse(600)
     y = y / 4 * min(4.0, objective.label_limit or 4.0)
     weight = {"weight": np.random.default_rng(3).uniform(0.5, 2.0, 600)} if weighted else {}
@@ -186,17 +186,13 @@ def test_the_hessians_are_those_of_each_tree_and_gone_after_it(objective, weight
     def trees(count, **more):
         return fit(catboost_objective(objective, pool), pool, params={**params, "iterations": count}, **more)
 
-    whole = raw(trees(6), X)
-    in_memory = trees(1)
-    for i in range(5):
-        in_memory.save_model(tmp_path / f"{i}.cbm")
-        np.testing.assert_allclose(
-            raw(trees(1, init_model=str(tmp_path / f"{i}.cbm")), X),
-            raw(in_memory := trees(1, init_model=in_memory), X),
-            rtol=1e-9,
-            atol=1e-9,
-        )
-    np.testing.assert_allclose(raw(in_memory, X), whole, rtol=1e-6, atol=1e-6)
+    whole = raw(trees(3), X)
+    second = trees(1, init_model=trees(1))
+    np.testing.assert_allclose(raw(trees(1, init_model=second), X), whole, rtol=1e-6, atol=1e-6)
+    if objective == NOISELESS[0]:  # a file is read by another process, which takes long
+        second.save_model(tmp_path / "second.cbm")
+        from_file = trees(1, init_model=str(tmp_path / "second.cbm"))
+        np.testing.assert_allclose(raw(from_file, X), whole, rtol=1e-6, atol=1e-6)
 
 
 def test_a_loss_of_catboost_s_own_continues_with_the_pool_s_weights(tmp_path):

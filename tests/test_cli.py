@@ -24,10 +24,8 @@ LABELS, SCORES, QID = [1, 0, 0, 1, 2], [0.1, 0.9, 0.2, 0.5, 0.3], ["a", "a", "bb
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(workplace):
+    return workplace
 
 
 @pytest.fixture(params=["text", "gz", "npy", "csv", "csv.gz"])

@@ -38,16 +38,14 @@ PAIR = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": "QueryRMSE
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+def folder(workplace):
     frame = pandas.DataFrame(DATA.X, columns=NAMES).assign(label=DATA.y, qid=DATA.qid)
     frame["weight"] = np.where(frame["qid"] % 2, 1.0, 3.0)
     frame.to_csv("data.csv", index=False)
     frame.sort_values(NAMES[0]).to_csv("shuffled.csv", index=False)
     frame.assign(title="text").to_csv("text.csv", index=False)
-    write_letor(tmp_path / "data.txt", DATA)
-    return tmp_path
+    write_letor(workplace / "data.txt", DATA)
+    return workplace
 
 
 def compare(*arguments, data="data.csv", small=SMALL):

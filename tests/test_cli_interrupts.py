@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from rankers import NATIVE, SUFFIX
+from rankers import SUFFIX
 
 HERE = Path(__file__).parent
 SCRIPT = """
@@ -19,7 +19,8 @@ from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives import pairwise
 
-LIBRARY, OUT, NATIVE = sys.argv[3:]
+from rankers import NATIVE, SUFFIX
+
 os.environ["LTR_OBJECTIVES_CACHE"] = "cache"
 for name, part in zip(("train", "vali", "test"), make_ranking_fold((20, 5, 5), features=10, mean_length=10)):
     write_letor(Path(f"{name}.letor"), part)
@@ -34,35 +35,40 @@ def interrupting(real):
         return real(*arguments, **named)
     return call
 
-command = ["train", "--library", LIBRARY, "--train", "train.letor", "--vali", "vali.letor", "--out", OUT,
-           "--threads", "1", "--trees", "500", "--patience", "500", "--objective"]
-for owner, name, objective, whens in (
-    (pairwise, "pairs_by_gain", "lambdamart", (1, 2, 20)),  # where it is tried before the training, and within that
-    (Metric, "mean", NATIVE, (1, 20)),
-):
-    real = getattr(owner, name)
+command = ["train", "--train", "train.letor", "--vali", "vali.letor", "--threads", "1", "--trees", "500",
+           "--patience", "500"]
+cases = [
+    (library, *case)
+    for library in sys.argv[3:]
+    for case in (
+        (pairwise, "pairs_by_gain", "lambdamart", (1, 2, 20)),  # where it is tried before the training, and within that
+        (Metric, "mean", NATIVE[library], (1, 20)),
+    )
+]
+for library, owner, name, objective, whens in cases:
+    out, real = f"model{SUFFIX[library]}", getattr(owner, name)
     setattr(owner, name, interrupting(real))
     for WHEN in whens:
         calls = 0
         try:
-            app([*command, objective])
+            app([*command, "--library", library, "--out", out, "--objective", objective])
         except SystemExit as end:
-            assert end.code == 130, end.code
-        assert calls < 400, calls
-        assert not os.path.exists(OUT)
+            assert end.code == 130, (library, end.code)
+        assert calls < 400, (library, calls)
+        assert not os.path.exists(out)
     setattr(owner, name, real)
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to oneself")
-@pytest.mark.parametrize("library", list(SUFFIX))
-def test_it_ends_with_130_and_without_a_traceback(library, tmp_path):
-    for package in (library, "typer", "pandas", "sklearn"):
+def test_it_ends_with_130_and_without_a_traceback(tmp_path):
+    for package in (*SUFFIX, "typer", "pandas", "sklearn"):
         pytest.importorskip(package)
     script = tmp_path / "interrupted.py"
     script.write_text(SCRIPT)
-    command = [sys.executable, script, HERE, HERE.parent, library, f"model{SUFFIX[library]}", NATIVE[library]]
-    done = subprocess.run(command, cwd=tmp_path, timeout=300, text=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, script, HERE, HERE.parent, *SUFFIX], cwd=tmp_path, timeout=300, text=True, capture_output=True
+    )
     assert (done.returncode, done.stdout) == (0, "")
     assert "Traceback" not in done.stderr
     assert "error" not in done.stderr

@@ -15,13 +15,11 @@ DATA = make_ranking(12, features=10, mean_length=6)
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    write_letor(tmp_path / "data.txt", DATA)
+def folder(workplace):
+    write_letor(workplace / "data.txt", DATA)
     for name, values in (("labels", DATA.y), ("qid", DATA.qid), ("scores", DATA.X[:, 0])):
-        np.save(tmp_path / f"{name}.npy", values)
-    return tmp_path
+        np.save(workplace / f"{name}.npy", values)
+    return workplace
 
 
 @pytest.mark.parametrize("source", [["--data", "data.txt"], ["--labels", "labels.npy", "--qid", "qid.npy"]])

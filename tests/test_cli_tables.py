@@ -21,7 +21,6 @@ FOLD = dict(zip(("train", "vali", "test"), make_ranking_fold((40, 15, 15), featu
 NAMES = [f"feature {i}" for i in range(10)]
 OPTIONS = ["--trees", 10, "--learning-rate", 0.3, "--patience", 3, "--threads", 1, "--metric", "map"]
 everywhere = pytest.mark.parametrize("library", list(SUFFIX))
-endings = pytest.mark.parametrize("ending", ["parquet", "csv", "csv.gz"])
 
 
 def frame_of(part):
@@ -40,14 +39,11 @@ def files(ending, change=lambda frame: frame):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(workplace):
+    return workplace
 
 
-@everywhere
-@endings
+@pytest.mark.parametrize(("library", "ending"), [("xgboost", "parquet"), ("lightgbm", "csv"), ("catboost", "csv.gz")])
 def test_from_training_to_metrics(library, ending):
     pytest.importorskip(library)
     model = f"model{SUFFIX[library]}"

@@ -22,12 +22,10 @@ DEPTH = {"xgboost": "max_depth=3", "lightgbm": "num_leaves=7", "catboost": "dept
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+def folder(workplace):
     for name, part in zip(("train", "vali", "test"), FOLD, strict=True):
-        write_letor(tmp_path / f"{name}.txt", part)
-    return tmp_path
+        write_letor(workplace / f"{name}.txt", part)
+    return workplace
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -79,7 +77,7 @@ def test_parts_may_be_files_of_their_own_with_fewer_features(folder):
     assert found["test"]["map"] == pytest.approx(evaluate("map", scores, y, group))
 
 
-def test_what_the_library_prints_is_no_part_of_the_result(folder):
+def test_output_of_the_library_is_no_part_of_the_result(folder):
     pytest.importorskip("lightgbm")
     given = ["--library", "lightgbm", "--data", folder, "--out", "m.txt", "--param", "verbose=1", *OPTIONS]
     assert "[LightGBM] [Info]" in run("train", *given)

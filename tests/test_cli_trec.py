@@ -80,7 +80,7 @@ def test_equal_scores_are_averaged_unless_a_convention_orders_them(tmp_path):
     assert run_json("evaluate", "--metric", "mrr", "--convention", "trec_eval", *files)["metrics"] == {"mrr": 0.5}
 
 
-def test_what_is_left_out_is_said(tmp_path):
+def test_documents_left_out_are_named(tmp_path):
     files = write(tmp_path, RUN, QRELS)
     judged, ranked = (
         "1 query with judgements but not in the run: left out without --complete",

@@ -30,7 +30,7 @@ def train(log, objective, rounds=50, **how):
 
 
 @pytest.mark.parametrize("eta", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_at_the_true_scores_the_estimate_is_within_its_statistical_error(eta, seed):
     """With n_k clicks at rank k its log has the standard error sqrt(1/n_1 + 1/n_k); 1 in 100,000 is beyond 4.5."""
     log = click_log(some_queries(4000, seed), eta, seed, features=20)
@@ -44,10 +44,9 @@ def test_at_the_true_scores_the_estimate_is_within_its_statistical_error(eta, se
 
 
 @pytest.mark.parametrize("eta", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_training_with_positions_finds_the_propensities(eta, seed):
+def test_training_with_positions_finds_the_propensities(eta):
     """At first the estimate includes the relevance of what a good ranker put on top; trained scores remove it."""
-    log = click_log(some_queries(4000, seed), eta, seed, features=20)
+    log = click_log(some_queries(4000, 0), eta, 0, features=20)
     model = train(log, "ranknet", position=log.position)
     know_nothing = position_propensity(np.zeros(len(log.clicks)), log.clicks, log.position, log.data.group)
     theta = position_propensity(model.predict(log.data.X), log.clicks, log.position, log.data.group)
@@ -56,19 +55,17 @@ def test_training_with_positions_finds_the_propensities(eta, seed):
         assert error(theta, eta) < 0.7 * error(know_nothing, eta)
 
 
-def gains(log, test, objective, **how):
-    """Differences in true NDCG@10 by query between training with and without correction."""
-    models = train(log, objective, **how), train(log, objective)
-    with_, without = (evaluate("ndcg@10", m.predict(test.X), test.y, test.group, per_query=True) for m in models)
-    return with_ - without
-
-
 @pytest.mark.parametrize("objective", ["lambdamart", "yetiloss:ndcg", "ranknet"])
-@pytest.mark.parametrize("how", ["position", "propensity"])
-def test_correction_ranks_better(objective, how):
-    fold = make_ranking_fold((4000, 1, 1500), 1, features=20, mean_length=10, shares=SHARES)
-    log = click_log(fold.train, 1.0, 1)
-    values = log.position if how == "position" else log.propensity
-    difference = gains(log, fold.test, objective, **{how: values})
-    assert difference.mean() > 0
-    assert stats.ttest_1samp(difference, 0).pvalue < 0.01
+def test_correction_ranks_better(objective):
+    train_on, _, test = make_ranking_fold((4000, 1, 1500), 1, features=20, mean_length=10, shares=SHARES)
+    log = click_log(train_on, 1.0, 1)
+
+    def values(**how):
+        """True NDCG@10 by query."""
+        return evaluate("ndcg@10", train(log, objective, **how).predict(test.X), test.y, test.group, per_query=True)
+
+    without = values()
+    for how in ({"position": log.position}, {"propensity": log.propensity}):
+        difference = values(**how) - without
+        assert difference.mean() > 0
+        assert stats.ttest_1samp(difference, 0).pvalue < 0.01

@@ -181,13 +181,6 @@ def test_conventions_differ_where_it_is_said_that_they_do():
     assert evaluate(MAP(), [2.0, 1.0], [0, 0], [2], convention="trec_eval") == 0.0
 
 
-def test_unknown_conventions_say_which_there_are():
-    with pytest.raises(LTRError, match="choose one of 'catboost'"):
-        evaluate("ndcg", [1.0], [1], [1], convention="ligthgbm")
-    with pytest.raises(LTRError, match="mrr has no convention 'lightgbm'"):
-        get_metric("mrr").with_convention("lightgbm")
-
-
 CONVENTIONS = sorted(
     {convention for name in registry.metrics() for convention in registry.metric_class(name).conventions}
 )

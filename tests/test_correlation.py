@@ -51,17 +51,17 @@ def test_only_the_order_of_the_labels_counts(metric, make, rng):
 
 def test_queries_may_have_different_labels_and_numbers_of_them(rng):
     sizes = [3, 30, 9]
-    lists = [(rng.normal(size=n), rng.permutation(n) // 2 + 10 * n) for n in sizes]
+    lists = [(rng.normal(size=n), rng.permutation(n) % (2 + n // 9) + 10 * n) for n in sizes]
     s, y = (np.concatenate(part) for part in zip(*lists, strict=True))
     np.testing.assert_allclose(
         Kendall().per_query(s, y, sizes), [stats.kendalltau(*pair).statistic for pair in lists], rtol=0, atol=1e-13
     )
     grad, _ = LambdaMART("kendall").gradient_hessian(s, y, sizes)
-    alone = [LambdaMART("kendall").gradient_hessian(*pair, [len(pair[0])])[0] for pair in lists]
+    alone = [LambdaMART("kendall").reference(*pair)[0] for pair in lists]
     np.testing.assert_allclose(grad, np.concatenate(alone), rtol=1e-12, atol=1e-15)
 
 
-def test_what_cannot_be_is_refused():
+def test_impossible_values_are_refused():
     with pytest.raises(LTRError, match="up to 32 different labels in a query, but one has 33; take spearman"):
         Kendall().layers(Queries(np.arange(33), [33]))
     with pytest.raises(LTRError, match="ties='best' with normalizer='untied'"):

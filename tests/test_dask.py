@@ -4,6 +4,7 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import examples
 import numpy as np
@@ -147,14 +148,26 @@ def test_gradients_take_the_threads_that_dask_gives_a_worker(client, train, monk
         assert set(recording.ASKED) == {used}
 
 
-def test_the_example_trains_on_processes(tmp_path):
+FALLING_IDS = """
+if __name__ == "__main__":
+    import sys
+    import pytest
+    sys.path.insert(0, sys.argv[1])
+    import examples
+    examples.less_data(pytest.MonkeyPatch())
+"""
+
+
+def test_the_example_trains_on_processes_and_takes_ids_that_fall(tmp_path):
     example = examples.block("docs/distributed.md", "LocalCluster")
     small = (
         example.replace("(200, 60, 60)", "(24, 12, 12)").replace("        300,", "        5,").replace("=300,", "=5,")
     )
     assert small.count("5,") >= 2
-    (tmp_path / "example.py").write_text(small)
-    done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True)
+    (tmp_path / "example.py").write_text(FALLING_IDS + small)
+    done = subprocess.run(
+        [sys.executable, "example.py", Path(__file__).parent], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     values = dict(re.findall(r"^(xgboost|lightgbm) ([0-9.]+)$", done.stdout, re.M))
     assert set(values) == {"xgboost", "lightgbm"}

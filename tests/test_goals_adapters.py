@@ -37,7 +37,7 @@ WEIGHT = np.random.default_rng(0).uniform(0.5, 2, len(TRAIN.y)).astype(np.float3
 
 
 def gradient(objective, labels, weight=None):
-    """Of untrained scores, as the adapters compute it."""
+    """The gradient of untrained scores, as the adapters compute it."""
     objective = get_objective(objective)
     from ltr_objectives.kernels.scores import content_stream
 

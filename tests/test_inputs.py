@@ -1,4 +1,4 @@
-"""What arrays may hold: masked and missing values, dates and text are refused wherever numbers or ids are expected."""
+"""Contents of arrays: masked and missing values, dates and text are refused wherever numbers or ids are expected."""
 
 import datetime
 import decimal
@@ -69,7 +69,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("values", REFUSED)
-def test_what_is_not_a_number_is_refused_by_name(values):
+def test_values_that_are_no_numbers_are_refused_by_name(values):
     for entry, call in ENTRIES.items():
         with pytest.raises(LTRError, match=rf"^{entry.split()[0]} (must be|has a masked value in row [01];)"):
             call(REFUSED[values]())
@@ -119,9 +119,7 @@ NO_IDS = {
     "pyarrow null": (imported("pyarrow", lambda pa: pa.array(["a", None, None])), "no id in row 1"),
     "pyarrow null number": (imported("pyarrow", lambda pa: pa.array([1, None, None])), "row 1"),
     "polars null": (imported("polars", lambda pl: pl.Series(["a", None, None])), "no id in row 1"),
-    "text and numbers": (lambda: [1, "1", "1"], "one kind, numbers or strings, but holds numbers and str"),
     "text and bytes": (lambda: ["a", b"a", b"a"], "one kind, numbers or strings, but holds bytes and str"),
-    "floats": (lambda: np.array([2**63, 2**63 + 1, 5], float), "cannot tell ids of 9007199254740992 and more apart"),
     "short floats": (lambda: np.array([2**24, 2**24 + 1], np.float32), "cannot tell ids of 16777216 and more apart"),
     "lists": (lambda: np.array([[1], [1, 2], 3], object), "one kind"),
     "lists alone": (lambda: np.array([[1], [1, 2]], object), "one kind"),

@@ -18,10 +18,10 @@ from trainings import small_data, train
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may have inherited none
 _catboost_passes.WAIT_SECONDS = 1e6  # a thread that waits for one that is gone would hang, and the test with it
-LIBRARY, DATA = sys.argv[1], small_data(300)
+DATA = small_data(300)
 
 def run(**how):
-    return train(LIBRARY, "lambdamart", threads=2, data=DATA, **how)
+    return train(library, "lambdamart", threads=2, data=DATA, **how)
 
 def ctrl_c():
     os.kill(os.getpid(), signal.SIGINT)
@@ -36,57 +36,50 @@ def interrupted(work):
         return "KeyboardInterrupt" in str(error) or "interrupted" in str(error)
     return False
 
-expected = run()
+real, rounds = pairwise.pairs_by_gain, 100_000
 
-# inside our kernel
-real, calls = pairwise.pairs_by_gain, 0
-
-def kernel(*arguments):
+def inside_our_kernel(*arguments):
     global calls
     calls += 1
-    if calls == WHEN:
+    if calls == when:
         ctrl_c()
         time.sleep(0.1)
     real(*arguments)
-
-pairwise.pairs_by_gain = kernel
-for WHEN in (1, 20, 40):  # at the start of the training, in a later round
-    calls = 0
-    assert interrupted(lambda: run(rounds=500))
-    assert run() == expected
-pairwise.pairs_by_gain = real
-
-# anywhere in a round, mostly inside the library
-rounds = 100_000
 
 def soon(iteration):
     global last
     last = iteration
     if iteration == 2:
-        threading.Timer(DELAY, ctrl_c).start()
+        threading.Timer(delay, ctrl_c).start()
 
-for DELAY in (0.0, 0.001, 0.003, 0.007, 0.02):
-    # CatBoost's own code around a callback loses an interrupt, and ends the training as if the callback had said so
-    assert interrupted(lambda: run(rounds=rounds, after=soon)) or LIBRARY == "catboost" and last < rounds - 1
-    assert run() == expected
-
-# inside a callback
-def now(iteration):
+def inside_a_callback(iteration):
     if iteration == 2:
         ctrl_c()
         time.sleep(1)
 
-assert interrupted(lambda: run(rounds=500, after=now))
-assert run() == expected
+for library in sys.argv[1:]:
+    expected = run()
+    pairwise.pairs_by_gain = inside_our_kernel
+    for when in (1, 20, 40):  # at the start of the training, in a later round
+        calls = 0
+        assert interrupted(lambda: run(rounds=500)), library
+        assert run() == expected, library
+    pairwise.pairs_by_gain = real
+    for delay in (0.0, 0.001, 0.003, 0.007, 0.02):  # anywhere in a round, mostly inside the library
+        # CatBoost's own code around a callback loses an interrupt, and ends the training as if the callback had said so
+        heard = interrupted(lambda: run(rounds=rounds, after=soon))
+        assert heard or library == "catboost" and last < rounds - 1, library
+        assert run() == expected, library
+    assert interrupted(lambda: run(rounds=500, after=inside_a_callback)), library
+    assert run() == expected, library
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to oneself")
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_the_next_training_is_right(library, tmp_path):
+def test_the_next_training_is_right(tmp_path):
     script = tmp_path / "interrupted.py"
     script.write_text(SCRIPT)
     path = os.pathsep.join([str(HERE), str(HERE.parent)])
-    done = subprocess.run([sys.executable, script, library], cwd=tmp_path, timeout=120, text=True,
+    done = subprocess.run([sys.executable, script, *LIBRARIES], cwd=tmp_path, timeout=300, text=True,
                           capture_output=True, env={**os.environ, "PYTHONPATH": path})  # fmt: skip
     assert done.returncode == 0, done.stderr

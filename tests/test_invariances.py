@@ -1,4 +1,4 @@
-"""What changes no gradient: another order of rows or of queries, and a constant added to the scores of a query."""
+"""Changes that leave gradients alone: another order of rows or queries, a constant added to the scores of a query."""
 
 import itertools
 
@@ -33,7 +33,7 @@ def some_lists(objective, rng, tied=False):
 
 
 def same(objective, scores, labels, rows):
-    """Whether gradient and Hessian of rows in another order are those of the rows, within rounding."""
+    """Return True if rows in another order have the same gradient and Hessian, within rounding."""
     before, after = gradients(objective, scores, labels), gradients(objective, scores[rows], labels[rows])
     return alike(before[:, rows], after)
 
@@ -43,7 +43,7 @@ def gradients(objective, scores, labels, weight=None):
 
 
 def alike(before, after):
-    """Whether both gradients and both Hessians are equal within rounding."""
+    """Return True if both gradients and both Hessians are equal within rounding."""
     return all(np.allclose(x, y, rtol=1e-9, atol=1e-12) for x, y in zip(before, after, strict=True))
 
 
@@ -68,7 +68,7 @@ def test_neither_order_nor_a_constant_changes_gradients(any_objective, rng):
 
 
 def order_matters(objective):
-    """Whether the order of rows with tied scores changes gradients."""
+    """Return True if the order of rows with tied scores changes gradients."""
     rng = np.random.default_rng(0)
     return not same(objective, *some_lists(objective, rng, tied=True), shuffled(rng))
 
@@ -140,7 +140,7 @@ def test_gradients_of_a_query_add_up_to_zero_where_a_constant_is_free(name, rng)
 )
 @pytest.mark.parametrize("what", ["rows", "queries"])
 def test_a_library_trains_the_same_model(library, objective, start, what, rng):
-    """Of tied scores, as before the first tree, only where ties are alike; else from scores that differ."""
+    """Scores are tied, as before the first tree, only if ties are alike; else they differ at the start."""
     X, y, qid = small_data()
     size = int((qid == qid[0]).sum())
     count = len(y) // size

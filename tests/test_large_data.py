@@ -90,7 +90,7 @@ def lgb():
 
 @pytest.fixture(params=["sequence", "sequences", "binary", "text"])
 def distant(lgb, request, tmp_path):
-    """What makes a Dataset of the rows in that form."""
+    """Return a function that makes a Dataset of the rows in that form."""
 
     class Rows(lgb.Sequence):
         batch_size = 64

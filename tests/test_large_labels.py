@@ -52,7 +52,7 @@ def check_metric(name, most, scores):
 
 
 def told(call):
-    """What an error or the warnings say."""
+    """The texts of an error or of the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -1,4 +1,4 @@
-"""What the options of generated data do to the labels."""
+"""Effects of the options of generated data on the labels."""
 
 import numpy as np
 import pytest

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from catalog import MIXTURES
 from conftest import OBJECTIVES
-from rankers import LIBRARIES, fold, ranker
 
 from ltr_objectives import LambdaMART, Langevin, LTRError, Mixture, Queries, YetiLoss, get_objective
 from ltr_objectives.objectives.pairwise import PairwiseObjective
@@ -104,12 +103,8 @@ def test_a_number_with_a_plus_is_not_a_sum():
 @pytest.mark.parametrize(
     ("parts", "weights", "message"),
     [
-        ([], None, "parts is empty"),
         ("yetiloss:map", None, "parts must be a list of objectives"),
-        (["yetiloss:map"], [1, 2], "weights has 2 entries for 1 parts"),
-        (["yetiloss:map"], [-1], "weights=-1 must be a number of at least 0"),
         (["yetiloss:map"], [np.nan], "weights=nan must be"),
-        (["yetiloss:map"], [0], "weights are all 0"),
         (["yetilos"], None, "did you mean"),
         ([3], None, "objective must be a string"),
     ],
@@ -156,19 +151,3 @@ def test_it_can_be_pickled_and_names_the_metric_of_its_first_part():
     assert pickle.loads(pickle.dumps(mixture)) == mixture
     assert str(mixture.metric) == "map"
     assert Mixture(["listnet", "yetiloss:map"]).metric is None
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_the_rankers_take_its_text(library):
-    data = fold().train
-    text, whole = ".5*yetiloss:ndcg@10+yetiloss:mrr", Mixture(["yetiloss:ndcg@10", "yetiloss:mrr"], [0.5, 1])
-    of_text, of_object = (ranker(library, o, eval_metric=None).fit(data.X, data.y, qid=data.qid) for o in (text, whole))
-    assert np.array_equal(of_text.predict(data.X), of_object.predict(data.X))
-    assert of_text.score(data.X, data.y, qid=data.qid) > 0.4  # NDCG@10, that of the first part
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_wrong_part_is_named(library):
-    data = fold().train
-    with pytest.raises(LTRError, match="yetilos"):
-        ranker(library, "yetiloss:map+yetilos").fit(data.X, data.y, qid=data.qid)

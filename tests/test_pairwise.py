@@ -91,9 +91,9 @@ def test_sums_over_draws_equal_the_definition(rng, metric_name, truncation):
 
     Truncated.truncation = truncation
     for metric in some_metrics(metric_name):
-        for permutations, scale in ((1, 1.0), (2, 1.0), (16, 1.0), (17, 1.0), (7, 2e3)):
+        for permutations, scale in ((1, 1.0), (2, 1.0), (16 if truncation else 17, 1.0), (7, 2e3)):
             limit = metric.label_limit
-            labels = rng.choice(4, 12) * (limit / 4 if limit is not None and limit < 4 else 1.0)
+            labels = rng.permutation(12) % 5 * (limit / 4 if limit is not None and limit < 4 else 1.0)
             scores = rng.normal(size=12) * scale
             objective = Truncated(metric, noise="gaussian", noise_scale=scale, permutations=permutations, seed=5)
             found = objective.gradient_hessian(scores, labels, [12])
@@ -207,7 +207,7 @@ def test_gains_may_fall_where_labels_rise(rng, truncation):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
 
 
-def test_what_fails_half_way_leaves_nothing_behind(rng):
+def test_an_objective_that_fails_half_way_leaves_nothing_behind(rng):
     @dataclasses.dataclass(frozen=True)
     class Fails(LambdaMART):
         def fill(self, call):
@@ -222,7 +222,7 @@ def test_what_fails_half_way_leaves_nothing_behind(rng):
 
 
 @pytest.mark.filterwarnings("ignore:with position, labels are clicks")  # labels too large for an estimate are tried
-def test_what_cannot_be_is_refused():
+def test_impossible_values_are_refused():
     class PerQuery(LambdaMART):
         def row_weight(self, queries):
             return np.ones(len(queries))

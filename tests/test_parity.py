@@ -7,7 +7,7 @@ from packaging.version import Version
 
 from ltr_objectives.adapters import lightgbm_objective, xgboost_objective
 
-ROUNDS = 50
+ROUNDS = 25
 
 
 def training_data(parity):

@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 from clicks import click_log, some_queries
-from rankers import LIBRARIES, ranker
+from rankers import LIBRARIES, ranker, through_the_adapter
 
-from ltr_objectives import LambdaMART, LTRError, LTRWarning, UnitHessian
+from ltr_objectives import LambdaMART, LTRError, LTRWarning
 from ltr_objectives.adapters import catboost_objective, lightgbm_metric, lightgbm_objective, xgboost_objective
 from ltr_objectives.datasets import RankingData
 
@@ -98,7 +98,7 @@ def test_the_rankers_train_on_the_corrected_gradient(library, how):
     fitted = ranker(library, "lambdamart").fit(data.X, LOG.clicks, qid=data.qid, **given)
     plain = ranker(library, "lambdamart").fit(data.X, LOG.clicks, qid=data.qid)
     assert not np.array_equal(fitted.predict(data.X), plain.predict(data.X))
-    assert np.array_equal(fitted.predict(data.X), through_the_adapter(library, LOG.clicks, data, **given))
+    assert np.array_equal(fitted.predict(data.X), through_the_adapter(library, "lambdamart", data, LOG.clicks, **given))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -107,39 +107,11 @@ def test_grades_instead_of_clicks_are_warned_of(library, how):
     pytest.importorskip(library)
     data, given = LOG.data, {how: WAYS[how]}
     with pytest.warns(LTRWarning, match=f"with {how}, labels are clicks, 0 or 1") as caught:
-        through_the_adapter(library, data.y, data, **given)
+        through_the_adapter(library, "lambdamart", data, data.y, **given)
     assert len(caught) == 1
     with pytest.warns(LTRWarning, match=f"with {how}, labels are clicks, 0 or 1") as caught:
         ranker(library, "lambdamart").fit(data.X, data.y, qid=data.qid, **given)
     assert len({(str(each.message), each.filename, each.lineno) for each in caught}) == 1  # Python shows it once
-
-
-LAMBDAMART = UnitHessian("lambdamart")
-
-
-def through_the_adapter(library, clicks, data, **given):
-    """The code of a user of the library itself."""
-    if library == "xgboost":
-        import xgboost as xgb
-
-        train = xgb.DMatrix(data.X, clicks, qid=data.qid)
-        params = {"max_depth": 3, "eta": 0.3, "nthread": 1, "reg_lambda": 20, "base_score": 0}
-        return xgb.train(params, train, 8, obj=xgboost_objective(LAMBDAMART, **given)).predict(train)
-    if library == "lightgbm":
-        import lightgbm as lgb
-
-        params = {"num_leaves": 7, "learning_rate": 0.3, "num_threads": 1, "deterministic": True, "verbosity": -1}
-        params["objective"] = lightgbm_objective(LAMBDAMART, **given)
-        params["lambda_l2"] = 20
-        return lgb.train(params, lgb.Dataset(data.X, clicks, group=data.group), 8).predict(data.X)
-    import catboost
-
-    pool = catboost.Pool(data.X, clicks, group_id=data.qid)
-    params = {"iterations": 8, "depth": 3, "learning_rate": 0.3, "thread_count": 1, "leaf_estimation_method": "Newton"}
-    params |= {"bootstrap_type": "No", "eval_metric": "NDCG", "verbose": False, "allow_writing_files": False}
-    params |= {"random_strength": 0, "l2_leaf_reg": 20}
-    params["loss_function"] = catboost_objective(LAMBDAMART, pool, **given)
-    return catboost.CatBoost(params).fit(pool).predict(pool)
 
 
 def test_xgboost_takes_weights_by_row_beside_the_data():

@@ -172,7 +172,7 @@ MISTAKES = {
 }
 
 
-def test_what_cannot_be_right_is_refused():
+def test_impossible_clicks_are_refused():
     for message, given in MISTAKES.items():
         with pytest.raises(LTRError, match=message):
             LambdaMART().gradient_hessian([0.0, 1.0], [0, 1], [2], **given)

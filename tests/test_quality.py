@@ -74,7 +74,7 @@ def test_a_study_goes_on_where_it_was_and_tells_what_it_found(tmp_path):
     assert (tmp_path / "out" / "chosen.csv").exists()
 
 
-def test_what_fails_is_named_and_the_rest_goes_on(tmp_path):
+def test_a_training_that_fails_is_named_and_the_rest_goes_on(tmp_path):
     natives = ["--natives", "StochasticRank:metric=XX", "--libraries", "catboost", "--objectives", "queryrmse"]
     found = study(tmp_path / "out", "--data", "generated:4,3,3", *natives)
     assert found.exit_code == 1
@@ -279,7 +279,7 @@ def pooled(values, *labels, sets=("MQ2008", "OHSUMED", "generated-calibrated 5,5
     return [np.concatenate([values[data, "lightgbm", label, "map"] for data in sets]) for label in labels]
 
 
-def test_what_our_names_give_is_compared_with_the_best_native_on_each_kind_of_data(tmp_path):
+def test_objectives_by_our_names_are_compared_with_the_best_native_on_each_kind_of_data(tmp_path):
     values = named_values()
     table = lead.lead(values).set_index(["data", "metric"])
     row = table.loc[lead.REAL, "map"]

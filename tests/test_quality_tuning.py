@@ -28,7 +28,7 @@ def cell(library="lightgbm", objective="queryrmse", trials=3, **budget):
 
 @pytest.mark.parametrize("library", ONE)
 @pytest.mark.parametrize("objective", ["queryrmse", "stochasticrank:map"])
-def test_what_is_drawn_lies_in_the_published_ranges(library, objective, monkeypatch):
+def test_draws_lie_in_the_published_ranges(library, objective, monkeypatch):
     seen = []
     monkeypatch.setattr(
         tuning.TunedCell, "trial", lambda self, found: seen.append(found) or {"found": found, "value": 0.5}

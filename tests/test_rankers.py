@@ -7,10 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker, ranker_class
+from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker, ranker_class, through_the_adapter
 
-from ltr_objectives import MAP, Langevin, Metric, RankNet, UnitHessian, YetiLoss, evaluate, objective_for
-from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
+from ltr_objectives import MAP, Langevin, Metric, RankNet, YetiLoss, evaluate, objective_for
 
 xgb = pytest.importorskip("xgboost")
 lgb = pytest.importorskip("lightgbm")
@@ -18,34 +17,11 @@ catboost = pytest.importorskip("catboost")
 pytestmark = pytest.mark.parametrize("library", LIBRARIES)
 
 
-def through_the_adapter(library, data, weight):
-    """The code of a user of the library itself; ``weight`` is by query."""
-    objective = UnitHessian(YetiLoss("map"))
-    if library == "xgboost":
-        train = xgb.DMatrix(data.X, data.y, qid=data.qid)
-        if weight is not None:
-            train.set_weight(weight)
-        params = {"max_depth": 3, "eta": 0.3, "nthread": 1, "reg_lambda": 20, "base_score": 0}
-        booster = xgb.train(params, train, 8, obj=xgboost_objective(objective))
-        return booster.predict(train)
-    by_row = None if weight is None else np.repeat(weight, data.group)
-    if library == "lightgbm":
-        params = {"num_leaves": 7, "learning_rate": 0.3, "num_threads": 1, "deterministic": True, "verbosity": -1}
-        params["lambda_l2"] = 20
-        train = lgb.Dataset(data.X, data.y, group=data.group, weight=by_row)
-        return lgb.train({**params, "objective": lightgbm_objective(objective)}, train, 8).predict(data.X)
-    pool = catboost.Pool(data.X, data.y, group_id=data.qid, weight=by_row)
-    params = {"iterations": 8, "depth": 3, "learning_rate": 0.3, "thread_count": 1, "leaf_estimation_method": "Newton"}
-    params |= {"bootstrap_type": "No", "eval_metric": "NDCG", "verbose": False, "allow_writing_files": False}
-    params |= {"random_strength": 0, "l2_leaf_reg": 20}
-    return catboost.CatBoost({**params, "loss_function": catboost_objective(objective, pool)}).fit(pool).predict(pool)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_model_is_the_adapter_s(library, weighted):
     data = fold().train
     weight = query_weights(data.group) if weighted else None
-    expected = through_the_adapter(library, data, weight)
+    expected = through_the_adapter(library, "yetiloss:map", data, data.y, weight)
     assert evaluate("map", expected, data.y, data.group) > evaluate("map", np.zeros(len(data.y)), data.y, data.group)
     fitted = ranker(library).fit(data.X, data.y, qid=data.qid, sample_weight=weight)
     assert np.array_equal(fitted.predict(data.X), expected)
@@ -84,13 +60,6 @@ def test_the_metric_chooses_the_objective(library):
         assert np.array_equal(fitted.predict(data.X), named.predict(data.X))
     assert isinstance(objective_for(own).metric, Metric)
     assert objective_for(own).metric == own
-
-
-def test_hessians_in_documents_stay_as_they_are(library):
-    data = fold().train
-    given = ("yetiloss:map", UnitHessian("yetiloss:map"))
-    plain, unit = (ranker(library, o, n_estimators=2).fit(data.X, data.y, qid=data.qid) for o in given)
-    assert np.array_equal(plain.predict(data.X), unit.predict(data.X))
 
 
 def test_weights_within_a_query_multiply_gradients(library):
@@ -135,18 +104,6 @@ def test_early_stopping_keeps_the_best_rounds(library, objective, metric):
         found = fitted.evals_result_[curve][metric][fitted.best_iteration_ - 1]
         assert found == pytest.approx(expected, abs=2e-6)
     assert fitted.score(vali.X, vali.y, qid=vali.qid) == pytest.approx(max(values), abs=2e-6)
-
-
-def test_early_stopping_looks_at_the_last_eval_set_alone(library):
-    train, vali, _ = fold(seed=3)
-    fitted = ranker(library, eval_metric="map", n_estimators=30, learning_rate=1.0).fit(
-        train.X, train.y, qid=train.qid, eval_set=[(vali.X, vali.y), (train.X, train.y)],
-        eval_qid=[vali.qid, train.qid], early_stopping_rounds=4,
-    )  # fmt: skip
-    first, last = (fitted.evals_result_[name]["map"] for name in ("validation_0", "validation_1"))
-    best = np.maximum.accumulate(first)
-    assert any(best[i] == best[i + 4] for i in range(len(best) - 5)), "the first set would have stopped it earlier"
-    assert last[fitted.best_iteration_ - 1] == max(last)
 
 
 def test_metrics_are_weighted_by_query(library):
@@ -211,18 +168,6 @@ def test_native_objectives_train_as_in_the_library(library):
     if library != "catboost":  # there LossFunctionChange needs the training data, which a model does not hold
         assert np.allclose(fitted.feature_importances_, theirs.feature_importances_)
     assert fitted.score(vali.X, vali.y, qid=vali.qid) == evaluate("ndcg@10", fitted.predict(vali.X), vali.y, vali.group)
-
-
-def test_native_metrics_beside_ours(library):
-    train, vali, _ = fold()
-    native = {"xgboost": "ndcg@7-", "lightgbm": "average_precision", "catboost": "NDCG:top=7"}[library]
-    fitted = ranker(library, eval_metric=["map", native]).fit(
-        train.X, train.y, qid=train.qid, eval_set=[(vali.X, vali.y)], eval_qid=[vali.qid]
-    )
-    record = fitted.evals_result_["validation_0"]
-    assert len(record) == 2
-    assert "map" in record
-    assert all(len(values) == 8 for values in record.values())
 
 
 def test_early_stopping_on_the_library_s_own_metric(library):

@@ -72,7 +72,7 @@ def test_xgboost_takes_no_early_stopping_of_another_training_for_its_own():
 
 
 @everywhere
-def test_what_is_no_model_is_refused(library):
+def test_values_that_are_no_models_are_refused(library):
     other = fit("lightgbm" if library == "xgboost" else "xgboost", 1)
     for wrong in (other, other.booster_, 3, TRAIN.X):
         with pytest.raises(LTRError, match=rf"init_model must be a file name, a {library}\.\w+ or a fitted"):

@@ -1,4 +1,4 @@
-"""What the rankers record and score by: several metrics, conventions, the best round, all rounds."""
+"""Records and scores of the rankers: several metrics, conventions, the best round, all rounds."""
 
 import numpy as np
 import pytest
@@ -106,12 +106,6 @@ def test_conventions_hold_in_records_and_scores(library, convention):
         assert plain == evaluate(metric, by.predict(vali.X), y, vali.group)
         if convention in ("lightgbm", "xgboost"):  # an empty query counts as 1 there
             assert plain < expected - 0.05
-
-
-@everywhere
-def test_an_unknown_convention_is_named(library):
-    with pytest.raises(LTRError, match="convention='ligthgbm' is not known"):
-        ranker(library, convention="ligthgbm").fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
 
 
 @everywhere

@@ -79,7 +79,7 @@ def test_a_model_of_a_table_predicts_arrays(library):
     assert np.array_equal(again.predict(others), trained.predict(others))
 
 
-def test_what_xgboost_s_estimator_has(fitted):
+def test_attributes_of_xgboost_s_estimator(fitted):
     trained = fitted["xgboost"]
     assert trained.get_booster().num_boosted_rounds() == trained.best_iteration + 1 == trained.best_iteration_
     assert trained.evals_result() == trained.evals_result_
@@ -91,7 +91,7 @@ def test_what_xgboost_s_estimator_has(fitted):
     assert np.array_equal(again.predict(TEST.X), again.set_params(max_depth=4, objective="ranknet").predict(TEST.X))
 
 
-def test_what_lightgbm_s_estimator_has(fitted):
+def test_attributes_of_lightgbm_s_estimator(fitted):
     trained = fitted["lightgbm"]
     assert trained.n_features_ == trained.n_features_in_ == 10
     assert trained.feature_name_ == [f"Column_{i}" for i in range(10)]
@@ -101,7 +101,7 @@ def test_what_lightgbm_s_estimator_has(fitted):
     assert xgb.plot_importance(fitted["xgboost"])
 
 
-def test_what_catboost_s_estimator_has(fitted):
+def test_attributes_of_catboost_s_estimator(fitted):
     trained, pool = fitted["catboost"], catboost.Pool(TEST.X, TEST.y, group_id=TEST.qid)
     assert np.array_equal(list(trained.staged_predict(TEST.X))[-1], trained.predict(pool))
     assert np.array_equal(trained.copy().predict(TEST.X), trained.predict(TEST.X))

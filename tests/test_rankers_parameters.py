@@ -48,7 +48,7 @@ def fit(library, objective="lambdamart", **params):
 
 
 @pytest.mark.parametrize(("library", "name"), UNREAD)
-def test_what_only_the_library_s_own_objectives_read_is_refused_with_advice_that_works(library, name):
+def test_parameters_of_the_library_s_own_objectives_are_refused_with_advice_that_works(library, name):
     with pytest.raises(
         LTRError, match=rf"^{name}=.* is read by {library}'s own objectives, .*; leave it out"
     ) as caught:

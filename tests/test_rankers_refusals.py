@@ -1,4 +1,4 @@
-"""What the estimators refuse and accept beside the rows of docs/refused.md, which test_refused.py runs."""
+"""Refusals of the estimators beside the rows of docs/refused.md, which test_refused.py runs; what they accept."""
 
 import inspect
 import re
@@ -188,7 +188,7 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
         ({"eval_metric": "PFuond"}, "eval_metric='PFuond' is neither .*; did you mean 'pfound'"),
     ],
 )
-def test_what_is_nearly_a_name_of_ours_is_refused(library, parameters, message):
+def test_names_that_are_nearly_ours_are_refused(library, parameters, message):
     with pytest.raises(LTRError, match=message):
         fit(library, **parameters)
 

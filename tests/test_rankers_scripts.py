@@ -1,4 +1,4 @@
-"""What a new user writes, one script for each library: train in one process, use the model in others."""
+"""Scripts of a new user, one for each library: train in one process, use the model in others."""
 
 import os
 import subprocess
@@ -52,19 +52,23 @@ print(loaded.best_iteration_, "rounds read")
 """
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_train_save_and_read_in_a_fresh_process(library, tmp_path):
-    pytest.importorskip(library)
-    name, options = LIBRARIES[library]
-    threads = next(option for option in options if option in ("n_jobs", "thread_count"))
-    for script in (TRAIN, USE):
-        code = script.format(ranker=name, suffix=SUFFIX[library], threads=threads)
+def test_train_save_and_read_in_a_fresh_process(tmp_path):
+    """The scripts of the three libraries one after another in one process, and then all that read in another."""
+    scripts = {TRAIN: [], USE: []}
+    for library, (name, options) in LIBRARIES.items():
+        pytest.importorskip(library)
+        (tmp_path / library).mkdir()
+        threads = next(option for option in options if option in ("n_jobs", "thread_count"))
+        for script, codes in scripts.items():
+            code = script.format(ranker=name, suffix=SUFFIX[library], threads=threads)
+            codes.append(f"import os\nos.chdir({str(tmp_path / library)!r})\n{code}")
+    for codes in scripts.values():
         done = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True,
+            [sys.executable, "-c", "".join(codes)], cwd=tmp_path, capture_output=True, text=True,
             env={**os.environ, "OMP_WAIT_POLICY": "passive"},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-    assert "rounds read" in done.stdout
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
-        [f"model{SUFFIX[library]}", "ranker.joblib", "scores.npy", "table.pkl"]
-    )
+    assert done.stdout.count("rounds read") == 3
+    for library in LIBRARIES:
+        files = {path.name for path in (tmp_path / library).iterdir()}
+        assert files == {f"model{SUFFIX[library]}", "ranker.joblib", "scores.npy", "table.pkl"}

@@ -1,4 +1,4 @@
-"""What only XGBoost's ranker does: it never aborts the process, warns as the adapter does, and keeps its callbacks."""
+"""XGBoost's ranker: it never aborts the process, warns as the adapter does, and keeps its callbacks."""
 
 import numpy as np
 import pytest

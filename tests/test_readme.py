@@ -40,7 +40,7 @@ def test_the_first_example_prints_what_it_says(capsys):
 
 @pytest.fixture
 def names(monkeypatch):
-    """What the scripts of a user have, with labels of 0 and 1 as XGBoost's rank:map needs them."""
+    """Names that the scripts of a user have, with labels of 0 and 1 as XGBoost's rank:map needs them."""
     import lightgbm as lgb
     import xgboost as xgb
     from catboost import CatBoost, Pool
@@ -53,7 +53,8 @@ def names(monkeypatch):
     dtrain["l"] = lgb.Dataset(train.X, train.y, group=train.group, params={"verbose": -1})
     dvalid = {"x": xgb.DMatrix(valid.X, valid.y, group=valid.group), "p": Pool(valid.X, valid.y, group_id=valid.qid)}
     dvalid["l"] = lgb.Dataset(valid.X, valid.y, group=valid.group, reference=dtrain["l"])
-    common = {"lgb": lgb, "xgb": xgb, "CatBoost": CatBoost, "ptrain": dtrain["p"], "pvalid": dvalid["p"]}
+    few_trees = lambda params: CatBoost({"iterations": 10, **params})  # noqa: E731 - the script calls it as the class
+    common = {"lgb": lgb, "xgb": xgb, "CatBoost": few_trees, "ptrain": dtrain["p"], "pvalid": dvalid["p"]}
     common |= {name: getattr(adapters, name) for name in adapters.__all__} | {"train": train}
     return lambda kind: common | {"dtrain": dtrain[kind], "dvalid": dvalid[kind]}
 

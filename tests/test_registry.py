@@ -66,7 +66,7 @@ def test_mistakes_in_the_string_are_named(text, message):
         (lambda: get_objective("yetiloss:ndcg;noise=logistik"), "'logistic'"),
     ],
 )
-def test_what_was_meant(make, meant):
+def test_the_error_names_the_nearest_name(make, meant):
     with pytest.raises(LTRError, match=rf"; did you mean {meant}\?$"):
         make()
     with pytest.raises(LTRError, match=r"there are [a-z, ]*$"):

@@ -31,7 +31,7 @@ def trained(*, missing=False, base_score=0.0, **params):
 
 
 def page(model):
-    """What the page's code makes of the model."""
+    """The names that the page's code defines for the model."""
     names = {"np": np, "names": NAMES, "by_xgboost": model}
     for word in ("get_dump", "MultipleAdditiveTreesModel"):
         examples.run(examples.block("docs/serving.md", word), names)

@@ -114,7 +114,7 @@ def test_seeds_on_the_same_rows_are_averaged_and_generated_ones_are_not():
     np.testing.assert_allclose(by_query(frame)["generated", "lightgbm", "a", "map"], [0.1, 0.2, 0.3])
 
 
-def test_what_is_incomplete_is_left_out_and_pooling_takes_what_all_sets_have():
+def test_incomplete_sets_are_left_out_and_pooling_takes_objectives_of_all_sets():
     values = by_query(chosen([
         record("a", [0.1]), record("a", [0.2], fold="Fold2"), record("b", [0.3]),
         record("a", [0.5], data="other"), record("b", [0.6], data="other"),

@@ -96,7 +96,7 @@ def normal():
     return np.random.default_rng(11).normal(size=(1_000_000, 4))
 
 
-@pytest.mark.parametrize(("sigma", "mu"), SETTINGS)
+@pytest.mark.parametrize(("sigma", "mu"), SETTINGS[1:3])
 def test_expected_gradient_equals_reinforce(normal, sigma, mu):
     """E M eps / sigma, with NumPy's noise and the textbook value, shares only the loss with the formula."""
     scores, grades = np.array([0.4, 0.0, -0.3, 0.6]), [2, 0, 4, 1]

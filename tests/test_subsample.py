@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 from catalog import EXAMPLES
+from rankers import LIBRARIES, ranker
 from typer.testing import CliRunner
 
 from ltr_objectives import (
@@ -19,7 +20,6 @@ from ltr_objectives import (
     get_objective,
     registry,
 )
-from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.objectives import around as module
 from ltr_objectives.objectives.call import Call
@@ -58,7 +58,7 @@ def test_drawn_queries_have_their_gradient_over_the_share_and_others_none(name, 
 
 
 @everywhere
-def test_what_is_skipped_is_not_computed(name, data):
+def test_skipped_queries_are_not_computed(name, data):
     """Scores of queries that are not drawn may be anything that would change the others if it were read."""
     queries, scores = data
     objective = OBJECTIVES[name]
@@ -115,22 +115,14 @@ def test_shares_that_cannot_be_are_refused():
             Subsample("yetiloss", queries=share)
 
 
-def test_all_three_libraries_learn_from_it():
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_libraries_learn_from_it(library):
+    pytest.importorskip(library)
     train, test, _ = make_ranking_fold((60, 60, 1), seed=0, features=10, mean_length=15)
-    objective = UnitHessian(Subsample("lambdamart", queries=0.5))
-    xgb, lgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "lightgbm", "catboost"))
-    dtrain = xgb.DMatrix(train.X, train.y, qid=train.qid)
-    in_xgboost = xgb.train({"max_depth": 3, "nthread": 1}, dtrain, 20, obj=xgboost_objective(objective))
-    params = {"objective": lightgbm_objective(objective), "num_leaves": 7, "num_threads": 1, "verbosity": -1}
-    in_lightgbm = lgb.train(params, lgb.Dataset(train.X, train.y, group=train.group), 20)
-    pool = catboost.Pool(train.X, train.y, group_id=train.qid)
-    params = {"loss_function": catboost_objective(objective, pool), "eval_metric": "NDCG", "iterations": 20, "depth": 3,
-              "leaf_estimation_method": "Newton", "bootstrap_type": "No", "verbose": False, "thread_count": 1,
-              "allow_writing_files": False, "learning_rate": 0.3}  # fmt: skip
-    in_catboost = catboost.CatBoost(params).fit(pool)
+    made = ranker(library, UnitHessian(Subsample("lambdamart", queries=0.5)), n_estimators=20)
+    scores = made.fit(train.X, train.y, qid=train.qid).predict(test.X)
     nothing = evaluate("ndcg", np.zeros(len(test.y)), test.y, test.group)
-    for scores in (in_xgboost.predict(xgb.DMatrix(test.X)), in_lightgbm.predict(test.X), in_catboost.predict(test.X)):
-        assert evaluate("ndcg", scores, test.y, test.group) > nothing + 0.05
+    assert evaluate("ndcg", scores, test.y, test.group) > nothing + 0.05
 
 
 def test_the_benchmark_compares_shares_of_the_same_queries(tmp_path):

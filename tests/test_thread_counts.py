@@ -158,7 +158,7 @@ def test_the_metric_uses_them_too(train, monkeypatch):
     assert set(asked[len(asked) // 2 :]) == {2}
 
 
-def test_what_the_objective_was_told_is_not_the_metric_s(monkeypatch):
+def test_the_threads_of_the_objective_are_not_the_metric_s(monkeypatch):
     asked = []
     monkeypatch.setattr(base, "run", lambda *a: asked.append(a[3]) or threads.run(*a))
     data = xgb.DMatrix(X, Y, qid=QID)
