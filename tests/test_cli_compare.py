@@ -190,7 +190,7 @@ def test_people_get_a_table_and_the_reasons(folder):
 def test_rank_map_learns_from_labels_above_0_and_says_so(folder):
     """In the table and in JSON, of ``compare`` and of ``train``."""
     pytest.importorskip("xgboost")
-    note = "rank:map takes only labels 0 and 1, and learns which labels are above 0"
+    note = "rank:map learns only which labels are above 0"
     asked = ["--objectives", "rank:map,rank:ndcg", "--library", "xgboost", "--metric", "map"]
     found = compare(*asked)
     assert (found["notes"], found["left_out"], found["features"]) == ([note], {}, NAMES)

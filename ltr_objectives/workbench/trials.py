@@ -128,6 +128,11 @@ class Trial:
         return LIBRARIES[self.library].knows(self.objective)
 
     @property
+    def goal(self) -> Metric:
+        """The metric that stops the training, else the first."""
+        return get_metric(self.stop or self.metrics[0])
+
+    @property
     def stops(self) -> dict[str, tuple[str, ...]]:
         """For each metric that stops the training, the metrics computed there."""
         return {self.stop: self.metrics} if self.stop else {metric: (metric,) for metric in self.metrics}
@@ -246,6 +251,7 @@ def train(
     ``objective`` and ``params``, by the library's own names, replace those of the trial.
     """
     library, budget = LIBRARIES[trial.library], trial.budget
+    data = replace(data, y=labels_for(trial.library, trial.objective, data.y, trial.goal)[0])
     objective = objective_of(trial) if objective is None else objective
     settings = params_of(library.name, regularised(library.name, budget, objective, queries_of(data))) | params
     if not isinstance(objective, str) and getattr(objective.inner, "preset", None) is not None:
@@ -256,11 +262,10 @@ def train(
         metrics = [Smoothed(m, len(vali.y)) if str(m) in budget.smooth else m for m in metrics]
         given = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "eval_sample_weight": [vali.weight]}
         given |= {"early_stopping_rounds": budget.patience} if len(metrics) == 1 else {}
-    y, _ = labels_for(library.name, trial.objective, data.y)
     with library.estimator() as estimator:
         start = perf_counter()
         ranker = estimator(objective=objective, eval_metric=metrics, n_estimators=budget.trees, **settings)
-        ranker.fit(data.X, y, qid=data.qid, sample_weight=data.weight, **given)
+        ranker.fit(data.X, data.y, qid=data.qid, sample_weight=data.weight, **given)
     seconds = perf_counter() - start
     curves = ranker.evals_result_["validation_0"] if vali is not None else {}
     return Training(ranker, {name: list(curve) for name, curve in curves.items()}, seconds, budget.patience)

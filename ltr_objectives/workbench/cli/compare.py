@@ -98,7 +98,7 @@ def compare(
     winner, verdict = winner_of(rows, names[0], alpha, saved if save_best is not None else "")
     kept = found[winner["library"], winner["objective"]]
     settings = {name: getattr(kept.budget, name) for name in SHARED}
-    notes = [note for note in (labels_for(*key, whole.y)[1] for key in found) if note]
+    notes = [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note]
     if out is not None:
         write_csv(rows, out)
     if not as_json:

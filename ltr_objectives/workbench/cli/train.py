@@ -80,7 +80,7 @@ def train(
     parts = _read(files, columns)
     learn = parts["train"]
     warn_of_labels(learn, columns.ignore)
-    y, note = labels_for(name, objective, learn.y)
+    y, note = labels_for(name, objective, learn.y, metrics[0])
     params |= {"objective": objective, "eval_metric": metrics[0]}
     ranker, seconds = _fit(name, params, replace(learn, y=y), parts.get("vali"), patience)
     with facts.estimator():
