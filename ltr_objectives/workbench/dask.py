@@ -8,11 +8,11 @@ import numpy as np
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.goals import IN_PARTS
-from ltr_objectives.kernels.threads import chunk_bounds
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, first_rows, ids_of, refuse_masked, sizes_of, to_numpy
 from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.workbench.data import cut
 
 
 class DaskQueries(NamedTuple):
@@ -293,9 +293,7 @@ def _collections(client: Any, parts: list[Any], places: list[str]) -> DaskQuerie
             key: client.submit(getattr, part, column, key=key, workers=[place])
             for key, part, place in zip(flatten(graph.__dask_keys__()), parts, places, strict=True)
         }
-        wait(
-            list(futures.values())
-        )  # so that the task of each partition of a frame, an alias, is its worker's only one
+        wait(list(futures.values()))  # then the alias of a partition of a frame is its worker's only task
         rebuild, arguments = graph.__dask_postpersist__()
         return rebuild(futures, *arguments)
 
@@ -320,9 +318,7 @@ def _bounds(sizes: np.ndarray, count: int) -> np.ndarray:
     require(
         len(sizes) >= count, f"{len(sizes)} queries cannot be spread over {count} partitions; set partitions= to fewer"
     )
-    bounds = chunk_bounds(np.concatenate(([0], np.cumsum(sizes))), count)
-    even = np.linspace(0, len(sizes), count + 1).astype(np.int64)
-    return bounds if len(bounds) == count + 1 else even  # one very long query leaves some partitions empty
+    return cut(sizes, count)
 
 
 def _runs(table: Table) -> tuple[np.ndarray, np.ndarray]:

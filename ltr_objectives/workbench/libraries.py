@@ -19,6 +19,7 @@ class Library(NamedTuple):
     error: str  # its exception
     endings: tuple[str, ...]  # of its models
     threads: str  # the parameter with their number
+    first_trees: str  # the argument of predict that limits them
     natives: tuple[str, ...]  # its own ranking objectives
     rivals: tuple[str, ...]  # natives to compare with, whatever the metric
     rivals_for: Mapping[str, str] = {}  # by metric, a further one; {metric} is the metric as the library spells it
@@ -71,6 +72,7 @@ XGBOOST = Library(
     error="core.XGBoostError",
     endings=(".json", ".ubj"),
     threads="nthread",
+    first_trees="iteration_range",
     natives=("rank:ndcg", "rank:map", "rank:pairwise"),
     rivals=("rank:ndcg", "rank:pairwise"),
     rivals_for={"map": "rank:map"},
@@ -86,6 +88,7 @@ LIGHTGBM = Library(
     error="basic.LightGBMError",
     endings=(".txt",),
     threads="num_threads",
+    first_trees="num_iteration",
     natives=("lambdarank", "rank_xendcg"),
     rivals=("lambdarank", "rank_xendcg"),
     twins={"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact"},
@@ -96,6 +99,7 @@ CATBOOST = Library(
     error="CatBoostError",
     endings=(".cbm",),
     threads="thread_count",
+    first_trees="ntree_end",
     natives=(
         "YetiRank", "YetiRankPairwise", "QueryRMSE", "StochasticRank", "QuerySoftMax", "PairLogit", "PairLogitPairwise",
         "LambdaMart",

@@ -24,7 +24,7 @@ from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric, get_objective
 from ltr_objectives.workbench.candidates import labels_for
-from ltr_objectives.workbench.data import RankingData, RankingFold
+from ltr_objectives.workbench.data import RankingData, RankingFold, cut
 from ltr_objectives.workbench.libraries import LIBRARIES
 
 SHARED = {"learning_rate": (0.03, 0.3), "leaves": (6, 48), "min_child_weight": (1.0, 50.0), "documents": (1.0, 300.0)}
@@ -158,16 +158,9 @@ class Training(NamedTuple):
 
     def scores(self, X: Any, trees: int) -> np.ndarray:
         """Predictions of the first ``trees`` trees."""
-        model = self.ranker.booster_
-        if self.ranker.library.name == "xgboost":
-            import xgboost
-
-            found = model.predict(xgboost.DMatrix(X), iteration_range=(0, trees))
-        elif self.ranker.library.name == "lightgbm":
-            found = model.predict(X, num_iteration=trees)
-        else:
-            found = model.predict(X, ntree_end=trees)
-        return np.asarray(found, np.float64)
+        name = LIBRARIES[self.ranker.library.name].first_trees
+        first = {name: (0, trees) if name == "iteration_range" else trees}
+        return np.asarray(self.ranker.predict(X, **first), np.float64)
 
 
 class Smoothed(Metric):
@@ -327,6 +320,23 @@ def cross_validation(data: RankingData, count: int, seed: int) -> list[Split]:
         vali = parts[(i + 1) % count]
         found.append(Split(np.setdiff1d(np.arange(queries), np.concatenate([test, vali])), vali, test))
     return found
+
+
+def forward(values: np.ndarray, count: int, name: str) -> list[Split]:
+    """``count`` folds of queries with ``values``, of the column ``name``, such as dates.
+
+    The sorted values are cut into ``count + 2`` blocks with about equally many queries, no value in two blocks. Each of
+    the last ``count`` blocks is once test; the block before it is vali, and all blocks before that train.
+    """
+    known, of, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    require(
+        len(known) >= count + 2,
+        f"--folds-by {name}: {count} folds need at least {count + 2} different values, and there are {len(known)}; "
+        "lower --folds",
+    )
+    block = np.searchsorted(cut(sizes, count + 2), of, side="right") - 1
+    return [Split(*(np.flatnonzero(part) for part in (block < i - 1, block == i - 1, block == i)))
+            for i in range(2, count + 2)]  # fmt: skip
 
 
 def split_vali(train: RankingData, seed: int, share: float = 0.2) -> tuple[RankingData, RankingData]:
