@@ -28,6 +28,7 @@ __version__ = "0.1.0"
 
 _ELSEWHERE = {
     "check_metric": "ltr_objectives.metrics.check",
+    "compare_scores": "ltr_objectives.workbench.statistics",
     "evaluate": "ltr_objectives.metrics.evaluation",
     "Langevin": "ltr_objectives.objectives.around",
     "Mixture": "ltr_objectives.objectives.mixture",
@@ -86,6 +87,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.objectives.yetiloss import YetiLoss as YetiLoss
     from ltr_objectives.objectives.yetirank import YetiRank as YetiRank
     from ltr_objectives.queries import Queries as Queries
+    from ltr_objectives.workbench.statistics import compare_scores as compare_scores
 else:
     __all__ = [
         "LTRError",

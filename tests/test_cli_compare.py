@@ -21,7 +21,7 @@ from rich.console import Console  # noqa: E402 - they need what importorskip ask
 from ltr_objectives import evaluate  # noqa: E402 - they need what importorskip asks for
 from ltr_objectives.datasets import make_ranking  # noqa: E402 - they need what importorskip asks for
 from ltr_objectives.workbench.texts import show  # noqa: E402 - they need what importorskip asks for
-from ltr_objectives.workbench.trials import SHARED, drawn  # noqa: E402 - they need what importorskip asks for
+from ltr_objectives.workbench.trials import SHARED, drawn, forward  # noqa: E402 - they need what importorskip asks for
 
 DATA = make_ranking(queries=30, features=10, mean_length=12)
 PAGE = Path(__file__).parents[1] / "docs" / "compare.md"
@@ -188,7 +188,7 @@ def test_people_get_a_table_and_the_reasons(folder):
 def test_rank_map_learns_from_labels_above_0_and_says_so(folder):
     """In the table and in JSON, of ``compare`` and of ``train``."""
     pytest.importorskip("xgboost")
-    note = "rank:map takes only labels 0 and 1, and learns which labels are above 0"
+    note = "rank:map learns only which labels are above 0"
     asked = ["--objectives", "rank:map,rank:ndcg", "--library", "xgboost", "--metric", "map"]
     found = compare(*asked)
     assert (found["notes"], found["left_out"], found["features"]) == ([note], {}, NAMES)
@@ -233,6 +233,70 @@ def test_columns_that_nearly_equal_the_labels_are_named_with_what_to_ignore(fold
         assert "warning" not in run(*command, *asked, "--ignore", ignore)
 
 
+@pytest.mark.parametrize("library", SHAPE)
+def test_categories_and_parameters_reach_every_training(folder, library):
+    pytest.importorskip(library)
+    table = pandas.read_csv("data.csv").assign(grade=lambda t: t["label"].map({0: "none", 1: "some"}).fillna("much"))
+    table.to_csv("categories.csv", index=False)
+    given = ["--library", library, "--objectives", PAIR[library], "--metric", "ndcg", "--ignore", "weight"]
+    found = compare(*given, "--categorical", "grade", "--save-best", f"m{SUFFIX[library]}", data="categories.csv")
+    plain = compare(*given[:-2])
+    assert row(found, PAIR[library], "ndcg")["mean"] > row(plain, PAIR[library], "ndcg")["mean"] + 0.05
+    slow = {"xgboost": "reg_lambda", "lightgbm": "lambda_l2", "catboost": "l2_leaf_reg"}[library]
+    other = compare(*given[:-2], "--param", f"{slow}=1000")
+    assert row(other, PAIR[library], "ndcg")["mean"] != row(plain, PAIR[library], "ndcg")["mean"]
+
+
+def test_the_others_are_tested_against_the_reference(folder):
+    pytest.importorskip("lightgbm")
+    given = ["--library", "lightgbm", "--objectives", "rank_xendcg,yetiloss:map,queryrmse", "--metric", "map"]
+    for reference in ("lambdarank", "queryrmse"):
+        found = compare(*given, "--reference", reference)
+        means = [r["mean"] for r in found["table"]]
+        assert means == sorted(means, reverse=True)
+        assert {r["objective"]: r["reference"] for r in found["table"]} == {
+            name: None if name == reference else reference for name in {*given[3].split(","), reference}
+        }
+        own = row(found, reference)
+        for r in found["table"]:
+            assert r["objective"] == reference or r["difference"] == pytest.approx(r["mean"] - own["mean"])
+        printed = run("compare", "--data", "data.csv", "--ignore", "weight", *given, *SMALL, "--reference", reference)
+        [line] = [line for line in printed.splitlines() if " reference " in line]
+        assert reference in line
+        assert f"worse than {reference}:" in " ".join(printed.split())
+    assert "lambdarank" in {
+        r["objective"] for r in compare(*given[:2], *given[4:], "--reference", "lambdarank")["table"]
+    }
+
+
+@pytest.mark.parametrize("kind", ["date", "text", "number"])
+def test_folds_by_a_column_test_on_later_values(folder, kind):
+    pytest.importorskip("lightgbm")
+    day = 10 + DATA.qid * 7 % 12  # 12 values, queries of all in any order
+    table = pandas.read_csv("data.csv").assign(
+        day=pandas.Series(day).map("2026-01-{}".format) if kind == "text" else day
+    )
+    if kind == "date":
+        table["day"] = pandas.to_datetime("2026-01-01") + pandas.to_timedelta(table["day"], "D")
+    table.to_parquet("days.parquet")
+    given = ["--library", "lightgbm", "--objectives", "yetiloss:map", "--metric", "map", "--ignore", "weight"]
+    found = compare(*given, "--folds-by", "day", data="days.parquet")
+    assert (found["folds"], "day" in found["features"]) == (3, False)
+    of = np.array([day[DATA.qid == q][0] for q in np.unique(DATA.qid)])
+    values = []
+    blocks = forward(of, 3, "day")
+    for train, vali, test in blocks:
+        assert max(of[train]) < min(of[vali]) <= max(of[vali]) < min(of[test])
+        parts = [DATA.select(part) for part in (train, vali, test)]
+        made = unfitted("lightgbm", "yetiloss:map", seed=0).fit(
+            parts[0].X, parts[0].y, qid=parts[0].qid, eval_set=[(parts[1].X, parts[1].y)], eval_qid=[parts[1].qid],
+            early_stopping_rounds=3,
+        )  # fmt: skip
+        values += evaluate("map", made.predict(parts[2].X), parts[2].y, parts[2].group, per_query=True).tolist()
+    assert all(np.array_equal(a.vali, b.test) for a, b in zip(blocks[1:], blocks, strict=False))
+    assert row(found, "yetiloss:map")["mean"] == pytest.approx(np.mean(values), abs=1e-9)
+
+
 @pytest.mark.parametrize("width", [40, 80, 150])
 def test_nothing_of_the_table_is_cropped(width):
     lines = [["library", "objective", "ndcg@10", "map", "difference in ndcg@10", "seconds"],
@@ -268,7 +332,7 @@ def test_the_best_is_named_with_its_certainty(folder):
     ("arguments", "message"),
     [
         (["--data", "."], "holds neither train.txt nor test.txt"),
-        (["--data", "text.csv"], "'title' (str) must hold numbers, as features do; number the categories, or list"),
+        (["--data", "text.csv"], "'title' (str) must hold numbers, as features do; name categories in --categor"),
         (["--library", "sklearn"], "--library='sklearn' is not known; choose one of 'xgboost'"),
         (["--library", ","], "--library is empty"),
         (["--objectives", ","], "--objectives is empty"),
@@ -277,6 +341,15 @@ def test_the_best_is_named_with_its_certainty(folder):
         (["--objectives", "yetiloss[x]"], "--objectives reads the labels of 'x', but commands read one column"),
         (["--folds", 31], "--folds 31 needs at least as many queries, and the data have 30"),
         (["--draws", 1, "--leaves", 6], "--draws tries settings of its own for --leaves; leave out either"),
+        (["--reference", "foo"], "--reference: unknown objective 'foo'"),
+        (["--param", "leaves"], "--param 'leaves' is not of the form NAME=VALUE"),
+        (["--categorical", "foo"], "--data data.csv: there is no column 'foo', only"),
+        (["--folds-by", "label"], "--data data.csv: the column 'label' has several values in query"),
+        (["--folds-by", "weight"], "--folds-by weight: 3 folds need at least 5 different values, and there are 2"),
+        (
+            ["--folds-by", "day", "--data", "data.txt"],
+            "--folds-by names columns of Parquet and CSV files; data.txt has",
+        ),
         (["--folds", 2], "Invalid value for '--folds'"),
         (["--save-best", "model.cbm"], "--save-best model.cbm must end with .txt, as models of --library do"),
         (["--save-best", "data.txt", "--data", "data.txt"], "--save-best data.txt is also an input"),

@@ -160,6 +160,40 @@ def test_missing_values_and_pandas_own_types_are_features(folder):
     np.testing.assert_allclose(np.load("scores.npy"), library_predicts("lightgbm", "m.txt", X))
 
 
+def with_categories(part, kind):
+    """A frame with a categorical feature, which alone decides the labels, and which has missing values."""
+    data, rng = FOLD[part], np.random.default_rng(len(part))
+    shop = pandas.Series(rng.choice(["7", "a b", "c"] if part == "train" else ["c", "7"], len(data.y)))
+    y = shop.map({"7": 2, "a b": 1, "c": 0})
+    return frame_of(data).assign(label=y, shop=shop.where(rng.random(len(shop)) < 0.9).astype(kind))
+
+
+@everywhere
+@pytest.mark.parametrize(("ending", "kind"), [("csv", object), ("parquet", object), ("parquet", "category")])
+def test_categories_are_those_of_the_estimator(library, ending, kind):
+    pytest.importorskip(library)
+    frames = {part: with_categories(part, kind) for part in FOLD}
+    parts = [t for part, frame in frames.items() for t in (f"--{part}", write(frame, f"{part}.{ending}"))]
+    named = [] if kind == "category" else ["--categorical", "shop"]
+    if named:
+        assert "'shop' (str) must hold numbers, as features do; name categories in --categorical shop, or" in fails(
+            "train", "--library", library, "--out", f"m{SUFFIX[library]}", *parts, *OPTIONS
+        ).replace("(object)", "(str)")
+    model = f"model{SUFFIX[library]}"
+    found = run_json("train", "--library", library, "--out", model, *parts, *named, *OPTIONS)
+    assert found["test"]["map"] > 0.85
+    X = {part: frame.drop(columns=["label", "qid"]).astype({"shop": "category"}) for part, frame in frames.items()}
+    threads = {"thread_count": 1} if library == "catboost" else {"n_jobs": 1}
+    made = ranker_class(library)(
+        objective=found["objective"], eval_metric="map", n_estimators=10, learning_rate=0.3, **threads
+    ).fit(
+        X["train"], frames["train"]["label"], qid=FOLD["train"].qid, eval_set=[(X["vali"], frames["vali"]["label"])],
+        eval_qid=[FOLD["vali"].qid], early_stopping_rounds=3,
+    )  # fmt: skip
+    run_json("predict", "--model", model, "--data", f"test.{ending}", *named, "--out", "scores.npy")
+    np.testing.assert_allclose(np.load("scores.npy"), made.predict(X["test"]), rtol=1e-6)
+
+
 def test_auto_lets_vali_choose():
     pytest.importorskip("lightgbm")
     given = ["train", "--library", "lightgbm", "--out", "m.txt", "--objective", "auto", *files("parquet"), *OPTIONS]

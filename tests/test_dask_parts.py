@@ -61,6 +61,21 @@ def test_each_worker_has_one_partition(client):
         assert len({place[0] for place in held.values()}) == len(client.ncores())
 
 
+def test_partitions_leave_no_task_that_another_worker_could_steal(client):
+    pd = pytest.importorskip("pandas")
+    X, y, qid = ranking(0)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    data = dask_by_query(frame, pd.Series(y), pd.Series(qid), pd.Series(y + 1.0))
+    addresses = sorted(client.scheduler_info()["workers"], key=lambda w: client.scheduler_info()["workers"][w]["name"])
+    for column in data:
+        futures = client.futures_of(column)
+        assert {future.status for future in futures} == {"finished"}
+        if column is not data.X:  # a frame has an alias of each partition
+            assert [f.key for f in client.futures_of(client.persist(column))] == [f.key for f in futures]
+        held = {future.key[1]: list(client.who_has([future])[future.key]) for future in futures}
+        assert [held[i] for i in range(len(addresses))] == [[address] for address in addresses]
+
+
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_rows_that_lie_cut_are_brought_together(client, shuffled):
     X, y, qid = ranking(0)

@@ -75,11 +75,17 @@ def test_the_library_s_errors_are_ours(library):
         trained(library, libraries.LIBRARIES[library].rivals[0], "map", budget=replace(TINY, params=(("nonsense", 3),)))
 
 
-def test_labels_are_binary_for_rank_map_only():
-    binary = replace(FOLD.train, y=(FOLD.train.y > 0).astype(np.float32))
-    same = trained("xgboost", "rank:map", "map", fold=RankingFold(binary, FOLD.vali, FOLD.test))
-    assert trained("xgboost", "rank:map", "map").curves == same.curves
-    assert trained("xgboost", "rank:ndcg", "map").curves != same.curves
+BINARY = [("xgboost", "rank:map"), ("catboost", "YetiRank:mode=MAP"), ("catboost", "YetiRank:mode=MRR;top=5")]
+
+
+@pytest.mark.parametrize(("library", "binary"), BINARY)
+@pytest.mark.parametrize("threshold", [0, 1.5])
+def test_natives_without_grades_learn_what_is_relevant_to_the_goal(library, binary, threshold):
+    goal, rival = f"map(threshold={threshold})", libraries.LIBRARIES[library].rivals[0]
+    relevant = replace(FOLD.train, y=np.where(FOLD.train.y > threshold, 4, 0).astype(np.float32))
+    split = RankingFold(relevant, FOLD.vali, FOLD.test)
+    assert trained(library, binary, goal).curves == trained(library, binary, goal, fold=split).curves
+    assert trained(library, rival, goal).curves != trained(library, rival, goal, fold=split).curves
 
 
 def test_splits_in_catboost_have_noise_only_where_they_are_told_to():

@@ -68,14 +68,15 @@ def check_comparable(metric: Metric, queries: Queries, data: str) -> None:
     )
 
 
-def labels_for(library: str, objective: str, labels: np.ndarray) -> tuple[np.ndarray, str]:
-    """The labels that an objective takes, and a note if they are not those given.
+def labels_for(library: str, objective: str, labels: np.ndarray, metric: Metric) -> tuple[np.ndarray, str]:
+    """The labels that an objective takes if ``metric`` is the goal, and a note if they are not those given.
 
-    >>> labels_for("xgboost", "rank:map", np.array([0, 2]))
-    (array([0., 1.]), 'rank:map takes only labels 0 and 1, and learns which labels are above 0')
+    >>> from ltr_objectives import get_metric
+    >>> labels_for("xgboost", "rank:map", np.array([0, 2, 3]), get_metric("map(threshold=2)"))
+    (array([0., 0., 1.]), 'rank:map learns only which labels are above 2')
     """
-    if objective not in LIBRARIES[library].binary or np.isin(labels, (0, 1)).all():
+    threshold = getattr(metric, "threshold", 0.0)
+    found = (labels > threshold).astype(np.float64)
+    if not LIBRARIES[library].is_binary(objective) or np.array_equal(found, labels):
         return labels, ""
-    return (labels > 0).astype(
-        np.float64
-    ), f"{objective} takes only labels 0 and 1, and learns which labels are above 0"
+    return found, f"{objective} learns only which labels are above {threshold:g}"

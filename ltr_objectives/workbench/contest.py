@@ -12,7 +12,7 @@ from rich.console import Console
 from ltr_objectives.errors import require
 from ltr_objectives.workbench.data import RankingFold
 from ltr_objectives.workbench.statistics import BETTER, WORSE
-from ltr_objectives.workbench.summary import CAPTION, by_query, chosen, rows_of, summary
+from ltr_objectives.workbench.summary import CAPTION, OWN_BEST, by_query, chosen, rows_of, summary
 from ltr_objectives.workbench.texts import p_of, show, signed
 from ltr_objectives.workbench.trials import Budget, Record, Trial, measure, train, try_each
 
@@ -62,25 +62,38 @@ def _outcome(trials: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]]
     return Outcome(records, trials[best].budget, trees, sum(r["seconds"] for row in records for r in row))
 
 
-def table_of(found: Mapping[Key, Outcome], weights: Mapping[str, np.ndarray | None]) -> pd.DataFrame:
-    """A line for each library, objective and metric; ``weights`` of the test queries, by metric."""
+def table_of(
+    found: Mapping[Key, Outcome], weights: Mapping[str, np.ndarray | None], reference: str | None = None
+) -> pd.DataFrame:
+    """A line for each library, objective and metric, by the mean of the first metric, best first.
+
+    ``weights`` of the test queries are by metric. The lines of a library, and those of an objective, stand together.
+    """
     records = (r for outcome in found.values() for row in outcome.records for r in row)
-    table = summary(by_query(chosen(records)), randomise=False, weights=weights)
-    keys = list(zip(table["library"], table["objective"], strict=True))
-    return table.assign(trees=[found[key].trees for key in keys], seconds=[found[key].seconds for key in keys])
+    table = summary(by_query(chosen(records)), randomise=False, weights=weights, reference=reference)
+    goal = table[table["metric"] == table["metric"].iloc[0]].sort_values("mean", ascending=False, kind="stable")
+    order = {name: i for i, name in enumerate(goal["library"].unique())}
+    keys = sorted(zip(goal["library"], goal["objective"], strict=True), key=lambda key: order[key[0]])
+    place = {key: i for i, key in enumerate(keys)}
+    of = pd.Series(list(zip(table["library"], table["objective"], strict=True)))
+    table = table.assign(trees=[found[key].trees for key in of], seconds=[found[key].seconds for key in of])
+    return table.iloc[np.argsort(of.map(place), kind="stable")].reset_index(drop=True)
 
 
 def print_table(
-    console: Console, rows: pd.DataFrame, metrics: Sequence[str], title: str, alpha: float, notes: Sequence[str] = ()
-) -> None:
+    console: Console, rows: pd.DataFrame, metrics: Sequence[str], title: str, alpha: float, notes: Sequence[str] = (),
+    reference: str | None = None,
+) -> None:  # fmt: skip
     """Print the table, with differences in the first metric, and an explanation."""
-    lines = rows_of(rows, metrics, alpha)
-    for line, of in zip(lines, rows[rows["metric"] == metrics[0]].to_dict("records"), strict=True):
+    lines, goal = rows_of(rows, metrics, alpha), rows[rows["metric"] == metrics[0]]
+    for line, of in zip(lines, goal.to_dict("records"), strict=True):
         tested = of.get("p", np.nan) >= 0  # else it is the reference, or there is none
-        line += [signed(of["difference"], of["difference_se"]), p_of(of["p"])] if tested else ["", ""]
+        marked = "reference" if of["objective"] in set(goal["reference"][goal["library"] == of["library"]]) else ""
+        line += [signed(of["difference"], of["difference_se"]), p_of(of["p"])] if tested else [marked, ""]
         line += [str(of["trees"]), f"{of['seconds']:.1f}"]
     head = ["library", "objective", *metrics, f"difference in {metrics[0]}", "p", "trees", "seconds"]
-    show(console, [head, *lines], title, " ".join([CAPTION.format(BETTER, WORSE, alpha), *(f"{n}." for n in notes)]))
+    caption = CAPTION.format(BETTER, WORSE, alpha, reference or OWN_BEST)
+    show(console, [head, *lines], title, " ".join([caption, *(f"{n}." for n in notes)]))
 
 
 def winner_of(rows: pd.DataFrame, metric: str, alpha: float, library: str = "") -> tuple[Any, str]:

@@ -8,11 +8,11 @@ import numpy as np
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.goals import IN_PARTS
-from ltr_objectives.kernels.threads import chunk_bounds
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, first_rows, ids_of, refuse_masked, sizes_of, to_numpy
 from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.workbench.data import cut
 
 
 class DaskQueries(NamedTuple):
@@ -267,31 +267,37 @@ def _spread_dask(client: Any, table: Table, places: list[str]) -> list[Any]:
 
 
 def _collections(client: Any, parts: list[Any], places: list[str]) -> DaskQueries:
-    """Dask collections of the columns of ``parts``; partition ``i`` is computed, and stays, at ``places[i]``."""
+    """Persisted Dask collections of the columns of ``parts``; partition ``i`` lies at ``places[i]``.
+
+    Collections with tasks of their own would not do: Dask may move a task from a worker with several to an idle one,
+    and XGBoost uses a partition where its last task ran.
+    """
+    import dask
     import dask.array as da
+    from dask.core import flatten
+    from distributed import wait
 
     samples = client.gather([client.submit(_sample, part, pure=False) for part in parts])
 
-    def futures(column: str) -> list[Any]:
-        return [
-            client.submit(getattr, part, column, key=f"{column}-{i}-{part.key}", workers=[place])
-            for i, (part, place) in enumerate(zip(parts, places, strict=True))
-        ]
+    def persisted(column: str) -> Any:
+        name, meta = f"{column}-{parts[0].key}", samples[0][column][1]
+        if hasattr(meta, "iloc"):
+            import dask.dataframe as dd
 
-    def array(column: str) -> Any:
-        blocks = [
-            da.from_delayed(future, sample[column][0], meta=sample[column][1], name=f"{future.key}-array")
-            for future, sample in zip(futures(column), samples, strict=True)
-        ]
-        return da.concatenate(blocks, allow_unknown_chunksizes=True)
+            empty = dask.delayed(meta, name=name)
+            graph = dd.from_delayed([empty] * len(parts), meta=meta, prefix=name, verify_meta=False)
+        else:
+            rows = tuple(sample[column][0][0] for sample in samples)
+            graph = da.Array({}, name, (rows, *((n,) for n in samples[0][column][0][1:])), meta=meta)
+        futures = {
+            key: client.submit(getattr, part, column, key=key, workers=[place])
+            for key, part, place in zip(flatten(graph.__dask_keys__()), parts, places, strict=True)
+        }
+        wait(list(futures.values()))  # then the alias of a partition of a frame is its worker's only task
+        rebuild, arguments = graph.__dask_postpersist__()
+        return rebuild(futures, *arguments)
 
-    found = {column: array(column) for column in samples[0] if column != "X"}
-    table = samples[0]["X"][1]
-    if hasattr(table, "iloc"):
-        import dask.dataframe as dd
-
-        return DaskQueries(X=dd.from_delayed(futures("X"), meta=table), **found)
-    return DaskQueries(X=array("X"), **found)
+    return DaskQueries(**{column: persisted(column) for column in samples[0]})
 
 
 _calls = itertools.count()
@@ -312,9 +318,7 @@ def _bounds(sizes: np.ndarray, count: int) -> np.ndarray:
     require(
         len(sizes) >= count, f"{len(sizes)} queries cannot be spread over {count} partitions; set partitions= to fewer"
     )
-    bounds = chunk_bounds(np.concatenate(([0], np.cumsum(sizes))), count)
-    even = np.linspace(0, len(sizes), count + 1).astype(np.int64)
-    return bounds if len(bounds) == count + 1 else even  # one very long query leaves some partitions empty
+    return cut(sizes, count)
 
 
 def _runs(table: Table) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_integer, check_not_negative, check_seed, is_number, refuse
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.kernels.threads import chunk_bounds
 from ltr_objectives.queries import sizes_of, vector
 
 MSLR_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
@@ -59,6 +60,13 @@ class RankingData:
         rows = np.concatenate([np.arange(starts[q], starts[q] + self.group[q]) for q in chosen])
         weight = None if self.weight is None else self.weight[rows]
         return RankingData(self.X.take(rows, axis=0), self.y[rows], self.group[chosen], self.qid[rows], weight)
+
+
+def cut(sizes: np.ndarray, count: int) -> np.ndarray:
+    """Bounds of ``count`` runs of ``sizes``, with about the same sum each."""
+    bounds = chunk_bounds(np.concatenate(([0], np.cumsum(sizes))), count)
+    even = np.linspace(0, len(sizes), count + 1).astype(np.int64)
+    return bounds if len(bounds) == count + 1 else even  # one very large size leaves some runs empty
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,11 +19,12 @@ class Library(NamedTuple):
     error: str  # its exception
     endings: tuple[str, ...]  # of its models
     threads: str  # the parameter with their number
+    first_trees: str  # the argument of predict that limits them
     natives: tuple[str, ...]  # its own ranking objectives
     rivals: tuple[str, ...]  # natives to compare with, whatever the metric
     rivals_for: Mapping[str, str] = {}  # by metric, a further one; {metric} is the metric as the library spells it
     unusable: tuple[str, ...] = ()  # beginnings of natives that cannot be trained
-    binary: tuple[str, ...] = ()  # natives that take labels 0 and 1 only
+    binary: tuple[str, ...] = ()  # natives that learn only which documents are relevant, by a part of the name
     twins: Mapping[str, str] = {}  # ours with the Hessians of native objectives, which are 1 elsewhere
     capitals: bool = False  # whether the names of its objectives and metrics begin with one
 
@@ -31,6 +32,10 @@ class Library(NamedTuple):
         """Return True if the library has a ranking objective of this name; settings may follow CatBoost's."""
         name = native.partition(":")[0] if self.capitals else native
         return name in self.natives and not native.startswith(self.unusable or ("\0",))
+
+    def is_binary(self, native: str) -> bool:
+        """Return True if this native objective ignores or refuses grades."""
+        return self.knows(native) and any(part in native for part in self.binary)
 
     def spelled(self, metric: str) -> str:
         """A metric as the names of the library's own objectives spell it.
@@ -67,6 +72,7 @@ XGBOOST = Library(
     error="core.XGBoostError",
     endings=(".json", ".ubj"),
     threads="nthread",
+    first_trees="iteration_range",
     natives=("rank:ndcg", "rank:map", "rank:pairwise"),
     rivals=("rank:ndcg", "rank:pairwise"),
     rivals_for={"map": "rank:map"},
@@ -82,6 +88,7 @@ LIGHTGBM = Library(
     error="basic.LightGBMError",
     endings=(".txt",),
     threads="num_threads",
+    first_trees="num_iteration",
     natives=("lambdarank", "rank_xendcg"),
     rivals=("lambdarank", "rank_xendcg"),
     twins={"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact"},
@@ -92,6 +99,7 @@ CATBOOST = Library(
     error="CatBoostError",
     endings=(".cbm",),
     threads="thread_count",
+    first_trees="ntree_end",
     natives=(
         "YetiRank", "YetiRankPairwise", "QueryRMSE", "StochasticRank", "QuerySoftMax", "PairLogit", "PairLogitPairwise",
         "LambdaMart",
@@ -99,6 +107,7 @@ CATBOOST = Library(
     rivals=("YetiRank", "QueryRMSE"),
     rivals_for=dict.fromkeys(("ndcg", "dcg", "map", "mrr", "err"), "YetiRank:mode={metric}"),
     unusable=("StochasticRank:metric=MAP", "YetiRank:mode=PRECISION"),
+    binary=("mode=MAP", "mode=MRR", "metric=MRR"),
     capitals=True,
 )  # fmt: skip
 LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}

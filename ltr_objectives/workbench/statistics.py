@@ -7,9 +7,16 @@ weights both are the usual ones.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
+
+from ltr_objectives.checks import is_number, refuse
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.queries import Labels, Queries
+from ltr_objectives.registry import get_metric
 
 BETTER, WORSE, SAME = "▲", "▼", ""
 
@@ -80,6 +87,75 @@ def differences(
         label: {"difference": mean(v - reference, weight), "se": standard_error(v - reference, weight), "p": p}
         for (label, v), p in zip(values.items(), adjusted, strict=True)
     }
+
+
+class Comparison(NamedTuple):
+    """Two models on the same queries.
+
+    Attributes
+    ----------
+    a, b : float
+        The mean of the metric of each model.
+    difference, low, high : float
+        The mean difference, a - b, and its confidence interval; NaN for the latter if fewer than two queries count.
+    p : float
+        Two-sided p of the paired t-test.
+    queries : int
+        The queries that count: those with a value, and with a weight above 0.
+    """
+
+    a: float
+    b: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    queries: int
+
+
+def compare_scores(
+    metric: str | Metric, scores_a: ArrayLike, scores_b: ArrayLike, labels: Labels, group: ArrayLike | None = None,
+    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: str | None = None,
+    level: float = 0.95, n_threads: int | None = None,
+) -> Comparison:  # fmt: skip
+    """The difference of two models in a metric, with its interval and p, by the paired t-test over queries.
+
+    The test assumes independent queries, and models that were not selected on them.
+
+    Parameters
+    ----------
+    metric, labels, group, weight, qid, convention, n_threads
+        As in :func:`ltr_objectives.evaluate`.
+    scores_a, scores_b : arrays of shape (rows,)
+        The scores of each model for the same rows.
+    level : float
+        Confidence level of the interval, between 0 and 1.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> qid = [1, 1, 2, 2, 3, 3]
+    >>> found = compare_scores("mrr", [1, 0, 0, 1, 1, 0], [0, 1, 0, 1, 0, 1], [1, 0, 0, 1, 1, 0], qid=qid)
+    >>> found.a, round(found.difference, 3), round(found.low, 3), round(found.high, 3), round(found.p, 3)
+    (1.0, 0.333, -0.384, 1.05, 0.184)
+    """
+    if not (is_number(level) and 0 < level < 1):
+        refuse("level", level, "must be a number between 0 and 1")
+    chosen, queries = get_metric(metric, convention), Queries(labels, group, qid=qid, weight=weight)
+    a, b = (
+        chosen.values(queries, queries.check_scores(scores, n_threads).values, n_threads=n_threads)
+        for scores in (scores_a, scores_b)
+    )
+    of = None if chosen.query_weights == "ignore" else queries.weight_by_query
+    count = int((~np.isnan(a) & (True if of is None else of > 0)).sum())
+    difference = mean(a - b, of)
+    reach = float(stats.t.ppf((1 + level) / 2, count - 1)) * standard_error(a - b, of)
+    return Comparison(
+        mean(a, of), mean(b, of), difference, difference - reach, difference + reach, paired_p(a, b, of), count
+    )
 
 
 def mark(difference: float, p: float, alpha: float) -> str:

@@ -12,10 +12,10 @@ from ltr_objectives.workbench.statistics import differences, mark, mean, standar
 from ltr_objectives.workbench.texts import marked, short
 
 CAPTION = (
-    "Means over test queries, standard errors in brackets. {0} better, {1} worse than the library's own best objective "
-    "for this metric: paired t-test, p < {2:g} after Holm's correction over the objectives of the library. Bold: best "
-    "of the library."
+    "Means over test queries, standard errors in brackets. {0} better, {1} worse than {3}: paired t-test, p < {2:g} "
+    "after Holm's correction over the objectives of the library. Bold: best of the library."
 )
+OWN_BEST = "the library's own best objective for this metric"
 Key = tuple[str, str, str, str]  # data set, library, label, metric
 Values = dict[Key, np.ndarray]  # by query
 POOLED = "all data sets"
@@ -116,9 +116,12 @@ def best_of(block: Mapping[str, np.ndarray], weight: np.ndarray | None = None) -
 
 
 def summary(
-    values: Values, *, randomise: bool = True, weights: Mapping[str, np.ndarray | None] | None = None
-) -> pd.DataFrame:
-    """Mean and standard error; the difference from the library's best native objective, its error and p values.
+    values: Values, *, randomise: bool = True, weights: Mapping[str, np.ndarray | None] | None = None,
+    reference: str | None = None,
+) -> pd.DataFrame:  # fmt: skip
+    """Mean and standard error; the difference from the reference of the library, its error and p values.
+
+    That is the objective ``reference`` if the library has it, else the library's best native one.
 
     ``p`` is of Student's paired test, after Holm's correction over the objectives of a library. ``p_randomisation`` is
     not corrected, and ignores weights. ``weights`` are those of the queries, by metric.
@@ -128,7 +131,7 @@ def summary(
         block = block_of(values, data, library, metric)
         natives = {label: v for label, v in block.items() if is_native(library, label)}
         weight = (weights or {}).get(metric)
-        rival = best_of(natives, weight) if natives else None
+        rival = reference if reference in block else best_of(natives, weight) if natives else None
         others = {label: v for label, v in block.items() if rival and label != rival}
         found = differences(others, block[rival], weight) if rival else {}
         for label, v in block.items():

@@ -29,6 +29,13 @@ class Columns(NamedTuple):
     qid: str = "qid"
     weight: str | None = None
     ignore: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()  # features, but not numbers; CSV reads them as text
+    folds_by: str | None = None
+
+    @property
+    def others(self) -> list[str]:
+        """All columns that are not features."""
+        return list(dict.fromkeys([*self.read, *self.ignore, *([self.folds_by] if self.folds_by else [])]))
 
     @property
     def read(self) -> list[str]:
@@ -37,8 +44,8 @@ class Columns(NamedTuple):
 
     def refuse(self, path: Path) -> None:
         """Raise for columns that a file without names cannot have."""
-        given = "--weight" if self.weight is not None else "--ignore"
-        require(self == (*self[:2], None, ()), f"{given} names columns of Parquet and CSV files; {path} has none")
+        given = next((name for name in self._fields[2:] if getattr(self, name)), "").replace("_", "-")
+        require(not given, f"--{given} names columns of Parquet and CSV files; {path} has none")
 
 
 class Keys(NamedTuple):
@@ -93,17 +100,24 @@ def naming(option: str, path: Path) -> Iterator[None]:
             raise LTRError(f"--{option} {path}: {error}") from None
 
 
-def read_frame(path: Path, must: Sequence[str], *, only: bool = False, text: Sequence[str] = ()) -> Any:
-    """The frame of a file that has the columns ``must``, or these columns ``only``; CSV reads ``text`` as it stands."""
+def read_frame(
+    path: Path, must: Sequence[str], *, only: bool = False, text: Sequence[str] = (), categorical: Sequence[str] = ()
+) -> Any:
+    """The frame of a file that has the columns ``must`` and ``categorical``, or the columns ``must`` only.
+
+    CSV reads ``text`` and ``categorical`` as they stand.
+    """
     known = names_in_table(path)
-    for name in must:
+    for name in (*must, *categorical):
         require(name in known, f"there is no column {name!r}, only {known}{did_you_mean(name, known)}")
     columns = list(must) if only else None
     if path.suffix == ".parquet":
         frame = import_pandas().read_parquet(path, columns=columns, engine="pyarrow")
     else:
-        frame = import_pandas().read_csv(path, usecols=columns, dtype=dict.fromkeys(text, str), low_memory=False)
+        kinds = dict.fromkeys([*text, *categorical], str)
+        frame = import_pandas().read_csv(path, usecols=columns, dtype=kinds, low_memory=False)
     require(len(frame) > 0, "it is empty")
+    frame = frame.astype(dict.fromkeys(categorical, "category"))
     index = [name for name in frame.index.names if name is not None]  # Parquet may hold columns as an index
     return frame.reset_index(index) if index else frame
 
@@ -117,9 +131,9 @@ def read_keys(option: str, path: Path, columns: Columns) -> Keys:
 def read_table(option: str, path: Path, columns: Columns) -> RankingData:
     """Labels, query ids, weights and features of a file."""
     with naming(option, path):
-        frame = read_frame(path, [*columns.read, *columns.ignore], text=[columns.qid])
+        frame = read_frame(path, columns.others, text=[columns.qid], categorical=columns.categorical)
         y, ids, weight, rows = _keys(frame, columns)
-        X = numbers_in(frame.drop(columns=[*columns.read, *columns.ignore]))
+        X = features_in(frame.drop(columns=columns.others))
         return RankingData(X.take(rows).reset_index(drop=True), y, sizes_of(ids), ids, weight)
 
 
@@ -140,18 +154,32 @@ def select(frame: Any, names: Sequence[str]) -> Any:
     return frame[list(names)]
 
 
-def numbers_in(frame: Any) -> Any:
-    """All columns as numbers; raise for text and dates."""
+def values_by_query(option: str, path: Path, columns: Columns, name: str) -> np.ndarray:
+    """The value of each query in a column; text unless the column holds numbers or dates."""
+    keys = read_keys(option, path, columns)
+    with naming(option, path):
+        found = read_frame(path, [name], only=True)[name].iloc[keys.rows]
+        require(not found.isna().any(), f"the column {name!r} has no value in some rows")
+        first = np.cumsum(np.append(0, sizes_of(keys.ids)))[:-1]
+        values = found.to_numpy() if found.dtype.kind in "biufM" else found.astype(str).to_numpy(object)
+        same = values == np.repeat(values[first], sizes_of(keys.ids))
+        require(same.all(), f"the column {name!r} has several values in query {keys.ids[np.argmin(same)]}")
+        return np.asarray(values[first])
+
+
+def features_in(frame: Any) -> Any:
+    """All columns as numbers, except those of dtype category; raise for text and dates."""
     numeric = import_pandas().api.types.is_numeric_dtype
-    wrong = {str(name): kind for name, kind in frame.dtypes.items() if not numeric(kind)}
+    numbers = {name: kind for name, kind in frame.dtypes.items() if kind != "category"}
+    wrong = {str(name): kind for name, kind in numbers.items() if not numeric(kind)}
     named = ", ".join(f"{name!r} ({kind})" for name, kind in wrong.items())
     require(
         not wrong,
-        f"{named} must hold numbers, as features do; number the categories, or list what is not a feature, as in "
-        f"--ignore {shlex.quote(','.join(wrong))}",
+        f"{named} must hold numbers, as features do; name categories in --categorical "
+        f"{shlex.quote(','.join(wrong))}, or list what is not a feature in --ignore",
     )
     require(frame.shape[1] > 0, "it has no columns of features")
-    plain = frame.astype({name: _plain(kind) for name, kind in frame.dtypes.items()})
+    plain = frame.astype({name: _plain(kind) for name, kind in numbers.items()})
     return plain.set_axis([str(name) for name in frame.columns], axis=1)
 
 

@@ -24,7 +24,7 @@ from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric, get_objective
 from ltr_objectives.workbench.candidates import labels_for
-from ltr_objectives.workbench.data import RankingData, RankingFold
+from ltr_objectives.workbench.data import RankingData, RankingFold, cut
 from ltr_objectives.workbench.libraries import LIBRARIES
 
 SHARED = {"learning_rate": (0.03, 0.3), "leaves": (6, 48), "min_child_weight": (1.0, 50.0), "documents": (1.0, 300.0)}
@@ -128,6 +128,11 @@ class Trial:
         return LIBRARIES[self.library].knows(self.objective)
 
     @property
+    def goal(self) -> Metric:
+        """The metric that stops the training, else the first."""
+        return get_metric(self.stop or self.metrics[0])
+
+    @property
     def stops(self) -> dict[str, tuple[str, ...]]:
         """For each metric that stops the training, the metrics computed there."""
         return {self.stop: self.metrics} if self.stop else {metric: (metric,) for metric in self.metrics}
@@ -153,16 +158,9 @@ class Training(NamedTuple):
 
     def scores(self, X: Any, trees: int) -> np.ndarray:
         """Predictions of the first ``trees`` trees."""
-        model = self.ranker.booster_
-        if self.ranker.library.name == "xgboost":
-            import xgboost
-
-            found = model.predict(xgboost.DMatrix(X), iteration_range=(0, trees))
-        elif self.ranker.library.name == "lightgbm":
-            found = model.predict(X, num_iteration=trees)
-        else:
-            found = model.predict(X, ntree_end=trees)
-        return np.asarray(found, np.float64)
+        name = LIBRARIES[self.ranker.library.name].first_trees
+        first = {name: (0, trees) if name == "iteration_range" else trees}
+        return np.asarray(self.ranker.predict(X, **first), np.float64)
 
 
 class Smoothed(Metric):
@@ -246,6 +244,7 @@ def train(
     ``objective`` and ``params``, by the library's own names, replace those of the trial.
     """
     library, budget = LIBRARIES[trial.library], trial.budget
+    data = replace(data, y=labels_for(trial.library, trial.objective, data.y, trial.goal)[0])
     objective = objective_of(trial) if objective is None else objective
     settings = params_of(library.name, regularised(library.name, budget, objective, queries_of(data))) | params
     if not isinstance(objective, str) and getattr(objective.inner, "preset", None) is not None:
@@ -256,11 +255,10 @@ def train(
         metrics = [Smoothed(m, len(vali.y)) if str(m) in budget.smooth else m for m in metrics]
         given = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "eval_sample_weight": [vali.weight]}
         given |= {"early_stopping_rounds": budget.patience} if len(metrics) == 1 else {}
-    y, _ = labels_for(library.name, trial.objective, data.y)
     with library.estimator() as estimator:
         start = perf_counter()
         ranker = estimator(objective=objective, eval_metric=metrics, n_estimators=budget.trees, **settings)
-        ranker.fit(data.X, y, qid=data.qid, sample_weight=data.weight, **given)
+        ranker.fit(data.X, data.y, qid=data.qid, sample_weight=data.weight, **given)
     seconds = perf_counter() - start
     curves = ranker.evals_result_["validation_0"] if vali is not None else {}
     return Training(ranker, {name: list(curve) for name, curve in curves.items()}, seconds, budget.patience)
@@ -322,6 +320,23 @@ def cross_validation(data: RankingData, count: int, seed: int) -> list[Split]:
         vali = parts[(i + 1) % count]
         found.append(Split(np.setdiff1d(np.arange(queries), np.concatenate([test, vali])), vali, test))
     return found
+
+
+def forward(values: np.ndarray, count: int, name: str) -> list[Split]:
+    """``count`` folds of queries with ``values``, of the column ``name``, such as dates.
+
+    The sorted values are cut into ``count + 2`` blocks with about equally many queries, no value in two blocks. Each of
+    the last ``count`` blocks is once test; the block before it is vali, and all blocks before that train.
+    """
+    known, of, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    require(
+        len(known) >= count + 2,
+        f"--folds-by {name}: {count} folds need at least {count + 2} different values, and there are {len(known)}; "
+        "lower --folds",
+    )
+    block = np.searchsorted(cut(sizes, count + 2), of, side="right") - 1
+    return [Split(*(np.flatnonzero(part) for part in (block < i - 1, block == i - 1, block == i)))
+            for i in range(2, count + 2)]  # fmt: skip
 
 
 def split_vali(train: RankingData, seed: int, share: float = 0.2) -> tuple[RankingData, RankingData]:

@@ -27,6 +27,11 @@ OBJECTIVES = (
     "Ours such as yetiloss:map, and the libraries' own such as lambdarank, separated by commas. Default: several of "
     "both that suit the first metric."
 )
+FOLDS_BY = (
+    "Of Parquet and CSV files: the column with a value for each query, such as its date, by which to fold. Each fold "
+    "tests on later values than it trains and stops on."
+)
+REFERENCE = "The objective to test the others against, such as the one that you use. Default: the library's own best."
 DRAWS = (
     "Settings of learning rate, leaves, least Hessian and L2 to try, the same for every objective; vali chooses. Not "
     "with --learning-rate or --leaves."
@@ -44,15 +49,19 @@ def compare(
     qid: options.QidColumn = "qid",
     weight: options.Weight = None,
     ignore: options.Ignore = "",
+    categorical: options.Categorical = "",
     metric: Annotated[str, Option(help=f"{options.METRICS}. The first stops the trainings and chooses.")] = "ndcg@10",
     library: Annotated[str | None, Option(metavar="NAMES", help=NAMES, show_default=False)] = None,
     objectives: Annotated[str | None, Option(metavar="NAMES", help=OBJECTIVES, show_default=False)] = None,
     folds: Annotated[int, Option(min=3, help="Of queries of a file: one is test, one is vali, the others train.")] = 5,
+    folds_by: Annotated[str | None, Option(metavar="COLUMN", help=FOLDS_BY, show_default=False)] = None,
+    reference: Annotated[str | None, Option(metavar="NAME", help=REFERENCE, show_default=False)] = None,
     draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
     trees: options.Trees = 500,
     learning_rate: options.LearningRate = 0.1,
     leaves: Annotated[int, Option(min=2, help="CatBoost's trees have the nearest depth.")] = 31,
     patience: options.Patience = 50,
+    param: options.Param = None,
     threads: options.Threads = 0,
     seed: Annotated[int, Option(min=0, help="Of folds, objectives and libraries.")] = 0,
     alpha: Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")] = 0.05,
@@ -87,23 +96,26 @@ def compare(
             writable(path, endings, saved if option == "save-best" else "tables", option)
             require_apart(path, data, option=option)
     n_threads = threads or available_threads()
-    budget = Budget(trees, learning_rate, leaves, patience, 1.0, 0.0, n_threads, seed, documents=20.0)
+    given = tuple(options.read_parameters(param or []).items())
+    budget = Budget(trees, learning_rate, leaves, patience, 1.0, 0.0, n_threads, seed, given, documents=20.0)
     budgets = [replace(budget, **found) for found in drawn(draws)] or [budget]
-    planned = _plan(objectives, asked, metrics, budgets)
-    whole, parts, weights, kind = _read(
-        data, Columns(label, qid, weight, tuple(options.names_in(ignore))), metrics, folds, seed
-    )
+    planned = _plan(objectives, asked, metrics, budgets, reference)
+    columns = Columns(label, qid, weight, options.names_in(ignore), options.names_in(categorical), folds_by)
+    whole, parts, weights, kind = _read(data, columns, metrics, folds, seed)
     found, left_out = _run(planned, parts, data.name, required=objectives is not None)
-    rows = table_of(found, {str(m): None if m.query_weights == "ignore" else weights for m in metrics})
+    for name, why in left_out.items():
+        require(name.partition(" ")[2] != reference, f"--reference {reference}: {why}")
+    rows = table_of(found, {str(m): None if m.query_weights == "ignore" else weights for m in metrics}, reference)
     winner, verdict = winner_of(rows, names[0], alpha, saved if save_best is not None else "")
     kept = found[winner["library"], winner["objective"]]
     settings = {name: getattr(kept.budget, name) for name in SHARED}
-    notes = [note for note in (labels_for(*key, whole.y)[1] for key in found) if note]
+    notes = [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note]
     if out is not None:
         write_csv(rows, out)
     if not as_json:
         options.console().print(show_features(whole.X), markup=False, soft_wrap=True)
-        print_table(options.console(), rows, names, f"{data.name}: {len(whole.group):,} queries, {kind}", alpha, notes)
+        title = f"{data.name}: {len(whole.group):,} queries, {kind}"
+        print_table(options.console(), rows, names, title, alpha, notes, reference)
         for name, why in left_out.items():
             echo(f"note: {name} is left out: {why}", err=True)
     if save_best is not None:  # after the table, which a failure would lose
@@ -131,7 +143,7 @@ def _libraries(text: str | None) -> list[str]:
         found = [name for name in LIBRARIES if importlib.util.find_spec(name)]
         require(found, "no library is installed: pip install lightgbm, xgboost or catboost")
         return found
-    names = options.names_in(text)
+    names = list(options.names_in(text))
     require(names, "--library is empty; name at least one of xgboost, lightgbm, catboost")
     for name in names:
         check_choice("--library", name, tuple(LIBRARIES))
@@ -148,7 +160,9 @@ def _library_of(model: Path | None, libraries: Sequence[str]) -> str:
     return found[0]
 
 
-def _plan(objectives: str | None, libraries: Sequence[str], metrics: "Sequence[Metric]", budgets: Any) -> list[Any]:
+def _plan(
+    objectives: str | None, libraries: Sequence[str], metrics: "Sequence[Metric]", budgets: Any, reference: str | None
+) -> list[Any]:
     """The trials of each library; a name that only some libraries know is theirs."""
     from ltr_objectives.registry import get_objective
     from ltr_objectives.workbench.candidates import natives_for, ours_for
@@ -156,22 +170,26 @@ def _plan(objectives: str | None, libraries: Sequence[str], metrics: "Sequence[M
 
     names, first = [str(m) for m in metrics], metrics[0]
     kinds = [LIBRARIES[name] for name in libraries]
-    if objectives is None:
-        by_library = {name: natives_for(name, first) for name in libraries}
-        return [trial for name, natives in by_library.items()
-                for trial in plan([name], list(ours_for(first)), natives, names, budgets, stop=names[0])]  # fmt: skip
-    asked = options.names_in(objectives)
-    require(asked, "--objectives is empty; leave it out, or name some")
-    natives = [each for each in asked if any(kind.knows(each) for kind in kinds)]
-    ours = [each for each in asked if each not in natives]
+    asked = [] if objectives is None else options.names_in(objectives)
+    require(objectives is None or asked, "--objectives is empty; leave it out, or name some")
+    given = [*asked, *([reference] if reference else [])]
+    natives = [each for each in given if any(kind.knows(each) for kind in kinds)]
+    ours = [each for each in given if each not in natives]
     for each in ours:
+        option = "objectives" if each in asked else "reference"
         try:
             goals = get_objective(each).goals
         except LTRError as error:
-            own = "; ".join(f"{kind.name} has {', '.join(kind.natives)}" for kind in kinds)
-            raise LTRError(f"--objectives: {error}; {own}") from None
-        options.refuse_goals("objectives", goals)
-    return plan(libraries, ours, natives, names, budgets, stop=names[0])
+            known = "; ".join(f"{kind.name} has {', '.join(kind.natives)}" for kind in kinds)
+            raise LTRError(f"--{option}: {error}; {known}") from None
+        options.refuse_goals(option, goals)
+    if objectives is None:
+        ours = list(dict.fromkeys([*ours_for(first), *ours]))
+    found = []
+    for library in libraries:
+        own = [*(natives_for(library, first) if objectives is None else ()), *natives]
+        found += plan([library], ours, list(dict.fromkeys(own)), names, budgets, stop=names[0])
+    return found
 
 
 def _run(
@@ -210,10 +228,11 @@ def _read(
     from ltr_objectives.workbench.candidates import check_comparable
     from ltr_objectives.workbench.cli.files import existing, read_letor
     from ltr_objectives.workbench.data import RankingFold, joined, load_letor
-    from ltr_objectives.workbench.tables import is_table, read_table, warn_of_labels
-    from ltr_objectives.workbench.trials import cross_validation, queries_of, split_vali
+    from ltr_objectives.workbench.tables import is_table, read_table, values_by_query, warn_of_labels
+    from ltr_objectives.workbench.trials import cross_validation, forward, queries_of, split_vali
 
     existing("data", data)
+    by = columns.folds_by
     parts: list[Callable[[], RankingFold]]
     if data.is_dir():
         columns.refuse(data)
@@ -227,8 +246,12 @@ def _read(
         if not is_table(data):
             columns.refuse(data)
         compared = whole = read_table("data", data, columns) if is_table(data) else read_letor("data", data)
-        splits = cross_validation(whole, folds, seed)
-        parts, kind = [partial(split.of, whole) for split in splits], f"{folds} folds"
+        if by is None:
+            splits, kind = cross_validation(whole, folds, seed), f"{folds} folds"
+        else:
+            splits = forward(values_by_query("data", data, columns, by), folds, by)
+            kind = f"{folds} folds by {by}, {sum(len(split.test) for split in splits):,} of them test"
+        parts = [partial(split.of, whole) for split in splits]
         weights = queries_of(whole).weight_by_query
         weights = None if weights is None else weights[np.concatenate([split.test for split in splits])]
     for metric in metrics:  # raises for labels that it does not take

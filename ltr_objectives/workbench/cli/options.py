@@ -28,6 +28,7 @@ class Library(str, Enum):
     catboost = "catboost"
 
 
+RESERVED = ("objective", "eval_metric", "n_estimators", "learning_rate")  # they have options of their own
 ONE_A_LINE = "text with one a line (also .gz, .bz2 or .xz), a .npy file, or FILE.csv:COLUMN or FILE.parquet:COLUMN."
 METRICS = "Such as ndcg@10 or 'map(threshold=3)'; separate several by commas"
 Metrics = Annotated[str, Option("--metric", help=f"{METRICS}.")]
@@ -58,6 +59,10 @@ Weight = Annotated[
     str | None, Option(metavar="COLUMN", help=f"{OF_TABLES} with weights of the rows, if any.", show_default=False)
 ]
 Ignore = Annotated[str, Option(metavar="COLUMNS", help=f"{OF_TABLES}s that are neither these nor features.")]
+Categorical = Annotated[
+    str, Option(metavar="COLUMNS", help=f"{OF_TABLES}s with categories, beside those of dtype category in Parquet.")
+]
+Param = Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Any parameter of the library; can be repeated.")]
 
 LearningRate = Annotated[float, Option(min=1e-6)]
 Trees = Annotated[int, Option(min=1, help="At most this many.")]
@@ -94,9 +99,21 @@ def refuse_goals(option: str, goals: Sequence[str]) -> None:
     )
 
 
-def names_in(text: str) -> list[str]:
+def names_in(text: str) -> tuple[str, ...]:
     """The names between the commas of an option, each once."""
-    return list(dict.fromkeys(part for part in split_list(text) if part))
+    return tuple(dict.fromkeys(part for part in split_list(text) if part))
+
+
+def read_parameters(given: Sequence[str]) -> dict[str, Any]:
+    """The parameters of ``NAME=VALUE`` texts, as :func:`python_value` reads them."""
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        require(name and equals and value, f"--param {text!r} is not of the form NAME=VALUE, such as max_depth=6")
+        require(name not in RESERVED, f"--param {name} has an option of its own; see --help")
+        require(name not in found, f"--param {name} is given twice")
+        found[name] = python_value(value)
+    return found
 
 
 def python_value(text: str) -> Any:

@@ -27,6 +27,7 @@ def predict(
     qid: options.QidColumn = "qid",
     weight: options.Weight = None,
     ignore: options.Ignore = "",
+    categorical: options.Categorical = "",
     as_json: options.AsJson = False,
 ) -> None:
     """Score the rows of a file with a trained model.
@@ -34,7 +35,7 @@ def predict(
     There is one score for each row, in the order of the rows. In LETOR text a feature that the file does not have is 0,
     because LETOR text leaves zeros out. A feature that the model does not have was 0 in its training, and is not used.
     In Parquet and CSV, features are found by their names. If the model has no names, all columns but the label, the
-    query id, the weight and those to ignore are its features.
+    query id, the weight and those to ignore are its features. Name the same --categorical as in training.
     """
     from ltr_objectives._files import replacing
     from ltr_objectives.workbench.cli.files import existing, require_apart, writable
@@ -46,7 +47,7 @@ def predict(
     existing("model", model)
     require_apart(out, model, data)
     writable(out, (".npy", ".txt"), "scores")
-    columns = Columns(label, qid, weight, tuple(options.names_in(ignore)))
+    columns = Columns(label, qid, weight, options.names_in(ignore), options.names_in(categorical))
     found = _read(data, columns)
     with LIBRARIES[name].estimator() as estimator:
         ranker = estimator().load_model(model)
@@ -85,14 +86,14 @@ def _read(data: Path, columns: "Columns") -> Any:
 
     if is_table(existing("data", data)):
         with naming("data", data):
-            return read_frame(data, [])
+            return read_frame(data, [], categorical=columns.categorical)
     columns.refuse(data)
     return read_letor("data", data)
 
 
 def _features(ranker: Any, library: str, data: Path, found: Any, columns: "Columns") -> tuple[Any, int | None, int]:
     """The features for the model, the number of queries in LETOR text, and that of features in the file."""
-    from ltr_objectives.workbench.tables import is_table, naming, numbers_in, select
+    from ltr_objectives.workbench.tables import features_in, is_table, naming, select
 
     features = ranker.n_features_in_
     if not is_table(data):
@@ -105,9 +106,8 @@ def _features(ranker: Any, library: str, data: Path, found: Any, columns: "Colum
         if names is not None:
             if library == "lightgbm":  # whose models have no spaces in names
                 frame = frame.rename(columns=lambda name: str(name).replace(" ", "_"))
-            return numbers_in(select(frame, list(names))), None, features
-        others = [*columns.read, *columns.ignore]
-        X = numbers_in(frame.drop(columns=[name for name in others if name in frame.columns])).to_numpy()
+            return features_in(select(frame, list(names))), None, features
+        X = features_in(frame.drop(columns=columns.others, errors="ignore")).to_numpy()
         require(
             X.shape[1] == features,
             f"the model has {features} features without names, and the file {X.shape[1]} columns beside those for "

@@ -25,7 +25,6 @@ OWN_OR_NATIVE = (
 )
 METRIC = f"{options.METRICS}. Default: what the objective optimises, and more."
 PART = {"metavar": "FILE", "show_default": False}
-RESERVED = ("objective", "eval_metric", "n_estimators", "learning_rate")  # they have options of their own
 
 
 def train(
@@ -39,6 +38,7 @@ def train(
     qid: options.QidColumn = "qid",
     weight: options.Weight = None,
     ignore: options.Ignore = "",
+    categorical: options.Categorical = "",
     objective: Annotated[str | None, Option(help=OWN_OR_NATIVE)] = None,
     metric: Annotated[str | None, Option(help=METRIC)] = None,
     convention: options.Convention = None,
@@ -46,9 +46,7 @@ def train(
     learning_rate: options.LearningRate = 0.1,
     patience: options.Patience = 50,
     threads: options.Threads = 0,
-    param: Annotated[
-        list[str] | None, Option(metavar="NAME=VALUE", help="Any parameter of the library; can be repeated.")
-    ] = None,
+    param: options.Param = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Train on LETOR, Parquet or CSV files, and write the model.
@@ -72,15 +70,15 @@ def train(
         objective = str(objective_for(metrics[0]))
     params: dict[str, Any] = {"n_estimators": trees, "learning_rate": learning_rate}
     params |= {facts.threads: threads} if threads else {}
-    params |= _parameters(param or [])
+    params |= options.read_parameters(param or [])
     files = _files(data, {"train": train, "vali": vali, "test": test})
     require_apart(out, *files.values())
     require(objective != "auto" or "vali" in files, "--objective auto chooses on vali; pass --vali, or a fold with it")
-    columns = Columns(label, qid, weight, tuple(options.names_in(ignore)))
+    columns = Columns(label, qid, weight, options.names_in(ignore), options.names_in(categorical))
     parts = _read(files, columns)
     learn = parts["train"]
     warn_of_labels(learn, columns.ignore)
-    y, note = labels_for(name, objective, learn.y)
+    y, note = labels_for(name, objective, learn.y, metrics[0])
     params |= {"objective": objective, "eval_metric": metrics[0]}
     ranker, seconds = _fit(name, params, replace(learn, y=y), parts.get("vali"), patience)
     with facts.estimator():
@@ -149,18 +147,6 @@ def _ours(objective: str | None, library: str) -> Any:
         return get_objective(objective)
     except LTRError:
         return None
-
-
-def _parameters(given: list[str]) -> dict[str, Any]:
-    """The parameters of ``NAME=VALUE`` texts, as ``options.python_value`` reads them."""
-    found: dict[str, Any] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        require(name and equals and value, f"--param {text!r} is not of the form NAME=VALUE, such as max_depth=6")
-        require(name not in RESERVED, f"--param {name} has an option of its own; see --help")
-        require(name not in found, f"--param {name} is given twice")
-        found[name] = options.python_value(value)
-    return found
 
 
 def _files(folder: Path | None, files: dict[str, Path | None]) -> dict[str, Path]:
