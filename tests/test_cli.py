@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -181,3 +182,9 @@ def test_versions_are_printed():
     assert lines[0] == f"ltr-objectives {ltr_objectives.__version__}"
     assert f"numpy {np.__version__}" in lines
     assert len({line.split()[0] for line in lines}) == len(lines) > 6
+
+
+def test_the_version_of_xgboost_without_gpu_code_is_printed(monkeypatch):
+    only = SimpleNamespace(metadata={"Name": "xgboost-cpu"}, version="3.2.0")
+    monkeypatch.setattr("importlib.metadata.distributions", lambda: [only])
+    assert "xgboost 3.2.0" in run("--version").splitlines()

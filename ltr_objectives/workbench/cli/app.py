@@ -71,7 +71,7 @@ def print_versions(asked: bool) -> None:
     typer.echo(f"python {platform.python_version()} on {platform.platform()}")
     installed = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions()}
     for name in SHOWN:
-        typer.echo(f"{name} {installed.get(name, 'is not installed')}")
+        typer.echo(f"{name} {installed.get(name) or installed.get(f'{name}-cpu') or 'is not installed'}")
     raise typer.Exit
 
 
