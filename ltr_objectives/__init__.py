@@ -30,6 +30,7 @@ _ELSEWHERE = {
     "check_metric": "ltr_objectives.metrics.check",
     "compare_scores": "ltr_objectives.workbench.statistics",
     "evaluate": "ltr_objectives.metrics.evaluation",
+    "evaluate_items": "ltr_objectives.metrics.items",
     "Langevin": "ltr_objectives.objectives.around",
     "Mixture": "ltr_objectives.objectives.mixture",
     "Metric": "ltr_objectives.metrics.base",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.metrics.correlation import Kendall as Kendall
     from ltr_objectives.metrics.correlation import Spearman as Spearman
     from ltr_objectives.metrics.evaluation import evaluate as evaluate
+    from ltr_objectives.metrics.items import evaluate_items as evaluate_items
     from ltr_objectives.metrics.linear import DCG as DCG
     from ltr_objectives.metrics.linear import NDCG as NDCG
     from ltr_objectives.metrics.linear import ExpDCG as ExpDCG

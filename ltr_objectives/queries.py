@@ -119,31 +119,31 @@ def _sizes(group: ArrayLike) -> np.ndarray:
     return sizes.astype(np.int64)
 
 
-def ids_of(qid: Any) -> np.ndarray:
-    """Convert query ids to an array of numbers or strings; raise if one is missing or NumPy would change it."""
-    ids = to_numpy(qid, "qid")
-    require(ids.ndim == 1, f"qid must be one-dimensional, got shape {ids.shape}")
+def ids_of(qid: Any, name: str = "qid") -> np.ndarray:
+    """Convert ids to an array of numbers or strings; raise if one is missing or NumPy would change it."""
+    ids = to_numpy(qid, name)
+    require(ids.ndim == 1, f"{name} must be one-dimensional, got shape {ids.shape}")
     if isinstance(qid, list | tuple) and ids.dtype.kind in "fUS" and set(map(type, qid)) not in ({float}, {str}):
         ids = np.array(qid, object)  # NumPy makes floats of 2^63 and 1, and text of 1 and "1"
     if ids.dtype.kind == "f":
-        _finite("qid", ids)
+        _finite(name, ids)
         limit = 2.0 ** (np.finfo(ids.dtype).nmant + 1)
         require(
             (np.abs(ids) < limit).all(),
-            f"qid is {ids.dtype}, which cannot tell ids of {limit:.0f} and more apart; pass whole numbers or strings",
+            f"{name} is {ids.dtype}, which cannot tell ids of {limit:.0f} and more apart; pass whole numbers or text",
         )
     of_objects = ids.dtype.kind == "O"
     try:
         set(ids.tolist() if of_objects else ())
     except TypeError as error:  # a list
-        raise LTRError(f"qid must hold ids of one kind, numbers or strings: {error}") from None
+        raise LTRError(f"{name} must hold ids of one kind, numbers or strings: {error}") from None
     missing = np.flatnonzero(np.isnat(ids) if ids.dtype.kind in "mM" else _missing(ids) if of_objects else False)
     require(
         len(missing) == 0,
-        f"qid has no id in row {missing.min(initial=len(ids))}; remove such rows, or give each query an id",
+        f"{name} has no id in row {missing.min(initial=len(ids))}; remove such rows, or give each row an id",
     )
     kinds = sorted({_kind(t) for t in set(map(type, ids.tolist()))}) if of_objects else []
-    require(len(kinds) < 2, f"qid must hold ids of one kind, numbers or strings, but holds {' and '.join(kinds)}")
+    require(len(kinds) < 2, f"{name} must hold ids of one kind, numbers or strings, but holds {' and '.join(kinds)}")
     return ids
 
 
