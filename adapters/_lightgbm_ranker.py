@@ -44,6 +44,10 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
+    bags : int, optional
+        Train this many models, each on queries drawn with replacement, and merge them into one whose scores are their
+        mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by default
+        with a bag each.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
         ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. LightGBM prints
@@ -75,12 +79,14 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         objective: str | Objective | None = None,
         eval_metric: EvalMetric = None,
         convention: str | None = None,
+        bags: int | None = None,
         reg_lambda: float | None = None,
         **params: Any,
     ) -> None:
         super().__init__(objective=objective, reg_lambda=reg_lambda, **params)  # type: ignore[arg-type]  # ours
         self.eval_metric = eval_metric
         self.convention = convention
+        self.bags = bags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, those of ``lightgbm.LGBMRanker`` too."""

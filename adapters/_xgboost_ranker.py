@@ -44,6 +44,10 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
+    bags : int, optional
+        Train this many models, each on queries drawn with replacement, and merge them into one whose scores are their
+        mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by default
+        with a bag each.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
@@ -77,11 +81,13 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         objective: str | Objective | None = None,
         eval_metric: EvalMetric = None,
         convention: str | None = None,
+        bags: int | None = None,
         **params: Any,
     ) -> None:
         # XGBRanker's own constructor refuses objectives that are not XGBoost's
         xgb.XGBModel.__init__(self, objective=objective, eval_metric=eval_metric, **params)
         self.convention = convention
+        self.bags = bags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, those of ``xgboost.XGBRanker`` too."""
@@ -89,7 +95,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def get_xgb_params(self) -> dict[str, Any]:
         """The parameters that XGBoost knows: without objective and metrics, which may be ours."""
-        ours = ("objective", "eval_metric", "convention")
+        ours = ("objective", "eval_metric", "convention", "bags")
         return {name: read_param(name, v) for name, v in super().get_xgb_params().items() if name not in ours}
 
     def apply(self, X: Any, iteration_range: Any = None) -> np.ndarray:
