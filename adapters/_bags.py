@@ -57,6 +57,7 @@ def train(ranker: Ranker, plan: Plan, objectives: Sequence[Objective | str], cou
     seed = next((int(plan.params[name]) for name in SEEDS if name in plan.params), 0)
     rng = np.random.default_rng(seed)
     name = next((name for name in SEEDS if name in plan.params), SEEDS[0])
+    merge = MERGE[ranker.library.name]
     models: list[Any] = []
     records: Records = {}
     for bag in range(count):
@@ -70,9 +71,11 @@ def train(ranker: Ranker, plan: Plan, objectives: Sequence[Objective | str], cou
         check_plan(each, ranker.library)
         model, found = ranker._train_plan(each)
         models.append(model)
+        if bag == 0:
+            merge([model, model])  # raises before the other bags train
         own = f"validation_{len(plan.evals)}"
         records |= {f"bag_{bag}" if key == own else f"bag_{bag}_{key}": values for key, values in found.items()}
-    return Bags(MERGE[ranker.library.name](models), records, [ranker._rounds(model) for model in models])
+    return Bags(merge(models), records, [ranker._rounds(model) for model in models])
 
 
 def resampled(part: Part, rng: np.random.Generator) -> tuple[Part, Part]:
@@ -160,7 +163,15 @@ def merged_catboost(models: Sequence[Any]) -> Any:
     import catboost
 
     share = [1 / len(models)] * len(models)
-    return catboost.sum_models(list(models), weights=share, ctr_merge_policy="KeepAllTables")  # of categories
+    try:  # CatBoost cannot save a sum of models that each have statistics of the same categories
+        return catboost.sum_models(list(models), weights=share, ctr_merge_policy="FailIfCtrIntersects")
+    except catboost.CatBoostError as error:
+        require(
+            "CtrIntersects" not in str(error),
+            "CatBoost cannot merge models with target statistics of categories; set one_hot_max_size= to the largest "
+            "number of categories, at most 255, or leave bags= out",
+        )
+        raise
 
 
 MERGE = {"xgboost": merged_xgboost, "lightgbm": merged_lightgbm, "catboost": merged_catboost}
