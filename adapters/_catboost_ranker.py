@@ -6,7 +6,7 @@ import inspect
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -48,6 +48,7 @@ PARAMETERS = {
     "eval_metric",
     "objective",
     "convention",
+    "bags",
 } - {"self"}
 
 
@@ -56,7 +57,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     Parameters
     ----------
-    objective : str or Objective, optional
+    objective : str, Objective or list, optional
         Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
         CatBoost's begin with a capital. By default the one for the first metric:
         :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
@@ -66,6 +67,10 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
+    bags : int, optional
+        Train this many models, each on queries drawn with replacement, and merge them into one whose scores are their
+        mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by default
+        with a bag each.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. ``newton_splits`` is as of
@@ -106,13 +111,14 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def __init__(
         self,
         *,
-        objective: str | Objective | None = None,
+        objective: str | Objective | Sequence[str | Objective] | None = None,
         eval_metric: EvalMetric = None,
         convention: str | None = None,
+        bags: int | None = None,
         **params: Any,
     ) -> None:
         catboost.CatBoost.__init__(self)
-        given = {"objective": objective, "eval_metric": eval_metric, "convention": convention, **params}
+        given = {"objective": objective, "eval_metric": eval_metric, "convention": convention, "bags": bags, **params}
         self._init_params = {name: value for name, value in given.items() if value is not None}
 
     def __getattr__(self, name: str) -> Any:

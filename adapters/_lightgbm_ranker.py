@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     Parameters
     ----------
-    objective : str or Objective, optional
+    objective : str, Objective or list, optional
         Ours, such as ``"yetiloss:map"``, or LightGBM's own, such as ``"lambdarank"``. By default the one for the first
         metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
@@ -45,6 +45,10 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
+    bags : int, optional
+        Train this many models, each on queries drawn with replacement, and merge them into one whose scores are their
+        mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by default
+        with a bag each.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
         ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. LightGBM prints
@@ -75,15 +79,17 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def __init__(
         self,
         *,
-        objective: str | Objective | None = None,
+        objective: str | Objective | Sequence[str | Objective] | None = None,
         eval_metric: EvalMetric = None,
         convention: str | None = None,
+        bags: int | None = None,
         reg_lambda: float | None = None,
         **params: Any,
     ) -> None:
         super().__init__(objective=objective, reg_lambda=reg_lambda, **params)  # type: ignore[arg-type]  # ours
         self.eval_metric = eval_metric
         self.convention = convention
+        self.bags = bags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, those of ``lightgbm.LGBMRanker`` too."""

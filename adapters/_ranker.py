@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives._files import replacing
+from ltr_objectives.adapters import _bags
 from ltr_objectives.adapters._auto import AUTO, train_best
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._model_files import require_sound
@@ -51,7 +52,9 @@ if TYPE_CHECKING:
 
 DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named, and scored if no metric is
 # parameters of our rankers that a training of the library does not get
-OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
+OURS = {
+    "objective", "eval_metric", "convention", "bags", "early_stopping_rounds", "callbacks", "importance_type",
+}  # fmt: skip
 Records = dict[str, dict[str, list[float]]]
 
 
@@ -88,12 +91,13 @@ class Ranker:
     _features: Callable[[], tuple[int, list[str] | None]]  # their number, and their names if the model has them
 
     _Booster: Any
-    objective_: Objective | str = FROM_FIT()
+    objective_: Objective | str | list[Objective | str] = FROM_FIT()
     evals_result_: Records = FROM_FIT()
     best_score_: dict[str, dict[str, float]] = FROM_FIT()
     report_: Decision = FROM_FIT()
     n_features_in_: int = FROM_FIT()
     feature_names_in_: np.ndarray = FROM_FIT()
+    bag_rounds_: list[int] = FROM_FIT()
     label_columns_: tuple[str, ...] = ()
     nameless_ = False  # read from a file without names of features
 
@@ -196,7 +200,9 @@ class Ranker:
             With ``booster_``, the library's model alone; ``objective_``, what was trained; ``evals_result_``, such as
             ``{"validation_0": {"map": [...]}}``, one value a round; ``best_score_``, such as
             ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: what
-            was tried, the metric of each, and its difference from the chosen one.
+            was tried, the metric of each, and its difference from the chosen one. With ``bags`` also ``bag_rounds_``,
+            the rounds of each bag in the merged model; ``evals_result_`` has the queries left out of each bag as
+            ``"bag_0"`` and so on, eval sets as ``"bag_0_validation_0"``, and ``best_score_`` is empty.
         """
         refuse_others(more, others, type(self).__name__, self.fit, self._is_parameter)
         if eval_X is not None or eval_y is not None:
@@ -208,7 +214,18 @@ class Ranker:
         patience = given.get("early_stopping_rounds")
         params = {name: read_param(name, value) for name, value in given.items() if name not in OURS}
         of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}
-        objective = with_gain(self.library, params, self._read_objective(given))
+        listed = given.get("objective")
+        several = listed if isinstance(listed, list | tuple) else [listed]
+        objectives = [
+            with_gain(self.library, params, self._read_objective(given | {"objective": each}))
+            for each in check_list("objective", several, "objectives, or one")
+        ]
+        require(objectives, "objective=[] names no objective; name one, or leave it out")
+        objective = objectives[0]
+        bags = _bags.count_of(given.get("bags"), objectives)
+        require(
+            not bags or AUTO not in several, 'objective="auto" trains one model; leave bags= out, or name objectives'
+        )
         by_goal, columns = read_goals(labels)
         train = read_part(X, y, group, qid, sample_weight, by_goal, columns, propensity=propensity, position=position)
         lists = {
@@ -235,26 +252,34 @@ class Ranker:
             n_threads=self._n_threads(given),
             init_model=None if init_model is None else self._start(init_model, train.X),
         )
-        check_plan(plan, self.library)
+        if not bags:  # each bag has a plan of its own
+            check_plan(plan, self.library)
         with _unchanged_by_errors(self):
             self.nameless_ = False
             check_features(self, train.X, reset=True)
             for part in evals:
                 check_features(self, part.X)
             vars(self).pop("report_", None)  # of another training
-            if given.get("objective") == AUTO:
+            self.bag_rounds_ = []
+            if bags:
+                self.booster_, self.evals_result_, self.bag_rounds_ = _bags.train(self, plan, objectives, bags)
+            elif listed == AUTO:
                 objective, self.evals_result_, self.report_ = train_best(self, plan)
             else:
-                try:
-                    self.booster_, self.evals_result_ = self._train_plan(plan)
-                except self.library.exception() as error:
-                    refuse_unknown(plan.objective, str(error), self.library)
-                    raise
-            self.objective_, self.label_columns_ = objective, columns
+                self.booster_, self.evals_result_ = self._train_known(plan)
+            self.objective_, self.label_columns_ = objective if len(objectives) == 1 else objectives, columns
             before = 0 if plan.init_model is None else self._rounds(plan.init_model)
             each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
-            self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each else {}
+            self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each and not bags else {}
         return self
+
+    def _train_known(self, plan: Plan) -> tuple[Any, Records]:
+        """Train as ``plan`` says; an unknown objective of the library gets our message."""
+        try:
+            return self._train_plan(plan)
+        except self.library.exception() as error:
+            refuse_unknown(plan.objective, str(error), self.library)
+            raise
 
     def predict(self, X: Any, **options: Any) -> np.ndarray:
         """Scores, of shape (rows,); higher ranks first. After early stopping, those of the best round.

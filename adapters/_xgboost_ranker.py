@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +37,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     Parameters
     ----------
-    objective : str or Objective, optional
+    objective : str, Objective or list, optional
         Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``. By default the one for the first
         metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
@@ -45,6 +45,10 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
+    bags : int, optional
+        Train this many models, each on queries drawn with replacement, and merge them into one whose scores are their
+        mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by default
+        with a bag each.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
@@ -77,14 +81,16 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     def __init__(
         self,
         *,
-        objective: str | Objective | None = None,
+        objective: str | Objective | Sequence[str | Objective] | None = None,
         eval_metric: EvalMetric = None,
         convention: str | None = None,
+        bags: int | None = None,
         **params: Any,
     ) -> None:
         # XGBRanker's own constructor refuses objectives that are not XGBoost's
         xgb.XGBModel.__init__(self, objective=objective, eval_metric=eval_metric, **params)
         self.convention = convention
+        self.bags = bags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, those of ``xgboost.XGBRanker`` too."""
@@ -92,7 +98,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def get_xgb_params(self) -> dict[str, Any]:
         """The parameters that XGBoost knows: without objective and metrics, which may be ours."""
-        ours = ("objective", "eval_metric", "convention")
+        ours = ("objective", "eval_metric", "convention", "bags")
         return {name: read_param(name, v) for name, v in super().get_xgb_params().items() if name not in ours}
 
     def apply(self, X: Any, iteration_range: Any = None) -> np.ndarray:
