@@ -4,6 +4,7 @@ import os
 
 import typer
 
+from benchmarks.bags import bags
 from benchmarks.calibration import calibration
 from benchmarks.demo import demo
 from benchmarks.distributed import distributed
@@ -29,6 +30,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+app.command()(bags)
 app.command()(calibration)
 app.command()(demo)
 app.command()(distributed)

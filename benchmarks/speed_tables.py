@@ -52,6 +52,21 @@ def scaling(document: Document) -> Lines:
     return lines
 
 
+def bags(document: Document) -> Lines:
+    """NDCG of each arm less that of one model, in thousandths, by data set and library."""
+    libraries = list(dict.fromkeys(r["library"] for r in document["results"]))
+    lines = [["data", "queries", "model", *libraries, "trees"]]
+    arms: dict[tuple[str, str], dict[str, Any]] = {}
+    for r in document["results"]:
+        arms.setdefault((r["data"], r["arm"]), {})[r["library"]] = r
+    for (data, arm), by in arms.items():
+        if any(r["se"] for r in by.values()):  # all but the model that the others are compared with
+            cells = [f"{1000 * by[each]['difference']:+.1f} ({1000 * by[each]['se']:.1f})" for each in libraries]
+            trees = ", ".join(f"{by[each]['trees']:.0f}" for each in libraries if "trees" in by[each])
+            lines.append([data, f"{max(r['queries'] for r in by.values()):,}", arm, *cells, trees])
+    return lines
+
+
 def startup(document: Document) -> Lines:
     """Time to the first gradient in new processes."""
     lines = [["objective", "first gradient, s", "the same, compiling, s"]]
@@ -97,7 +112,7 @@ def distributed(document: Document) -> Lines:
 
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
-    "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
+    "bags": bags, "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
     "subsample": subsample, "calibration": calibration, "distributed": distributed,
 }  # fmt: skip
 
