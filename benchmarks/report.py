@@ -15,6 +15,7 @@ from ltr_objectives.workbench.libraries import is_native, named
 from ltr_objectives.workbench.statistics import BETTER, WORSE, differences, mark
 from ltr_objectives.workbench.summary import (
     CAPTION,
+    OWN_BEST,
     Values,
     best_of,
     block_of,
@@ -51,7 +52,7 @@ def write(
     values = by_query(frame)
     table = summary(values)
     metrics = list(dict.fromkeys(frame["metric"]))
-    caption = CAPTION.format(BETTER, WORSE, alpha)
+    caption = CAPTION.format(BETTER, WORSE, alpha, OWN_BEST)
     texts = []
     for data, block in table.groupby("data", sort=False):
         queries = int(block["queries"].max())

@@ -100,7 +100,9 @@ def compare(
     budget = Budget(trees, learning_rate, leaves, patience, 1.0, 0.0, n_threads, seed, given, documents=20.0)
     budgets = [replace(budget, **found) for found in drawn(draws)] or [budget]
     planned = _plan(objectives, asked, metrics, budgets, reference)
-    columns = Columns(label, qid, weight, options.names_in(ignore), options.names_in(categorical), folds_by)
+    columns = Columns(
+        label, qid, weight, tuple(options.names_in(ignore)), tuple(options.names_in(categorical)), folds_by
+    )
     whole, parts, weights, kind = _read(data, columns, metrics, folds, seed)
     found, left_out = _run(planned, parts, data.name, required=objectives is not None)
     for name, why in left_out.items():
@@ -143,7 +145,7 @@ def _libraries(text: str | None) -> list[str]:
         found = [name for name in LIBRARIES if importlib.util.find_spec(name)]
         require(found, "no library is installed: pip install lightgbm, xgboost or catboost")
         return found
-    names = list(options.names_in(text))
+    names = options.names_in(text)
     require(names, "--library is empty; name at least one of xgboost, lightgbm, catboost")
     for name in names:
         check_choice("--library", name, tuple(LIBRARIES))

@@ -99,9 +99,9 @@ def refuse_goals(option: str, goals: Sequence[str]) -> None:
     )
 
 
-def names_in(text: str) -> tuple[str, ...]:
+def names_in(text: str) -> list[str]:
     """The names between the commas of an option, each once."""
-    return tuple(dict.fromkeys(part for part in split_list(text) if part))
+    return list(dict.fromkeys(part for part in split_list(text) if part))
 
 
 def read_parameters(given: Sequence[str]) -> dict[str, Any]:

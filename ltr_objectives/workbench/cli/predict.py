@@ -47,7 +47,7 @@ def predict(
     existing("model", model)
     require_apart(out, model, data)
     writable(out, (".npy", ".txt"), "scores")
-    columns = Columns(label, qid, weight, options.names_in(ignore), options.names_in(categorical))
+    columns = Columns(label, qid, weight, tuple(options.names_in(ignore)), tuple(options.names_in(categorical)))
     found = _read(data, columns)
     with LIBRARIES[name].estimator() as estimator:
         ranker = estimator().load_model(model)

@@ -74,7 +74,7 @@ def train(
     files = _files(data, {"train": train, "vali": vali, "test": test})
     require_apart(out, *files.values())
     require(objective != "auto" or "vali" in files, "--objective auto chooses on vali; pass --vali, or a fold with it")
-    columns = Columns(label, qid, weight, options.names_in(ignore), options.names_in(categorical))
+    columns = Columns(label, qid, weight, tuple(options.names_in(ignore)), tuple(options.names_in(categorical)))
     parts = _read(files, columns)
     learn = parts["train"]
     warn_of_labels(learn, columns.ignore)
