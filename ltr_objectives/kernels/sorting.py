@@ -34,7 +34,7 @@ class Sorter(NamedTuple):
     key2: np.ndarray
     order2: np.ndarray
     rounded: np.ndarray  # float32, for short lists
-    count: np.ndarray  # uint32 by document: larger scores, or the bucket
+    counts: np.ndarray  # uint32 by document: larger scores, or the bucket
     start: np.ndarray  # uint32 by bucket
     taken_s: np.ndarray  # of ``head_order``: the scores that it sorts
     taken: np.ndarray  # and their documents
@@ -118,7 +118,7 @@ def _buckets(s, sample, bucket, most):
 @kernel
 def _distribute(s, order, r):
     """Sort ``s`` by buckets."""
-    n, key, bucket, start, before, company = len(s), r.key, r.count, r.start[: 2 * len(s)], np.uint32(0), np.int64(0)
+    n, key, bucket, start, before, company = len(s), r.key, r.counts, r.start[: 2 * len(s)], np.uint32(0), np.int64(0)
     _buckets(s, key, bucket, 2 * n)
     start[:] = 0
     for i in range(n):
@@ -183,7 +183,7 @@ def descending_order(s, order, r):
     elif n <= SHORT:
         for i in range(n):
             r.rounded[i] = s[i]
-        _compare(s, r.rounded, r.count, order, r)
+        _compare(s, r.rounded, r.counts, order, r)
     else:
         _distribute(s, order, r)
 
