@@ -165,7 +165,8 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
 
 def refuse_unknown(objective: Objective | str, error: str, library: Library) -> None:
     """Raise if ``error`` is the library's about the name of ``objective``, because that is not one of its own."""
-    if isinstance(objective, str) and re.search("Unknown (objective|loss) |in enum ELossFunction", error):
+    named = isinstance(objective, str) and objective.partition(":")[0] in library.natives  # its settings are wrong
+    if isinstance(objective, str) and not named and re.search("Unknown (objective|loss) |in enum ELossFunc", error):
         raise LTRError(f"objective={objective!r} is unknown{objective_meant(objective, library)}") from None
 
 

@@ -16,8 +16,8 @@ E_e / (E_d + E_e). If scores span more than the exponential can represent, and f
 computes each pair by itself. Inner loops run over slices from index 0, so that LLVM vectorises them: 0.8 ns a pair.
 Loops over whole arrays from d + 1 would take 2.4 ns, and so would ``min`` and ``max`` in ``capped``.
 
-Each of three loops takes the pairs of a list: :mod:`~ltr_objectives.kernels.by_rank` for any metric, loss and choice of
-pairs, :mod:`~ltr_objectives.kernels.by_gain` for linear metrics, :mod:`~ltr_objectives.kernels.by_relevance` for
+Each of three loops takes the pairs of a list: ``by_rank`` for any metric, loss and choice of
+pairs, ``by_gain`` for linear metrics, ``by_relevance`` for
 average precision. Each loop has a kernel of its own, because one kernel with all three compiles three times as long.
 """
 

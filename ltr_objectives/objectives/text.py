@@ -9,6 +9,7 @@ Every sign is read once, so that the longest text takes milliseconds. :mod:`ltr_
 """
 
 import ast
+import numbers
 import re
 from typing import Any
 
@@ -63,7 +64,17 @@ def metric_text(name: str, settings: dict[str, Any]) -> str:
 
 def setting_texts(settings: dict[str, Any]) -> list[str]:
     """The text ``parameter=value`` of each setting."""
-    return [f"{name}={value}".replace(" ", "") for name, value in settings.items()]
+    return [f"{name}={_plain(value)}".replace(" ", "") for name, value in settings.items()]
+
+
+def _plain(value: Any) -> Any:
+    """The value; equal numbers as one of them, such as 3 and 3.0."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Number):
+        return value
+    if isinstance(value, numbers.Integral) and abs(int(value)) < 2**64:  # a seed
+        return int(value)
+    number = float(value)  # type: ignore[arg-type]  # a metric has no complex options
+    return int(number) if abs(number) < 1e15 and number.is_integer() else number
 
 
 def split_list(text: str) -> list[str]:
