@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ltr_objectives.adapters._ranker import Ranker, Records
 
 SEEDS = ("random_state", "seed", "random_seed")
+TRANSFORMED = ("binary", "cross_entropy", "cross_entropy_lambda", "poisson", "gamma", "tweedie", "multiclass")
 OF_A_LEAF = re.compile(r"^(leaf_value|leaf_const|leaf_coeff|internal_value|shrinkage)=.*$", re.MULTILINE)
 
 
@@ -54,9 +55,19 @@ def train(ranker: Ranker, plan: Plan, objectives: Sequence[Objective | str], cou
         not plan.callbacks, "callbacks= belong to one training, and bags= runs several; leave callbacks= or bags= out"
     )
     require(len(plan.train.queries) > 1, "bags= resamples queries, and the data has only one; leave bags= out")
-    seed = next((int(plan.params[name]) for name in SEEDS if name in plan.params), 0)
-    rng = np.random.default_rng(seed)
+    require(
+        not plan.params.get("save_snapshot"),
+        "save_snapshot= saves one training, and bags= runs several; leave one of the two out",
+    )
+    unread = next((m for m in plan.own_metrics if m.goal is not None and m.goal not in plan.train.queries.goals), None)
+    require(
+        unread is None,
+        f"bags= evaluate {unread} on the train queries that they leave out; pass their labels too: "
+        f"labels={{{unread and unread.goal!r}: array}}",
+    )
     name = next((name for name in SEEDS if name in plan.params), SEEDS[0])
+    seed = check_integer(name, plan.params.get(name, 0), least=0)
+    rng = np.random.default_rng(seed)
     merge = MERGE[ranker.library.name]
     models: list[Any] = []
     records: Records = {}
@@ -68,7 +79,8 @@ def train(ranker: Ranker, plan: Plan, objectives: Sequence[Objective | str], cou
             objective=in_documents(objectives[bag % len(objectives)]),
             params=plan.params | {name: seed + bag},
         )
-        check_plan(each, ranker.library)
+        for objective in objectives if bag == 0 else ():  # before any of them trains
+            check_plan(each._replace(objective=in_documents(objective)), ranker.library)
         model, found = ranker._train_known(each)
         models.append(model)
         if bag == 0:
@@ -81,26 +93,28 @@ def train(ranker: Ranker, plan: Plan, objectives: Sequence[Objective | str], cou
 def resampled(part: Part, rng: np.random.Generator) -> tuple[Part, Part]:
     """As many queries as there are, drawn with replacement and weighted by how often; and those not drawn."""
     n = len(part.queries)
-    times = np.zeros(n, np.int64)
-    while times.all() or not times.any():
+    times = np.ones(n, np.int64)
+    while times.all():
         times = np.bincount(rng.integers(n, size=n), minlength=n)
-    return selected(part, times), selected(part, (times == 0).astype(np.int64))
+    return selected(part, times > 0, times), selected(part, times == 0)
 
 
-def selected(part: Part, times: np.ndarray) -> Part:
-    """The queries with ``times`` above 0, which multiplies their weights."""
-    given = part.queries
-    by_row = np.repeat(times, np.diff(given.ptr))
-    rows = np.flatnonzero(by_row)
+def selected(part: Part, chosen: np.ndarray, times: np.ndarray | None = None) -> Part:
+    """The ``chosen`` queries; ``times`` multiplies their weights."""
+    given, sizes = part.queries, np.diff(part.queries.ptr)
+    rows = np.flatnonzero(np.repeat(chosen, sizes))
 
     def of_rows(values: np.ndarray | None) -> Any:
         return None if values is None else values[rows]
 
-    weight = by_row if given.weight_by_row is None else by_row * given.weight_by_row
+    weight = given.weight_by_row
+    if times is not None:
+        by_row = np.repeat(times, sizes)
+        weight = by_row if weight is None else by_row * weight
     queries = Queries(
         by_goal(given.labels[rows], {goal: labels[rows] for goal, labels in given.goals.items()}),
-        np.diff(given.ptr)[times > 0],
-        weight=weight[rows],
+        sizes[chosen],
+        weight=of_rows(weight),
         propensity=of_rows(given.propensity),
         position=of_rows(given.position),
     )
@@ -148,11 +162,16 @@ def merged_lightgbm(models: Sequence[Any]) -> Any:
     require(
         "\naverage_output\n" not in texts[0], "bags= adds up boosted trees, and boosting='rf' has none; leave one out"
     )
-    heads, trees = [], []
+    heads: list[str] = []
+    trees: list[str] = []
     for text in texts:
         head, *found = re.split(r"^Tree=\d+\n", text.partition("end of trees\n")[0], flags=re.MULTILINE)
         heads.append(re.sub(r"^tree_sizes=.*\n", "", head, flags=re.MULTILINE))
         trees += found
+    changed = re.search(rf"^objective=({'|'.join(TRANSFORMED)})\b", "".join(heads), re.MULTILINE)
+    require(
+        not changed, f"bags= average scores, and objective={changed and changed[1]!r} transforms them; name another"
+    )
     numbered = (f"Tree={i}\n{OF_A_LEAF.sub(divided, tree)}" for i, tree in enumerate(trees))
     end = texts[0].partition("end of trees\n")[2]
     return type(models[0])(model_str="".join([heads[0], *numbered, "end of trees\n", end]))

@@ -224,7 +224,8 @@ class Ranker:
         objective = objectives[0]
         bags = _bags.count_of(given.get("bags"), objectives)
         require(
-            not bags or AUTO not in several, 'objective="auto" trains one model; leave bags= out, or name objectives'
+            AUTO not in several or (listed == AUTO and not bags),
+            'objective="auto" trains one model; leave bags= out, or name objectives',
         )
         by_goal, columns = read_goals(labels)
         train = read_part(X, y, group, qid, sample_weight, by_goal, columns, propensity=propensity, position=position)
@@ -260,14 +261,14 @@ class Ranker:
             for part in evals:
                 check_features(self, part.X)
             vars(self).pop("report_", None)  # of another training
-            self.bag_rounds_ = []
+            self.bag_rounds_, self.label_columns_ = [], columns
             if bags:
                 self.booster_, self.evals_result_, self.bag_rounds_ = _bags.train(self, plan, objectives, bags)
             elif listed == AUTO:
                 objective, self.evals_result_, self.report_ = train_best(self, plan)
             else:
                 self.booster_, self.evals_result_ = self._train_known(plan)
-            self.objective_, self.label_columns_ = objective if len(objectives) == 1 else objectives, columns
+            self.objective_ = objective if len(objectives) == 1 else objectives
             before = 0 if plan.init_model is None else self._rounds(plan.init_model)
             each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
             self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each and not bags else {}
@@ -331,7 +332,10 @@ class Ranker:
 
     @property
     def best_iteration_(self) -> int:
-        """Number of rounds that ``predict`` uses: what to set as ``n_estimators`` to train on more data."""
+        """Number of rounds that ``predict`` uses: what to set as ``n_estimators`` to train on more data.
+
+        With ``bags`` it is the sum of ``bag_rounds_``.
+        """
         return self._rounds(self.booster_)
 
     def save_model(self, path: str | os.PathLike[str], **options: Any) -> None:

@@ -48,7 +48,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     bags : int, optional
         Train this many models, each on queries drawn with replacement, and merge them into one whose scores are their
         mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by default
-        with a bag each.
+        with a bag each; the first one decides which metric stops them if ``eval_metric`` is not given.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
@@ -116,7 +116,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     def best_score(self) -> float:
         """The first metric on the last pair of ``eval_set``, at that round."""
         if not self.best_score_:
-            raise AttributeError("this XGBRanker has no best_score; fit it with eval_set")
+            raise AttributeError("this XGBRanker has no best_score; fit it with eval_set, and without bags")
         return next(iter([*self.best_score_.values()][-1].values()))
 
     def _knows_metric(self, name: str) -> bool:

@@ -14,7 +14,7 @@ from ltr_objectives.objectives.around import UnitHessian
 
 for name in LIBRARIES:
     pytest.importorskip(name)
-pytestmark = pytest.mark.parametrize("library", LIBRARIES)
+everywhere = pytest.mark.parametrize("library", LIBRARIES)
 SEED = {"xgboost": "random_state", "lightgbm": "random_state", "catboost": "random_seed"}
 
 
@@ -27,11 +27,10 @@ def table():
     return X.assign(place=pd.Categorical([f"p{i}" for i in code])), data
 
 
-def test_catboost_s_statistics_of_categories_are_refused(library):
+def test_catboost_s_statistics_of_categories_are_refused():
     X, data = table()
-    if library == "catboost":
-        with pytest.raises(LTRError, match="set one_hot_max_size= to the largest number of categories"):
-            ranker(library, bags=2).fit(X, data.y, qid=data.qid)
+    with pytest.raises(LTRError, match="set one_hot_max_size= to the largest number of categories"):
+        ranker("catboost", bags=2).fit(X, data.y, qid=data.qid)
 
 
 def bags_apart(library, objective, X, data, bags, patience, **params):
@@ -47,6 +46,7 @@ def bags_apart(library, objective, X, data, bags, patience, **params):
         yield one.fit(X[drawn], data.y[drawn], qid=data.qid[drawn], sample_weight=times[times > 0], **stops)
 
 
+@everywhere
 @pytest.mark.parametrize("of", ["array", "table"])
 def test_the_merged_model_is_the_mean_of_its_bags(library, of, tmp_path):
     X, data = table()
@@ -66,6 +66,7 @@ def test_the_merged_model_is_the_mean_of_its_bags(library, of, tmp_path):
     assert np.array_equal(pickle.loads(pickle.dumps(merged)).predict(X), merged.predict(X))
 
 
+@everywhere
 def test_the_seed_decides(library):
     data = fold().train
 
@@ -77,6 +78,7 @@ def test_the_seed_decides(library):
     assert not np.array_equal(scores(0), scores(1))
 
 
+@everywhere
 def test_contributions_of_features_add_up_to_the_scores(library):
     data = fold().train
     fitted = ranker(library, bags=2).fit(data.X, data.y, qid=data.qid)
@@ -89,6 +91,7 @@ def test_contributions_of_features_add_up_to_the_scores(library):
     np.testing.assert_allclose(found.sum(axis=1), fitted.predict(data.X), rtol=1e-4, atol=1e-5)
 
 
+@everywhere
 def test_objectives_take_turns(library):
     data = fold().train
     objectives = ["yetiloss:map", NATIVE[library]]
@@ -104,6 +107,7 @@ def test_objectives_take_turns(library):
         ranker(library, objectives, bags=3).fit(data.X, data.y, qid=data.qid)
 
 
+@everywhere
 def test_eval_sets_are_evaluated_by_each_bag(library):
     parts = fold()
     given = {"eval_set": [(parts.vali.X, parts.vali.y)], "eval_qid": [parts.vali.qid]}
@@ -112,14 +116,14 @@ def test_eval_sets_are_evaluated_by_each_bag(library):
     assert {len(values["map"]) for values in found.values()} == {8}
 
 
-def test_queries_keep_labels_weights_propensities_and_positions(library):
+def test_chosen_queries_keep_labels_weights_and_propensities():
     rng = np.random.default_rng(0)
     labels = {"relevance": rng.integers(0, 3, 12).astype(float), "revenue": rng.random(12)}
     weight, propensity = rng.random(12) + 0.5, rng.random(12) + 0.5
     X = np.arange(24.0).reshape(12, 2)
     goals = {"revenue": labels["revenue"]}
     part = read_part(X, labels["relevance"], [4, 3, 5], None, weight, goals, propensity=propensity)
-    chosen = _bags.selected(part, np.array([2, 0, 1]))
+    chosen = _bags.selected(part, np.array([True, False, True]), np.array([2, 0, 1]))
     rows, times = [0, 1, 2, 3, 7, 8, 9, 10, 11], [2] * 4 + [1] * 5
     assert np.array_equal(chosen.X, X[rows])
     assert np.array_equal(chosen.group, [4, 5])
@@ -127,9 +131,14 @@ def test_queries_keep_labels_weights_propensities_and_positions(library):
     assert np.array_equal(chosen.queries.of("revenue").labels, part.queries.of("revenue").labels[rows])
     assert np.array_equal(chosen.queries.weight_by_row, part.queries.weight_by_row[rows] * times)
     assert np.array_equal(chosen.queries.propensity, propensity[rows])
+    left_out = _bags.selected(part, np.array([False, True, False]))
+    assert np.array_equal(left_out.queries.weight_by_row, part.queries.weight_by_row[4:7])
+    plain = read_part(X, labels["relevance"], [4, 3, 5], None, None, position=np.arange(12))
+    assert _bags.selected(plain, np.array([False, True, False])).queries.weight_by_row is None
+    assert _bags.selected(plain, np.array([False, True, True])).queries.position.tolist() == [4, 5, 6, 7, 8, 9, 10, 11]
 
 
-def test_a_bag_draws_as_many_queries_as_there_are(library):
+def test_a_bag_draws_as_many_queries_as_there_are():
     part = read_part(np.zeros((2000, 1)), np.zeros(2000), np.full(1000, 2), None, None)
     drawn, left_out = _bags.resampled(part, np.random.default_rng(0))
     assert drawn.queries.weight_by_row.sum() == 2000
@@ -139,6 +148,7 @@ def test_a_bag_draws_as_many_queries_as_there_are(library):
     assert all(len(_bags.resampled(pair, np.random.default_rng(seed))[1].queries) == 1 for seed in range(9))
 
 
+@everywhere
 def test_what_bags_cannot_do_is_refused(library):
     data = fold().train
     given = {"qid": data.qid}
@@ -147,6 +157,8 @@ def test_what_bags_cannot_do_is_refused(library):
         ({"bags": 1}, {}, "bags=1 must be"),
         ({"objective": []}, {}, r"objective=\[\] names no objective"),
         ({"bags": 2, "objective": "auto"}, {}, 'objective="auto" trains one model'),
+        ({"objective": ["auto"]}, {}, 'objective="auto" trains one model'),
+        ({"bags": 2, SEED[library]: -1}, {}, "=-1 must be a whole number of at least 0"),
         ({"bags": 2}, {"init_model": first}, "leave init_model= out"),
         ({"bags": 2}, {"callbacks": [print]}, "leave callbacks= or bags= out"),
     ):
@@ -157,7 +169,7 @@ def test_what_bags_cannot_do_is_refused(library):
 
 
 @pytest.mark.parametrize(
-    ("of", "params"),
+    ("library", "params"),
     [
         ("xgboost", {"booster": "dart"}),
         ("xgboost", {"num_parallel_tree": 2}),
@@ -165,9 +177,7 @@ def test_what_bags_cannot_do_is_refused(library):
         ("lightgbm", {"boosting_type": "dart"}),
     ],
 )
-def test_other_kinds_of_trees(library, of, params):
-    if of != library:
-        return
+def test_other_kinds_of_trees(library, params):
     data = fold().train
     objective = UnitHessian("yetiloss:map")
     merged = ranker(library, objective, bags=2, **params, **{SEED[library]: 5}).fit(data.X, data.y, qid=data.qid)
@@ -176,12 +186,44 @@ def test_other_kinds_of_trees(library, of, params):
     np.testing.assert_allclose(merged.predict(data.X), mean, rtol=2e-6, atol=2e-6)
 
 
-def test_models_without_boosted_trees_are_refused(library):
-    params = {
-        "xgboost": {"booster": "gblinear", "max_depth": None},
-        "lightgbm": {"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1},
-    }
+@pytest.mark.parametrize(
+    ("library", "params", "said"),
+    [
+        ("xgboost", {"booster": "gblinear", "max_depth": None}, "gblinear has none"),
+        ("lightgbm", {"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1}, "boosting='rf' has none"),
+        ("lightgbm", {"objective": "binary"}, "objective='binary' transforms them"),
+        ("catboost", {"save_snapshot": True}, "save_snapshot= saves one training"),
+    ],
+)
+def test_models_that_are_no_sum_are_refused(library, params, said):
     data = fold().train
-    if library in params:
-        with pytest.raises(LTRError, match="bags= "):
-            ranker(library, NATIVE[library], bags=2, **params[library]).fit(data.X, data.y, qid=data.qid)
+    objective = params.pop("objective", NATIVE[library])
+    with pytest.raises(LTRError, match=said):
+        ranker(library, objective, bags=2, **params).fit(data.X, np.minimum(data.y, 1), qid=data.qid)
+
+
+@everywhere
+def test_metrics_of_goals_need_labels_of_the_train_queries(library):
+    parts = fold()
+    labels = {"eval_labels": [{"revenue": parts.vali.y}], "eval_qid": [parts.vali.qid]}
+    given = {"eval_set": [(parts.vali.X, parts.vali.y)], "qid": parts.train.qid, **labels}
+    bagged = ranker(library, bags=2, eval_metric="ndcg@5[revenue]")
+    with pytest.raises(LTRError, match=r"pass their labels too: labels=\{'revenue': array\}"):
+        bagged.fit(parts.train.X, parts.train.y, **given)
+    found = bagged.fit(parts.train.X, parts.train.y, labels={"revenue": parts.train.y}, **given).evals_result_
+    assert list(found["bag_1"]) == ["ndcg@5[revenue]"]
+
+
+@everywhere
+def test_weights_of_the_user_multiply_counts(library):
+    data = fold().train
+    weight = np.where(np.arange(len(data.group)) % 2, 1.0, 1e-6)
+    found = ranker(library, bags=2).fit(data.X, data.y, qid=data.qid, sample_weight=weight)
+    doubled = ranker(library, bags=2).fit(data.X, data.y, qid=data.qid)
+    assert not np.array_equal(found.predict(data.X), doubled.predict(data.X))
+
+
+def test_a_metric_without_weights_evaluates_bags():
+    data = fold().train
+    bagged = ranker("xgboost", "rank:ndcg", bags=2, eval_metric="rmse").fit(data.X, data.y, qid=data.qid)
+    assert len(bagged.evals_result_["bag_0"]["rmse"]) == 8

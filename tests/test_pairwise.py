@@ -234,6 +234,8 @@ def test_impossible_values_are_refused():
         LambdaMART().compute(queries, np.zeros(3), dtype=np.float16)
     with pytest.raises(LTRError, match="labels are too large"):
         LambdaMART("precision@5").gradient_hessian(np.zeros(40), labels, [40], position=np.arange(40))
+    with pytest.raises(LTRError, match="times sigma"):
+        StochasticRank(sigma=1e308, mu=10)
     with pytest.raises(LTRError, match="neighbors"):
         YetiLoss(neighbors=np.float64(2.0**63))
     assert np.isfinite(YetiLoss(neighbors=2**63 - 1).compute(queries, np.zeros(3))).all()

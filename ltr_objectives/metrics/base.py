@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,8 +100,13 @@ class Metric(abc.ABC):
 
     def _changed(self) -> dict[str, Any]:
         """The options that differ from their defaults, without cutoff and goal."""
-        defaults = {f.name: f.default for f in fields(self) if f.init and f.name not in ("k", "goal")}
-        return {name: getattr(self, name) for name, usual in defaults.items() if getattr(self, name) != usual}
+        usual: dict[str, Any] = {
+            f.name: f.default if f.default_factory is MISSING else f.default_factory()
+            for f in fields(self)
+            if f.init and f.name not in ("k", "goal")
+        }
+        given = {name: getattr(self, name) for name in usual}
+        return {name: value for name, value in given.items() if not np.array_equal(value, usual[name])}
 
     @property
     def label_limit(self) -> float | None:

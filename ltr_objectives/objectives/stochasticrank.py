@@ -31,6 +31,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ltr_objectives.checks import check_choice, check_draws, check_not_negative, check_positive, check_seed
+from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.moves import move_terms, needs_restart, restart
 from ltr_objectives.kernels.rng import NO_NOISE, NOISES, add_noise, stream
@@ -132,6 +133,7 @@ class StochasticRank(Objective):
     def __post_init__(self) -> None:
         check_positive("sigma", self.sigma)
         check_not_negative("mu", self.mu)
+        require(self.mu * self.sigma < np.inf, f"mu={self.mu!r} times sigma={self.sigma!r} must be finite; lower one")
         check_draws("samples", self.samples)
         check_not_negative("sfa", self.sfa)
         check_positive("nu", self.nu)
