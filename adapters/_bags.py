@@ -40,12 +40,12 @@ def count_of(bags: Any, objectives: Sequence[Any]) -> int:
     """The number of bags, by default one for each objective; 0 trains a single model."""
     if bags is None:
         return len(objectives) if len(objectives) > 1 else 0
-    count = check_integer("bags", bags, least=2)
+    count = check_integer("bags", bags)
     require(
         count % len(objectives) == 0,
         f"bags={count} must be a multiple of the {len(objectives)} objectives, which take turns",
     )
-    return count
+    return 0 if count == 1 else count
 
 
 def train(ranker: Ranker, plan: Plan, objectives: Sequence[Objective | str], count: int) -> Bags:

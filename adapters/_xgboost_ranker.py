@@ -46,7 +46,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
     bags : int, optional
-        Train this many models, each on queries drawn with replacement, and merge them into one whose scores are their
+        If above 1, train this many models, each on queries drawn with replacement, and merge them into one whose scores are their
         mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by default
         with a bag each; the first one decides which metric stops them if ``eval_metric`` is not given.
     **params

@@ -69,6 +69,8 @@ def test_the_merged_model_is_the_mean_of_its_bags(library, of, tmp_path):
 @everywhere
 def test_the_seed_decides(library):
     data = fold().train
+    one = ranker(library, bags=1).fit(data.X, data.y, qid=data.qid)
+    assert np.array_equal(one.predict(data.X), ranker(library).fit(data.X, data.y, qid=data.qid).predict(data.X))
 
     def scores(seed):
         fitted = ranker(library, bags=2, **{SEED[library]: seed}).fit(data.X, data.y, qid=data.qid)
@@ -154,7 +156,7 @@ def test_what_bags_cannot_do_is_refused(library):
     given = {"qid": data.qid}
     first = ranker(library).fit(data.X, data.y, **given)
     for params, more, said in (
-        ({"bags": 1}, {}, "bags=1 must be"),
+        ({"bags": 0}, {}, "bags=0 must be a whole number of at least 1"),
         ({"objective": []}, {}, r"objective=\[\] names no objective"),
         ({"bags": 2, "objective": "auto"}, {}, 'objective="auto" trains one model'),
         ({"objective": ["auto"]}, {}, 'objective="auto" trains one model'),

@@ -9,7 +9,7 @@ from generated import graded
 from oracles.pairs import DISTRIBUTIONS, by_definition, monte_carlo
 from scipy import stats
 
-from ltr_objectives import LambdaMART, LTRError, Queries, RankNet, YetiLoss, YetiRank, registry
+from ltr_objectives import LambdaMART, LTRError, Queries, RankNet, StochasticRank, YetiLoss, YetiRank, registry
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream, uniform
 from ltr_objectives.kernels.scores import content_stream
 
