@@ -68,9 +68,9 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
     bags : int, optional
-        If above 1, train this many models, each on queries drawn with replacement, and merge them into one whose scores are their
-        mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by default
-        with a bag each; the first one decides which metric stops them if ``eval_metric`` is not given.
+        If above 1, train this many models, each on queries drawn with replacement, and merge them into one whose scores
+        are their mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by
+        default with a bag each; the first one decides which metric stops them if ``eval_metric`` is not given.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. ``newton_splits`` is as of

@@ -46,9 +46,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
     bags : int, optional
-        If above 1, train this many models, each on queries drawn with replacement, and merge them into one whose scores are their
-        mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by default
-        with a bag each; the first one decides which metric stops them if ``eval_metric`` is not given.
+        If above 1, train this many models, each on queries drawn with replacement, and merge them into one whose scores
+        are their mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by
+        default with a bag each; the first one decides which metric stops them if ``eval_metric`` is not given.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
