@@ -27,7 +27,7 @@ from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._model_files import require_sound
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, vector
 from ltr_objectives.registry import get_metric, get_objective
@@ -334,7 +334,7 @@ def catboost_objective(
 def catboost_metric(
     metric: str | Metric,
     *pools: Any,
-    convention: str | None = None,
+    convention: Convention | None = None,
     labels: Mappings | None = None,
     n_threads: int | None = None,
 ) -> CatBoostMetric:

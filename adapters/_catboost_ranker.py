@@ -29,6 +29,7 @@ from ltr_objectives.adapters._ranker_inputs import (
 )
 from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
 from ltr_objectives.errors import LTRError, did_you_mean, require, warn
+from ltr_objectives.metrics.base import Convention
 from ltr_objectives.objectives.base import Objective
 
 catboost: Any = CATBOOST.load()
@@ -113,7 +114,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         *,
         objective: str | Objective | Sequence[str | Objective] | None = None,
         eval_metric: EvalMetric = None,
-        convention: str | None = None,
+        convention: Convention | None = None,
         bags: int | None = None,
         **params: Any,
     ) -> None:

@@ -13,7 +13,7 @@ from ltr_objectives.adapters._goals import ByGoal, Mappings, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require
 from ltr_objectives.goals import IN_PARTS
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_objective
 
@@ -143,7 +143,7 @@ def lightgbm_objective(
 
 def lightgbm_metric(
     *metrics: str | Metric,
-    convention: str | None = None,
+    convention: Convention | None = None,
     labels: Mappings | None = None,
     n_threads: int | None = None,
 ) -> LightGBMMetric:

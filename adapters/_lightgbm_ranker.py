@@ -16,7 +16,7 @@ from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
 from ltr_objectives.errors import did_you_mean, require
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 
 lgb: Any = LIGHTGBM.load()
@@ -81,7 +81,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         *,
         objective: str | Objective | Sequence[str | Objective] | None = None,
         eval_metric: EvalMetric = None,
-        convention: str | None = None,
+        convention: Convention | None = None,
         bags: int | None = None,
         reg_lambda: float | None = None,
         **params: Any,

@@ -17,7 +17,7 @@ from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.goals import IN_PARTS
 from ltr_objectives.kernels.threads import at_most
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_objective
 
@@ -259,7 +259,7 @@ def xgboost_objective(
 
 def xgboost_metric(
     *metrics: str | Metric,
-    convention: str | None = None,
+    convention: Convention | None = None,
     labels: Mappings | None = None,
     n_threads: int | None = None,
 ) -> XGBoostMetric:

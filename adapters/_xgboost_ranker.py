@@ -18,7 +18,7 @@ from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, objective_mea
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.kernels.threads import at_most
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 
 xgb: Any = XGBOOST.load()
@@ -83,7 +83,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         *,
         objective: str | Objective | Sequence[str | Objective] | None = None,
         eval_metric: EvalMetric = None,
-        convention: str | None = None,
+        convention: Convention | None = None,
         bags: int | None = None,
         **params: Any,
     ) -> None:

@@ -64,6 +64,9 @@ word: str = evaluate("map", [1], [1], [1])
 get_metric("map").kk
 metrics().keys()
 model: str = LGBMRanker().booster_
+evaluate("map", [1], [1], [1], convention="lightgm")
+NDCG(gain_type="exponential")
+XGBRanker(convention="treceval")
 ltr_objectives.nonsense
 """
 SCRIPTS = "right.py", "star.py", "wrong.py"

@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,8 @@ from ltr_objectives.queries import Labels, Queries, to_numpy
 
 CHECK = "ltr_objectives.check_metric(metric) checks all methods of a metric of your own"
 TIES = {"average": AVERAGE_TIES, "input": INPUT_TIES, "worst": WORST_TIES, "best": BEST_TIES}
+
+Convention = Literal["lightgbm", "xgboost", "catboost", "sklearn", "trec_eval", "scipy"]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, warn
 from ltr_objectives.metrics import gains
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.queries import Labels, Queries
 from ltr_objectives.registry import get_metrics
 
@@ -20,7 +20,7 @@ Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ..
 @overload
 def evaluate(
     metric: str | Metric, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
-    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: str | None = None,
+    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: Convention | None = None,
     per_query: Literal[False] = False, n_threads: int | None = None,
 ) -> float: ...  # fmt: skip
 
@@ -28,7 +28,7 @@ def evaluate(
 @overload
 def evaluate(
     metric: Several, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
-    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: str | None = None,
+    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: Convention | None = None,
     per_query: Literal[False] = False, n_threads: int | None = None,
 ) -> dict[str, float]: ...  # fmt: skip
 
@@ -36,7 +36,7 @@ def evaluate(
 @overload
 def evaluate(
     metric: str | Metric | Several, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
-    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: str | None = None,
+    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: Convention | None = None,
     per_query: bool, n_threads: int | None = None,
 ) -> Any: ...  # fmt: skip
 
@@ -49,7 +49,7 @@ def evaluate(
     weight: ArrayLike | None = None,
     *,
     qid: ArrayLike | None = None,
-    convention: str | None = None,
+    convention: Convention | None = None,
     per_query: bool = False,
     n_threads: int | None = None,
 ) -> Any:

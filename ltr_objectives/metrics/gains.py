@@ -1,6 +1,6 @@
 """Gains and discounts that metrics take by name, and relevance by threshold."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from ltr_objectives.queries import Queries, vector
 
 SMALLEST = 1e-290  # a query with a smaller ideal counts as empty, because the reciprocal may overflow
 LARGEST_GRADE = 31  # XGBoost refuses larger labels with exponential gains
+GainType = Literal["exp", "linear"] | tuple[float, ...]
+DiscountType = Literal["log2", "reciprocal"] | tuple[float, ...]
 DISCOUNTS = ("log2", "reciprocal")
 LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
 

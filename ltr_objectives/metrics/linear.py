@@ -36,8 +36,8 @@ class DCG(Metric):
     1.0
     """
 
-    gain_type: str | tuple[float, ...] = "exp"
-    discount_type: str | tuple[float, ...] = "log2"
+    gain_type: gains.GainType = "exp"
+    discount_type: gains.DiscountType = "log2"
 
     name: ClassVar[str] = "dcg"
     kind: ClassVar[int] = LINEAR

@@ -21,6 +21,7 @@ from ltr_objectives.kernels.chances import chances
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.sorting import all_equal, longest_list
 from ltr_objectives.metrics import gains
+from ltr_objectives.metrics.gains import GainType
 from ltr_objectives.metrics.linear import NDCG as NDCGMetric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
@@ -117,7 +118,7 @@ class ApproxNDCG(_Approx):
     (array([ 0.082558, -0.082558]), array([0.008256, 0.008256]))
     """
 
-    gain: str | tuple[float, ...] = "exp"
+    gain: GainType = "exp"
 
     name: ClassVar[str] = "approxndcg"
     kind: ClassVar[int] = NDCG

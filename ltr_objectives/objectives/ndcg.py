@@ -7,6 +7,7 @@ import numpy as np
 from ltr_objectives.checks import check_integer
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.metrics import gains
+from ltr_objectives.metrics.gains import GainType
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.reference import reference_gains
@@ -24,7 +25,7 @@ class GainObjective(Objective):
     """
 
     _: KW_ONLY
-    gain: str | tuple[float, ...] = "exp"
+    gain: GainType = "exp"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gain", gains.read_gain("gain", self.gain))
