@@ -73,6 +73,7 @@ def test_a_checkout_without_links_says_what_to_do(tmp_path):
     assert "git config core.symlinks true" in done.stderr
 
 
+@pytest.mark.filterwarnings("ignore:The distutils package:DeprecationWarning")  # setuptools loads it in Python 3.11
 def test_the_readme_of_an_index_has_no_relative_link():
     if not (ROOT / "setup.py").exists():
         pytest.skip("the tests run beside an unpacked wheel")
