@@ -65,6 +65,9 @@ def train(ranker: Ranker, plan: Plan, objectives: Sequence[Objective | str], cou
         f"bags= evaluate {unread} on the train queries that they leave out; pass their labels too: "
         f"labels={{{unread and unread.goal!r}: array}}",
     )
+    for objective in objectives:
+        stopping = plan._replace(evals=(*plan.evals, plan.train), objective=in_documents(objective))
+        check_plan(stopping, ranker.library)
     name = next((name for name in SEEDS if name in plan.params), SEEDS[0])
     seed = check_integer(name, plan.params.get(name, 0), least=0)
     rng = np.random.default_rng(seed)
@@ -79,8 +82,6 @@ def train(ranker: Ranker, plan: Plan, objectives: Sequence[Objective | str], cou
             objective=in_documents(objectives[bag % len(objectives)]),
             params=plan.params | {name: seed + bag},
         )
-        for objective in objectives if bag == 0 else ():  # before any of them trains
-            check_plan(each._replace(objective=in_documents(objective)), ranker.library)
         model, found = ranker._train_known(each)
         models.append(model)
         if bag == 0:

@@ -25,7 +25,7 @@ def require(condition: object, message: str) -> None:
 
 
 def refuse_overrides(cls: type) -> None:
-    """Raise if ``cls`` overrides a method that a base lists in ``_not_read``, where it would be ignored."""
+    """Raise if ``cls`` overrides a method that a base lists in ``_not_read``, because it would be ignored."""
     not_read = {name: read for base in cls.__mro__[1:] for name, read in vars(base).get("_not_read", {}).items()}
     for name in vars(cls).keys() & not_read.keys():
         raise LTRError(f"{cls.__name__}.{name} would be ignored in places; {not_read[name]}")

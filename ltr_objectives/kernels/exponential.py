@@ -1,4 +1,4 @@
-"""The exponential of many numbers at once. LLVM vectorises it: 1.4 ns each, where the C library's takes 5.6.
+"""The exponential of many numbers at once. LLVM vectorises it: 1.4 ns each; the C library's takes 5.6.
 
 Let k be the nearest whole number to x / ln 2, and r = x - k ln 2. Then exp(x) = 2^k exp(r). ln 2 is in two parts (Cody
 and Waite, "Software Manual for the Elementary Functions", 1980). The Taylor polynomial of degree 13 is exact to 4e-18
