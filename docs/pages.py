@@ -236,7 +236,7 @@ def methods() -> str:
 
 
 def evidence() -> str:
-    """What ``report_`` of an estimator holds."""
+    """The fields of an estimator's ``report_``."""
     return "\n".join(f"::: {each.__module__}.{each.__name__}\n    options: {{heading_level: 3}}\n" for each in EVIDENCE)
 
 
