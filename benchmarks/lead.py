@@ -1,5 +1,7 @@
 """``python -m benchmarks lead``: what our names give for each metric, against each library's best native objective."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,64 +12,88 @@ from typer import Option, echo
 from benchmarks.folds import GENERATED
 from ltr_objectives._files import replacing
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.registry import get_objective, objective_for
+from ltr_objectives.registry import get_metric, get_objective, objective_for
 from ltr_objectives.workbench.libraries import is_native
-from ltr_objectives.workbench.statistics import paired_p, standard_error
+from ltr_objectives.workbench.statistics import standard_error
 from ltr_objectives.workbench.summary import POOLED, Values, best_of
 from ltr_objectives.workbench.texts import pipe_table
 
-STUDY = "Folder of a study, with its queries.parquet; may be repeated. Queries of all are pooled."
-REAL = "real data"
-KINDS = (REAL, "generated data", POOLED)
+STUDY = (
+    "Folder of a study, with its queries.parquet, or KIND=FOLDER, where KIND names its kind of data; may be repeated."
+)
+KINDS = {True: "generated data", False: "real data"}
+NAMED, ON_VALI = "objective_for", "native chosen on vali"
 EXPLANATION = (
     "Test metrics in thousandths, with standard errors over test queries in brackets. Ours is the objective that "
-    "`objective_for` names for the metric, which an estimator trains if only `eval_metric` is given. Both the best "
-    "native objective and the best of ours were chosen on these test queries, pooled over all data, which favours them."
+    "`objective_for` names for the metric, which an estimator trains if only `eval_metric` is given. The native "
+    "objective is the one with the best vali value in each fold; before the last columns it is the one that is best on "
+    "these test queries. The best of ours, too, was chosen on these test queries, which favours it."
 )
 
 
-def lead(values: Values) -> pd.DataFrame:
-    """One line for each kind of data, metric and library; empty if the study lacks what our names give.
+def on_vali(frame: pd.DataFrame) -> pd.DataFrame:
+    """The lines of the library's own objective with the best vali value in each fold, labelled ``ON_VALI``."""
+    native = [is_native(*key) for key in zip(frame["library"], frame["label"], strict=True)]
+    best = frame[native].sort_values("vali", ascending=False, kind="stable")
+    return best.drop_duplicates(["data", "fold", "seed", "library", "metric"]).sort_index().assign(label=ON_VALI)
 
-    ``difference`` is from the best native objective, ``behind`` what the best of ours has more.
+
+def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """A line for each metric, library and kind of data, and for all data; empty if the study lacks what our names give.
+
+    Metrics that differ only in the threshold of relevance are one. ``kinds`` has the kind of each data set.
+    ``difference`` is from the native objective chosen on vali, and ``by_set`` the same if each data set counts once.
+    ``on_test`` is from ``native``, the best on these test queries. ``behind`` is what ``best`` of ours has more.
     """
+    blocks: dict[tuple[str, str], dict[str, dict[str, np.ndarray]]] = {}
+    labels: dict[tuple[str, str], list[str]] = {}
+    for (data, library, label, metric), v in values.items():
+        if library and data != POOLED:
+            key = _plain(metric), library
+            block = blocks.setdefault(key, {}).setdefault(data, {})
+            block[label] = v
+            if _is_named(label, metric):
+                block[NAMED] = v
+                labels.setdefault(key, []).append(label.replace("{metric}", key[0]))
     records: list[dict[str, Any]] = []
-    metrics, libraries = (list(dict.fromkeys(key[i] for key in values)) for i in (3, 1))
-    for metric in metrics:
-        for library in filter(None, libraries):
-            by_kind = {kind: _pooled(values, kind, library, metric) for kind in KINDS}
-            whole = by_kind[POOLED]
-            natives = {label: v for label, v in whole.items() if is_native(library, label)}
-            ours = {label: v for label, v in whole.items() if label not in natives}
-            named = next((label for label in ours if _is_named(label, metric)), None)
-            if named is None or not natives:
-                continue
-            native, best = best_of(natives), best_of(ours)
-            for kind, block in by_kind.items():
-                if named not in block:
-                    continue
-                gap, behind = block[named] - block[native], block[best] - block[named]
-                records.append({
-                    "data": kind, "metric": metric, "library": library, "ours": named.replace("{metric}", metric),
-                    "native": native, "queries": int((~np.isnan(gap)).sum()), "difference": np.nanmean(gap),
-                    "se": standard_error(gap), "p": paired_p(block[named], block[native]),
-                    "best": best.replace("{metric}", metric), "behind": np.nanmean(behind),
-                    "behind_se": standard_error(behind),
-                })  # fmt: skip
+    for (metric, library), by_set in blocks.items():
+        by_set = {data: block for data, block in by_set.items() if {ON_VALI, NAMED} <= block.keys()}
+        if not by_set:
+            continue
+        shared = [label for label in next(iter(by_set.values())) if all(label in b for b in by_set.values())]
+        whole = {label: np.concatenate([b[label] for b in by_set.values()]) for label in shared}
+        native = best_of({label: v for label, v in whole.items() if is_native(library, label)})
+        best = best_of({k: v for k, v in whole.items() if not is_native(library, k) and k not in (NAMED, ON_VALI)})
+        parts: dict[str, list[dict[str, np.ndarray]]] = {}
+        for data, block in by_set.items():
+            parts.setdefault((kinds or {}).get(data, KINDS[data.startswith(GENERATED)]), []).append(block)
+        if len(parts) > 1:
+            parts[POOLED] = list(by_set.values())
+        for kind, found in parts.items():
+            difference, on_test, behind = (_gap(found, NAMED, other) for other in (ON_VALI, native, best))
+            means, errors = zip(*(_gap([block], NAMED, ON_VALI) for block in found), strict=True)
+            records.append({
+                "data": kind, "metric": metric, "library": library,
+                "ours": ", ".join(dict.fromkeys(labels[metric, library])),
+                "queries": sum(int((~np.isnan(b[NAMED] - b[ON_VALI])).sum()) for b in found),
+                "difference": difference[0], "se": difference[1],
+                "by_set": np.mean(means), "by_set_se": np.linalg.norm(errors) / len(errors),
+                "native": native, "on_test": on_test[0], "on_test_se": on_test[1],
+                "best": best.replace("{metric}", metric), "behind": -behind[0], "behind_se": behind[1],
+            })  # fmt: skip
     return pd.DataFrame.from_records(records)
 
 
-def _pooled(values: Values, kind: str, library: str, metric: str) -> dict[str, np.ndarray]:
-    """The values of all queries of one kind of data, by label."""
-    sets = dict.fromkeys(key[0] for key in values if key[0] != POOLED)
-    if kind != POOLED:
-        sets = dict.fromkeys(data for data in sets if data.startswith(GENERATED) == (kind != REAL))
-    labels = dict.fromkeys(key[2] for key in values if (key[1], key[3]) == (library, metric))
-    parts = {label: [values.get((data, library, label, metric)) for data in sets] for label in labels}
-    return {
-        label: np.concatenate([v for v in found if v is not None])
-        for label, found in parts.items() if found and all(v is not None for v in found)
-    }  # fmt: skip
+def _gap(blocks: Sequence[Mapping[str, np.ndarray]], ours: str, other: str) -> tuple[float, float]:
+    """The mean difference over all queries, and its standard error."""
+    found = np.concatenate([block[ours] - block[other] for block in blocks])
+    return float(np.nanmean(found)), standard_error(found)
+
+
+def _plain(name: str) -> str:
+    """The metric without its threshold of relevance."""
+    metric: Any = get_metric(name)
+    return str(replace(metric, threshold=0.0) if hasattr(metric, "threshold") else metric)
 
 
 def _is_named(label: str, metric: str) -> bool:
@@ -80,43 +106,49 @@ def _is_named(label: str, metric: str) -> bool:
 
 def markdown(table: pd.DataFrame) -> str:
     """The table, a line for each metric and library."""
-    kinds = [kind for kind in KINDS if (table["data"] == kind).any()]
-    head = ["metric", "library", "ours", "best native", *kinds, "best of ours", "ahead of ours by"]
+    kinds = list(dict.fromkeys(table["data"]))
+    last = kinds[-1]
+    head = ["metric", "library", "ours", *kinds]
+    head += ["each data set once"] if last == POOLED else []
+    head += ["best native on test", "from it", "best of ours on test", "ahead of ours by"]
     lines = [head]
     for (metric, library), part in table.groupby(["metric", "library"], sort=False):
         by = part.set_index("data")
-        last = by.loc[kinds[-1]]
-        cells = [
-            _thousandths(by.loc[kind, "difference"], by.loc[kind, "se"]) if kind in by.index else "" for kind in kinds
-        ]
-        behind = "" if last["best"] == last["ours"] else _thousandths(last["behind"], last["behind_se"])
-        lines.append([str(metric), str(library), last["ours"], last["native"], *cells, last["best"], behind])
-    right = [False] * 4 + [True] * len(kinds) + [False, True]
+        row = by.loc[last] if last in by.index else by.iloc[-1]
+        line = [str(metric), str(library), row["ours"]]
+        line += [_thousandths(by.loc[kind], "difference", "se") if kind in by.index else "" for kind in kinds]
+        line += [_thousandths(row, "by_set", "by_set_se")] if last == POOLED else []
+        line += [row["native"], _thousandths(row, "on_test", "on_test_se"), row["best"]]
+        lines.append([*line, _thousandths(row, "behind", "behind_se") if row["behind"] else ""])
+    right = [False] * 3 + [True] * (len(head) - 7) + [False, True, False, True]
     title = "**What our names give, less the library's best native objective**"
     return "\n\n".join([title, pipe_table(lines, right), EXPLANATION])
 
 
-def _thousandths(difference: float, error: float) -> str:
-    return f"{1000 * difference:+.1f} ({1000 * error:.1f})"
+def _thousandths(row: Any, difference: str, error: str) -> str:
+    return f"{1000 * row[difference]:+.1f} ({1000 * row[error]:.1f})"
 
 
 def lead_command(
-    study: Annotated[list[Path], Option(help=STUDY)],
+    study: Annotated[list[str], Option(help=STUDY)],
     out: Annotated[Path, Option(help="Folder for lead.csv, lead.md and lead.png.")] = Path("results/lead"),
 ) -> None:
     """Compare what our names give with the best native objectives.
 
-    Over one or several studies, real and generated data apart.
+    Over one or several studies, each kind of data apart.
     """
     from benchmarks.figures.lead import lead_dots
 
     values: Values = {}
-    for folder in study:
-        long = pd.read_parquet(folder / "queries.parquet")
+    kinds: dict[str, str] = {}
+    for each in study:
+        kind, _, folder = each.rpartition("=")
+        long = pd.read_parquet(Path(folder) / "queries.parquet")
         long = long[long["data"] != POOLED]
+        kinds |= dict.fromkeys(long["data"], kind) if kind else {}
         for key, part in long.groupby(["data", "library", "objective", "metric"], sort=False):
             values[key] = part.sort_values("query")["value"].to_numpy()
-    table = lead(values)
+    table = lead(values, kinds)
     require(not table.empty, "the studies lack native objectives, or what our names give for their metrics")
     out.mkdir(parents=True, exist_ok=True)
     with replacing(out / "lead.csv") as new:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from benchmarks.lead import lead
+from benchmarks.lead import lead, on_vali
 from benchmarks.lead import markdown as lead_markdown
 from ltr_objectives._files import replacing
 from ltr_objectives.workbench.libraries import is_native, named
@@ -70,7 +70,8 @@ def write(
         head, *lines = best_lines(against, alpha)
         by_library = sorted(lines, key=lambda line: line[0])
         show(console, [head, *by_library], "ours against each library's best native objective")
-    ours_named = lead(values)
+    with_choice = values | by_query(on_vali(frame))
+    ours_named = lead(with_choice)
     texts = [
         text
         for text in ("" if ours_named.empty else lead_markdown(ours_named), verdict_markdown(against, alpha), *texts)
@@ -81,12 +82,12 @@ def write(
     with replacing(files[1]) as new:
         new.write_text("\n\n".join([*texts, caption]) + "\n")
     with replacing(files[2]) as new:
-        long_table(values).to_parquet(new, index=False)
+        long_table(with_choice).to_parquet(new, index=False)
     for name, found in (
         ("lead.csv", ours_named),
         ("verdict.csv", against),
         ("tuned.csv", tuned(results)),
-        ("chosen.csv", on_vali(frame)),
+        ("chosen.csv", settings_on_vali(frame)),
     ):
         if not found.empty:
             files.append(out / name)
@@ -109,7 +110,7 @@ def long_table(values: Values) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def on_vali(frame: pd.DataFrame) -> pd.DataFrame:
+def settings_on_vali(frame: pd.DataFrame) -> pd.DataFrame:
     """The learning rate and parameters that vali chose for each training; empty if there was no choice."""
     columns = ["learning_rate", "params"]
     if not (frame["params"] != "").any() and frame["learning_rate"].nunique() < 2:

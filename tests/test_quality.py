@@ -262,14 +262,15 @@ def test_a_preset_replaces_the_defaults_and_options_go_before_it(tmp_path):
     assert {r["budget"]["trees"] for r in records} == {0, 3}
 
 
-def named_values():
+def named_values(metrics=("map", "auc")):
     rng = np.random.default_rng(0)
     found = {}
-    shifts = {"lambdarank": 0.0, "rank_xendcg": 0.1, "yetiloss:gap": 0.15, "yetiloss:{metric}": 0.2, "queryrmse": -0.1}
+    shifts = {"lambdarank": 0.0, "rank_xendcg": 0.1, lead.ON_VALI: 0.05, "yetiloss:gap": 0.15, "yetiloss:{metric}": 0.2,
+              "queryrmse": -0.1}  # fmt: skip
     for data, n in (("MQ2008", 50), ("OHSUMED", 30), ("generated-calibrated 5,5,100", 100)):
         base = rng.random(n)
         for label, shift in shifts.items():
-            for metric in ("map", "auc"):
+            for metric in metrics:
                 found[data, "lightgbm", label, metric] = base + shift + 0.05 * rng.standard_normal(n)
         found[data, "xgboost", "rank:ndcg", "map"] = base
     return found
@@ -279,36 +280,65 @@ def pooled(values, *labels, sets=("MQ2008", "OHSUMED", "generated-calibrated 5,5
     return [np.concatenate([values[data, "lightgbm", label, "map"] for data in sets]) for label in labels]
 
 
-def test_objectives_by_our_names_are_compared_with_the_best_native_on_each_kind_of_data(tmp_path):
+def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_of_data(tmp_path):
     values = named_values()
     table = lead.lead(values).set_index(["data", "metric"])
-    row = table.loc[lead.REAL, "map"]
-    ours, native, best = pooled(values, "yetiloss:gap", "rank_xendcg", "yetiloss:{metric}", sets=("MQ2008", "OHSUMED"))
+    row = table.loc["real data", "map"]
+    ours, chosen, native, best = pooled(
+        values, "yetiloss:gap", lead.ON_VALI, "rank_xendcg", "yetiloss:{metric}", sets=("MQ2008", "OHSUMED")
+    )
     assert [row[k] for k in ("ours", "native", "best", "queries")] == [
         "yetiloss:gap", "rank_xendcg", "yetiloss:map", 80,
     ]  # fmt: skip
-    assert row["difference"] == pytest.approx((ours - native).mean())
-    assert row["se"] == pytest.approx(stats.sem(ours - native))
+    assert row["difference"] == pytest.approx((ours - chosen).mean())
+    assert row["se"] == pytest.approx(stats.sem(ours - chosen))
+    assert row["on_test"] == pytest.approx((ours - native).mean())
     assert row["behind"] == pytest.approx((best - ours).mean())
+    first, second = (ours - chosen)[:50], (ours - chosen)[50:]
+    assert row["by_set"] == pytest.approx((first.mean() + second.mean()) / 2)
+    assert row["by_set_se"] == pytest.approx(np.hypot(stats.sem(first), stats.sem(second)) / 2)
     assert table.loc[(summary.POOLED, "map"), "queries"] == 180
     assert table.loc[("generated data", "auc"), "ours"] == "yetiloss:auc"
     text = lead.markdown(table.reset_index())
-    assert f"| map | lightgbm | yetiloss:gap | rank_xendcg | {1000 * row['difference']:+.1f}" in text
+    assert f"| map | lightgbm | yetiloss:gap | {1000 * row['difference']:+.1f}" in text
     arguments = ["lead", "--out", str(tmp_path)]
-    for name in ("MQ2008", "OHSUMED"):
+    kinds = {"MQ2008": "search", "OHSUMED": "medicine"}
+    for name, kind in kinds.items():
         (tmp_path / name).mkdir()
         part = {key: v for key, v in values.items() if key[0] == name}
         report.long_table(part).to_parquet(tmp_path / name / "queries.parquet")
-        arguments += ["--study", str(tmp_path / name)]
+        arguments += ["--study", f"{kind}={tmp_path / name}"]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
     assert (tmp_path / "lead.png").stat().st_size > 10_000
     real = {key: v for key, v in values.items() if not key[0].startswith("generated")}
-    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "lead.csv"), lead.lead(real), check_dtype=False)
+    read = pd.read_csv(tmp_path / "lead.csv")
+    assert read["data"].tolist() == ["search", "medicine", summary.POOLED] * 2
+    pd.testing.assert_frame_equal(read, lead.lead(real, kinds), check_dtype=False)
+
+
+def test_metrics_that_differ_in_the_threshold_of_relevance_are_pooled():
+    plain = {key: v for key, v in named_values(("map",)).items() if key[1] == "lightgbm"}
+    other = named_values(("map(threshold=2)",))
+    mixed = {key: v for key, v in plain.items() if key[0] == "MQ2008"}
+    mixed |= {key: v for key, v in other.items() if key[0] == "OHSUMED" and key[1] == "lightgbm"}
+    table = lead.lead(mixed).set_index(["data", "metric"])
+    assert table.loc[("real data", "map"), "queries"] == 80
+
+
+def test_the_native_objective_of_a_fold_is_that_with_the_best_vali_value():
+    lines = [("one", "a", 0, "lightgbm", label, "map", vali) for label, vali in
+             (("lambdarank", 0.3), ("rank_xendcg", 0.4), ("yetiloss", 0.5))]  # fmt: skip
+    lines += [("one", "b", 0, "lightgbm", label, "map", vali) for label, vali in
+              (("lambdarank", 0.3), ("rank_xendcg", 0.2))]  # fmt: skip
+    frame = pd.DataFrame(lines, columns=["data", "fold", "seed", "library", "label", "metric", "vali"])
+    found = lead.on_vali(frame)
+    assert found["vali"].tolist() == [0.4, 0.3]
+    assert set(found["label"]) == {lead.ON_VALI}
 
 
 def test_the_verdict_corrects_for_the_number_of_ours():
-    values = named_values()
+    values = {key: v for key, v in named_values().items() if key[2] != lead.ON_VALI}
     whole = {(summary.POOLED, *key[1:]): np.concatenate([values[(data, *key[1:])] for data in
              ("MQ2008", "OHSUMED", "generated-calibrated 5,5,100")]) for key in values}  # fmt: skip
     table = report.verdict({**values, **whole})
