@@ -98,7 +98,7 @@ def write(
     if plots:
         from benchmarks.figures import draw
 
-        files += draw(frame, table, gap_values(frame), ours_named, out)
+        files += draw(frame, table, gap_values(frame), ours_named, against, out)
     return files
 
 

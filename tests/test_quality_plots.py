@@ -39,9 +39,10 @@ def test_every_picture_of_a_study_is_drawn_and_nothing_is_cut_off(sets, ours, tm
     frame = pooled.chosen(results(sets, ours=ours))
     values = pooled.by_query(frame)
     table = summary(values)
-    written = draw(frame, table, report.gap_values(frame), lead.lead(values), tmp_path)
+    written = draw(frame, table, report.gap_values(frame), lead.lead(values), report.verdict(values), tmp_path)
     expected = {f"{kind}-{m}.png" for m in ("map", "err") for kind in ("dots", "gaps")}
     expected |= {f"curves-{data}-{m}.png" for m in ("map", "err") for data in ("one", "generated_5")[: len(sets)]}
+    expected.add("verdict.png")
     assert {path.name for path in written} == expected == {path.name for path in tmp_path.iterdir()}
     for path in written:
         picture = imread(path)[..., :3]

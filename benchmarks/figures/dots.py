@@ -46,16 +46,17 @@ def grouped(table: pd.DataFrame, metric: str, title: str, out: Path, name: str, 
         ax.grid(axis="x", color=style.PALE, lw=0.6)
         ax.tick_params(axis="x", labelsize=8)
         ax.locator_params(axis="x", nbins=5)
-    axes[0].set_yticks(ticks, [style.shown(label, metric) for label, _ in lines], fontsize=8.5)
+    axes[0].set_yticks(ticks, [style.shown(label, metric or "{metric}") for label, _ in lines], fontsize=8.5)
     axes[0].set_ylim(y - GAP, -LINE)
     handles = [
         Line2D([], [], color=colours.get(x, style.INK), marker="o", label=style.library_title(x)) for x in libraries
     ]
-    handles.append(Line2D([], [], color=style.INK, marker="o", mfc="white", label="native"))
+    if any(style.natives_of(table, library) for library in libraries):
+        handles.append(Line2D([], [], color=style.INK, marker="o", mfc="white", label="native"))
     figure.legend(
         handles=handles, loc="outside lower left", ncols=len(handles), fontsize=9, frameon=False, labelcolor=style.INK
     )
-    return style.save(figure, out, name, metric)
+    return style.save(figure, out, *filter(None, (name, metric)))
 
 
 def metric_dots(summary: pd.DataFrame, metric: str, out: Path) -> Path:
@@ -66,6 +67,14 @@ def metric_dots(summary: pd.DataFrame, metric: str, out: Path) -> Path:
     zeros = {data: float(constant.get(data, np.nan)) for data in style.distinct(table["data"])}
     title = f"test {metric} with 95% intervals over queries, and a line at that of a constant model"
     return grouped(table, metric, title, out, "dots", zeros)
+
+
+def verdict_dots(verdict: pd.DataFrame, out: Path) -> Path:
+    """Every objective of ours, less the library's best native one, with a panel for each metric."""
+    names = {"objective": "label", "difference": "value"}
+    table = verdict.drop(columns="data").rename(columns={**names, "metric": "data"})
+    title = "Ours less the library's best native objective, with 95% intervals over queries"
+    return grouped(table, "", title, out, "verdict", dict.fromkeys(table["data"], 0.0))
 
 
 def gap_dots(table: pd.DataFrame, metric: str, out: Path) -> Path:
