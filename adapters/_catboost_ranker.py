@@ -17,6 +17,7 @@ import numpy as np
 from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective
 from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._libraries import CATBOOST
+from ltr_objectives.adapters._parameters import unknown_parameter
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
@@ -28,7 +29,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     read_table,
 )
 from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
-from ltr_objectives.errors import LTRError, did_you_mean, require, warn
+from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Convention
 from ltr_objectives.objectives.base import Objective
 
@@ -205,6 +206,11 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         except catboost.CatBoostError as error:
             _refuse_misspelt(str(error))
             raise
+        require(
+            model.tree_count_,
+            f"CatBoost stopped {plan.objective} before its first tree, for the reason that it printed; "
+            "try a larger l2_leaf_reg or another objective",
+        )
         found = _records(model.evals_result_)
         for i, values in enumerate(records):
             found[f"validation_{i}"] |= values
@@ -217,7 +223,15 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         found = list(categories(part.X))
         if found:
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
-        return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
+        try:
+            return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
+        except catboost.CatBoostError as error:
+            require(
+                "NaN values should be converted to string" not in str(error),
+                f"cat_features has missing values ({error}); convert the column with astype('category'), then they "
+                "form a category of their own, or fill them with fillna",
+            )
+            raise
 
     def predict(self, X: Any, **options: Any) -> np.ndarray:
         """Scores, as the other estimators compute them; ``X`` may also be a ``Pool``."""
@@ -338,7 +352,7 @@ def _refuse_misspelt(error: str) -> None:
     if unknown:
         classes = catboost.CatBoostRanker, catboost.CatBoostRegressor, catboost.CatBoostClassifier
         known = {name for c in classes for name in inspect.signature(c.__init__).parameters}
-        raise LTRError(f"CatBoost knows no parameter {unknown[1]!r}{did_you_mean(unknown[1], known)}") from None
+        raise unknown_parameter("CatBoost", unknown[1], known) from None
 
 
 def _warn_of_statistics(X: Any, pool: Any, params: dict[str, Any]) -> None:

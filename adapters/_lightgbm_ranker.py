@@ -12,10 +12,10 @@ import numpy as np
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query
 from ltr_objectives.adapters._model_files import require_whole
+from ltr_objectives.adapters._parameters import unknown_parameter
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
-from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 
@@ -196,5 +196,5 @@ def _known() -> set[str]:
 def refuse_misspelt(params: dict[str, Any]) -> None:
     """Raise for a parameter that LightGBM does not know and would ignore."""
     known = _known()
-    for name in params if known else ():
-        require(name in known, f"LightGBM knows no parameter {name!r}{did_you_mean(name, known)}")
+    for name in sorted(params.keys() - known) if known else ():
+        raise unknown_parameter("LightGBM", name, known)

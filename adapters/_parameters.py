@@ -1,15 +1,16 @@
 """Parameters that would change nothing: names given twice, and those of the libraries' own objectives and metrics."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ltr_objectives.adapters._libraries import Library
-from ltr_objectives.errors import LTRError, require, warn
+from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.around import Wrapper
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
+from ltr_objectives.registry import METRICS, metric_class, options_of
 
 OF_FIT = ("init_model", "xgb_model")
 
@@ -24,6 +25,19 @@ def check_names(library: Library, given: Mapping[str, Any], ranker: str) -> None
         other = next((each for each in seen if each in library.names(name)), None)
         require(other is None, f"{other}= and {name}= are names of one parameter; give one of them")
         seen.append(name)
+
+
+def unknown_parameter(library: str, name: str, known: Collection[str]) -> LTRError:
+    """The error for a parameter that a library does not know; it says where the parameter of a metric goes.
+
+    >>> raise unknown_parameter("LightGBM", "threshold", ["max_cat_threshold"])
+    Traceback (most recent call last):
+    ltr_objectives.errors.LTRError: LightGBM knows no parameter 'threshold'; it is a parameter of metrics, as in \
+eval_metric='precision(threshold=...)'
+    """
+    having = next((each for each in METRICS if name in options_of(metric_class(each))), None)
+    meant = f"; it is a parameter of metrics, as in eval_metric='{having}({name}=...)'" if having else ""
+    return LTRError(f"{library} knows no parameter {name!r}{meant or did_you_mean(name, known)}")
 
 
 def refuse_unread(library: Library, params: Mapping[str, Any], objective: Objective) -> None:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ltr_objectives.adapters._libraries import XGBOOST
+from ltr_objectives.adapters._parameters import unknown_parameter
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, objective_meant, read_param, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
-from ltr_objectives.errors import did_you_mean, require
+from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
@@ -285,7 +286,7 @@ def refuse_misspelt(params: dict[str, Any]) -> None:
     for booster in (params.get("booster", "gbtree"), "dart", "gblinear"):
         unknown = unknown and unknown & _unused({**params, "booster": booster})
     for name in sorted(unknown):
-        require(False, f"XGBoost knows no parameter {name!r}{did_you_mean(name, DEFAULTS)}")
+        raise unknown_parameter("XGBoost", name, DEFAULTS)
 
 
 def _unused(params: dict[str, Any]) -> set[str]:

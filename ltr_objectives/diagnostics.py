@@ -255,7 +255,7 @@ def warn_if_useless(
     zeros = f"; every label is 0, {all_zero}" if all_zero and not queries.labels.any() else ""
     warn(
         f"{without} of {len(queries)} queries have zero gradient ({reasons}){zeros}; "
-        "see objective.report(scores, labels, group)"
+        f"the method report(scores, labels, group) of {objective.inner} lists them"
     )
 
 

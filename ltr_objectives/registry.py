@@ -201,7 +201,7 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
             )
         name, settings, k = split
         made = metric_class(name, metric)
-        known = tuple(field.name for field in fields(made) if field.name not in ("k", "goal"))
+        known = options_of(made)
         values = text.read_values(text.split_list(settings) if settings.strip() else [], metric, name, known)
         written = text.metric_text(name, values)
         metric = made(k=k, goal=goal, **values)
@@ -211,6 +211,11 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     if written is not None:
         object.__setattr__(metric, "_written", written)  # no field: equal metrics stay equal
     return metric
+
+
+def options_of(metric: type[Metric]) -> tuple[str, ...]:
+    """Names of the parameters that stand in brackets."""
+    return tuple(field.name for field in fields(metric) if field.name not in ("k", "goal"))
 
 
 def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) -> tuple[Metric, ...]:

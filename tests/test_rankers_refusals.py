@@ -53,7 +53,8 @@ WRONG = {"xgboost": ("max_deph", "max_depth"), "lightgbm": ("num_leafs", "num_le
 @everywhere
 def test_misspelt_parameters_are_refused(library):
     wrong, right = WRONG[library]
-    for name, end in ((wrong, f"; did you mean {right!r}[?]$"), ("qwxz", "$")):
+    of_metric = r"; it is a parameter of metrics, as in eval_metric='precision\(threshold=\.\.\.\)'"
+    for name, end in ((wrong, f"; did you mean {right!r}[?]$"), ("qwxz", "$"), ("threshold", of_metric)):
         with pytest.raises(LTRError, match=f"knows no parameter {name!r}{end}"):
             fit(library, **{name: 2})
 
@@ -223,3 +224,16 @@ def test_metrics_of_the_library_are_known_by_its_names(library):
         warnings.simplefilter("error")
         assert fitted.set_params(eval_metric=["ndcg@10", theirs]).score(**FIT) == found
         assert fitted.set_params(eval_metric=None).score(**FIT) == found
+
+
+def test_missing_values_in_a_column_of_cat_features():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"number": [0.1, 0.2, 0.3, 0.4], "text": ["a", None, "b", "a"]})
+    untrained = ranker_class("catboost")(iterations=2, cat_features=["text"], has_time=True)
+    with pytest.raises(LTRError, match=r"cat_features has missing values .*convert .* astype\('category'\)"):
+        untrained.fit(X, [0, 1, 1, 0], group=[2, 2])
+
+
+def test_a_training_of_catboost_that_ends_before_its_first_tree():
+    with pytest.raises(LTRError, match="stopped QueryRMSE before its first tree"):
+        ranker("catboost", "QueryRMSE").fit(DATA.X, 1e38 * DATA.y.astype(float), qid=DATA.qid)
