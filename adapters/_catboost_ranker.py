@@ -209,7 +209,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         require(
             model.tree_count_,
             f"CatBoost stopped {plan.objective} before its first tree, for the reason that it printed; "
-            "try a larger l2_leaf_reg or another objective",
+            "try smaller labels, a larger l2_leaf_reg or another objective",
         )
         found = _records(model.evals_result_)
         for i, values in enumerate(records):
