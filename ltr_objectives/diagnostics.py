@@ -279,7 +279,7 @@ def _pairs(objective: Objective, longest: int) -> tuple[float, str]:
     if not fewer:
         return 0.0, ""
     metric = known.get("metric")
-    cutoffs = (getattr(objective, name, None) for name in ("truncation", "neighbors", "k"))
+    cutoffs = (getattr(objective, name, None) for name in ("truncation", "neighbors", "partners", "k"))
     ranks = [k for k in (*cutoffs, metric and get_metric(metric).k) if isinstance(k, int)]
     draws = known.get("permutations", known.get("samples", 1)) if getattr(objective, "noise", None) else 1
     return float(longest) * min(longest, *ranks, longest) * draws, fewer

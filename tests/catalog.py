@@ -79,6 +79,7 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"metric": "err", "lambda_norm": True, "hessian": "ones"},
         {"preset": "lightgbm"},
         {"preset": "xgboost"},
+        {"partners": 2, "truncation": 5, "seed": LARGEST_SEED},
     ),
     "yetirank": (
         {},
@@ -93,6 +94,7 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"metric": "err@5", "neighbors": 3, "noise": "gumbel", "hessian": "double", "seed": LARGEST_SEED},
         {"metric": "mrr", "noise": None, "neighbors": 2, "change": "catboost"},
         {"metric": "map", "noise": None, "neighbors": "all", "preset": "catboost", "hessian": "ones"},
+        {"metric": "map", "permutations": 3, "partners": 2, "seed": LARGEST_SEED},
     ),
     "stochasticrank": (
         {},
@@ -102,7 +104,7 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"metric": "mrr", "sigma": 2.0, "mu": 0.2, "sfa": 0.7, "hessian": "clipped", "noise": None},
         {"metric": "ndcg", "sigma": 0.1, "hessian": "bounded", "noise": None},
     ),
-    "hinge": ({}, {"metric": "map", "sigma": 0.5, "truncation": 3}),
+    "hinge": ({}, {"metric": "map", "sigma": 0.5, "truncation": 3}, {"partners": 1}),
     "ranknet": (
         {},
         {"weights": "difference", "sigma": 2.0, "truncation": 3},
@@ -111,6 +113,7 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"weights": "partner", "sigma": 0.5, "truncation": 3},
         {"preset": "xgboost"},
         {"preset": "xgboost-1.7"},
+        {"partners": 3},
     ),
     "plrank": (
         {},
@@ -136,6 +139,8 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"k": 3, "weights": "ndcg2", "sigma": 2.0},
         {"k": 5, "mu": 0.5, "pairs": "both", "gain": "linear"},
         {"k": 2, "weights": "ndcg1", "gain": TABLE},
+        {"partners": 2, "weights": "ndcg2"},
+        {"partners": 1, "k": 4, "pairs": "both", "seed": LARGEST_SEED},
     ),
     "approxndcg": ({}, {"alpha": 10.0}, {"step": 1}, {"gain": "linear"}, {"alpha": 0.3, "gain": TABLE}),
     "approxmrr": ({}, {"alpha": 10.0}, {"step": 1}),

@@ -6,6 +6,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.pairs import discounted, pair, pair_kernel, slope_and_curve
+from ltr_objectives.kernels.partners import is_sampled, runs
 from ltr_objectives.kernels.sorting import all_equal
 from ltr_objectives.kernels.swaps import CASCADE, restart, swap_terms
 
@@ -74,13 +75,13 @@ def _rank(d, end, cap, divided, a, V, r):
 
 
 @inlined
-def _neighbours(apart, ranks, cap, r):
-    """The pairs of ranks d < ``ranks`` and d + apart; the sums of the lower rank go to ``low`` and ``low_hes``."""
-    total, end = 0.0, apart + ranks
-    gd, Ed, U, A, lam, hes = r.g[:ranks], r.E[:ranks], r.U[:ranks], r.A[:ranks], r.lam[:ranks], r.hes[:ranks]
-    ge, Ee, V, low, low_hes = r.g[apart:end], r.E[apart:end], r.V[apart:end], r.low[apart:end], r.low_hes[apart:end]
+def _run(a, b, count, weight, cap, r):
+    """The logistic pairs of ranks a + i < b + i, i < ``count``; sums of the lower rank go to ``low``, ``low_hes``."""
+    total, upper, lower = 0.0, slice(a, a + count), slice(b, b + count)
+    gd, Ed, U, A, lam, hes = r.g[upper], r.E[upper], r.U[upper], r.A[upper], r.lam[upper], r.hes[upper]
+    ge, Ee, V, low, low_hes = r.g[lower], r.E[lower], r.V[lower], r.low[lower], r.low_hes[lower]
     for d in range(len(gd)):
-        m = capped(gd[d] - ge[d], cap) * (U[d] + A[d] * V[d])
+        m = weight * capped(gd[d] - ge[d], cap) * (U[d] + A[d] * V[d])
         inverse = 1.0 / (Ed[d] + Ee[d])
         x, h = pair(m, Ee[d] * inverse, Ed[d] * inverse)
         lam[d] -= x
@@ -128,7 +129,31 @@ def _rank_any_loss(d, end, cap, a, V, pairs, r):
 
 
 @kernel
-def _add_ranks(n, terms, one, s, pairs, r, out):
+def _run_any_loss(a, b, count, weight, cap, score_norm, pairs, r):
+    """As ``_run``, for scores of any span, any loss and divided weights."""
+    total = 0.0
+    for i in range(count):
+        d, e = a + i, b + i
+        m = weight * capped(r.g[d] - r.g[e], cap) * (r.U[d] + r.A[d] * r.V[e])
+        if m == 0.0:
+            continue
+        if score_norm:
+            m /= 0.01 + abs(r.s[d] - r.s[e])
+        if len(r.propensity) > 0:
+            m /= r.propensity[d if r.g[d] > r.g[e] else e]
+        margin = pairs.sigma * (r.s[d] - r.s[e])
+        slope, curve = slope_and_curve(pairs.loss, margin if m > 0.0 else -margin)
+        x, h = m * slope, abs(m) * curve
+        r.lam[d] -= x
+        r.hes[d] += h
+        r.low[e] += x
+        r.low_hes[e] += h
+        total += abs(x)
+    return total
+
+
+@kernel
+def _add_ranks(n, terms, one, s, pairs, draw, r, out):
     """Add the pairs of the first n ranks by one layer; return the sum of |slope|."""
     swap_terms(terms.kind, r.g, terms.discount, terms.scale[one.q], n, r.U, r.A, r.V)
     total, cap, neighbors, narrow = 0.0, terms.cap, pairs.neighbors, one.narrow
@@ -136,11 +161,21 @@ def _add_ranks(n, terms, one, s, pairs, r, out):
     score_norm = pairs.score_norm and not all_equal(s)
     divided = score_norm or len(r.propensity) > 0
     near = neighbors <= NEAR and narrow and not divided
-    # with near neighbours, this loop takes only the ranks that need ``restart``, which other kinds do not have
-    for d in range(0 if near and terms.kind != CASCADE else ranks):
+    top, sampled = n, False
+    if draw is not None:
+        if pairs.partners < n:
+            for d in range(ranks):
+                if r.U[d] == 0.0 and r.A[d] == 0.0:
+                    ranks = d
+                    break
+        top = n if ranks == n - 1 else ranks
+        sampled = is_sampled(n, top, pairs.partners)
+    by_run = near or sampled
+    # with runs, this loop takes only the ranks that need ``restart``, which other kinds do not have
+    for d in range(0 if by_run and terms.kind != CASCADE else ranks):
         if r.U[d] == 0.0 and r.A[d] == 0.0:  # and so it is further down
             break
-        if near and not r.A[d] < 0.0:
+        if by_run and not r.A[d] < 0.0:
             continue
         if out.stop[0]:
             return total
@@ -157,11 +192,22 @@ def _add_ranks(n, terms, one, s, pairs, r, out):
             total += _rank(d, end, cap, True, a, V, r)
         else:
             total += _rank(d, end, cap, False, a, V, r)
-        if near:
+        if by_run:
             r.U[d], r.A[d] = 0.0, 0.0
     if near:
         for apart in range(1, neighbors + 1):
-            total += _neighbours(apart, max(min(ranks, n - apart), 0), cap, r)
+            total += _run(0, apart, max(min(ranks, n - apart), 0), 1.0, cap, r)
+    if draw is not None:  # noqa: SIM102  numba leaves code out only by such a condition alone
+        if sampled:
+            found, weight = runs(n, top, pairs.partners, False, draw, one.q, one.begin)
+            for k in range(len(weight)):
+                if out.stop[0]:
+                    return total
+                a, b, count = found[0, k], found[1, k], found[2, k]
+                if narrow and not divided:
+                    total += _run(a, b, count, weight[k], cap, r)
+                else:
+                    total += _run_any_loss(a, b, count, weight[k], cap, score_norm, pairs, r)
     return total
 
 
@@ -185,7 +231,7 @@ def by_rank(one, s, layers, pairs, draw, r, out):
             gain = terms.gain[a : a + n]
             for d in range(ranks):
                 r.g[d] = gain[np.uint64(r.orders[d])]
-            total += _add_ranks(ranks, terms, one, s, pairs, r, out)
+            total += _add_ranks(ranks, terms, one, s, pairs, draw, r, out)
     grad, hess = out.grad[a : a + n], out.hess[a : a + n]
     for d in range(ranks):
         i = np.uint64(r.orders[d])

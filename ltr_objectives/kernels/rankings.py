@@ -6,7 +6,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.exponential import relative_to_top
-from ltr_objectives.kernels.rng import LOGISTIC, add_noise, stream, times_logistic
+from ltr_objectives.kernels.rng import LOGISTIC, NO_NOISE, add_noise, stream, times_logistic
 from ltr_objectives.kernels.sorting import Sorter, head_order, sorter
 
 
@@ -52,6 +52,9 @@ def ranking(x, top, others, draw, noise, number, order, space):
     """
     n = len(x)
     if draw is None:
+        head_order(x, top, others, order, space.sort)
+        return
+    if draw.noise == NO_NOISE:
         head_order(x, top, others, order, space.sort)
         return
     key, multiplies = noise

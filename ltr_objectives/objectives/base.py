@@ -125,11 +125,11 @@ class Objective(abc.ABC):
         return self.facts.goals
 
     def without_noise(self) -> "Objective | None":
-        """This objective without its randomness, by its parameter ``noise``; None if it is always random."""
+        """This objective without its randomness, by ``noise=None`` and ``partners=None``; None if always random."""
         if not self.random:
             return self
-        quiet: dict[str, Any] = {"noise": None}
-        return replace(self, **quiet) if "noise" in self.parameters() else None
+        quiet: dict[str, Any] = {name: None for name in ("noise", "partners") if name in self.parameters()}
+        return replace(self, **quiet) if quiet else None
 
     @property
     def inner(self) -> "Objective":

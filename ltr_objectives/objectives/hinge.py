@@ -29,6 +29,12 @@ class Hinge(PairwiseObjective):
         One over the margin, above 0.
     truncation : int, optional
         Only pairs with a document among this many first ranks count; by default all pairs count.
+    partners : int, optional
+        Pairs of a document with about this many others, drawn at random in each iteration, instead of all pairs of a
+        longer list. Gradient and Hessian then have the same expected values, and a list of n documents takes
+        O(n ``partners``) time.
+    seed : int
+        Seed of ``partners``.
 
     Examples
     --------
@@ -40,6 +46,8 @@ class Hinge(PairwiseObjective):
     metric: str | Metric = "ndcg"
     sigma: float = 1.0
     truncation: int | None = None
+    partners: int | None = None
+    seed: int = 0
 
     name: ClassVar[str] = "hinge"
     loss: ClassVar[PairLoss] = PairLoss(

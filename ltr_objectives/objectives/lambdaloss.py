@@ -11,21 +11,23 @@ others only the document of larger gain has a weight: ``|G_d - G_e| (far delta_{
 delta_m is the discount at rank m less that at rank m + 1, counted from 1; ``far`` and ``near`` choose the loss.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_not_negative, check_positive
+from ltr_objectives.checks import check_choice, check_integer, check_not_negative, check_positive, check_seed
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.chances import chances
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.pairs import pair
+from ltr_objectives.kernels.partners import is_sampled, runs
 from ltr_objectives.kernels.records import MANY
 from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, sorter
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
-from ltr_objectives.objectives.reference import derivatives, sigmoid, softplus
+from ltr_objectives.objectives.reference import sigmoid, softplus
 
 WEIGHTS = ("ndcg1", "ndcg2", "ndcg2++")
 LOG2_E = 1.4426950408889634
@@ -40,6 +42,7 @@ class ByRank(NamedTuple):
     far: float
     k: int
     both: bool
+    partners: int
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,12 @@ class LambdaLoss(NDCGObjective):
         allRank, documents beyond the cutoff have zero gradient.
     gain : "exp", "linear" or table
         As in :class:`NDCG`.
+    partners : int, optional
+        Pairs of a document with about this many others, drawn at random in each iteration, instead of all pairs of a
+        longer list. Gradient and Hessian then have the same expected values, and a list of n documents takes
+        O(n ``partners``) time.
+    seed : int
+        Seed of ``partners``.
 
     Examples
     --------
@@ -89,9 +98,11 @@ class LambdaLoss(NDCGObjective):
     mu: float = 10.0
     sigma: float = 1.0
     pairs: str = "either"
+    partners: int | None = None
+    seed: int = 0
 
     name: ClassVar[str] = "lambdaloss"
-    fewer_pairs = "choose a cutoff, such as k=30"
+    fewer_pairs = "choose a cutoff, such as k=30, or partners=10"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -99,15 +110,26 @@ class LambdaLoss(NDCGObjective):
         check_not_negative("mu", self.mu)
         check_positive("sigma", self.sigma)
         check_choice("pairs", self.pairs, ("either", "both"))
+        check_seed(self.seed)
+        if self.partners is not None:
+            check_integer("partners", self.partners)
 
-    hessian_kind = "exact"
+    @property
+    def random(self) -> bool:
+        return self.partners is not None
+
+    @property
+    def hessian_kind(self) -> str:
+        return "estimate" if self.random else "exact"
 
     def fill(self, call: Call) -> None:
         discount = 1.0 / np.log2(np.arange(2, call.queries.longest + 3))
         terms = self.terms(call.queries)._replace(discount=discount)
         near, far = {"ndcg2": (0.0, 1.0), "ndcg2++": (1.0, float(self.mu))}.get(self.weights, (0.0, 0.0))
-        how = ByRank(float(self.sigma), self.weights == "ndcg1", near, far, int(self.k or MANY), self.pairs == "both")
-        call.run(_lambdaloss, terms, discount[:-1] - discount[1:], how)
+        both, partners = self.pairs == "both", int(self.partners or MANY)
+        how = ByRank(float(self.sigma), self.weights == "ndcg1", near, far, int(self.k or MANY), both, partners)
+        draw = call.draw(self.seed) if self.random else None
+        call.run(_lambdaloss, terms, discount[:-1] - discount[1:], how, draw)
 
     def _weights(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Weight of each ordered pair of documents."""
@@ -126,14 +148,17 @@ class LambdaLoss(NDCGObjective):
         return np.where((inside <= (self.k or n)) & (d != e), w, 0.0)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
+        if self.random:
+            return None
         gaps = scores[:, None] - scores
         return np.sum(self._weights(scores, labels) * softplus(-self.sigma * gaps)) / np.log(2.0)
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         gaps = self.sigma * (scores[:, None] - scores)
         w = self._weights(scores, labels)
+        slope = self.sigma * w * sigmoid(-gaps) / np.log(2.0)
         curve = self.sigma**2 * (w + w.T) * sigmoid(gaps) * sigmoid(-gaps) / np.log(2.0)
-        return derivatives(self, scores, labels, curve.sum(axis=1))
+        return slope.sum(axis=0) - slope.sum(axis=1), curve.sum(axis=1)
 
 
 class Ranked(NamedTuple):
@@ -179,8 +204,29 @@ def _two(d, end, how, w, delta, r):
     r.hes[d] += curve
 
 
+@inlined
+def _some(a, b, weight, delta, how, w, wide, s, E, r):
+    """The pair of ranks a < b, times ``weight``; ``delta`` is that of their distance."""
+    gap = how.sigma * (s[a] - s[b])
+    if wide:
+        e = math.exp(-abs(gap))
+        p = (e if gap > 0.0 else 1.0) / (1.0 + e)
+        rest = (1.0 if gap > 0.0 else e) / (1.0 + e)
+    else:
+        p, rest = E[b] / (E[a] + E[b]), E[a] / (E[a] + E[b])
+    if how.one:
+        up, down = r.g[a] * w[a], r.g[b] * w[b]
+        x, h = up * p - down * rest, (up + down) * p * rest
+    else:
+        x, h = pair((r.g[a] - r.g[b]) * (how.far * delta + how.near * (w[a] - w[b])), p, rest)
+    r.lam[a] -= weight * x
+    r.lam[b] += weight * x
+    r.hes[a] += weight * h
+    r.hes[b] += weight * h
+
+
 @kernel
-def _lambdaloss(first, last, ptr, scores, terms, delta, how, out):
+def _lambdaloss(first, last, ptr, scores, terms, delta, how, draw, out):
     """``delta[m - 1]`` is the discount at rank m less that at rank m + 1, counted from 1."""
     longest, w = longest_list(ptr, first, last), terms.discount
     sort, order, E = sorter(longest), np.empty(longest, np.int64), np.empty(longest)
@@ -197,7 +243,17 @@ def _lambdaloss(first, last, ptr, scores, terms, delta, how, out):
             r.g[d] = terms.gain[a + order[d]] * terms.scale[q]
             r.lam[d], r.hes[d] = 0.0, 0.0
         end = min(n, how.k) if how.both else n
-        for d in range(min(n - 1, how.k)):
+        ranks = min(end - 1, how.k)
+        if draw is not None:
+            top = end if ranks == end - 1 else ranks
+            if is_sampled(end, top, how.partners):
+                found, weight = runs(end, top, how.partners, True, draw, q, 0)
+                for k in range(len(weight)):
+                    for i in range(found[2, k]):
+                        d, e = found[0, k] + i, found[1, k] + i
+                        _some(d, e, weight[k], delta[e - d - 1], how, w, wide, s, E, r)
+                ranks = 0
+        for d in range(ranks):
             if out.stop[0]:
                 return
             chances(d, s[:end], E, wide, how.sigma, d + 1, r.p, r.rest)

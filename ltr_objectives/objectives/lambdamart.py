@@ -43,6 +43,12 @@ class LambdaMART(PairwiseObjective):
         Set each parameter that is left out to its value in LightGBM's lambdarank or XGBoost's rank:ndcg (with
         ``metric="map"``, rank:map). For NDCG both take discounts at all ranks but the ideal at the truncation, so the
         weight is not the change of NDCG. XGBoost also divides query weights by their mean.
+    partners : int, optional
+        Pairs of a document with about this many others, drawn at random in each iteration, instead of all pairs of a
+        longer list. Gradient and Hessian then have the same expected values, and a list of n documents takes
+        O(n ``partners``) time.
+    seed : int
+        Seed of ``partners``.
 
     Examples
     --------
@@ -58,6 +64,8 @@ class LambdaMART(PairwiseObjective):
     lambda_norm: bool | None = None
     hessian: str | None = None
     preset: str | None = None
+    partners: int | None = None
+    seed: int = 0
 
     name: ClassVar[str] = "lambdamart"
     native: ClassVar[dict[str, str]] = {"lightgbm": "lambdarank", "xgboost": "rank:ndcg, rank:map"}

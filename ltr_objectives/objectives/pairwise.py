@@ -60,6 +60,7 @@ class PairwiseObjective(Objective):
     sigma: Any = 1.0
     truncation: Any = None
     neighbors: Any = "all"
+    partners: Any = None
     score_norm: Any = False
     lambda_norm: Any = False
     permutations: Any = 1
@@ -73,7 +74,7 @@ class PairwiseObjective(Objective):
     defaults: ClassVar[dict[str, Any]] = {}  # of parameters that are None so that a preset may set them
     loss: ClassVar[PairLoss] = LOGISTIC_LOSS
     takes_clicks = True
-    fewer_pairs = "choose fewer pairs, such as truncation=30, neighbors=1 or a metric with a cutoff"
+    fewer_pairs = "choose fewer pairs, such as truncation=30, partners=10 or a metric with a cutoff"
 
     def __post_init__(self) -> None:
         if self.preset is not None:
@@ -90,6 +91,9 @@ class PairwiseObjective(Objective):
             check_integer("truncation", self.truncation)
         if not (isinstance(self.neighbors, str) and self.neighbors == "all"):
             check_integer("neighbors", self.neighbors)
+            require(self.partners is None, "neighbors and partners both choose the pairs; pass one of them")
+        if self.partners is not None:
+            check_integer("partners", self.partners)
         check_choice("noise", self.noise, tuple(NOISES))
         check_choice("hessian", self.hessian, HESSIANS)
         for name in ("score_norm", "lambda_norm"):
@@ -98,7 +102,7 @@ class PairwiseObjective(Objective):
 
     @property
     def random(self) -> bool:
-        return self.noise is not None
+        return self.noise is not None or self.partners is not None
 
     @property
     def weighing_metric(self) -> Metric:
@@ -131,8 +135,8 @@ class PairwiseObjective(Objective):
         same_weight = ranks == cutoff and all(terms.kind in (LINEAR, HEAD) for terms in layers)
         head = min(ranks + (0 if near == MANY else near), MANY) if same_weight else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
-        return Pairs(self.loss.code, float(self.sigma), ranks, head, near, bool(self.score_norm),
-                     bool(self.lambda_norm), propensity, NO_ORDER)  # fmt: skip
+        return Pairs(self.loss.code, float(self.sigma), ranks, head, near, int(self.partners or MANY),
+                     bool(self.score_norm), bool(self.lambda_norm), propensity, NO_ORDER)  # fmt: skip
 
     def fill(self, call: Call) -> None:
         queries = call.queries
@@ -142,7 +146,7 @@ class PairwiseObjective(Objective):
             call = call._replace(scores=call.scores + seen)
         layers, pairs = self.layers(queries), self.pairs(queries)
         draw = None
-        if self.noise is not None:
+        if self.random:
             draw = call.draw(self.seed, self.permutations, NOISES[self.noise], self.noise_scale)
         family = self.family(queries)
         if family == LINEAR:
@@ -156,7 +160,8 @@ class PairwiseObjective(Objective):
         The two kernels sum the weights over the draws before they visit the pairs, so they know no rank or score of a
         pair.
         """
-        if self.loss.code != LOGISTIC or self._near != MANY or self.score_norm or queries.propensity is not None:
+        by_pair = self._near != MANY or self.partners or self.score_norm or queries.propensity is not None
+        if self.loss.code != LOGISTIC or by_pair:
             return None
         kinds = [terms.kind if terms.cap == np.inf else None for terms in self.layers(queries)]
         return kinds[0] if set(kinds) == {AVERAGE} or kinds == [LINEAR] else None

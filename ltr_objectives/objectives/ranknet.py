@@ -37,6 +37,12 @@ class RankNet(PairwiseObjective):
         Set each parameter that is left out to its value in XGBoost's rank:pairwise. That of XGBoost 1.7 and earlier
         draws the partner of each document anew in each iteration; here the gradient is its expected value. Both also
         divide query weights by their mean.
+    partners : int, optional
+        Pairs of a document with about this many others, drawn at random in each iteration, instead of all pairs of a
+        longer list. Gradient and Hessian then have the same expected values, and a list of n documents takes
+        O(n ``partners``) time.
+    seed : int
+        Seed of ``partners``.
 
     Examples
     --------
@@ -52,6 +58,8 @@ class RankNet(PairwiseObjective):
     lambda_norm: bool | None = None
     hessian: str | None = None
     preset: str | None = None
+    partners: int | None = None
+    seed: int = 0
 
     name: ClassVar[str] = "ranknet"
     native: ClassVar[dict[str, str]] = {"xgboost": "rank:pairwise"}

@@ -56,7 +56,11 @@ class YetiLoss(PairwiseObjective):
         Set each parameter that is left out to its value in CatBoost's YetiRank with a mode. A metric given by name then
         reads labels as that mode does: linear gains in NDCG and DCG, labels as probabilities in ERR.
     seed : int
-        Seed of the noise.
+        Seed of the noise and of ``partners``.
+    partners : int, optional
+        Pairs of a document with about this many others, drawn at random in each ranking, instead of all pairs of a
+        longer list. Gradient and Hessian then have the same expected values, and a list of n documents takes
+        O(n ``partners``) time.
 
     Examples
     --------
@@ -74,6 +78,7 @@ class YetiLoss(PairwiseObjective):
     hessian: str = "exact"
     preset: str | None = None
     seed: int = 0
+    partners: int | None = None
 
     name: ClassVar[str] = "yetiloss"
     native: ClassVar[dict[str, str]] = {"catboost": "YetiRank:mode="}
