@@ -109,6 +109,8 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"score_norm": True, "hessian": "ones"},
         {"weights": "difference", "lambda_norm": True},
         {"weights": "partner", "sigma": 0.5, "truncation": 3},
+        {"weights": "all", "sigma": 2.0, "truncation": 3},
+        {"weights": "all"},
         {"preset": "xgboost"},
         {"preset": "xgboost-1.7"},
     ),

@@ -148,6 +148,25 @@ def test_partner_weights_are_the_mean_over_all_partners(rng):
     assert np.abs(RankNet("partner").gradient_hessian(scores, np.ones(12), [12])).max() == 0
 
 
+@pytest.mark.parametrize("sigma", [1.0, 2.5])
+def test_pairs_of_equal_labels_have_the_target_probability_one_half(sigma, rng):
+    """The cross-entropy of all pairs, as the lecture writes it; S is the sign of the difference of two labels."""
+    scores, labels = rng.normal(size=9), rng.integers(0, 3, 9).astype(float)
+    i, j = np.triu_indices(9, 1)
+    target = (1 - np.sign(labels[i] - labels[j])) / 2
+
+    def loss(s):
+        gap = sigma * (s[..., i] - s[..., j])
+        return np.sum(target * gap + np.log1p(np.exp(-gap)), axis=-1)
+
+    step = 1e-3 * np.eye(9)
+    grad, hess = RankNet("all", sigma=sigma).gradient_hessian(scores, labels, [9])
+    np.testing.assert_allclose(grad, (loss(scores + step) - loss(scores - step)) / 2e-3, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(hess, (loss(scores + step) - 2 * loss(scores) + loss(scores - step)) / 1e-6, rtol=1e-4)
+    assert RankNet("all", sigma=sigma).reference_loss(scores, labels) == pytest.approx(loss(scores))
+    assert not np.any(RankNet("all").gradient_hessian(scores, np.ones(9), [9]))
+
+
 def test_presets_follow_their_other_parameters():
     assert dataclasses.replace(LambdaMART(preset="lightgbm"), truncation=5) == LambdaMART(
         preset="lightgbm", truncation=5
