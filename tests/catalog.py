@@ -122,7 +122,7 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"k": 1, "samples": 50, "hessian": "clipped", "variates": "lattice", "seed": LARGEST_SEED},
         {"k": 5, "samples": 7, "hessian": "ones", "gain": TABLE, "discount": (1.0, 3.0, 0.0, 2.0)},
     ),
-    "listnet": ({}, {"target": "labels"}, {"hessian": "exact"}),
+    "listnet": ({}, {"target": "labels"}, {"target": "unnormalized"}, {"hessian": "exact"}),
     "xendcg": (
         {},
         {"noise": None},
@@ -259,7 +259,7 @@ def longest_step(objective: Objective) -> float | None:
 
 def hessian_limit(objective: Any, n: int) -> float | None:
     """The upper limit of the sum of Hessians of a query of ``n`` documents; None if it is not known."""
-    if objective.name == "listnet":
+    if objective.name == "listnet" and objective.target != "unnormalized":
         return 2.0 if objective.hessian == "bounded" else 1.0
     if objective.name == "lambdaloss" and objective.k is None:
         # A pair of weight w adds at most w sigma^2 / (4 ln 2) to the Hessian of either document. Gains over the ideal
