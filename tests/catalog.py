@@ -91,6 +91,7 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {},
         {"metric": "map", "neighbors": 2, "noise": "gaussian", "noise_scale": 0.5, "permutations": 3},
         {"metric": "err@5", "neighbors": 3, "noise": "gumbel", "hessian": "double", "seed": LARGEST_SEED},
+        {"metric": "ndcg@5", "noise": "gumbel", "difference": "noisy", "permutations": 3},
         {"metric": "mrr", "noise": None, "neighbors": 2, "change": "catboost"},
         {"metric": "map", "noise": None, "neighbors": "all", "preset": "catboost", "hessian": "ones"},
     ),

@@ -113,6 +113,18 @@ def test_sums_over_the_first_ranks_of_draws_equal_the_definition(rng, metric_nam
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("noise", DISTRIBUTIONS)
+@pytest.mark.parametrize("metric_name", registry.metrics())
+def test_noise_in_the_difference_of_scores_equals_the_definition(rng, metric_name, noise):
+    for neighbors, permutations, scale in (("all", 1, 1.0), ("all", 7, 0.5), (2, 5, 2.0), (1, 3, 2e3)):
+        metric = METRICS[metric_name][-1]
+        labels, scores = graded(metric, rng.choice(4, 13)), rng.normal(size=13) * scale
+        objective = YetiLoss(metric, permutations, noise, scale, neighbors, difference="noisy", seed=5)
+        found = objective.gradient_hessian(scores, labels, [13])
+        for ours, theirs in zip(found, by_definition(objective, scores, labels), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
 def test_yetiloss_without_noise_over_all_neighbors_is_lambdamart(rng):
     for metric_name in registry.metrics():
         for metric in METRICS[metric_name]:

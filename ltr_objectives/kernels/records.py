@@ -34,6 +34,7 @@ class Pairs(NamedTuple):
     ranks: int  # truncation: at least one document of a pair is among this many first ranks
     ordered: int  # how many first ranks must be sorted
     neighbors: int  # documents of a pair are at most this many ranks apart
+    noisy: bool  # the loss is at the noisy scores of each draw
     score_norm: bool
     lambda_norm: bool
     propensity: np.ndarray  # by row; empty where labels are not clicks

@@ -65,6 +65,7 @@ class PairwiseObjective(Objective):
     permutations: Any = 1
     noise: Any = None
     noise_scale: Any = 1.0
+    difference: Any = "exact"
     hessian: Any = "exact"
     preset: Any = None
     seed: Any = 0
@@ -91,6 +92,7 @@ class PairwiseObjective(Objective):
         if not (isinstance(self.neighbors, str) and self.neighbors == "all"):
             check_integer("neighbors", self.neighbors)
         check_choice("noise", self.noise, tuple(NOISES))
+        check_choice("difference", self.difference, ("exact", "noisy"))
         check_choice("hessian", self.hessian, HESSIANS)
         for name in ("score_norm", "lambda_norm"):
             check_choice(name, getattr(self, name), (True, False))
@@ -131,8 +133,9 @@ class PairwiseObjective(Objective):
         same_weight = ranks == cutoff and all(terms.kind in (LINEAR, HEAD) for terms in layers)
         head = min(ranks + (0 if near == MANY else near), MANY) if same_weight else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
-        return Pairs(self.loss.code, float(self.sigma), ranks, head, near, bool(self.score_norm),
-                     bool(self.lambda_norm), propensity, NO_ORDER)  # fmt: skip
+        return Pairs(self.loss.code, float(self.sigma), ranks, head, near,
+                     self.difference == "noisy", bool(self.score_norm), bool(self.lambda_norm), propensity,
+                     NO_ORDER)  # fmt: skip
 
     def fill(self, call: Call) -> None:
         queries = call.queries
@@ -157,6 +160,8 @@ class PairwiseObjective(Objective):
         pair.
         """
         if self.loss.code != LOGISTIC or self._near != MANY or self.score_norm or queries.propensity is not None:
+            return None
+        if self.difference == "noisy":
             return None
         kinds = [terms.kind if terms.cap == np.inf else None for terms in self.layers(queries)]
         return kinds[0] if set(kinds) == {AVERAGE} or kinds == [LINEAR] else None
