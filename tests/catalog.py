@@ -92,6 +92,7 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {},
         {"metric": "map", "neighbors": 2, "noise": "gaussian", "noise_scale": 0.5, "permutations": 3},
         {"metric": "err@5", "neighbors": 3, "noise": "gumbel", "hessian": "double", "seed": LARGEST_SEED},
+        {"metric": "ndcg@5", "noise": "gumbel", "difference": "noisy", "permutations": 3},
         {"metric": "mrr", "noise": None, "neighbors": 2, "change": "catboost"},
         {"metric": "map", "noise": None, "neighbors": "all", "preset": "catboost", "hessian": "ones"},
         {"metric": "map", "permutations": 3, "partners": 2, "seed": LARGEST_SEED},
@@ -111,6 +112,8 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"score_norm": True, "hessian": "ones"},
         {"weights": "difference", "lambda_norm": True},
         {"weights": "partner", "sigma": 0.5, "truncation": 3},
+        {"weights": "all", "sigma": 2.0, "truncation": 3},
+        {"weights": "all"},
         {"preset": "xgboost"},
         {"preset": "xgboost-1.7"},
         {"partners": 3},
@@ -123,7 +126,7 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"k": 1, "samples": 50, "hessian": "clipped", "variates": "lattice", "seed": LARGEST_SEED},
         {"k": 5, "samples": 7, "hessian": "ones", "gain": TABLE, "discount": (1.0, 3.0, 0.0, 2.0)},
     ),
-    "listnet": ({}, {"target": "labels"}, {"hessian": "exact"}),
+    "listnet": ({}, {"target": "labels"}, {"target": "unnormalized"}, {"hessian": "exact"}),
     "xendcg": (
         {},
         {"noise": None},
@@ -262,7 +265,7 @@ def longest_step(objective: Objective) -> float | None:
 
 def hessian_limit(objective: Any, n: int) -> float | None:
     """The upper limit of the sum of Hessians of a query of ``n`` documents; None if it is not known."""
-    if objective.name == "listnet":
+    if objective.name == "listnet" and objective.target != "unnormalized":
         return 2.0 if objective.hessian == "bounded" else 1.0
     if objective.name == "lambdaloss" and objective.k is None:
         # A pair of weight w adds at most w sigma^2 / (4 ln 2) to the Hessian of either document. Gains over the ideal

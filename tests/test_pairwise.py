@@ -113,6 +113,18 @@ def test_sums_over_the_first_ranks_of_draws_equal_the_definition(rng, metric_nam
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("noise", DISTRIBUTIONS)
+@pytest.mark.parametrize("metric_name", registry.metrics())
+def test_noise_in_the_difference_of_scores_equals_the_definition(rng, metric_name, noise):
+    for neighbors, permutations, scale in (("all", 1, 1.0), ("all", 7, 0.5), (2, 5, 2.0), (1, 3, 2e3)):
+        metric = METRICS[metric_name][-1]
+        labels, scores = graded(metric, rng.choice(4, 13)), rng.normal(size=13) * scale
+        objective = YetiLoss(metric, permutations, noise, scale, neighbors, difference="noisy", seed=5)
+        found = objective.gradient_hessian(scores, labels, [13])
+        for ours, theirs in zip(found, by_definition(objective, scores, labels), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
 def test_yetiloss_without_noise_over_all_neighbors_is_lambdamart(rng):
     for metric_name in registry.metrics():
         for metric in METRICS[metric_name]:
@@ -146,6 +158,25 @@ def test_partner_weights_are_the_mean_over_all_partners(rng):
     found = RankNet(preset="xgboost-1.7").gradient_hessian(scores, labels, [12])
     np.testing.assert_allclose(found, (grad, hess), rtol=1e-12, atol=1e-14)
     assert np.abs(RankNet("partner").gradient_hessian(scores, np.ones(12), [12])).max() == 0
+
+
+@pytest.mark.parametrize("sigma", [1.0, 2.5])
+def test_pairs_of_equal_labels_have_the_target_probability_one_half(sigma, rng):
+    """The cross-entropy of all pairs, as the lecture writes it; S is the sign of the difference of two labels."""
+    scores, labels = rng.normal(size=9), rng.integers(0, 3, 9).astype(float)
+    i, j = np.triu_indices(9, 1)
+    target = (1 - np.sign(labels[i] - labels[j])) / 2
+
+    def loss(s):
+        gap = sigma * (s[..., i] - s[..., j])
+        return np.sum(target * gap + np.log1p(np.exp(-gap)), axis=-1)
+
+    step = 1e-3 * np.eye(9)
+    grad, hess = RankNet("all", sigma=sigma).gradient_hessian(scores, labels, [9])
+    np.testing.assert_allclose(grad, (loss(scores + step) - loss(scores - step)) / 2e-3, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(hess, (loss(scores + step) - 2 * loss(scores) + loss(scores - step)) / 1e-6, rtol=1e-4)
+    assert RankNet("all", sigma=sigma).reference_loss(scores, labels) == pytest.approx(loss(scores))
+    assert not np.any(RankNet("all").gradient_hessian(scores, np.ones(9), [9]))
 
 
 def test_presets_follow_their_other_parameters():

@@ -14,6 +14,7 @@ VARIANTS = (
     {}, {"sigma": 300.0}, {"metric": "mrr"}, {"metric": "err"}, {"metric": "map"}, {"metric": "ndcg@6"},
     {"truncation": 6}, {"score_norm": True}, {"k": 6}, {"k": 6, "pairs": "both"}, {"weights": "ndcg1"},
     {"weights": "ndcg2"}, {"weights": "difference"}, {"noise": None},
+    {"noise": None, "difference": "noisy"},
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.propensity import position_propensity
 
-CORRECTING = [o for o in OBJECTIVES if isinstance(o, PairwiseObjective)]
+CORRECTING = [o for o in OBJECTIVES if isinstance(o, PairwiseObjective) and o.facts.takes_clicks]
 IDS = [f"{i}-{o.name}" for i, o in enumerate(CORRECTING)]
 
 
@@ -199,6 +199,8 @@ def test_gradients_beyond_float64_are_refused():
         RankNet().gradient_hessian([0.0, 1.0], [0, 1], [2], propensity=[1.0, 5e-324])
     with pytest.raises(LTRError, match="clicks and must not be negative"):
         RankNet().gradient_hessian([0.0, 1.0], [-1, 1], [2], position=[0, 1])
+    with pytest.raises(LTRError, match="ranknet does not take propensity"):
+        RankNet("all").gradient_hessian([0.0, 1.0], [0, 1], [2], propensity=[1, 1])
 
 
 def test_objectives_that_correct_nothing_say_so():

@@ -43,6 +43,12 @@ def test_listnet_of_allrank():
     assert loss(ListNet(), [0.5, -1, 0], [2, 0, 1]) == pytest.approx(expected)
 
 
+def test_listnet_of_the_slides_with_labels_as_probabilities():
+    total = exp(0.5) + exp(-1) + exp(0)
+    expected = -sum(y * log(exp(s) / total) for s, y in ((0.5, 2), (-1, 0), (0, 1)))
+    assert loss(ListNet("unnormalized"), [0.5, -1, 0], [2, 0, 1]) == pytest.approx(expected)
+
+
 def test_listmle_of_allrank_without_ties():
     a, b, c = exp(0.5), exp(-1), exp(0)
     assert loss(ListMLE(), [0.5, -1, 0], [1, 0, 2]) == pytest.approx(-log(c / (a + b + c) * a / (a + b)))

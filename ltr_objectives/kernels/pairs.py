@@ -2,7 +2,7 @@ r"""Gradient and Hessian of a loss over pairs of documents, each weighted by the
 
 For each query, ``draw.draws`` times, add noise to the scores and sort. Each pair of ranks d < e <= d + neighbors with
 d < ranks has the weight ``delta = |change of the metric when d and e are swapped|``. Let ``hi`` be the document of the
-larger gain. Then, for the logistic loss at the scores without noise,
+larger gain. Then, for the logistic loss at the scores without noise, or at those of the draw if ``pairs.noisy``,
 
     rho = 1 / (1 + exp(sigma (s_hi - s_lo)))
     grad_hi -= sigma delta rho;  grad_lo += sigma delta rho;  hess_both += sigma^2 delta rho (1 - rho)
@@ -104,7 +104,7 @@ def pair_kernel(space: Any, batch: Any, loop: Any) -> Callable[..., Any]:
         a, n, (sort, r), total = ptr[q], ptr[q + 1] - ptr[q], spaces, 0.0
         x, grad, hess = s[a : a + n], out.grad[a : a + n], out.hess[a : a + n]
         narrow = relative_to_top(x, pairs.sigma, r.E_by_row) and pairs.loss == LOGISTIC
-        noise = noise_of(x, draw, q, sort)
+        noise = noise_of(x, pairs.noisy, draw, q, sort)
         most, width = batch(n, layers, pairs, r)
         for begin in range(0, number_of(draw), most):
             draws = min(most, number_of(draw) - begin)
@@ -113,7 +113,11 @@ def pair_kernel(space: Any, batch: Any, loop: Any) -> Callable[..., Any]:
                     return
                 order = r.orders[k * width : k * width + n]
                 ranking(x, min(n, pairs.ordered), width == n, draw, noise, begin + k, order, sort)
-            total += loop(Drawn(q, a, n, narrow, pairs.sigma, begin, draws, width), x, layers, pairs, draw, r, out)
+            at = x
+            if draw is not None and pairs.noisy:  # then the loop takes one draw at a time
+                at = sort.noisy[:n]
+                narrow = relative_to_top(at, pairs.sigma, r.E_by_row) and pairs.loss == LOGISTIC
+            total += loop(Drawn(q, a, n, narrow, pairs.sigma, begin, draws, width), at, layers, pairs, draw, r, out)
         factor = _list_factor(total, pairs, draw)
         for i in range(n):
             grad[i] *= factor

@@ -33,14 +33,14 @@ def number_of(draw):
 
 
 @kernel
-def noise_of(x, draw, q, space):
+def noise_of(x, added, draw, q, space):
     """Return the key of the query's random numbers, and if logistic noise multiplies ``odds``, which this writes.
 
-    It does not if the scores span more than the exponential can represent.
+    It does not if it must be ``added``, or if the scores span more than the exponential can represent.
     """
     if draw is None:
         return np.uint64(0), False
-    multiplies = draw.noise == LOGISTIC and relative_to_top(x, 1.0 / draw.scale, space.odds)
+    multiplies = not added and draw.noise == LOGISTIC and relative_to_top(x, 1.0 / draw.scale, space.odds)
     return stream(draw.seed, draw.iteration, np.uint64(q)), multiplies
 
 
@@ -54,12 +54,11 @@ def ranking(x, top, others, draw, noise, number, order, space):
     if draw is None:
         head_order(x, top, others, order, space.sort)
         return
-    if draw.noise == NO_NOISE:
-        head_order(x, top, others, order, space.sort)
-        return
     key, multiplies = noise
     counter = np.uint64(number) * np.uint64(2 * n)
-    if multiplies:
+    if draw.noise == NO_NOISE:
+        space.noisy[:n] = x
+    elif multiplies:
         times_logistic(space.odds[:n], key, counter, space.noisy)
     else:
         add_noise(x, draw.noise, draw.scale, key, counter, space.noisy[:n])

@@ -35,6 +35,7 @@ class Pairs(NamedTuple):
     ordered: int  # how many first ranks must be sorted
     neighbors: int  # documents of a pair are at most this many ranks apart
     partners: int  # of a document of a longer list, drawn at random
+    noisy: bool  # the loss is at the noisy scores of each draw
     score_norm: bool
     lambda_norm: bool
     propensity: np.ndarray  # by row; empty where labels are not clicks

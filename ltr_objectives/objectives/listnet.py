@@ -8,14 +8,14 @@ import numpy as np
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.softmax import softmax
+from ltr_objectives.kernels.softmax import softmax, total
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import derivatives, log_sum_exp, reference_softmax
 from ltr_objectives.queries import Queries
 
-TARGETS = ("softmax", "labels")
+TARGETS = ("softmax", "labels", "unnormalized")
 HESSIANS = ("bounded", "exact")
 
 
@@ -25,17 +25,18 @@ class ListNet(Objective):
 
     .. math:: -\sum_i P_i \log \rho_i, \quad \rho = \operatorname{softmax}(s)
 
-    with gradient :math:`\rho - P` and second derivative :math:`\rho (1 - \rho)`. The absolute gradients of a query add
-    up to at most 2, and so do its Hessians. Hessians are about 1/n a document, so keep ``min_child_weight`` small.
+    with gradient :math:`T \rho - P` and second derivative :math:`T \rho (1 - \rho)`, where :math:`T` is the sum of
+    :math:`P`, 1 by default. The absolute gradients of a query add up to at most :math:`2 T`, and so do its Hessians.
+    Hessians are about T/n a document, so keep ``min_child_weight`` small.
 
     Parameters
     ----------
-    target : "softmax" or "labels"
+    target : "softmax", "labels" or "unnormalized"
         "softmax": :math:`P` is the softmax of the labels, as in the paper and in allRank. "labels": :math:`P` is the
-        labels over their sum, as in rax's softmax loss; they must not be negative. That takes labels as probabilities
-        (Sapronov, "Solving the Ranking Problem Using Continuous Optimization Methods", slides, which omit the
-        division). Queries without a relevant document then have zero gradient; rax takes a uniform distribution for
-        them, which pulls their scores together.
+        labels over their sum, as in rax's softmax loss. "unnormalized": :math:`P` is the labels (Sapronov, "Solving the
+        Ranking Problem Using Continuous Optimization Methods", slides), so that a query counts in proportion to their
+        sum. The last two take no negative labels, and queries without a relevant document have zero gradient; rax
+        takes a uniform distribution for them, which pulls their scores together.
     hessian : "bounded" or "exact"
         "exact" is the second derivative. "bounded" is at least the absolute gradient, so that no Newton step exceeds
         1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n if the softmax
@@ -46,6 +47,9 @@ class ListNet(Objective):
     >>> grad, hess = ListNet("labels").gradient_hessian([0.0, 0.0], [1, 0], group=[2])
     >>> grad, hess
     (array([-0.5,  0.5]), array([0.5, 0.5]))
+    >>> grad, hess = ListNet("unnormalized", "exact").gradient_hessian([0.0, 0.0], [3, 1], group=[2])
+    >>> grad, hess
+    (array([-1.,  1.]), array([1., 1.]))
     """
 
     target: str = "softmax"
@@ -67,7 +71,10 @@ class ListNet(Objective):
         if self.target == "softmax":
             run(_label_softmax, queries.ptr, (queries.ptr, y, out))
             return out
-        require((y >= 0).all(), "target='labels' needs labels of at least 0; shift them, or use target='softmax'")
+        enough = f"target={self.target!r} needs labels of at least 0; shift them, or use target='softmax'"
+        require((y >= 0).all(), enough)
+        if self.target == "unnormalized":
+            return y
         sizes = np.diff(queries.ptr)
         top = np.repeat(np.maximum.reduceat(y, queries.ptr[:-1]), sizes)
         np.divide(y, top, out=out, where=top > 0)
@@ -81,14 +88,14 @@ class ListNet(Objective):
     def _reference_target(self, labels: np.ndarray) -> np.ndarray:
         if self.target == "softmax":
             return reference_softmax(labels)
-        return labels / labels.sum() if labels.any() else labels
+        return labels / labels.sum() if self.target == "labels" and labels.any() else labels
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         return np.sum(self._reference_target(labels) * (log_sum_exp(scores) - scores))
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rho = reference_softmax(scores) * self._reference_target(labels).any()
-        return derivatives(self, scores, labels, rho * (1.0 - rho))
+        rho = reference_softmax(scores)
+        return derivatives(self, scores, labels, self._reference_target(labels).sum() * rho * (1.0 - rho))
 
 
 @kernel
@@ -100,13 +107,14 @@ def _label_softmax(first, last, ptr, labels, out):
 
 @kernel
 def _listnet(first, last, ptr, s, target, out):
-    """Cross-entropy between ``target``, which adds up to 1 or is all 0, and the softmax of the scores."""
+    """Cross-entropy between ``target``, which is not negative, and the softmax of the scores."""
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         g, h, t = out.grad[a:b], out.hess[a:b], target[a:b]
-        if out.skip[q] or not np.any(t > 0.0):
+        sum_ = total(t)
+        if out.skip[q] or sum_ == 0.0:
             continue
         softmax(s[a:b], g)
         for i in range(b - a):
-            h[i] = g[i] * (1.0 - g[i])
-            g[i] -= t[i]
+            h[i] = sum_ * g[i] * (1.0 - g[i])
+            g[i] = sum_ * g[i] - t[i]

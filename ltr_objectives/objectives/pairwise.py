@@ -66,6 +66,7 @@ class PairwiseObjective(Objective):
     permutations: Any = 1
     noise: Any = None
     noise_scale: Any = 1.0
+    difference: Any = "exact"
     hessian: Any = "exact"
     preset: Any = None
     seed: Any = 0
@@ -95,6 +96,7 @@ class PairwiseObjective(Objective):
         if self.partners is not None:
             check_integer("partners", self.partners)
         check_choice("noise", self.noise, tuple(NOISES))
+        check_choice("difference", self.difference, ("exact", "noisy"))
         check_choice("hessian", self.hessian, HESSIANS)
         for name in ("score_norm", "lambda_norm"):
             check_choice(name, getattr(self, name), (True, False))
@@ -136,7 +138,8 @@ class PairwiseObjective(Objective):
         head = min(ranks + (0 if near == MANY else near), MANY) if same_weight else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
         return Pairs(self.loss.code, float(self.sigma), ranks, head, near, int(self.partners or MANY),
-                     bool(self.score_norm), bool(self.lambda_norm), propensity, NO_ORDER)  # fmt: skip
+                     self.difference == "noisy", bool(self.score_norm), bool(self.lambda_norm), propensity,
+                     NO_ORDER)  # fmt: skip
 
     def fill(self, call: Call) -> None:
         queries = call.queries
@@ -160,8 +163,8 @@ class PairwiseObjective(Objective):
         The two kernels sum the weights over the draws before they visit the pairs, so they know no rank or score of a
         pair.
         """
-        by_pair = self._near != MANY or self.partners or self.score_norm or queries.propensity is not None
-        if self.loss.code != LOGISTIC or by_pair:
+        by_pair = self._near != MANY or self.partners or self.score_norm or self.difference == "noisy"
+        if self.loss.code != LOGISTIC or by_pair or queries.propensity is not None:
             return None
         kinds = [terms.kind if terms.cap == np.inf else None for terms in self.layers(queries)]
         return kinds[0] if set(kinds) == {AVERAGE} or kinds == [LINEAR] else None

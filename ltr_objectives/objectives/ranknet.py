@@ -1,4 +1,4 @@
-r"""RankNet: pairwise logistic loss over all pairs of different labels."""
+r"""RankNet: pairwise logistic loss over pairs of different labels, or over all pairs."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from ltr_objectives.metrics.correlation import levels
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
-PAIR_WEIGHTS = ("equal", "difference", "partner")
+PAIR_WEIGHTS = ("equal", "all", "difference", "partner")
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,12 @@ class RankNet(PairwiseObjective):
 
     Parameters
     ----------
-    weights : "equal", "difference" or "partner"
-        "equal" is 1 for all pairs, "difference" the difference of their labels. "partner" is
+    weights : "equal", "all", "difference" or "partner"
+        "equal" is 1 for all pairs of different labels. "all" is 1 for pairs of equal labels too, unless a query has no
+        others. Their target probability is 1/2, as in the paper, so the loss of a pair is
+        :math:`\tfrac12 \log(1 + e^{-\sigma (s_i - s_j)}) + \tfrac12 \log(1 + e^{\sigma (s_i - s_j)})`, which pulls the
+        two scores together. It does not take clicks, because documents without a click need not be equally relevant.
+        "difference" is the difference of the labels. "partner" is
         :math:`1 / m_{hi} + 1 / m_{lo}`, with :math:`m_i` documents of the query that have another label than :math:`i`.
         So each document has one pair on average, as if it chose one of the others at random.
     sigma, truncation, score_norm, lambda_norm, hessian
@@ -49,6 +53,9 @@ class RankNet(PairwiseObjective):
     >>> grad, hess = RankNet().gradient_hessian([0.0, 0.0], [0, 1], group=[2])
     >>> grad, hess
     (array([ 0.5, -0.5]), array([0.25, 0.25]))
+    >>> grad, hess = RankNet("all").gradient_hessian([2.0, 0.0, -20.0], [1, 1, 0], group=[3])
+    >>> grad.round(4), hess.round(4)
+    (array([ 0.3808, -0.3808,  0.    ]), array([0.105, 0.105, 0.   ]))
     """
 
     weights: str | None = None
@@ -75,8 +82,24 @@ class RankNet(PairwiseObjective):
         super().__post_init__()
         check_choice("weights", self.weights, PAIR_WEIGHTS)
 
+    @property
+    def takes_clicks(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
+        return self.weights != "all"
+
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        return queries.once(("ranknet", self.weights), lambda: (self._terms(queries),))
+        make = self._both_ways if self.weights == "all" else self._one_way
+        return queries.once(("ranknet", self.weights), lambda: make(queries))
+
+    def _one_way(self, queries: Queries) -> tuple[Terms, ...]:
+        return (self._terms(queries),)
+
+    def _both_ways(self, queries: Queries) -> tuple[Terms, ...]:
+        """Two layers of weight 1/2, which prefer opposite documents of a pair of equal labels."""
+        rows, gain = np.arange(queries.rows), np.empty((2, queries.rows))
+        for i, ties in enumerate((rows, -rows)):
+            gain[i, np.lexsort((ties, queries.labels))] = rows
+        half = 0.5 * (levels(queries)[1] > 1)
+        return tuple(Terms(HEAD, g, np.ones(queries.longest), half, 0.0 * half, cap=1.0) for g in gain)
 
     def _terms(self, queries: Queries) -> Terms:
         ones = np.ones(len(queries))
@@ -96,3 +119,12 @@ class RankNet(PairwiseObjective):
             share = 1.0 / np.maximum((gap > 0).sum(axis=0), 1)
             return (gap > 0) * (share[:, None] + share)
         return gap if self.weights == "difference" else (gap > 0).astype(np.float64)
+
+    def _ranked(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        order, hi, lo, weight = super()._ranked(scores, labels)
+        if self.weights != "all" or len(set(labels)) == 1:
+            return order, hi, lo, weight
+        y = labels[order]
+        d, e = np.nonzero(np.triu(y[:, None] == y, 1)[: self.truncation])
+        half = np.full(2 * len(d), 0.5)
+        return order, np.concatenate((hi, d, e)), np.concatenate((lo, e, d)), np.concatenate((weight, half))

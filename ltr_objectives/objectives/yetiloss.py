@@ -30,7 +30,8 @@ class YetiLoss(PairwiseObjective):
 
     The weight :math:`w` of a pair is a mean over several rankings by noisy scores (section 3.1). Each ranking in which
     the two documents are at most ``neighbors`` ranks apart adds the exact absolute change of the metric when they are
-    swapped. The loss is :math:`\sum w_{hi,lo} \log(1 + e^{-(s_{hi} - s_{lo})})` at the scores without noise.
+    swapped. The loss is :math:`\sum w_{hi,lo} \log(1 + e^{-(s_{hi} - s_{lo})})` at the scores without noise, if
+    ``difference`` is "exact".
 
     Parameters
     ----------
@@ -61,6 +62,11 @@ class YetiLoss(PairwiseObjective):
         Pairs of a document with about this many others, drawn at random in each ranking, instead of all pairs of a
         longer list. Gradient and Hessian then have the same expected values, and a list of n documents takes
         O(n ``partners``) time.
+    difference : "exact" or "noisy"
+        "noisy" takes the difference :math:`s_{hi} - s_{lo}` of each ranking from its noisy scores, so the loss is the
+        mean of LambdaMART's over them. With Gumbel noise that is the expected LambdaMART of Bruch et al., "A Stochastic
+        Treatment of Learning to Rank Scoring Functions", WSDM 2020. A pair's logistic function is then computed for
+        each ranking anew, which takes longer.
 
     Examples
     --------
@@ -79,6 +85,7 @@ class YetiLoss(PairwiseObjective):
     preset: str | None = None
     seed: int = 0
     partners: int | None = None
+    difference: str = "exact"
 
     name: ClassVar[str] = "yetiloss"
     native: ClassVar[dict[str, str]] = {"catboost": "YetiRank:mode="}

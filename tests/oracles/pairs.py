@@ -42,10 +42,12 @@ def by_definition(objective, scores, labels):
         add_noise(scores, NOISES[objective.noise], objective.noise_scale, key, np.uint64(2 * n * draw), noisy)
         order = np.argsort(-noisy, kind="stable")
         a, b = order[d], order[e]
-        counted = (labels[a] != labels[b]) & (d < (objective.truncation or n))
+        near = n if objective.neighbors == "all" else objective.neighbors
+        counted = (labels[a] != labels[b]) & (d < (objective.truncation or n)) & (e - d <= near)
         weights = objective.pair_weights(labels[order])[d, e] * counted
         hi, lo = np.where(labels[a] > labels[b], (a, b), (b, a))
-        slope, curve = (expit(sign * (scores[lo] - scores[hi])) for sign in (1, -1))
+        at = noisy if objective.difference == "noisy" else scores
+        slope, curve = (expit(sign * (at[lo] - at[hi])) for sign in (1, -1))
         for rows, sign in ((hi, -1), (lo, 1)):
             np.add.at(grad, rows, sign * weights * slope)
             np.add.at(hess, rows, weights * slope * curve)
