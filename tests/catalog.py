@@ -154,6 +154,7 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"k": 3, "temperature": 0.1, "gain": "linear"},
         {"k": 5, "transposed": True, "rounds": 2, "temperature": 3.0},
         {"temperature": 1.0, "rounds": 0, "gain": TABLE},
+        {"noise": "gumbel", "samples": 3, "rounds": 5, "seed": LARGEST_SEED},
         {"k": 2, "rounds": 4, "tolerance": 0.0, "transposed": True, "max_documents": 6},
     ),
     "softrank": ({}, {"sigma": 0.1, "gain": "linear", "step": 1}, {"sigma": 3.0, "gain": TABLE, "max_documents": 6}),

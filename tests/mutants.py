@@ -79,7 +79,7 @@ EQUIVALENT = {  # (file, line of the source, what is written there instead): why
      "return sum(i < j for i, j in pairs) / len(pairs) if pairs else float(self.empty)", "<="):
         "two different documents",
     ("ltr_objectives/objectives/neuralndcg.py",
-     "sort = Sorting(how.tau, np.empty(m * m), np.empty(m, np.int64), np.empty(m, np.int64), np.empty((rounds + 1, m)),",  # noqa: E501 - the line as the source has it
+     "m, rounds, noisy = min(longest, how.most), how.rounds + 1, np.empty(longest)",
      "2"):
         "a larger buffer",
     ("ltr_objectives/objectives/ranknet.py",

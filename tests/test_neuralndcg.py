@@ -1,9 +1,12 @@
-"""NeuralNDCG: the paper's table, scaling and its transpose, long lists."""
+"""NeuralNDCG: the paper's table, scaling and its transpose, long lists, noise."""
+
+import dataclasses
 
 import numpy as np
 import pytest
 
 from ltr_objectives import LTRError, NeuralNDCG
+from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 
 LABELS = np.array([4.0, 2.0, 1.0, 0.0, 4.0, 3.0])
 SCORES = np.array([0.5, 0.2, 0.1, 0.01, 0.65, 0.3])
@@ -71,6 +74,28 @@ def test_long_lists_with_many_rounds_equal_the_reference(spread, rng):
         z[i] += 1e-100j
         expected = np.imag(objective.reference_loss(z, labels)) / 1e-100
         assert grad[i] == pytest.approx(expected, rel=1e-9, abs=1e-12 * np.abs(grad).max())
+
+
+@pytest.mark.parametrize("noise", [noise for noise in NOISES if noise])
+def test_noise_gives_the_mean_over_draws_of_noisy_scores(noise, rng):
+    n, samples, scale = 9, 4, 0.7
+    objective = NeuralNDCG(5, 2.0, max_documents=7, noise=noise, samples=samples, noise_scale=scale, seed=3)
+    scores, labels = rng.normal(size=n), rng.integers(0, 5, n).astype(float)
+    grad, hess = objective.gradient_hessian(scores, labels, [n], iteration=6)
+    key = np.uint64(stream(np.uint64(3), np.uint64(6), np.uint64(0)))
+    draws = np.empty((samples, n))
+    for k in range(samples):
+        add_noise(np.zeros(n), NOISES[noise], scale, key, np.uint64(2 * n * k), draws[k])
+    quiet = dataclasses.replace(objective, noise=None)
+
+    def loss(s):
+        return np.mean([quiet.reference_loss(s + draw, labels) for draw in draws])
+
+    step = 1e-5 * np.eye(n)
+    expected = [(loss(scores + h) - loss(scores - h)) / 2e-5 for h in step]
+    np.testing.assert_allclose(grad, expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(hess, np.abs(grad))
+    assert not np.allclose(grad, quiet.gradient_hessian(scores, labels, [n])[0])
 
 
 def test_documents_beyond_the_head_get_no_gradient(rng):

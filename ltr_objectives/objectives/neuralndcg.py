@@ -16,21 +16,33 @@ c_ij is rho_i s_j - sum_k |s_j - s_k| with rho_i = n - 1 - 2i. So with dc_ij, th
 ``C1_j = sum_i rho_i dc_ij`` and ``C0_j = -sum_i dc_ij`` are needed.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_integer, check_not_negative, check_positive
+from ltr_objectives.checks import (
+    check_choice,
+    check_draws,
+    check_integer,
+    check_not_negative,
+    check_positive,
+    check_seed,
+)
 from ltr_objectives.kernels._jit import inlined, kernel
+from ltr_objectives.kernels.exponential import exponentials
 from ltr_objectives.kernels.heads import head
+from ltr_objectives.kernels.rankings import number_of
+from ltr_objectives.kernels.rng import NOISES, add_noise, stream
+from ltr_objectives.kernels.softmax import total
 from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.reference import derivatives, reference_head
 
 NEGLIGIBLE = -40.0  # exp(-40) = 4e-18
+ROWS = 4  # of the matrix at once: sums over rows are then read and written a quarter as often
 
 
 class Scaling(NamedTuple):
@@ -77,6 +89,16 @@ class NeuralNDCG(NDCGObjective):
     max_documents : int
         Longer lists are cut to this many documents: half of them the first ranks, half the most relevant of the others.
         The rest has zero gradient.
+    noise : "gumbel", "logistic", "gaussian" or None
+        With noise the loss is the mean over several draws of noisy scores. "gumbel" is stochastic NeuralSort (Grover et
+        al., "Stochastic Optimization of Sorting Networks via Continuous Relaxations", ICLR 2019), which draws rankings
+        of a Plackett-Luce model of the scores.
+    samples : int
+        Draws per iteration, from 1 to 1,000,000, if there is noise. Each takes as long as the loss without noise.
+    noise_scale : float
+        The noise is multiplied by this.
+    seed : int
+        Seed of the noise.
     gain : "exp", "linear" or table
         As in :class:`NDCG`.
 
@@ -92,6 +114,10 @@ class NeuralNDCG(NDCGObjective):
     tolerance: float = 1e-6
     transposed: bool = False
     max_documents: int = 1000
+    noise: str | None = None
+    samples: int = 10
+    noise_scale: float = 1.0
+    seed: int = 0
 
     name: ClassVar[str] = "neuralndcg"
     hessian: ClassVar[str] = "gradient"
@@ -103,11 +129,20 @@ class NeuralNDCG(NDCGObjective):
         check_not_negative("tolerance", self.tolerance)
         check_choice("transposed", self.transposed, (True, False))
         check_integer("max_documents", self.max_documents, 2)
+        check_choice("noise", self.noise, tuple(NOISES))
+        check_draws("samples", self.samples)
+        check_positive("noise_scale", self.noise_scale)
+        check_seed(self.seed)
+
+    @property
+    def random(self) -> bool:
+        return self.noise is not None
 
     def fill(self, call: Call) -> None:
         how = Scaling(float(self.temperature), int(self.rounds), float(self.tolerance), bool(self.transposed),
                       int(self.max_documents))  # fmt: skip
-        call.run(_neuralndcg, call.queries.labels, self.terms(call.queries), how)
+        draw = call.draw(self.seed, self.samples, NOISES[self.noise], self.noise_scale) if self.noise else None
+        call.run(_neuralsort, call.queries.labels, self.terms(call.queries), how, draw)
 
     def reference_sort(self, scores: np.ndarray) -> np.ndarray:
         """The scaled relaxed permutation matrix, of shape (ranks, documents), by definition."""
@@ -136,31 +171,40 @@ class NeuralNDCG(NDCGObjective):
 
 
 @inlined
-def _dot(x, y):
-    total = 0.0
-    for j in range(len(x)):
-        total += x[j] * y[j]
-    return total
+def _dots(K, n, i, a, b, v, out):
+    """Write the products of ROWS rows, from row i on, with ``v``; all are 0 except at ``a <= j < b``."""
+    k0, k1, k2, k3 = i * n, (i + 1) * n, (i + 2) * n, (i + 3) * n
+    v, r0, r1, r2, r3 = v[a:b], K[k0 + a : k0 + b], K[k1 + a : k1 + b], K[k2 + a : k2 + b], K[k3 + a : k3 + b]
+    t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+    for j in range(len(v)):
+        t0 += r0[j] * v[j]
+        t1 += r1[j] * v[j]
+        t2 += r2[j] * v[j]
+        t3 += r3[j] * v[j]
+    out[i], out[i + 1], out[i + 2], out[i + 3] = t0, t1, t2, t3
 
 
 @inlined
-def _add_two(row, a, b, x, y):
-    for j in range(len(row)):
-        x[j] += a * row[j]
-        y[j] += b * row[j]
-
-
-@inlined
-def _scale(x, factor):
+def _add_rows(K, n, i, a, b, f, x, y):
+    """Add ROWS rows, from row i on, to ``x`` with the factors ``f``, and to ``y`` with the factors ``rho f``."""
+    k0, k1, k2, k3 = i * n, (i + 1) * n, (i + 2) * n, (i + 3) * n
+    x, y, r0, r1 = x[a:b], y[a:b], K[k0 + a : k0 + b], K[k1 + a : k1 + b]
+    r2, r3 = K[k2 + a : k2 + b], K[k3 + a : k3 + b]
+    f0, f1, f2, f3 = f[i], f[i + 1], f[i + 2], f[i + 3]
+    rho = n - 1.0 - 2.0 * i
     for j in range(len(x)):
-        x[j] *= factor
+        t0, t1, t2, t3 = f0 * r0[j], f1 * r1[j], f2 * r2[j], f3 * r3[j]
+        total = t0 + t1 + t2 + t3
+        x[j] += total
+        y[j] += rho * total - (2.0 * t1 + 4.0 * t2 + 6.0 * t3)
 
 
 class Sorting(NamedTuple):
-    """The relaxed permutation matrix and its scaling.
+    """The relaxed permutation matrix and its scaling, which take ROWS rows at once.
 
-    Row i starts at ``K[i * n]`` and is 0 except at ``lo[i] <= j < hi[i]``. ``U[t]`` and ``V[t]`` are the factors of
-    round t, ``X[t]`` the sums of ``rho U[t] K``.
+    Row i starts at ``K[i * n]``. The rows from i on, a multiple of ROWS, are 0 except at ``lo[i] <= j < hi[i]``; rows
+    of zeros fill up the last of them. ``U[t]`` and ``V[t]`` are the factors of round t, ``X[t]`` the sums of
+    ``rho U[t] K``.
     """
 
     tau: float
@@ -180,6 +224,7 @@ class Backward(NamedTuple):
     x: np.ndarray  # scratch
     C0: np.ndarray  # as at the head of this module, as far as they are known
     C1: np.ndarray
+    f: np.ndarray  # factors of rows
     out: np.ndarray  # by U[tu], at last by the scores
 
 
@@ -189,15 +234,13 @@ def _relaxed_sort(s, sort):
     n, tau, K, lo, hi = len(s), sort.tau, sort.K, sort.lo, sort.hi
     for i in range(n):
         row = K[i * n : (i + 1) * n]
-        row[i] = 1.0
-        total, c, j = 1.0, 0.0, i
+        row[i], c, j = 0.0, 0.0, i
         while j + 1 < n:
             c -= (s[j] - s[j + 1]) * (2.0 * (j - i) + 1.0) / tau
             if not c > NEGLIGIBLE:
                 break
             j += 1
-            row[j] = math.exp(c)
-            total += row[j]
+            row[j] = c
         hi[i] = j + 1
         c, j = 0.0, i
         while j > 0:
@@ -205,10 +248,19 @@ def _relaxed_sort(s, sort):
             if not c > NEGLIGIBLE:
                 break
             j -= 1
-            row[j] = math.exp(c)
-            total += row[j]
+            row[j] = c
         lo[i] = j
-        _scale(row[j : hi[i]], 1.0 / total)
+        exponentials(row[j : hi[i]])
+        scale = 1.0 / total(row[j : hi[i]])
+        for j in range(lo[i], hi[i]):
+            row[j] *= scale
+    for i in range(0, n, ROWS):
+        last = min(i + ROWS, n)
+        a, b = lo[i:last].min(), hi[i:last].max()
+        for k in range(i, i + ROWS):
+            K[k * n + a : k * n + (lo[k] if k < n else b)] = 0.0
+            K[k * n + (hi[k] if k < n else b) : k * n + b] = 0.0
+        lo[i], hi[i] = a, b
 
 
 @kernel
@@ -216,11 +268,10 @@ def _sinkhorn(n, how, sort, w, stop):
     """Fill the factors; return the last round of V and that of U. ``w`` is scratch."""
     K, lo, hi, U, V, X = sort.K, sort.lo, sort.hi, sort.U, sort.V, sort.X
     rounds, tolerance, transposed = how.rounds, how.tolerance, how.transposed
-    U[0, :n], V[0, :n] = 1.0, 1.0
+    U[0, :n], U[0, n : n + ROWS], V[0, :n] = 1.0, 0.0, 1.0
     w[:n], X[0, :n] = 0.0, 0.0
-    for i in range(n):
-        a, b = lo[i], hi[i]
-        _add_two(K[i * n + a : i * n + b], 1.0, n - 1.0 - 2.0 * i, w[a:b], X[0, a:b])
+    for i in range(0, n, ROWS):
+        _add_rows(K, n, i, lo[i], hi[i], U[0], w, X[0])
     for t in range(1, rounds + 1):
         if stop[0]:
             return 0, 0
@@ -228,13 +279,12 @@ def _sinkhorn(n, how, sort, w, stop):
             V[t, j] = 1.0 / w[j]
         w[:n], X[t, :n] = 0.0, 0.0
         worst = 0.0
-        for i in range(n):
-            a, b = lo[i], hi[i]
-            row = K[i * n + a : i * n + b]
-            total = _dot(row, V[t, a:b])
-            U[t, i] = 1.0 / total
-            worst = max(worst, abs(U[t - 1, i] * total - 1.0)) if transposed else worst
-            _add_two(row, U[t, i], U[t, i] * (n - 1.0 - 2.0 * i), w[a:b], X[t, a:b])
+        for i in range(0, n, ROWS):
+            _dots(K, n, i, lo[i], hi[i], V[t], U[t])
+            for k in range(i, min(i + ROWS, n)):
+                worst = max(worst, abs(U[t - 1, k] * U[t, k] - 1.0)) if transposed else worst
+                U[t, k] = 1.0 / U[t, k]
+            _add_rows(K, n, i, lo[i], hi[i], U[t], w, X[t])
         if transposed:
             if worst < tolerance or t == rounds:
                 return t, t - 1
@@ -247,8 +297,33 @@ def _sinkhorn(n, how, sort, w, stop):
 
 
 @kernel
-def _by_matrix(n, g, d, tv, tu, sort, space, stop):
-    """Take the derivatives of ``-sum_i d_i (P g)_i``, with ``P = U[tu] K V[tv]``, back to K.
+def _slopes(terms, scale, n, g, d):
+    """Write the derivatives of a metric by the gains ``g`` of the ranks."""
+    w, kind, rest, above = terms.discount, terms.kind, 0.0, 0.0
+    if kind == LINEAR:
+        for i in range(n):
+            d[i] = w[i] * scale
+    elif kind == CASCADE:
+        for i in range(n - 1, -1, -1):
+            d[i] = (w[i] - rest) * scale
+            rest = w[i] * g[i] + (1.0 - g[i]) * rest
+        for i in range(1, n):
+            scale *= 1.0 - g[i - 1]
+            d[i] *= scale
+    elif kind == AVERAGE:
+        for i in range(n - 1, -1, -1):
+            rest += w[i] * g[i]
+            d[i] = rest * scale
+        for i in range(n):
+            above += g[i]
+            d[i] += w[i] * above * scale
+    else:
+        raise ValueError("unknown kind")
+
+
+@kernel
+def _by_matrix(n, g, terms, scale, tv, tu, sort, space, stop):
+    """Take the derivatives of ``-M(P g)``, with ``P = U[tu] K V[tv]`` and a metric M, back to K.
 
     The derivatives go back through the steps of each round t: the column sums of U[t - 1] K, V[t] = 1 / column sums,
     the row sums of K V[t], U[t] = 1 / row sums. Each of the two sums adds an outer product to the derivative by K. Of
@@ -256,16 +331,23 @@ def _by_matrix(n, g, d, tv, tu, sort, space, stop):
     column, so the derivative by K has no part along the columns of K.
     """
     K, lo, hi, U, V, X = sort.K, sort.lo, sort.hi, sort.U, sort.V, sort.X
-    by_column, by_v, x, C0, C1, out = space.by_column, space.by_v, space.x, space.C0, space.C1, space.out
+    by_column, by_v, x, C0, C1, f, out = (
+        space.by_column, space.by_v, space.x, space.C0, space.C1, space.f, space.out
+    )  # fmt: skip
     for j in range(n):
         by_v[j], x[j], C1[j] = 0.0, 0.0, 0.0
         by_column[j] = V[tv, j] * g[j]  # for now: the factor of U[tu] K in the loss
+    for i in range(0, n, ROWS):
+        _dots(K, n, i, lo[i], hi[i], by_column, out)
     for i in range(n):
-        a, b = lo[i], hi[i]
-        row = K[i * n + a : i * n + b]
-        out[i] = -d[i] * _dot(row, by_column[a:b])
-        direct = -d[i] * U[tu, i]
-        _add_two(row, direct, direct * (n - 1.0 - 2.0 * i), by_v[a:b], x[a:b])
+        C0[i] = U[tu, i] * out[i]  # for now: the gain of the rank
+    _slopes(terms, scale, n, C0, f)
+    f[n : n + ROWS] = 0.0
+    for i in range(n):
+        out[i] *= -f[i]
+        f[i] *= -U[tu, i]
+    for i in range(0, n, ROWS):
+        _add_rows(K, n, i, lo[i], hi[i], f, by_v, x)
     for j in range(n):
         by_v[j] *= g[j]
         C1[j] += by_column[j] * x[j]
@@ -276,12 +358,11 @@ def _by_matrix(n, g, d, tv, tu, sort, space, stop):
             return
         if t <= tu:  # U[t] is used, in the loss or by the column sums of the next round
             x[:n] = 0.0
-            for i in range(n):
-                a, b = lo[i], hi[i]
-                row = K[i * n + a : i * n + b]
-                by_u = (out[i] if t == tu else 0.0) + (_dot(row, by_column[a:b]) if t < tv else 0.0)
-                by_row = -U[t, i] * U[t, i] * by_u
-                _add_two(row, by_row, by_row * (n - 1.0 - 2.0 * i), by_v[a:b], x[a:b])
+            for i in range(0, n, ROWS):
+                _dots(K, n, i, lo[i], hi[i], by_column, f)
+                for k in range(i, i + ROWS):
+                    f[k] = -U[t, k] * U[t, k] * (f[k] + (out[k] if t == tu else 0.0))
+                _add_rows(K, n, i, lo[i], hi[i], f, by_v, x)
             for j in range(n):
                 C1[j] += V[t, j] * x[j]
         for j in range(n):
@@ -294,18 +375,18 @@ def _by_matrix(n, g, d, tv, tu, sort, space, stop):
 def _by_scores(s, tu, sort, space):
     """Turn the derivatives by column sums and by U[0] into those by the scores, in ``space.out``."""
     n, tau, K, lo, hi = len(s), sort.tau, sort.K, sort.lo, sort.hi
-    by_column, x, C0, C1, out = space.by_column, space.x, space.C0, space.C1, space.out
+    by_column, x, C0, C1, f, out = space.by_column, space.x, space.C0, space.C1, space.f, space.out
     x[:n] = 0.0
-    for i in range(n):  # through the softmax of each row, which removes the mean of the derivative
-        a, b = lo[i], hi[i]
-        row = K[i * n + a : i * n + b]
-        mean = _dot(row, by_column[a:b]) + (out[i] if tu == 0 else 0.0)
-        _add_two(row, mean, mean * (n - 1.0 - 2.0 * i), C0[a:b], x[a:b])
-    above, total = 0.0, 0.0
+    for i in range(0, n, ROWS):  # through the softmax of each row, which removes the mean of the derivative
+        _dots(K, n, i, lo[i], hi[i], by_column, f)
+        for k in range(i, i + ROWS):
+            f[k] += out[k] if tu == 0 else 0.0
+        _add_rows(K, n, i, lo[i], hi[i], f, C0, x)
+    above, everything = 0.0, 0.0
     for j in range(n):
         C0[j] /= tau  # the derivative by sum_k |s_j - s_k|
         C1[j] = (C1[j] - x[j]) / tau
-        total += C0[j]
+        everything += C0[j]
     a = 0
     while a < n:
         b, tied = a, 0.0
@@ -313,32 +394,39 @@ def _by_scores(s, tu, sort, space):
             tied += C0[b]
             b += 1
         for j in range(a, b):
-            out[j] = C1[j] + C0[j] * (n - b - a) + (total - above - tied) - above
+            out[j] = C1[j] + C0[j] * (n - b - a) + (everything - above - tied) - above
         above += tied
         a = b
 
 
 @kernel
-def _neuralndcg(first, last, ptr, scores, labels, terms, how, out):
-    longest = longest_list(ptr, first, last)
+def _neuralsort(first, last, ptr, scores, labels, terms, how, draw, out):
+    longest, draws = longest_list(ptr, first, last), number_of(draw)
     sort_space, order, chosen = sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
-    m, rounds = min(longest, how.most), how.rounds
-    sort = Sorting(how.tau, np.empty(m * m), np.empty(m, np.int64), np.empty(m, np.int64), np.empty((rounds + 1, m)),
-                   np.empty((rounds + 1, m)), np.empty((rounds + 1, m)))  # fmt: skip
-    space = Backward(np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m))
+    m, rounds, noisy = min(longest, how.most), how.rounds + 1, np.empty(longest)
+    more = m + ROWS
+    sort = Sorting(how.tau, np.empty(more * m), np.empty(m, np.int64), np.empty(m, np.int64),
+                   np.empty((rounds, more)), np.empty((rounds, m)), np.empty((rounds, m)))  # fmt: skip
+    space = Backward(np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(more), np.empty(more))
     s, g = np.empty(m), np.empty(m)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
             continue
-        if out.stop[0]:
-            return
-        n = head(scores[a:b], labels[a:b], how.most, order, chosen, sort_space)
-        for i in range(n):
-            s[i], g[i] = scores[a + chosen[i]], terms.gain[a + chosen[i]] * terms.scale[q]
-        _relaxed_sort(s[:n], sort)
-        tv, tu = _sinkhorn(n, how, sort, space.by_column, out.stop)
-        _by_matrix(n, g, terms.discount, tv, tu, sort, space, out.stop)
-        _by_scores(s[:n], tu, sort, space)
-        for i in range(n):
-            out.grad[a + chosen[i]] = space.out[i]
+        for k in range(draws):
+            if out.stop[0]:
+                return
+            x = scores[a:b]
+            if draw is not None:
+                key, start = stream(draw.seed, draw.iteration, np.uint64(q)), np.uint64(k) * np.uint64(2 * (b - a))
+                add_noise(x, draw.noise, draw.scale, key, start, noisy[: b - a])
+                x = noisy[: b - a]
+            n = head(x, labels[a:b], how.most, order, chosen, sort_space)
+            for i in range(n):
+                s[i], g[i] = x[chosen[i]], terms.gain[a + chosen[i]]
+            _relaxed_sort(s[:n], sort)
+            tv, tu = _sinkhorn(n, how, sort, space.by_column, out.stop)
+            _by_matrix(n, g, terms, terms.scale[q] / draws, tv, tu, sort, space, out.stop)
+            _by_scores(s[:n], tu, sort, space)
+            for i in range(n):
+                out.grad[a + chosen[i]] += space.out[i]
