@@ -11,7 +11,7 @@ from ltr_objectives.errors import LTRError, warn
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.queries import Labels, Queries
-from ltr_objectives.registry import get_metrics
+from ltr_objectives.registry import any_metric, get_metrics
 
 ORDER = "the order is evaluate(metric, scores, labels, group)"
 Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
@@ -53,12 +53,14 @@ def evaluate(
     per_query: bool = False,
     n_threads: int | None = None,
 ) -> Any:
-    """The value of a ranking metric, or of several, averaged over queries.
+    """The value of a ranking metric, or of several, averaged over queries; also RMSE and MAE of all rows.
 
     Parameters
     ----------
     metric : str, Metric or list
         Such as ``"ndcg@10"``, ``"map"`` or ``NDCG(k=10, gain_type="linear")``; see :func:`ltr_objectives.metrics`.
+        Less is better of "rmse" and "mae", errors of scores as estimates of labels, and of "first", the rank of the
+        first relevant document. No objective trains for these three.
     scores, labels : arrays of shape (rows,)
         Finite numbers; higher scores rank first. For metrics such as ``"ndcg@10[revenue]"`` labels are a mapping of
         goals to arrays, of which the first is read by metrics that name no goal.
@@ -104,7 +106,7 @@ def evaluate(
     for name, given in (("scores", scores), ("labels", labels)):
         if isinstance(given, str | Metric):
             raise LTRError(f"{name} must be an array of numbers, got {given!r}; {ORDER}")
-    chosen = get_metrics(metric if isinstance(metric, list | tuple) else [metric], convention)
+    chosen = get_metrics(metric if isinstance(metric, list | tuple) else [metric], convention, any_metric)
     queries = Queries(labels, group, qid=qid, weight=weight)
     scores = queries.check_scores(scores, n_threads).values
     if _seem_swapped(scores, queries.labels):

@@ -9,6 +9,7 @@ from rich.table import Table
 from typer import Option, echo
 
 from ltr_objectives.errors import require
+from ltr_objectives.registry import any_metric
 from ltr_objectives.workbench.cli import options
 
 if TYPE_CHECKING:
@@ -39,14 +40,13 @@ def evaluate(
     judgements. Rows of one query must be consecutive, except in Parquet and CSV files. Judged documents missing from
     the run count for the ideal DCG and for recall. Documents without a judgement are not relevant.
     """
-    chosen = options.read_metrics(metric, convention)
+    chosen = options.read_metrics(metric, convention, any_metric)
     from ltr_objectives.workbench.tables import Columns
 
     columns = Columns(label, weight=weight)
     lists = _read(data, labels, scores, qid, columns, run, qrels, complete, convention)
-    values = {str(m): lists.values(m) for m in chosen}
-    of_queries = lists.queries.weight_by_query
-    means = {str(m): m.average(*m.sums(values[str(m)], of_queries)) for m in chosen}
+    means = {str(m): lists.mean(m) for m in chosen}
+    values = {str(m): lists.values(m) for m in chosen} if per_query else {}
     if as_json:
         document: dict[str, Any] = {"queries": len(lists.ids), "convention": convention, "metrics": means}
         if per_query:
@@ -56,7 +56,7 @@ def evaluate(
         return
     table = Table(box=box.SIMPLE_HEAD, caption=f"queries: {len(lists.ids):,}", caption_justify="left")
     table.add_column("query", overflow="fold")
-    for name in values:
+    for name in means:
         table.add_column(name, justify="right", no_wrap=True)
     if per_query:
         for i, query in enumerate(lists.ids):

@@ -60,6 +60,12 @@ class Lists(NamedTuple):
         ranked.once(metric, lambda: tuple(t._replace(gain=np.where(retrieved, t.gain, 0.0)) for t in layers))
         return metric.values(ranked, self.scores)
 
+    def mean(self, metric: Metric) -> float:
+        """The mean over queries, or over rows of errors by row."""
+        if self.retrieved is None:
+            return metric.mean(self.queries, self.scores)
+        return metric.average(*metric.sums(self.values(metric)))
+
 
 def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: str | None, columns: Columns) -> Lists:
     """Read labels and query ids from one file or from separate files; without ``scores`` all scores are 0.
