@@ -30,6 +30,9 @@ def evaluate(
     complete: Annotated[
         bool, Option("--complete", help="With --qrels: count queries missing from the run, as having found nothing.")
     ] = False,
+    drop_unjudged: Annotated[
+        bool, Option("--drop-unjudged", help="Leave out documents without a label or judgement (condensed lists).")
+    ] = False,
     convention: options.Convention = None,
     per_query: Annotated[bool, Option("--per-query", help="Also print the value of each query.")] = False,
     as_json: options.AsJson = False,
@@ -38,13 +41,14 @@ def evaluate(
 
     Pass labels, scores and query ids as separate files, a LETOR, Parquet or CSV file and scores, or a TREC run and its
     judgements. Rows of one query must be consecutive, except in Parquet and CSV files. Judged documents missing from
-    the run count for the ideal DCG and for recall. Documents without a judgement are not relevant.
+    the run count for the ideal DCG and for recall. Documents without a judgement are not relevant, unless
+    --drop-unjudged leaves them out.
     """
     chosen = options.read_metrics(metric, convention, any_metric)
     from ltr_objectives.workbench.tables import Columns
 
     columns = Columns(label, weight=weight)
-    lists = _read(data, labels, scores, qid, columns, run, qrels, complete, convention)
+    lists = _read(data, labels, scores, qid, columns, run, qrels, complete, convention, drop_unjudged)
     means = {str(m): lists.mean(m) for m in chosen}
     values = {str(m): lists.values(m) for m in chosen} if per_query else {}
     if as_json:
@@ -70,7 +74,7 @@ def evaluate(
 
 def _read(
     data: Path | None, labels: str | None, scores: str | None, qid: str | None, columns: "Columns",
-    run: Path | None, qrels: Path | None, complete: bool, convention: str | None,
+    run: Path | None, qrels: Path | None, complete: bool, convention: str | None, drop_unjudged: bool,
 ) -> "Lists":  # fmt: skip
     from ltr_objectives.workbench.cli.files import read_lists
     from ltr_objectives.workbench.cli.trec import read_trec
@@ -80,7 +84,7 @@ def _read(
         require(run is not None and qrels is not None and not others, "pass --run and --qrels, without other files")
         assert run is not None
         assert qrels is not None
-        return read_trec(run, qrels, complete=complete, convention=convention)
+        return read_trec(run, qrels, complete=complete, convention=convention, drop_unjudged=drop_unjudged)
     require(scores is not None, "pass --labels, --scores and --qid, or --data and --scores, or --run and --qrels")
     require(not complete, "--complete needs --run and --qrels")
-    return read_lists(data, labels, scores, qid, columns)
+    return read_lists(data, labels, scores, qid, columns, drop_unjudged=drop_unjudged)
