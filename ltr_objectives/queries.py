@@ -72,6 +72,8 @@ def _finite(name: str, array: np.ndarray) -> None:
         row = int(np.argmax(bad))
         what, many = ("query", "queries") if name == "group" else ("row", "rows")
         repair = "the model has diverged" if name == "scores" else f"remove or repair {int(bad.sum())} such {many}"
+        if name.startswith("labels") and np.isnan(array[row]):
+            repair += "; evaluate(..., unjudged='drop') leaves them out"
         raise LTRError(f"{name} must be finite, but {what} {row} is {array[row]}; {repair}")
 
 
@@ -81,7 +83,7 @@ def by_goal(labels: ArrayLike, goals: Mapping[str, Any]) -> dict[str | None, Any
     return dict(named)
 
 
-def _read(labels: Labels) -> list[tuple[str | None, np.ndarray]]:
+def read_labels(labels: Labels) -> list[tuple[str | None, np.ndarray]]:
     """The labels of each goal as float64, the first ones first."""
     if not isinstance(labels, Mapping):
         return [(None, vector("labels", labels))]
@@ -230,7 +232,7 @@ class Queries:
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
     ) -> None:
-        (first, y), *others = _read(labels)
+        (first, y), *others = read_labels(labels)
         require(len(y) > 0, "labels is empty; a data set needs at least one row")
         _finite("labels", y)
         require(group is not None or qid is not None, "pass group= (sizes) or qid= (one id per row)")
@@ -364,6 +366,17 @@ class Queries:
         out = np.empty(self.rows, np.int32)
         run(order_by_label, self.ptr, (self.ptr, self.labels, out), 1)
         return out
+
+    def condensed(self, kept: np.ndarray) -> tuple["Queries", np.ndarray]:
+        """Only the rows that are ``kept``, with the first labels alone; and the queries that have such rows.
+
+        >>> queries, of = Queries([1, 0, 2], group=[1, 2]).condensed(np.array([False, True, True]))
+        >>> len(queries), queries.labels, of
+        (1, array([0., 2.]), array([1]))
+        """
+        require(kept.any(), "labels has no number; at least one document must be judged")
+        of, weight = np.repeat(np.arange(len(self)), np.diff(self.ptr))[kept], self.weight_by_row
+        return Queries(self.labels[kept], qid=of, weight=None if weight is None else weight[kept]), np.unique(of)
 
     def borrow_zeros(self) -> tuple[np.ndarray, np.ndarray]:
         """Lend two zeroed arrays of shape (rows,); new ones would take half the time of a gradient."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import fields, replace
 from difflib import get_close_matches
@@ -70,6 +70,11 @@ METRICS = {
     "spearman": "correlation:Spearman",
     "kendall": "correlation:Kendall",
 }
+ONLY_EVALUATED = {  # less of them is better
+    "rmse": "only_evaluated:RootMeanSquaredError",
+    "mae": "only_evaluated:MeanAbsoluteError",
+    "first": "only_evaluated:FirstRelevant",
+}
 COUNTING = {"ties", "empty", "query_weights"}  # options that change the value of a ranking, not which is better
 # names of metrics, or their first words, in papers, trec_eval, XGBoost and LightGBM to which no name of ours is near
 ELSEWHERE = {
@@ -107,7 +112,7 @@ def objectives() -> tuple[str, ...]:
 
 
 def metrics() -> tuple[str, ...]:
-    """Names of all metrics.
+    """Names of all metrics. :func:`evaluate` also takes "rmse", "mae" and "first", of which less is better.
 
     >>> "ndcg" in metrics()
     True
@@ -134,9 +139,10 @@ def objective_class(name: str) -> type[Objective]:
 
 def metric_class(name: str, written: str | None = None) -> type[Metric]:
     """The class behind a registered metric name, which may be part of a text ``written``."""
-    if name not in METRICS:
+    entry = METRICS.get(name) or ONLY_EVALUATED.get(name)
+    if entry is None:
         raise LTRError(f"unknown metric {shown(name)}; there are {', '.join(METRICS)}{metric_meant(written or name)}")
-    found: type[Metric] = _load("metrics", METRICS[name])
+    found: type[Metric] = _load("metrics", entry)
     return found
 
 
@@ -188,6 +194,17 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     >>> get_metric("ndcg(gain_type=linear)@5").gain_type
     'linear'
     """
+    found = any_metric(metric, convention)
+    require(
+        found.name not in ONLY_EVALUATED or type(found) is not metric_class(found.name),
+        f"less {found.name} is better, and it does not measure a whole ranking, so only evaluate computes it; take a "
+        "ranking metric, such as 'ndcg@10', or a metric of the library itself",
+    )
+    return found
+
+
+def any_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
+    """As :func:`get_metric`, also of ``ONLY_EVALUATED``."""
     from ltr_objectives.metrics.base import Metric
 
     written = None
@@ -218,9 +235,11 @@ def options_of(metric: type[Metric]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(metric) if field.name not in ("k", "goal"))
 
 
-def get_metrics(metrics: Iterable[str | Metric], convention: str | None = None) -> tuple[Metric, ...]:
+def get_metrics(
+    metrics: Iterable[str | Metric], convention: str | None = None, find: Callable[..., Metric] = get_metric
+) -> tuple[Metric, ...]:
     """:func:`get_metric` of each. Their names must differ, because they are the keys of the results."""
-    found = tuple(get_metric(metric, convention) for metric in metrics)
+    found = tuple(find(metric, convention) for metric in metrics)
     require(found, "give at least one metric, such as 'ndcg@10'")
     names = [str(metric) for metric in found]
     twice = next((name for name in names if names.count(name) > 1), None)

@@ -55,6 +55,11 @@ def test_the_values_are_those_of_trec_eval(tmp_path, seed):
         by_query = dict(zip(found["per_query"]["qid"], found["per_query"][ours], strict=True))
         assert by_query == pytest.approx({q: values[theirs] for q, values in expected.items()}, abs=1e-12)
         assert found["metrics"][ours] == pytest.approx(np.mean([v[theirs] for v in expected.values()]))
+    condensed = pytrec_eval.RelevanceEvaluator(qrels, ASKED, judged_docs_only_flag=True).evaluate(run)
+    only = run_json(*asked, "--drop-unjudged")
+    for ours, theirs in THEIRS.items():
+        by_query = dict(zip(only["per_query"]["qid"], only["per_query"][ours], strict=True))
+        assert by_query == pytest.approx({q: values[theirs] for q, values in condensed.items()}, abs=1e-12)
     complete = run_json(*asked, "--complete")
     assert complete["queries"] == len(qrels)
     for ours, theirs in THEIRS.items():
@@ -89,6 +94,12 @@ def test_documents_left_out_are_named(tmp_path):
     assert run_json("evaluate", *files)["notes"] == [ranked, judged]
     assert run_json("evaluate", "--complete", *files)["notes"] == [ranked]
     assert f"note: {judged}\n" in run("evaluate", *files)
+
+
+def test_a_query_without_a_judged_document_is_left_out_with_them(tmp_path):
+    files = write(tmp_path, {"1": {"a": 1.0}, "2": {"a": 1.0}}, {"1": {"a": -1}, "2": {"b": 0, "a": 1}})
+    found = run_json("evaluate", "--metric", "mrr", "--drop-unjudged", "--per-query", *files)
+    assert found["per_query"] == {"qid": ["2"], "mrr": [1.0]}
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,55 @@ def test_weights_count_in_mean_and_error():
     assert (found.p, found.queries) == (pytest.approx(2 * stats.t.sf(abs(center) / error, n - 1), rel=1e-9), n)
 
 
+@pytest.mark.parametrize("buckets", [None, 5])
+@pytest.mark.parametrize("metric", ["ndcg@5", "map(empty=skip)"])
+def test_users_are_clusters_of_queries(metric, buckets):
+    """The cluster-robust variance of a regression on a constant, from the residuals of the queries."""
+    sizes = np.bincount(QID)
+    user, weight = RNG.choice(list("abcdefghijk"), len(sizes)), RNG.integers(0, 4, len(sizes)).astype(float)
+    found = compare_scores(metric, A, B, Y, sizes, weight, user=user, buckets=buckets, seed=3)
+    cluster = user
+    if buckets:
+        names = sorted(set(user))
+        cluster = np.array([np.random.default_rng(3).permutation(len(names))[names.index(u)] % buckets for u in user])
+        assert np.ptp([len(set(user[cluster == c])) for c in range(buckets)]) <= 1
+    d = by_query(A, metric) - by_query(B, metric)
+    kept = ~np.isnan(d) & (weight > 0)
+    d, w, cluster = d[kept], weight[kept], cluster[kept]
+    center, groups = np.average(d, weights=w), np.unique(cluster)
+    n = len(groups)
+    sums = np.array([(w * (d - center))[cluster == c].sum() for c in groups])
+    error = np.sqrt(n / (n - 1) * (sums**2).sum()) / w.sum()
+    assert (found.difference, found.queries) == (pytest.approx(center, abs=1e-12), len(d))
+    assert found.high - center == pytest.approx(error * stats.t.ppf(0.975, n - 1), rel=1e-9)
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(center) / error, n - 1), rel=1e-9)
+
+
+def test_one_query_a_user_is_the_test_over_queries_and_equal_buckets_that_of_their_means():
+    sizes = np.bincount(QID)
+    plain = compare_scores("map", A, B, Y, sizes)
+    assert compare_scores("map", A, B, Y, sizes, user=np.arange(len(sizes))) == pytest.approx(plain)
+    user = np.arange(len(sizes)) // 3
+    means = [by_query(scores, "map").reshape(-1, 3).mean(axis=1) for scores in (A, B)]
+    assert compare_scores("map", A, B, Y, sizes, user=user).p == pytest.approx(stats.ttest_rel(*means).pvalue)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"buckets": 3}, "buckets=3 divides users; pass user=, one id per query"),
+        ({"user": [1]}, "user has 1 entries, but there are 2 queries"),
+        ({"user": [1, None]}, "user has no id in row 1"),
+        ({"user": [1, 2], "buckets": 1}, "buckets=1 must be a whole number of at least 2"),
+        ({"user": [1, 2], "buckets": 3}, "buckets=3 is more than the 2 users"),
+        ({"user": [1, 2], "buckets": 2, "seed": -1}, "seed=-1 must be a whole number of at least 0"),
+    ],
+)
+def test_wrong_users_are_refused(given, told):
+    with pytest.raises(LTRError, match=told):
+        compare_scores("map", [1, 0, 1, 0], [0, 1, 1, 0], [1, 0, 1, 0], [2, 2], **given)
+
+
 def test_a_single_query_has_no_interval_and_what_is_wrong_is_named():
     found = compare_scores("map", [1, 0], [0, 1], [1, 0], [2])
     assert (found.difference, found.p, found.queries) == (0.5, 1.0, 1)

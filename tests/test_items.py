@@ -70,3 +70,46 @@ def test_ids_and_a_catalogue():
 def test_wrong_input_is_refused(given, said):
     with pytest.raises(LTRError, match=said):
         evaluate_items(**{"scores": [1.0, 2.0], "item": [1, 2], "group": [2], **given})
+
+
+def test_the_command_line_reads_columns(tmp_path):
+    pytest.importorskip("typer")
+    pd = pytest.importorskip("pandas")
+    from commands import fails, run, run_json
+
+    rng = np.random.default_rng(7)
+    n = 60
+    table = pd.DataFrame(
+        {"label": rng.integers(0, 3, n), "user": rng.integers(0, 9, n), "film": rng.integers(0, 20, n)}
+    )
+    table = table.assign(
+        known=rng.uniform(0.1, 1, n), a=rng.normal(size=n), b=rng.normal(size=n), hit=rng.random(n) < 0.5
+    )
+    table.to_csv(tmp_path / "all.csv", index=False)
+    scores = rng.normal(size=n)
+    np.save(tmp_path / "scores.npy", scores)
+    base = [
+        "evaluate",
+        "--data",
+        tmp_path / "all.csv",
+        "--qid",
+        "user",
+        "--scores",
+        tmp_path / "scores.npy",
+        "--top",
+        2,
+    ]
+    more = ["--familiarity", "known", "--vectors", "a,b", "--expected", "hit"]
+    found = run_json(*base, "--item", "film", *more)["metrics"]
+    order = np.argsort(table["user"], kind="stable").to_numpy()
+    t = table.iloc[order]
+    expected = evaluate_items(
+        scores[order], t["film"], qid=t["user"], k=2, familiarity=t["known"], vectors=t[["a", "b"]], labels=t["label"],
+        expected=t["hit"].to_numpy(),
+    )  # fmt: skip
+    assert found == pytest.approx({"ndcg@10": found["ndcg@10"], **expected})
+    assert "coverage@2" in run(*base, "--item", "film")
+    assert run_json(*base[:-1], 1, "--item", "film", "--vectors", "a,b")["metrics"]["diversity@1"] is None
+    assert "there is no column 'movie'" in fails(*base, "--item", "movie")
+    assert "--familiarity, --vectors and --expected need --item" in fails(*base, *more)
+    assert "--item names a column of --data" in fails(*base, "--item", "film", "--drop-unjudged")

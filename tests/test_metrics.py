@@ -137,6 +137,18 @@ def test_gain_tables_are_checked():
         NDCG(gain_type="expo")
 
 
+def test_the_example_of_jarvelin_and_kekalainen():
+    """Section 2 of "Cumulated gain-based evaluation of IR techniques", TOIS 2002, with logarithms of base 2."""
+    labels = [3, 2, 3, 0, 0, 1, 2, 2, 3, 0, 1, 1, 1]  # the ideal vector has three documents of label 1 more
+    dcg = [3, 5, 6.89, 6.89, 6.89, 7.28, 7.99, 8.66, 9.61, 9.61]
+    ndcg = [1, 0.83, 0.87, 0.78, 0.71, 0.69, 0.73, 0.77, 0.83, 0.81]
+    for name, expected in (("dcg", dcg), ("ndcg", ndcg)):
+        texts = [f"{name}(gain_type=linear,discount_type=log2-rank)@{k}" for k in range(1, 11)]
+        found = evaluate(texts, -np.arange(13.0), labels, [13])
+        assert [round(value, 2) for value in found.values()] == expected
+        check_metric(get_metric(texts[-1]))
+
+
 def test_terms_are_computed_once_per_data_set():
     queries = Queries([1, 0], [2])
     metric = get_metric("ndcg@3")

@@ -7,13 +7,15 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, warn
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Convention, Metric
-from ltr_objectives.queries import Labels, Queries
-from ltr_objectives.registry import get_metrics
+from ltr_objectives.queries import Labels, Queries, read_labels
+from ltr_objectives.registry import any_metric, get_metrics
 
 ORDER = "the order is evaluate(metric, scores, labels, group)"
+Unjudged = Literal["refuse", "drop"]
 Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
 
 
@@ -21,7 +23,7 @@ Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ..
 def evaluate(
     metric: str | Metric, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
     weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: Convention | None = None,
-    per_query: Literal[False] = False, n_threads: int | None = None,
+    per_query: Literal[False] = False, unjudged: Unjudged = "refuse", n_threads: int | None = None,
 ) -> float: ...  # fmt: skip
 
 
@@ -29,7 +31,7 @@ def evaluate(
 def evaluate(
     metric: Several, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
     weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: Convention | None = None,
-    per_query: Literal[False] = False, n_threads: int | None = None,
+    per_query: Literal[False] = False, unjudged: Unjudged = "refuse", n_threads: int | None = None,
 ) -> dict[str, float]: ...  # fmt: skip
 
 
@@ -37,7 +39,7 @@ def evaluate(
 def evaluate(
     metric: str | Metric | Several, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
     weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: Convention | None = None,
-    per_query: bool, n_threads: int | None = None,
+    per_query: bool, unjudged: Unjudged = "refuse", n_threads: int | None = None,
 ) -> Any: ...  # fmt: skip
 
 
@@ -51,14 +53,17 @@ def evaluate(
     qid: ArrayLike | None = None,
     convention: Convention | None = None,
     per_query: bool = False,
+    unjudged: Unjudged = "refuse",
     n_threads: int | None = None,
 ) -> Any:
-    """The value of a ranking metric, or of several, averaged over queries.
+    """The value of a ranking metric, or of several, averaged over queries; also RMSE and MAE of all rows.
 
     Parameters
     ----------
     metric : str, Metric or list
         Such as ``"ndcg@10"``, ``"map"`` or ``NDCG(k=10, gain_type="linear")``; see :func:`ltr_objectives.metrics`.
+        Less is better of "rmse" and "mae", errors of scores as estimates of labels, and of "first", the rank of the
+        first relevant document. No objective trains for these three.
     scores, labels : arrays of shape (rows,)
         Finite numbers; higher scores rank first. For metrics such as ``"ndcg@10[revenue]"`` labels are a mapping of
         goals to arrays, of which the first is read by metrics that name no goal.
@@ -71,6 +76,10 @@ def evaluate(
         Options of a metric object that differ from their default are kept.
     per_query : bool
         Return the value of each query instead of the mean; float64, shape (queries,).
+    unjudged : "refuse" or "drop"
+        Documents that nobody judged, whose labels are NaN. "drop" leaves them out of the ranking (condensed lists:
+        Sakai, "Alternatives to Bpref", SIGIR 2007), for each goal by its own labels. A query without a judged document
+        is NaN, and the mean leaves it out.
     n_threads : int, optional
         All processors by default; the result does not depend on it.
 
@@ -100,16 +109,37 @@ def evaluate(
     >>> labels = {"relevance": [1, 0, 0, 1], "revenue": [0, 9, 0, 2]}
     >>> evaluate(["mrr", "mrr[revenue]"], [0.1, 0.9, 0.5, 0.2], labels, group=[2, 2])
     {'mrr': 0.5, 'mrr[revenue]': 0.75}
+    >>> evaluate("mrr", [3.0, 2.0, 1.0], [float("nan"), 0, 1], group=[3], unjudged="drop")
+    0.5
     """
+    check_choice("unjudged", unjudged, ("refuse", "drop"))
     for name, given in (("scores", scores), ("labels", labels)):
         if isinstance(given, str | Metric):
             raise LTRError(f"{name} must be an array of numbers, got {given!r}; {ORDER}")
-    chosen = get_metrics(metric if isinstance(metric, list | tuple) else [metric], convention)
+    chosen = get_metrics(metric if isinstance(metric, list | tuple) else [metric], convention, any_metric)
+    judged: dict[str | None, np.ndarray] = {}
+    if unjudged == "drop":
+        read = read_labels(labels)
+        judged = {goal: ~np.isnan(y) for goal, y in read}
+        labels = {goal: np.where(judged[goal], y, 0.0) for goal, y in read}
     queries = Queries(labels, group, qid=qid, weight=weight)
     scores = queries.check_scores(scores, n_threads).values
     if _seem_swapped(scores, queries.labels):
         warn(f"scores are a few whole numbers, and labels are more, and fractional: they seem to be swapped; {ORDER}")
-    found = {str(m): (m.values if per_query else m.mean)(queries, scores, n_threads=n_threads) for m in chosen}
+
+    def value(m: Metric) -> Any:
+        if not judged:
+            return (m.values if per_query else m.mean)(queries, scores, n_threads=n_threads)
+        kept = judged.get(m.goal, next(iter(judged.values())))
+        part, of = queries.of(m.goal).condensed(kept)
+        m = m._with(goal=None)
+        if not per_query:
+            return m.mean(part, scores[kept], n_threads=n_threads)
+        values = np.full(len(queries), np.nan)
+        values[of] = m.values(part, scores[kept], n_threads=n_threads)
+        return values
+
+    found = {str(m): value(m) for m in chosen}
     return found if isinstance(metric, list | tuple) else found[str(chosen[0])]
 
 

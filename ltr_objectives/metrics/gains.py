@@ -11,8 +11,8 @@ from ltr_objectives.queries import Queries, vector
 SMALLEST = 1e-290  # a query with a smaller ideal counts as empty, because the reciprocal may overflow
 LARGEST_GRADE = 31  # XGBoost refuses larger labels with exponential gains
 GainType = Literal["exp", "linear"] | tuple[float, ...]
-DiscountType = Literal["log2", "reciprocal"] | tuple[float, ...]
-DISCOUNTS = ("log2", "reciprocal")
+DiscountType = Literal["log2", "log2-rank", "reciprocal"] | tuple[float, ...]
+DISCOUNTS = ("log2", "log2-rank", "reciprocal")
 LARGEST_EXPONENT = 1000.0  # 2^1000 is finite, and so are sums of ten thousand of them
 
 
@@ -58,7 +58,9 @@ def apply_gain(gain: str | tuple[float, ...], labels: np.ndarray) -> np.ndarray:
 
 
 def apply_discount(discount: str | tuple[float, ...], ranks: np.ndarray) -> np.ndarray:
-    """Discount of each 1-based rank: ``1/log2(1+d)``, ``1/d`` or the table's entry, 0 beyond it."""
+    """Discount of each 1-based rank: ``1/log2(1+d)``, ``1/max(1,log2(d))``, ``1/d`` or the table's entry, 0 beyond."""
+    if discount == "log2-rank":
+        return 1.0 / np.maximum(1.0, np.log2(ranks))
     if isinstance(discount, str):
         return 1.0 / np.log2(1.0 + ranks) if discount == "log2" else 1.0 / ranks
     table = np.asarray(discount, np.float64)

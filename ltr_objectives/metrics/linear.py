@@ -27,8 +27,9 @@ class DCG(Metric):
         As in every metric.
     gain_type : "exp", "linear" or table
         :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
-    discount_type : "log2", "reciprocal" or table
-        :math:`1 / \log_2(1 + d)`, :math:`1 / d`, or the discount of each rank, zero beyond the table.
+    discount_type : "log2", "log2-rank", "reciprocal" or table
+        :math:`1 / \log_2(1 + d)`; :math:`1 / \max(1, \log_2 d)`, as Järvelin and Kekäläinen have it, not discounted at
+        the first two ranks; :math:`1 / d`; or the discount of each rank, zero beyond the table.
 
     Examples
     --------

@@ -95,9 +95,9 @@ class PLRank(NDCGObjective):
         Rankings per query and iteration, from 1 to 1,000,000.
     gain : "exp", "linear" or table
         :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
-    discount : "log2", "reciprocal" or table
-        :math:`\theta_i`: :math:`1 / \log_2(1 + i)`, :math:`1 / i`, or a weight of at least 0 for each rank, 0 beyond
-        the table.
+    discount : "log2", "log2-rank", "reciprocal" or table
+        :math:`\theta_i`: :math:`1 / \log_2(1 + i)`, :math:`1 / \max(1, \log_2 i)`, :math:`1 / i`, or a weight of at
+        least 0 for each rank, 0 beyond the table.
     normalize : bool
         Divide by the largest possible reward of the query: NDCG instead of DCG.
     hessian : "gradient", "absolute", "exact", "clipped" or "ones"

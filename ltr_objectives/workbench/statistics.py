@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from ltr_objectives.checks import is_number, refuse
+from ltr_objectives.checks import check_integer, check_seed, is_number, refuse
+from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.queries import Labels, Queries
+from ltr_objectives.queries import Labels, Queries, ids_of
 from ltr_objectives.registry import get_metric
 
 BETTER, WORSE, SAME = "▲", "▼", ""
@@ -116,11 +117,13 @@ class Comparison(NamedTuple):
 def compare_scores(
     metric: str | Metric, scores_a: ArrayLike, scores_b: ArrayLike, labels: Labels, group: ArrayLike | None = None,
     weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: str | None = None,
-    level: float = 0.95, n_threads: int | None = None,
+    level: float = 0.95, user: ArrayLike | None = None, buckets: int | None = None, seed: int = 0,
+    n_threads: int | None = None,
 ) -> Comparison:  # fmt: skip
     """The difference of two models in a metric, with its interval and p, by the paired t-test over queries.
 
-    The test assumes independent queries, and models that were not selected on them.
+    The test assumes independent queries, and models that were not selected on them. Queries of one user are not
+    independent: with ``user`` the paired t-test is over users, or over random buckets of users of equal size.
 
     Parameters
     ----------
@@ -130,10 +133,18 @@ def compare_scores(
         The scores of each model for the same rows.
     level : float
         Confidence level of the interval, between 0 and 1.
+    user : array of shape (queries,), optional
+        The user of each query, a number or string. The test then compares the means of each user, or of each bucket;
+        these weigh as much as their queries together.
+    buckets : int, optional
+        With ``user``: the number of random buckets into which the users are divided, at least 2.
+    seed : int
+        Seed of the division into buckets.
 
     Returns
     -------
     Comparison
+        ``queries`` is the number of queries that count, also with ``user``.
 
     Examples
     --------
@@ -141,6 +152,11 @@ def compare_scores(
     >>> found = compare_scores("mrr", [1, 0, 0, 1, 1, 0], [0, 1, 0, 1, 0, 1], [1, 0, 0, 1, 1, 0], qid=qid)
     >>> found.a, round(found.difference, 3), round(found.low, 3), round(found.high, 3), round(found.p, 3)
     (1.0, 0.333, -0.384, 1.05, 0.184)
+    >>> found = compare_scores(
+    ...     "mrr", [1, 0, 0, 1, 1, 0], [0, 1, 0, 1, 0, 1], [1, 0, 0, 1, 1, 0], qid=qid, user=["ann", "ann", "bob"]
+    ... )
+    >>> round(found.difference, 3), round(found.p, 3)
+    (0.333, 0.205)
     """
     if not (is_number(level) and 0 < level < 1):
         refuse("level", level, "must be a number between 0 and 1")
@@ -150,12 +166,39 @@ def compare_scores(
         for scores in (scores_a, scores_b)
     )
     of = None if chosen.query_weights == "ignore" else queries.weight_by_query
-    count = int((~np.isnan(a) & (True if of is None else of > 0)).sum())
-    difference = mean(a - b, of)
-    reach = float(stats.t.ppf((1 + level) / 2, count - 1)) * standard_error(a - b, of)
-    return Comparison(
-        mean(a, of), mean(b, of), difference, difference - reach, difference + reach, paired_p(a, b, of), count
-    )
+    gap, weights = a - b, of
+    count = freedom = _count(gap, of)
+    require(user is not None or buckets is None, f"buckets={buckets!r} divides users; pass user=, one id per query")
+    if user is not None:
+        gap, weights = _means(gap, of, _buckets(ids_of(user, "user"), len(queries), buckets, seed))
+        freedom = len(gap)
+    difference = mean(gap, weights)
+    reach = float(stats.t.ppf((1 + level) / 2, freedom - 1)) * standard_error(gap, weights)
+    p = paired_p(gap, np.zeros(len(gap)), weights)
+    return Comparison(mean(a, of), mean(b, of), difference, difference - reach, difference + reach, p, count)
+
+
+def _count(values: np.ndarray, weight: np.ndarray | None) -> int:
+    return int((~np.isnan(values) & (True if weight is None else weight > 0)).sum())
+
+
+def _buckets(user: np.ndarray, queries: int, buckets: int | None, seed: int) -> np.ndarray:
+    """The bucket of each query: its user, or one of ``buckets`` random ones with equally many users."""
+    require(len(user) == queries, f"user has {len(user)} entries, but there are {queries} queries; pass one id each")
+    names, which = np.unique(user, return_inverse=True)
+    if buckets is None:
+        return which
+    count = check_integer("buckets", buckets, least=2)
+    require(count <= len(names), f"buckets={count} is more than the {len(names)} users; pass fewer, or leave it out")
+    return (np.random.default_rng(check_seed(seed)).permutation(len(names)) % count)[which]
+
+
+def _means(values: np.ndarray, weight: np.ndarray | None, bucket: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of each bucket over the queries that have a value, and the sum of their weights."""
+    w = np.where(np.isnan(values), 0.0, 1.0 if weight is None else weight)
+    total, sums = (np.bincount(bucket, x) for x in (w, w * np.nan_to_num(values)))
+    kept = total > 0
+    return sums[kept] / total[kept], total[kept]
 
 
 def mark(difference: float, p: float, alpha: float) -> str:

@@ -122,10 +122,10 @@ def read_frame(
     return frame.reset_index(index) if index else frame
 
 
-def read_keys(option: str, path: Path, columns: Columns) -> Keys:
-    """Labels, query ids and weights of a file."""
+def read_keys(option: str, path: Path, columns: Columns, *, unjudged: bool = False) -> Keys:
+    """Labels, query ids and weights of a file; without a label NaN if ``unjudged``."""
     with naming(option, path):
-        return _keys(read_frame(path, columns.read, only=True, text=[columns.qid]), columns)
+        return _keys(read_frame(path, columns.read, only=True, text=[columns.qid]), columns, unjudged)
 
 
 def read_table(option: str, path: Path, columns: Columns) -> RankingData:
@@ -231,11 +231,11 @@ def warn_of_labels(data: RankingData, ignored: Sequence[str]) -> None:
         )
 
 
-def _keys(frame: Any, columns: Columns) -> Keys:
+def _keys(frame: Any, columns: Columns, unjudged: bool = False) -> Keys:
     names = columns.read
     require(len(set(names)) == len(names), f"label, query id and weight must be different columns, got {names}")
     ids = ids_of(frame[columns.qid].to_numpy())
-    y, *weights = (_finite(frame, name) for name in (columns.label, *names[2:]))
+    y, *weights = (_finite(frame, name, unjudged and name == columns.label) for name in (columns.label, *names[2:]))
     rows = np.argsort(import_pandas().factorize(ids)[0], kind="stable")
     return Keys(y[rows], ids[rows], weights[0][rows] if weights else None, rows)
 
@@ -247,12 +247,12 @@ def _plain(kind: Any) -> Any:
     return np.int8 if kind.kind == "b" else kind
 
 
-def _finite(frame: Any, name: str) -> np.ndarray:
-    """A column with a number in every row."""
+def _finite(frame: Any, name: str, gaps: bool = False) -> np.ndarray:
+    """A column with a number in every row, or with ``gaps`` NaN."""
     values = frame[name]
     number = import_pandas().api.types.is_numeric_dtype(values.dtype)
     require(number, f"the column {name!r} must hold numbers, but its type is {values.dtype}")
     found = np.asarray(values.to_numpy(np.float64, na_value=np.nan))
-    bad = np.flatnonzero(~np.isfinite(found))
+    bad = np.flatnonzero(~(np.isfinite(found) | (gaps & np.isnan(found))))
     require(len(bad) == 0, f"the column {name!r} has no finite number in row {bad.min(initial=len(found))}")
     return found

@@ -9,6 +9,7 @@ from rich.table import Table
 from typer import Option, echo
 
 from ltr_objectives.errors import require
+from ltr_objectives.registry import any_metric
 from ltr_objectives.workbench.cli import options
 
 if TYPE_CHECKING:
@@ -29,26 +30,52 @@ def evaluate(
     complete: Annotated[
         bool, Option("--complete", help="With --qrels: count queries missing from the run, as having found nothing.")
     ] = False,
+    drop_unjudged: Annotated[
+        bool, Option("--drop-unjudged", help="Leave out documents without a label or judgement (condensed lists).")
+    ] = False,
+    item: Annotated[
+        str | None,
+        Option(metavar="COLUMN", help=f"{options.OF_TABLES} with the items: print coverage too.", show_default=False),
+    ] = None,
+    familiarity: Annotated[
+        str | None, Option(metavar="COLUMN", help="With --item: the share of users who know it; print novelty too.")
+    ] = None,
+    vectors: Annotated[
+        str, Option(metavar="COLUMNS", help="With --item: its vector, separated by commas; print diversity too.")
+    ] = "",
+    expected: Annotated[
+        str | None,
+        Option(metavar="COLUMN", help="With --item: true where a plain recommender shows it; print serendipity too."),
+    ] = None,
+    top: Annotated[int, Option(min=1, help="With --item: documents of each query that count.")] = 10,
     convention: options.Convention = None,
     per_query: Annotated[bool, Option("--per-query", help="Also print the value of each query.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Print the mean of ranking metrics over queries.
+    """Print the mean of ranking metrics over queries, and with --item what the first documents show.
 
     Pass labels, scores and query ids as separate files, a LETOR, Parquet or CSV file and scores, or a TREC run and its
     judgements. Rows of one query must be consecutive, except in Parquet and CSV files. Judged documents missing from
-    the run count for the ideal DCG and for recall. Documents without a judgement are not relevant.
+    the run count for the ideal DCG and for recall. Documents without a judgement are not relevant, unless
+    --drop-unjudged leaves them out.
     """
-    chosen = options.read_metrics(metric, convention)
+    chosen = options.read_metrics(metric, convention, any_metric)
     from ltr_objectives.workbench.tables import Columns
 
     columns = Columns(label, weight=weight)
-    lists = _read(data, labels, scores, qid, columns, run, qrels, complete, convention)
-    values = {str(m): lists.values(m) for m in chosen}
-    of_queries = lists.queries.weight_by_query
-    means = {str(m): m.average(*m.sums(values[str(m)], of_queries)) for m in chosen}
+    lists = _read(data, labels, scores, qid, columns, run, qrels, complete, convention, drop_unjudged)
+    means = {str(m): lists.mean(m) for m in chosen}
+    beyond = {"familiarity": familiarity, "vectors": options.names_in(vectors), "expected": expected}
+    require(item is not None or not any(beyond.values()), "--familiarity, --vectors and --expected need --item")
+    if item is not None:
+        require(data is not None and not drop_unjudged, "--item names a column of --data, without --drop-unjudged")
+        assert data is not None
+        columns = columns if qid is None else columns._replace(qid=qid)
+        means |= _beyond_accuracy(data, columns, lists, top, {"item": item, **beyond})
+    values = {str(m): lists.values(m) for m in chosen} if per_query else {}
     if as_json:
-        document: dict[str, Any] = {"queries": len(lists.ids), "convention": convention, "metrics": means}
+        numbers = {name: None if np.isnan(mean) else mean for name, mean in means.items()}
+        document: dict[str, Any] = {"queries": len(lists.ids), "convention": convention, "metrics": numbers}
         if per_query:
             by_query = {name: [None if np.isnan(x) else float(x) for x in v] for name, v in values.items()}
             document["per_query"] = {"qid": lists.ids, **by_query}
@@ -56,7 +83,7 @@ def evaluate(
         return
     table = Table(box=box.SIMPLE_HEAD, caption=f"queries: {len(lists.ids):,}", caption_justify="left")
     table.add_column("query", overflow="fold")
-    for name in values:
+    for name in means:
         table.add_column(name, justify="right", no_wrap=True)
     if per_query:
         for i, query in enumerate(lists.ids):
@@ -68,9 +95,25 @@ def evaluate(
         echo(f"note: {note}", err=True)
 
 
+def _beyond_accuracy(data: Path, columns: "Columns", lists: "Lists", k: int, named: dict[str, Any]) -> dict[str, float]:
+    """:func:`ltr_objectives.evaluate_items` of columns of a table, in the order of the lists."""
+    from ltr_objectives.metrics.items import evaluate_items
+    from ltr_objectives.workbench.tables import is_table, naming, read_frame, read_keys
+
+    require(is_table(data), f"--item names a column of Parquet and CSV files; {data} has none")
+    rows = read_keys("data", data, columns).rows
+    given = {name: column for name, column in named.items() if column}
+    with naming("data", data):
+        names = [each for column in given.values() for each in ([column] if isinstance(column, str) else column)]
+        frame = read_frame(data, names, only=True, text=[named["item"]]).iloc[rows]
+        found = {name: frame[column].to_numpy() for name, column in given.items()}
+        labels = lists.queries.labels if "expected" in found else None
+        return evaluate_items(lists.scores, group=lists.group, labels=labels, k=k, **found)
+
+
 def _read(
     data: Path | None, labels: str | None, scores: str | None, qid: str | None, columns: "Columns",
-    run: Path | None, qrels: Path | None, complete: bool, convention: str | None,
+    run: Path | None, qrels: Path | None, complete: bool, convention: str | None, drop_unjudged: bool,
 ) -> "Lists":  # fmt: skip
     from ltr_objectives.workbench.cli.files import read_lists
     from ltr_objectives.workbench.cli.trec import read_trec
@@ -80,7 +123,7 @@ def _read(
         require(run is not None and qrels is not None and not others, "pass --run and --qrels, without other files")
         assert run is not None
         assert qrels is not None
-        return read_trec(run, qrels, complete=complete, convention=convention)
+        return read_trec(run, qrels, complete=complete, convention=convention, drop_unjudged=drop_unjudged)
     require(scores is not None, "pass --labels, --scores and --qid, or --data and --scores, or --run and --qrels")
     require(not complete, "--complete needs --run and --qrels")
-    return read_lists(data, labels, scores, qid, columns)
+    return read_lists(data, labels, scores, qid, columns, drop_unjudged=drop_unjudged)

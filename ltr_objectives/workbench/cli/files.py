@@ -60,18 +60,29 @@ class Lists(NamedTuple):
         ranked.once(metric, lambda: tuple(t._replace(gain=np.where(retrieved, t.gain, 0.0)) for t in layers))
         return metric.values(ranked, self.scores)
 
+    def mean(self, metric: Metric) -> float:
+        """The mean over queries, or over rows of errors by row."""
+        if self.retrieved is None:
+            return metric.mean(self.queries, self.scores)
+        return metric.average(*metric.sums(self.values(metric)))
 
-def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: str | None, columns: Columns) -> Lists:
+
+def read_lists(
+    data: Path | None, labels: str | None, scores: str | None, qid: str | None, columns: Columns, *,
+    drop_unjudged: bool = False,
+) -> Lists:  # fmt: skip
     """Read labels and query ids from one file or from separate files; without ``scores`` all scores are 0.
 
-    ``columns`` are those of Parquet and CSV files; ``qid`` then replaces the name of the column.
+    ``columns`` are those of Parquet and CSV files; ``qid`` then replaces the name of the column. ``drop_unjudged``
+    leaves out rows whose label is NaN.
     """
     if data is not None and is_table(data):
         require(labels is None, "pass either --data, or --labels and --qid")
-        found = read_keys("data", existing("data", data), columns if qid is None else columns._replace(qid=qid))
-        queries = Queries(found.labels, qid=found.ids, weight=found.weight)
-        s = np.zeros(queries.rows) if scores is None else _all_rows(read_column("scores", scores), queries.rows)
-        return Lists(queries, queries.check_scores(s[found.rows]).values, found.ids[queries.ptr[:-1]].tolist())
+        columns = columns if qid is None else columns._replace(qid=qid)
+        found = read_keys("data", existing("data", data), columns, unjudged=drop_unjudged)
+        rows = len(found.rows)
+        s = np.zeros(rows) if scores is None else _all_rows(read_column("scores", scores), rows)[found.rows]
+        return _lists(found.labels, found.ids, s, found.weight, drop_unjudged)
     columns.refuse(Path(str(data or labels)))
     require(
         (data is None) != (labels is None) and (labels is None) == (qid is None),
@@ -82,9 +93,18 @@ def read_lists(data: Path | None, labels: str | None, scores: str | None, qid: s
         y, ids = letor.y, letor.qid
     else:
         y, ids = read_column("labels", str(labels)), read_column("qid", str(qid), float_numbers=False)
-    queries = Queries(y, qid=ids)
-    s = np.zeros(queries.rows) if scores is None else read_column("scores", scores)
-    return Lists(queries, queries.check_scores(s).values, ids[queries.ptr[:-1]].tolist())
+    s = np.zeros(len(y)) if scores is None else read_column("scores", scores)
+    return _lists(y, ids, s, None, drop_unjudged)
+
+
+def _lists(y: np.ndarray, ids: np.ndarray, scores: np.ndarray, weight: np.ndarray | None, drop: bool) -> Lists:
+    judged = ~np.isnan(y)
+    queries = Queries(np.where(judged, y, 0.0) if drop else y, qid=ids, weight=weight)
+    s, ids = queries.check_scores(scores).values, ids[queries.ptr[:-1]]
+    if drop and not judged.all():
+        (queries, of), s = queries.condensed(judged), s[judged]
+        ids = ids[of]
+    return Lists(queries, s, ids.tolist())
 
 
 def read_letor(option: str, path: Path) -> RankingData:

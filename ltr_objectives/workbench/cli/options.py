@@ -3,7 +3,7 @@
 import ast
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,11 +80,11 @@ def refuse_with_draws(context: Context, *drawn: str) -> None:
     require(not given, f"--draws tries settings of its own for {named}; leave out either --draws or {named}")
 
 
-def read_metrics(text: str, convention: str | None) -> "list[Metric]":
+def read_metrics(text: str, convention: str | None, find: "Callable[..., Metric]" = get_metric) -> "list[Metric]":
     """The metrics named in an option, each once."""
     names = names_in(text)
     require(names, "--metric is empty; give metrics such as ndcg@10,map")
-    metrics = [get_metric(name, convention) for name in names]
+    metrics = [find(name, convention) for name in names]
     refuse_goals("metric", [metric.goal for metric in metrics if metric.goal is not None])
     return metrics
 

@@ -17,7 +17,7 @@ RUN = ("query", "Q0", "document", "rank", "score", "tag")
 QRELS = ("query", "0", "document", "label")
 
 
-def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None) -> Lists:
+def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None, drop_unjudged: bool = False) -> Lists:
     """Read the documents retrieved or judged, query by query.
 
     A document without a judgement, or with a negative one, has label 0, as in trec_eval. Rows are in trec_eval's order
@@ -30,6 +30,8 @@ def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None)
         A query with judgements but without a ranking counts, as having found nothing. Otherwise it is left out.
     convention : str, optional
         Convention of the metrics.
+    drop_unjudged : bool
+        Documents without a judgement, or with a negative one, are left out, as with trec_eval's option -J.
     """
     with within_memory(f"--run {run} and --qrels {qrels}"):
         ranked, judged = _read("run", run, RUN, "score"), _read("qrels", qrels, QRELS, "label")
@@ -38,7 +40,8 @@ def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None)
     require(kept, f"no query of --run is in --qrels; their ids are such as {ranked['query'][0]!r} and {asked[0]!r}")
     table = ranked.merge(judged, how="outer", on=["query", "document"])
     table["place"] = table["query"].map({query: i for i, query in enumerate(kept)})
-    table = table.dropna(subset="place").sort_values(["place", "document"], ascending=[True, False])
+    table = table[table["place"].notna() & ((table["label"] >= 0) | (not drop_unjudged))]
+    table = table.sort_values(["place", "document"], ascending=[True, False])
     labels = table["label"].fillna(0.0).clip(lower=0.0).to_numpy()
     retrieved = table["score"].notna().to_numpy()
     found = table["score"].to_numpy()[retrieved]
@@ -52,7 +55,8 @@ def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None)
         (0 if complete else len(asked) - len(kept), "with judgements but not in the run: left out without --complete"),
     )
     notes = tuple(f"{n} {'queries' if n > 1 else 'query'} {what}" for n, what in left_out if n)
-    return Lists(Queries(labels, qid=table["place"].to_numpy()), scores, kept, retrieved, notes)
+    place = table["place"].to_numpy(np.int64)
+    return Lists(Queries(labels, qid=place), scores, [kept[i] for i in np.unique(place)], retrieved, notes)
 
 
 def _read(option: str, path: Path, names: tuple[str, ...], number: str) -> Any:
