@@ -11,6 +11,7 @@ from benchmarks.distributed import distributed
 from benchmarks.kernels import kernels
 from benchmarks.lead import lead_command
 from benchmarks.order import order
+from benchmarks.panel import panel
 from benchmarks.publish import publish
 from benchmarks.quality import quality
 from benchmarks.scaling import scaling
@@ -37,6 +38,7 @@ app.command()(distributed)
 app.command()(kernels)
 app.command("lead")(lead_command)
 app.command()(order)
+app.command()(panel)
 app.command()(publish)
 app.command()(quality)
 app.command()(scaling)

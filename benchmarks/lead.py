@@ -22,20 +22,33 @@ STUDY = (
     "Folder of a study, with its queries.parquet, or KIND=FOLDER, where KIND names its kind of data; may be repeated."
 )
 KINDS = {True: "generated data", False: "real data"}
-NAMED, ON_VALI = "objective_for", "native chosen on vali"
+NAMED, ON_VALI, OURS_ON_VALI = "objective_for", "native chosen on vali", "ours chosen on vali"
+CHOICES = NAMED, ON_VALI, OURS_ON_VALI
 EXPLANATION = (
     "Test metrics in thousandths, with standard errors over test queries in brackets. Ours is the objective that "
     "`objective_for` names for the metric, which an estimator trains if only `eval_metric` is given. The native "
     "objective is the one with the best vali value in each fold; before the last columns it is the one that is best on "
-    "these test queries. The best of ours, too, was chosen on these test queries, which favours it."
+    'these test queries. "Ours chosen on vali" is chosen as the native objective is, among all of ours. The best of '
+    "ours, too, was chosen on these test queries, which favours it."
+)
+
+OBJECTIVES_TITLE = "**Each objective of ours, less the native objective chosen on vali**"
+OBJECTIVES_EXPLANATION = (
+    "Thousandths, means over the three libraries, with standard errors over test queries in brackets. `{metric}` is "
+    "the metric of the column; the first is the best in the mean over all columns."
 )
 
 
 def on_vali(frame: pd.DataFrame) -> pd.DataFrame:
-    """The lines of the library's own objective with the best vali value in each fold, labelled ``ON_VALI``."""
-    native = [is_native(*key) for key in zip(frame["library"], frame["label"], strict=True)]
-    best = frame[native].sort_values("vali", ascending=False, kind="stable")
-    return best.drop_duplicates(["data", "fold", "seed", "library", "metric"]).sort_index().assign(label=ON_VALI)
+    """The lines of the objectives with the best vali value in each fold, the library's own and ours.
+
+    They are labelled ``ON_VALI`` and ``OURS_ON_VALI``.
+    """
+    frame = frame[frame["library"] != ""]
+    native = np.array([is_native(*key) for key in zip(frame["library"], frame["label"], strict=True)], bool)
+    side = frame.assign(label=np.where(native, ON_VALI, OURS_ON_VALI))
+    best = side.sort_values("vali", ascending=False, kind="stable")
+    return best.drop_duplicates(["data", "fold", "seed", "library", "metric", "label"]).sort_index()
 
 
 def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -44,6 +57,7 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
     Metrics that differ only in the threshold of relevance are one. ``kinds`` has the kind of each data set.
     ``difference`` is from the native objective chosen on vali, and ``by_set`` the same if each data set counts once.
     ``on_test`` is from ``native``, the best on these test queries. ``behind`` is what ``best`` of ours has more.
+    ``on_vali`` is the best of ours on vali less ``native`` chosen likewise; NaN if the study does not have it.
     """
     blocks: dict[tuple[str, str], dict[str, dict[str, np.ndarray]]] = {}
     labels: dict[tuple[str, str], list[str]] = {}
@@ -63,7 +77,7 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
         shared = [label for label in next(iter(by_set.values())) if all(label in b for b in by_set.values())]
         whole = {label: np.concatenate([b[label] for b in by_set.values()]) for label in shared}
         native = best_of({label: v for label, v in whole.items() if is_native(library, label)})
-        best = best_of({k: v for k, v in whole.items() if not is_native(library, k) and k not in (NAMED, ON_VALI)})
+        best = best_of({k: v for k, v in whole.items() if not is_native(library, k) and k not in CHOICES})
         parts: dict[str, list[dict[str, np.ndarray]]] = {}
         for data, block in by_set.items():
             parts.setdefault((kinds or {}).get(data, KINDS[data.startswith(GENERATED)]), []).append(block)
@@ -71,6 +85,7 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
             parts[POOLED] = list(by_set.values())
         for kind, found in parts.items():
             difference, on_test, behind = (_gap(found, NAMED, other) for other in (ON_VALI, native, best))
+            both = _gap(found, OURS_ON_VALI, ON_VALI) if OURS_ON_VALI in shared else (np.nan, np.nan)
             means, errors = zip(*(_gap([block], NAMED, ON_VALI) for block in found), strict=True)
             records.append({
                 "data": kind, "metric": metric, "library": library,
@@ -78,9 +93,31 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
                 "queries": sum(int((~np.isnan(b[NAMED] - b[ON_VALI])).sum()) for b in found),
                 "difference": difference[0], "se": difference[1],
                 "by_set": np.mean(means), "by_set_se": np.linalg.norm(errors) / len(errors),
+                "on_vali": both[0], "on_vali_se": both[1],
                 "native": native, "on_test": on_test[0], "on_test_se": on_test[1],
                 "best": best.replace("{metric}", metric), "behind": -behind[0], "behind_se": behind[1],
             })  # fmt: skip
+    return pd.DataFrame.from_records(records)
+
+
+def by_objective(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Each objective of ours less the native ones chosen on vali, over the libraries, by metric and kind of data.
+
+    The standard error is that of means over the libraries, which share their queries.
+    """
+    gaps: dict[tuple[str, str, str], dict[str, list[np.ndarray]]] = {}
+    for (data, library, label, metric), v in values.items():
+        base = values.get((data, library, ON_VALI, metric))
+        if base is not None and data != POOLED and label not in CHOICES and not is_native(library, label):
+            for kind in ((kinds or {}).get(data, KINDS[data.startswith(GENERATED)]), POOLED):
+                gaps.setdefault((_plain(metric), label, kind), {}).setdefault(data, []).append(v - base)
+    records = []
+    for (metric, label, kind), found in gaps.items():
+        mean = np.concatenate([np.mean(each, axis=0) for each in found.values()])
+        records.append({
+            "metric": metric, "objective": label, "data": kind, "queries": int((~np.isnan(mean)).sum()),
+            "difference": float(np.nanmean(mean)), "se": standard_error(mean),
+        })  # fmt: skip
     return pd.DataFrame.from_records(records)
 
 
@@ -110,6 +147,8 @@ def markdown(table: pd.DataFrame) -> str:
     last = kinds[-1]
     head = ["metric", "library", "ours", *kinds]
     head += ["each data set once"] if last == POOLED else []
+    vali = bool(table["on_vali"].notna().all())
+    head += ["ours chosen on vali"] if vali else []
     head += ["best native on test", "from it", "best of ours on test", "ahead of ours by"]
     lines = [head]
     for (metric, library), part in table.groupby(["metric", "library"], sort=False):
@@ -118,11 +157,25 @@ def markdown(table: pd.DataFrame) -> str:
         line = [str(metric), str(library), row["ours"]]
         line += [_thousandths(by.loc[kind], "difference", "se") if kind in by.index else "" for kind in kinds]
         line += [_thousandths(row, "by_set", "by_set_se")] if last == POOLED else []
+        line += [_thousandths(row, "on_vali", "on_vali_se")] if vali else []
         line += [row["native"], _thousandths(row, "on_test", "on_test_se"), row["best"]]
         lines.append([*line, _thousandths(row, "behind", "behind_se") if row["behind"] else ""])
     right = [False] * 3 + [True] * (len(head) - 7) + [False, True, False, True]
     title = "**What our names give, less the library's best native objective**"
     return "\n\n".join([title, pipe_table(lines, right), EXPLANATION])
+
+
+def objectives_markdown(table: pd.DataFrame) -> str:
+    """A line for each objective of ours, best first in the mean over the metrics."""
+    kinds = [kind for kind in dict.fromkeys(table["data"]) if kind != POOLED or table["data"].nunique() > 2]
+    columns = [(metric, kind) for metric in dict.fromkeys(table["metric"]) for kind in kinds if kind != POOLED]
+    means = table[table["data"] == POOLED].groupby("objective")["difference"].mean()
+    lines = [["objective", *(f"{metric}, {kind}" for metric, kind in columns)]]
+    cells = table.set_index(["objective", "metric", "data"])
+    for label in means.sort_values(ascending=False, kind="stable").index:
+        found = [cells.loc[k] if (k := (label, *column)) in cells.index else None for column in columns]
+        lines.append([label, *("" if row is None else _thousandths(row, "difference", "se") for row in found)])
+    return "\n\n".join([OBJECTIVES_TITLE, pipe_table(lines, [False] + [True] * len(columns)), OBJECTIVES_EXPLANATION])
 
 
 def _thousandths(row: Any, difference: str, error: str) -> str:
@@ -131,7 +184,7 @@ def _thousandths(row: Any, difference: str, error: str) -> str:
 
 def lead_command(
     study: Annotated[list[str], Option(help=STUDY)],
-    out: Annotated[Path, Option(help="Folder for lead.csv, lead.md and lead.png.")] = Path("results/lead"),
+    out: Annotated[Path, Option(help="Folder for the tables and the picture.")] = Path("results/lead"),
 ) -> None:
     """Compare what our names give with the best native objectives.
 
@@ -153,7 +206,10 @@ def lead_command(
     out.mkdir(parents=True, exist_ok=True)
     with replacing(out / "lead.csv") as new:
         table.to_csv(new, index=False)
+    objectives = by_objective(values, kinds)
+    with replacing(out / "objectives.csv") as new:
+        objectives.to_csv(new, index=False)
     with replacing(out / "lead.md") as new:
-        new.write_text(markdown(table) + "\n")
+        new.write_text(markdown(table) + "\n\n" + objectives_markdown(objectives) + "\n")
     echo(markdown(table))
     echo(f"written: {lead_dots(table, out)}")

@@ -13,7 +13,11 @@ from ltr_objectives._files import replacing
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-PARTS = {"lead": ("**What our names give", (0, 1, 2)), "verdict": ("**Verdict", (0, 1, 4))}  # title, paragraphs
+PARTS = {
+    "lead": ("**What our names give", (0, 1, 2)),
+    "objectives": ("**Each objective", (0, 1, 2)),
+    "verdict": ("**Verdict", (0, 1, 4)),
+}  # title, paragraphs
 BLOCK = re.compile(r"(<!-- table: ([\w/]+) -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -21,7 +25,7 @@ def block(name: str, results: Path) -> str:
     """The table called ``name``, and how it was made.
 
     A study is a folder: ``quality`` gives all of its tables, ``quality/verdict`` that of the verdicts and its
-    explanation, ``quality/lead`` what our names give.
+    explanation, ``quality/lead`` what our names give, ``quality/objectives`` each of ours.
     """
     folder, _, part = name.partition("/")
     if (results / folder).is_dir():

@@ -111,9 +111,23 @@ def distributed(document: Document) -> Lines:
     return lines
 
 
+def panel(document: Document) -> Lines:
+    """Very long queries; differences are from the first line."""
+    lines = [["objective", "rank correlation", "difference", "NDCG@100", "difference", "ms a tree"]]
+    first = document["results"][0]
+    for r in document["results"]:
+        cells = []
+        for metric in ("spearman", "ndcg@100"):
+            gap = f"{r[metric] - first[metric]:+.4f} ({r[f'{metric} se']:.4f})" if r is not first else ""
+            cells += [f"{r[metric]:.4f}", gap]
+        lines.append([r["training"], *cells, f"{r['ms_a_tree']:.0f}"])
+    return lines
+
+
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "bags": bags, "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
     "subsample": subsample, "calibration": calibration, "distributed": distributed,
+    "panel": panel,
 }  # fmt: skip
 
 

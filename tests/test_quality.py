@@ -20,6 +20,7 @@ from benchmarks.__main__ import app
 from ltr_objectives import LTRError, evaluate
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.workbench import summary
+from ltr_objectives.workbench.libraries import is_native
 from ltr_objectives.workbench.trials import Budget, drawn
 
 SMALL = ["--no-plots", "--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]
@@ -317,6 +318,30 @@ def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_
     pd.testing.assert_frame_equal(read, lead.lead(real, kinds), check_dtype=False)
 
 
+def test_objectives_chosen_on_vali_are_compared_on_both_sides_and_each_of_ours_over_the_libraries():
+    values = {key: v for key, v in named_values(("map",)).items() if key[1] == "lightgbm"}
+    sets = ("MQ2008", "OHSUMED")
+    [chosen], [ours] = (pooled(values, label, sets=sets) for label in (lead.ON_VALI, "queryrmse"))
+    for data in sets:
+        values[data, "lightgbm", lead.OURS_ON_VALI, "map"] = values[data, "lightgbm", "queryrmse", "map"]
+    real = {key: v for key, v in values.items() if key[0] in sets}
+    table = lead.lead(real)
+    assert table.loc[0, "on_vali"] == pytest.approx((ours - chosen).mean())
+    assert f"| {1000 * table.loc[0, 'on_vali']:+.1f} (" in lead.markdown(table)
+    for (data, library, label, metric), v in list(real.items()):
+        if not is_native(library, label):
+            real[data, "xgboost", label, metric] = v + 0.3 * (label == "queryrmse")
+    found = lead.by_objective(real, {"MQ2008": "search"}).set_index(["objective", "data"])
+    row = found.loc["queryrmse", summary.POOLED]
+    assert row["queries"] == 80
+    assert row["difference"] == pytest.approx((ours - chosen).mean() + 0.15)
+    assert row["se"] == pytest.approx(stats.sem(ours - chosen))
+    assert found.loc[("queryrmse", "search"), "queries"] == 50
+    assert set(found.index.get_level_values("objective")) == {"queryrmse", "yetiloss:gap", "yetiloss:{metric}"}
+    text = lead.objectives_markdown(found.reset_index())
+    assert text.index("yetiloss:{metric}") < text.index("queryrmse")
+
+
 def test_metrics_that_differ_in_the_threshold_of_relevance_are_pooled():
     plain = {key: v for key, v in named_values(("map",)).items() if key[1] == "lightgbm"}
     other = named_values(("map(threshold=2)",))
@@ -333,8 +358,8 @@ def test_the_native_objective_of_a_fold_is_that_with_the_best_vali_value():
               (("lambdarank", 0.3), ("rank_xendcg", 0.2))]  # fmt: skip
     frame = pd.DataFrame(lines, columns=["data", "fold", "seed", "library", "label", "metric", "vali"])
     found = lead.on_vali(frame)
-    assert found["vali"].tolist() == [0.4, 0.3]
-    assert set(found["label"]) == {lead.ON_VALI}
+    assert found["vali"].tolist() == [0.4, 0.5, 0.3]
+    assert found["label"].tolist() == [lead.ON_VALI, lead.OURS_ON_VALI, lead.ON_VALI]
 
 
 def test_the_verdict_corrects_for_the_number_of_ours():
