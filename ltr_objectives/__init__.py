@@ -30,7 +30,9 @@ _ELSEWHERE = {
     "check_metric": "ltr_objectives.metrics.check",
     "compare_scores": "ltr_objectives.workbench.statistics",
     "evaluate": "ltr_objectives.metrics.evaluation",
+    "evaluate_exposure": "ltr_objectives.metrics.exposure",
     "evaluate_items": "ltr_objectives.metrics.items",
+    "FairExposure": "ltr_objectives.objectives.plrank",
     "Langevin": "ltr_objectives.objectives.around",
     "Mixture": "ltr_objectives.objectives.mixture",
     "Metric": "ltr_objectives.metrics.base",
@@ -59,6 +61,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.metrics.correlation import Kendall as Kendall
     from ltr_objectives.metrics.correlation import Spearman as Spearman
     from ltr_objectives.metrics.evaluation import evaluate as evaluate
+    from ltr_objectives.metrics.exposure import evaluate_exposure as evaluate_exposure
     from ltr_objectives.metrics.items import evaluate_items as evaluate_items
     from ltr_objectives.metrics.linear import DCG as DCG
     from ltr_objectives.metrics.linear import NDCG as NDCG
@@ -79,6 +82,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.objectives.mixture import StochasticLabels as StochasticLabels
     from ltr_objectives.objectives.neuralndcg import NeuralNDCG as NeuralNDCG
     from ltr_objectives.objectives.ordinal import Ordinal as Ordinal
+    from ltr_objectives.objectives.plrank import FairExposure as FairExposure
     from ltr_objectives.objectives.plrank import PLRank as PLRank
     from ltr_objectives.objectives.queryrmse import QueryRMSE as QueryRMSE
     from ltr_objectives.objectives.ranknet import RankNet as RankNet

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from oracles.rankings import exact_rankings
 
-from ltr_objectives import LTRError, PLRank, Queries
+from ltr_objectives import FairExposure, LTRError, PLRank, Queries
 from ltr_objectives.kernels.plackett_luce import VARIATES
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.plrank import HESSIANS
@@ -126,20 +126,6 @@ def test_variates_lower_the_variance(rng):
     assert variance["lattice"] < 0.7 * variance["independent"]
 
 
-@dataclasses.dataclass(frozen=True)
-class FairExposure(PLRank):
-    """Loss: half the squared distance between exposure and its share by merit (Oosterhuis, SIGIR 2021, section 5)."""
-
-    def gap(self, queries, exposure):
-        starts, sizes = queries.ptr[:-1], np.diff(queries.ptr)
-        merit = queries.labels + 0.5
-        total = np.add.reduceat(exposure, starts) / np.add.reduceat(merit, starts)
-        return np.repeat(total, sizes) * merit - exposure
-
-    def rewards(self, call):
-        return self.gap(call.queries, self.exposure(call)), np.ones(len(call.queries))
-
-
 def test_fair_exposure_is_a_reward():
     scores, labels = np.array([0.5, -0.3, 1.2, 0.0]), np.array([0.0, 3.0, 1.0, 2.0])
     objective = FairExposure(2)
@@ -152,20 +138,33 @@ def test_fair_exposure_is_a_reward():
             out[order[y]] += p * objective.theta(4)
         return out
 
+    def gap(exposure):
+        merit = labels + 0.5
+        return exposure - merit / merit.sum() * exposure.sum()
+
     def loss(s):
-        return 0.5 * np.sum(objective.gap(queries, exposure(s)) ** 2)
+        return 0.5 * np.sum(gap(exposure(s)) ** 2)
 
     exact = with_all_rankings(objective, scores)
     call = Call(queries, scores, np.zeros(4), np.zeros(4))
     np.testing.assert_allclose(exact.exposure(call), exposure(scores), rtol=1e-12)
-    grad, _ = exact.compute(queries, scores)
+    grad, hess = exact.compute(queries, scores)
+    np.testing.assert_allclose([grad, hess], objective.reference(scores, labels), rtol=1e-9, atol=1e-12)
     for d, step in enumerate(np.eye(4) * 1e-5):
         assert grad[d] == pytest.approx((loss(scores + step) - loss(scores - step)) / 2e-5, rel=1e-6)
     s = np.zeros(4)
     for iteration in range(300):  # descent reaches exposure in proportion to merit
         s -= 2.0 * FairExposure(2, samples=500).compute(queries, s, iteration=iteration)[0]
-    np.testing.assert_allclose(objective.gap(queries, exposure(s)), 0.0, atol=0.02)
+    np.testing.assert_allclose(gap(exposure(s)), 0.0, atol=0.02)
     assert objective.exposure(Call(Queries([1.0], [1]), np.zeros(1), np.zeros(1), np.zeros(1))) == [1.0]
+    for wrong, told in (
+        ({"floor": 0}, "floor=0 must be a number above 0"),
+        ({"gain": "log"}, "gain='log' is not known"),
+    ):
+        with pytest.raises(LTRError, match=told):
+            FairExposure(**wrong)
+    with pytest.raises(LTRError, match="needs labels of at least 0"):
+        objective.gradient_hessian([0.0, 1.0], [-1, 1], [2])
 
 
 def test_narrow_and_wide_lists_meet(rng):

@@ -29,7 +29,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_draws, check_seed
+from ltr_objectives.checks import check_choice, check_draws, check_positive, check_seed
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.plackett_luce import (
@@ -206,6 +206,12 @@ class PLRank(NDCGObjective):
         gain = gains.apply_gain(self.gain, labels)
         ideal = float(np.dot(np.sort(gain)[::-1][: len(theta)], np.sort(theta)[::-1]))
         gain = (gain - gain.min()) / (ideal if self.normalize and ideal > 0 else 1.0)
+        return self._enumerated(scores, gain)
+
+    def _enumerated(self, scores: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and Hessian for the reward ``gain``, by all rankings."""
+        n = len(scores)
+        theta = self.theta(n)
         grad, hess = np.zeros(n), np.zeros(n)
         for y in itertools.permutations(range(n), min(n, len(theta))):
             # of the ranking's log probability: value, first and second derivatives
@@ -223,6 +229,69 @@ class PLRank(NDCGObjective):
             grad -= np.exp(value) * reward * slope
             hess -= np.exp(value) * reward * (slope**2 + curve)
         return grad, POLICIES[self.hessian].formula(grad, hess)
+
+
+@dataclass(frozen=True)
+class FairExposure(PLRank):
+    r"""Exposure in proportion to merit under a Plackett-Luce policy.
+
+    .. math:: \tfrac12 \sum_i \Big(\varepsilon_i - \frac{m_i}{\sum_j m_j} \sum_j \varepsilon_j\Big)^2
+
+    :math:`\varepsilon_i` is the expected rank weight of document i under the policy of :class:`PLRank`, and
+    :math:`m_i` its merit, the gain of its label plus ``floor``. It is amortised fairness of exposure as a reward
+    (Oosterhuis, "Computationally Efficient Optimization of Plackett-Luce Ranking Models for Relevance and Fairness",
+    SIGIR 2021, section 5): the reward of a document is minus the derivative of the loss by its exposure. The policy
+    must stay random when the model is used, as in ``evaluate_exposure(policy="plackett-luce")``. Train it together with
+    relevance by ``Mixture(["plrank", FairExposure()], weights=[1, 0.1])``.
+
+    Parameters
+    ----------
+    k, samples, discount, hessian, variates, seed
+        As in :class:`PLRank`.
+    gain : "exp", "linear" or table
+        Merit of each label, before ``floor`` is added.
+    floor : float
+        Merit of a document of gain 0, above 0.
+
+    Examples
+    --------
+    >>> grad, _ = FairExposure(1).gradient_hessian([0.0, 0.0], [1, 0], group=[2])
+    >>> bool(grad[0] < 0 < grad[1])  # equal exposure, unequal merit
+    True
+    """
+
+    _: KW_ONLY
+    gain: gains.GainType = "linear"
+    floor: float = 0.5
+
+    name: ClassVar[str] = "fairexposure"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("floor", self.floor)
+
+    def _merit(self, queries: Queries) -> np.ndarray:
+        """Shares of the merit of each query."""
+        DCG(gain_type=self.gain).layers(queries)  # raises for labels without a gain
+        merit = gains.apply_gain(self.gain, queries.labels) + self.floor
+        return merit / np.repeat(np.add.reduceat(merit, queries.ptr[:-1]), np.diff(queries.ptr))
+
+    def _worth(self, queries: Queries) -> np.ndarray:
+        return self._merit(queries)
+
+    def rewards(self, call: Call) -> tuple[np.ndarray, np.ndarray]:
+        queries, exposure = call.queries, self.exposure(call)
+        total = np.repeat(np.add.reduceat(exposure, queries.ptr[:-1]), np.diff(queries.ptr))
+        return self._merit(queries) * total - exposure, np.ones(len(queries))
+
+    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        n, theta = len(scores), self.theta(len(scores))
+        exposure = np.zeros(n)
+        for y in itertools.permutations(range(n), len(theta)):
+            rest = [[d for d in range(n) if d not in y[:i]] for i in range(len(y))]
+            chance = [1 / np.exp(scores[of] - scores[d]).sum() for d, of in zip(y, rest, strict=True)]
+            exposure[list(y)] += np.prod(chance) * theta
+        return self._enumerated(scores, self._merit(Queries(labels, [n])) * exposure.sum() - exposure)
 
 
 @inlined_kernel
