@@ -81,6 +81,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.objectives.mixture import Mixture as Mixture
     from ltr_objectives.objectives.mixture import StochasticLabels as StochasticLabels
     from ltr_objectives.objectives.neuralndcg import NeuralNDCG as NeuralNDCG
+    from ltr_objectives.objectives.neuralndcg import NeuralSort as NeuralSort
     from ltr_objectives.objectives.ordinal import Ordinal as Ordinal
     from ltr_objectives.objectives.plrank import FairExposure as FairExposure
     from ltr_objectives.objectives.plrank import PLRank as PLRank

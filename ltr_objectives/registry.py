@@ -37,6 +37,7 @@ OBJECTIVES = {
     "rmse": "rmse:RMSE",
     "ordinal": "ordinal:Ordinal",
     "neuralndcg": "neuralndcg:NeuralNDCG",
+    "neuralsort": "neuralndcg:NeuralSort",
     "softrank": "softrank:SoftRank",
 }
 # how the objectives around others are written, which have no name in text

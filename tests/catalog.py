@@ -71,6 +71,7 @@ _OF_METRICS: dict[str, tuple[list[Metric], dict[str, Any]]] = {  # metrics, and 
     "stochasticrank": (EVERY_METRIC, {"noise": None, "sfa": 0.0, "hessian": "absolute"}),
     "hinge": (ONE_OF_EACH, {}),  # LambdaMART, whose kernel these two share, is tried with every metric
     "yetiloss": (ONE_OF_EACH, {"noise": None, "neighbors": "all"}),
+    "neuralsort": ([metric for metric in ONE_OF_EACH if metric.name not in ("gap", "kendall")], {"rounds": 3}),
 }
 _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "lambdamart": (
@@ -156,6 +157,11 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"temperature": 1.0, "rounds": 0, "gain": TABLE},
         {"noise": "gumbel", "samples": 3, "rounds": 5, "seed": LARGEST_SEED},
         {"k": 2, "rounds": 4, "tolerance": 0.0, "transposed": True, "max_documents": 6},
+    ),
+    "neuralsort": (
+        {"noise": "logistic", "samples": 2, "rounds": 4},
+        {"metric": "err@3", "temperature": 1.0, "max_documents": 6},
+        {"metric": "map", "temperature": 0.3, "rounds": 2, "transposed": True},
     ),
     "softrank": ({}, {"sigma": 0.1, "gain": "linear", "step": 1}, {"sigma": 3.0, "gain": TABLE, "max_documents": 6}),
 }  # fmt: skip
@@ -245,6 +251,7 @@ _STEPS: dict[str, Callable[[Any], float | None]] = {
     "approxmrr": lambda o: o.step / o.alpha,
     "approxmap": lambda o: o.step / o.alpha,
     "neuralndcg": lambda o: 1.0,
+    "neuralsort": lambda o: 1.0,
     "softrank": lambda o: o.step * o.sigma,
     "hinge": lambda o: 1.0 / o.sigma,
 }
@@ -252,6 +259,7 @@ _TIES_ALIKE: dict[str, Callable[[Any], bool]] = {
     "ranknet": lambda o: o.truncation is None,
     "xendcg": lambda o: not o.random,
     "listmle": lambda o: o.ties == "average",
+    "neuralsort": lambda o: True,
     **dict.fromkeys(
         ("approxndcg", "approxmrr", "approxmap", "listnet", "neuralndcg", "ordinal", "queryrmse", "rmse", "softrank"),
         lambda o: True,
@@ -314,4 +322,5 @@ def balances_roughly(objective: Any) -> bool:
         "stochasticrank": getattr(inner, "sfa", None) == 0,  # each document has samples of its own
         "xendcg": getattr(inner, "terms", None) == 2,
         "neuralndcg": True,  # to the tolerance of the scaling
+        "neuralsort": True,
     }.get(inner.name, False)

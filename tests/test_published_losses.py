@@ -13,6 +13,7 @@ from ltr_objectives import (
     ListMLE,
     ListNet,
     NeuralNDCG,
+    NeuralSort,
     Ordinal,
     RankNet,
     SoftRank,
@@ -177,8 +178,10 @@ def neural(sharp, k=None):
 SOFT = {
     "ndcg": lambda sharp: [ApproxNDCG(sharp), SoftRank(1 / sharp), *neural(sharp)],
     "ndcg@3": lambda sharp: neural(sharp, 3),
-    "mrr": lambda sharp: [ApproxMRR(sharp)],
-    "map": lambda sharp: [ApproxMAP(sharp)],
+    "mrr": lambda sharp: [ApproxMRR(sharp), NeuralSort("mrr", 1 / sharp)],
+    "map": lambda sharp: [ApproxMAP(sharp), NeuralSort("map", 1 / sharp)],
+    "err@4": lambda sharp: [NeuralSort("err@4", 1 / sharp), NeuralSort("err@4", 1 / sharp, transposed=True)],
+    "precision@3": lambda sharp: [NeuralSort("precision@3", 1 / sharp)],
 }
 
 

@@ -1,4 +1,4 @@
-r"""NeuralNDCG: NDCG of a differentiable sorting of the documents.
+r"""NeuralNDCG and NeuralSort: NDCG or another metric of a differentiable sorting of the documents.
 
 Documents are in the order of descending scores. In the relaxed permutation matrix a row i is a rank and a column j is a
 document:
@@ -16,6 +16,7 @@ c_ij is rho_i s_j - sum_k |s_j - s_k| with rho_i = n - 1 - 2i. So with dc_ij, th
 ``C1_j = sum_i rho_i dc_ij`` and ``C0_j = -sum_i dc_ij`` are needed.
 """
 
+import abc
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -37,9 +38,14 @@ from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 from ltr_objectives.kernels.softmax import total
 from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.linear import NDCG
+from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.reference import derivatives, reference_head
+from ltr_objectives.queries import Queries
+from ltr_objectives.registry import get_metric, metric_to_learn
 
 NEGLIGIBLE = -40.0  # exp(-40) = 4e-18
 ROWS = 4  # of the matrix at once: sums over rows are then read and written a quarter as often
@@ -56,7 +62,75 @@ class Scaling(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NeuralNDCG(NDCGObjective):
+class _Sorted(Objective):
+    temperature: float = 10.0
+    rounds: int = 30
+    tolerance: float = 1e-6
+    transposed: bool = False
+    max_documents: int = 1000
+    noise: str | None = None
+    samples: int = 10
+    noise_scale: float = 1.0
+    seed: int = 0
+
+    hessian: ClassVar[str] = "gradient"
+
+    def _check(self) -> None:
+        check_positive("temperature", self.temperature)
+        check_integer("rounds", self.rounds, 0, 1000)
+        check_not_negative("tolerance", self.tolerance)
+        check_choice("transposed", self.transposed, (True, False))
+        check_integer("max_documents", self.max_documents, 2)
+        check_choice("noise", self.noise, tuple(NOISES))
+        check_draws("samples", self.samples)
+        check_positive("noise_scale", self.noise_scale)
+        check_seed(self.seed)
+
+    @property
+    def random(self) -> bool:
+        return self.noise is not None
+
+    @property
+    @abc.abstractmethod
+    def sorted_metric(self) -> Metric:
+        """The metric of the sorted gains."""
+
+    def fill(self, call: Call) -> None:
+        how = Scaling(float(self.temperature), int(self.rounds), float(self.tolerance), bool(self.transposed),
+                      int(self.max_documents))  # fmt: skip
+        draw = call.draw(self.seed, self.samples, NOISES[self.noise], self.noise_scale) if self.noise else None
+        call.run(_neuralsort, call.queries.labels, self.sorted_metric.terms(call.queries), how, draw)
+
+    def reference_sort(self, scores: np.ndarray) -> np.ndarray:
+        """The scaled relaxed permutation matrix, of shape (ranks, documents), by definition."""
+        n = len(scores)
+        away = np.sum((scores[:, None] - scores) * np.sign(scores.real[:, None] - scores.real), axis=1)
+        x = ((n + 1 - 2 * np.arange(1, n + 1))[:, None] * scores - away) / self.temperature
+        p = np.exp(x - np.take_along_axis(x, np.argmax(x.real, axis=1)[:, None], 1))
+        p = p / p.sum(axis=1, keepdims=True)
+        axes = (1, 0) if self.transposed else (0, 1)  # transposed, the first division changes nothing
+        for _ in range(self.rounds):
+            for axis in axes:
+                p = p / p.sum(axis=axis, keepdims=True)
+            if max(np.abs(p.real.sum(axis=axis) - 1.0).max() for axis in axes) < self.tolerance:
+                break
+        return p
+
+    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
+        terms = self.sorted_metric.terms(Queries(labels, [len(labels)]))
+        if len(set(terms.gain)) < 2:
+            return 0.0
+        chosen = reference_head(scores.real, labels, self.max_documents)
+        g = self.reference_sort(scores[chosen]) @ terms.gain[chosen]
+        before = {AVERAGE: np.cumsum(g), CASCADE: np.cumprod(np.append(1.0, 1.0 - g[:-1]))}.get(terms.kind, 1.0)
+        return -terms.scale[0] * np.sum(terms.discount[: len(g)] * g * before)
+
+    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return derivatives(self, scores, labels, np.zeros(len(scores)))
+
+
+@dataclass(frozen=True)
+class NeuralNDCG(_Sorted, NDCGObjective):
     r"""NeuralNDCG (Pobrotyn and Białobrzeski, "NeuralNDCG: Direct Optimisation of a Ranking Metric via Differentiable
     Relaxation of Sorting", 2021), eqs. 3, 5 and 6.
 
@@ -109,65 +183,64 @@ class NeuralNDCG(NDCGObjective):
     (array([ 0.009227, -0.009227]), array([0.009227, 0.009227]))
     """
 
-    temperature: float = 10.0
-    rounds: int = 30
-    tolerance: float = 1e-6
-    transposed: bool = False
-    max_documents: int = 1000
-    noise: str | None = None
-    samples: int = 10
-    noise_scale: float = 1.0
-    seed: int = 0
-
     name: ClassVar[str] = "neuralndcg"
-    hessian: ClassVar[str] = "gradient"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("temperature", self.temperature)
-        check_integer("rounds", self.rounds, 0, 1000)
-        check_not_negative("tolerance", self.tolerance)
-        check_choice("transposed", self.transposed, (True, False))
-        check_integer("max_documents", self.max_documents, 2)
-        check_choice("noise", self.noise, tuple(NOISES))
-        check_draws("samples", self.samples)
-        check_positive("noise_scale", self.noise_scale)
-        check_seed(self.seed)
+        self._check()
 
     @property
-    def random(self) -> bool:
-        return self.noise is not None
+    def sorted_metric(self) -> Metric:
+        return NDCG(self.k, gain_type=self.gain)
 
-    def fill(self, call: Call) -> None:
-        how = Scaling(float(self.temperature), int(self.rounds), float(self.tolerance), bool(self.transposed),
-                      int(self.max_documents))  # fmt: skip
-        draw = call.draw(self.seed, self.samples, NOISES[self.noise], self.noise_scale) if self.noise else None
-        call.run(_neuralsort, call.queries.labels, self.terms(call.queries), how, draw)
 
-    def reference_sort(self, scores: np.ndarray) -> np.ndarray:
-        """The scaled relaxed permutation matrix, of shape (ranks, documents), by definition."""
-        n = len(scores)
-        away = np.sum((scores[:, None] - scores) * np.sign(scores.real[:, None] - scores.real), axis=1)
-        x = ((n + 1 - 2 * np.arange(1, n + 1))[:, None] * scores - away) / self.temperature
-        p = np.exp(x - np.take_along_axis(x, np.argmax(x.real, axis=1)[:, None], 1))
-        p = p / p.sum(axis=1, keepdims=True)
-        axes = (1, 0) if self.transposed else (0, 1)  # transposed, the first division changes nothing
-        for _ in range(self.rounds):
-            for axis in axes:
-                p = p / p.sum(axis=axis, keepdims=True)
-            if max(np.abs(p.real.sum(axis=axis) - 1.0).max() for axis in axes) < self.tolerance:
-                break
-        return p
+@dataclass(frozen=True)
+class _Named(Objective):
+    metric: str | Metric = "map"
 
-    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        chosen = reference_head(scores.real, labels, self.max_documents)
-        gain = self.reference_gains(labels)[chosen]
-        ranks = np.arange(1, len(chosen) + 1)
-        weights = np.where(ranks <= (self.k or len(ranks)), 1.0 / np.log2(1.0 + ranks), 0.0)
-        return -weights @ self.reference_sort(scores[chosen]) @ gain
 
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return derivatives(self, scores, labels, np.zeros(len(scores)))
+@dataclass(frozen=True)
+class NeuralSort(_Sorted, _Named):
+    r"""The loss of :class:`NeuralNDCG` for another metric; Pobrotyn and Białobrzeski propose it for MAP (section 6).
+
+    .. math:: -\frac{1}{N} \sum_{d \le k} w_d\, \hat g_d\, b_d, \quad \hat g = \operatorname{scale}(\hat P)\, g
+
+    with the gains g, discounts w and normalisation N of the metric. In NDCG, precision and other sums of gain times
+    discount :math:`b_d = 1`. In MAP :math:`b_d = \sum_{c \le d} \hat g_c`, and :math:`w_d = 1 / d`. In MRR, ERR and
+    other cascades :math:`b_d = \prod_{c < d} (1 - \hat g_c)`. As the temperature goes to 0, the loss approaches the
+    metric. The gradient is exact, the Hessian its absolute value. A sum of several such metrics, such as "gap" or
+    "kendall", is refused.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        The metric to optimise.
+    temperature, rounds, tolerance, transposed, max_documents, noise, samples, noise_scale, seed
+        As in :class:`NeuralNDCG`.
+
+    Examples
+    --------
+    >>> grad, hess = NeuralSort("mrr", temperature=1.0).gradient_hessian([0.0, 0.0], [0, 1], group=[2])
+    >>> grad.round(6), hess.round(6)
+    (array([ 0.125, -0.125]), array([0.125, 0.125]))
+    """
+
+    name: ClassVar[str] = "neuralsort"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metric", metric_to_learn(self.metric))
+        self._check()
+
+    @property
+    def label_limit(self) -> float | None:
+        return self.sorted_metric.label_limit
+
+    @property
+    def sorted_metric(self) -> Metric:
+        return get_metric(self.metric)
+
+    def _worth(self, queries: Queries) -> np.ndarray:
+        return self.sorted_metric.terms(queries).gain
 
 
 @inlined
