@@ -10,6 +10,7 @@ from benchmarks.demo import demo
 from benchmarks.distributed import distributed
 from benchmarks.kernels import kernels
 from benchmarks.lead import lead_command
+from benchmarks.neural import neural
 from benchmarks.order import order
 from benchmarks.publish import publish
 from benchmarks.quality import quality
@@ -36,6 +37,7 @@ app.command()(demo)
 app.command()(distributed)
 app.command()(kernels)
 app.command("lead")(lead_command)
+app.command()(neural)
 app.command()(order)
 app.command()(publish)
 app.command()(quality)
