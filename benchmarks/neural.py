@@ -1,6 +1,8 @@
-"""``python -m benchmarks neural``: time of a batch's loss and gradients in PyTorch, ours and a padded LambdaLoss."""
+"""``python -m benchmarks neural``: processor time of losses in PyTorch, ours and a padded LambdaLoss."""
 
 import importlib.metadata
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,13 +10,20 @@ import numpy as np
 from rich.progress import track
 from typer import Option
 
-from benchmarks import iteration, speed_tables
+from benchmarks import speed_tables
 from ltr_objectives.workbench.texts import terminal
 
 REFERENCE = "LambdaLoss in PyTorch, padded"
 NAMES = (
     "listnet,listmle,approxndcg,neuralndcg,lambdaloss,ranknet,lambdamart,lambdamart:map,yetiloss,yetiloss:map,plrank"
 )
+
+
+def processor_seconds(function: Callable[[], None]) -> float:
+    """Processor time of one call, of all threads."""
+    start = time.process_time()
+    function()
+    return time.process_time() - start
 
 
 def padded_lambdaloss(scores: Any, labels: Any, mask: Any) -> Any:
@@ -38,10 +47,10 @@ def neural(
     rounds: Annotated[int, Option(min=1, help="Repetitions of each; the least time counts.")] = 21,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
-    """Time losses in PyTorch, forward and backward, in float32.
+    """Time losses in PyTorch, forward and backward, in float32: processor time of all threads.
 
-    Lists have half to all of the documents of a batch; the rest is padding. Times are those of ``value="metric"``, and
-    of the value of the loss, if the objective has one.
+    Other work on the machine hardly changes it. Lists have half to all of the documents of a batch; the rest is
+    padding. Times are those of ``value="metric"``, and of the value of the loss, if the objective has one.
     """
     import torch
 
@@ -59,7 +68,7 @@ def neural(
                 loss(batch[0], batch[1], mask=batch[2]).backward()
 
             step()
-            return 1e3 * min(iteration.seconds(step) for _ in range(rounds))
+            return 1e3 * min(processor_seconds(step) for _ in range(rounds))
 
         results.append({"objective": REFERENCE, "batch": batch, "loss": milliseconds(padded_lambdaloss)})
         for name in track(objectives.split(","), console=console, transient=True):
