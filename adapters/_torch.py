@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ltr_objectives.adapters._torch_modules import CrossEncoderLoss, TorchLoss
 
 
-def torch_loss(objective: str | Objective, reduction: str = "mean", seed: int = 0) -> TorchLoss:
+def torch_loss(objective: str | Objective, reduction: str = "mean", seed: int = 0, value: str = "loss") -> TorchLoss:
     r"""Make a PyTorch loss from an objective, for rankers that are neural networks.
 
     .. math:: \frac{\partial \ell}{\partial s_i} = \frac{g_i}{\sum_q w_q}
@@ -38,6 +38,9 @@ def torch_loss(objective: str | Objective, reduction: str = "mean", seed: int = 
     seed : int
         Selects, with the number of steps so far, the random numbers of a random objective. ``state_dict`` keeps the
         number of steps.
+    value : "loss" or "metric"
+        The value that is returned if the objective has a loss. "metric" is minus its metric, or minus NDCG. It takes
+        far less time: losses are evaluated in plain NumPy, gradients and metrics are compiled.
 
     Returns
     -------
@@ -53,7 +56,8 @@ def torch_loss(objective: str | Objective, reduction: str = "mean", seed: int = 
     Notes
     -----
     With DistributedDataParallel each process computes the loss of its own batch, so a list must not be divided among
-    processes. Its mean gradient over processes is that of all lists if the processes have as many.
+    processes. The mean of the gradients over processes is that of all lists if each process has the same number of
+    lists, or the same total weight.
 
     Examples
     --------
@@ -69,7 +73,7 @@ def torch_loss(objective: str | Objective, reduction: str = "mean", seed: int = 
     """
     from ltr_objectives.adapters._torch_modules import TorchLoss
 
-    return TorchLoss(objective, reduction, seed)
+    return TorchLoss(objective, reduction, seed, value)
 
 
 def cross_encoder_loss(

@@ -28,17 +28,21 @@ class TorchLoss(nn.Module):
 
     value_is: str
 
-    def __init__(self, objective: str | Objective, reduction: str = "mean", seed: int = 0) -> None:
+    def __init__(self, objective: str | Objective, reduction: str = "mean", seed: int = 0, value: str = "loss") -> None:
         super().__init__()
+        check_choice("value", value, ("loss", "metric"))
         check_choice("reduction", reduction, ("mean", "sum", "none"))
         self.objective = get_objective(objective)
         self.reduction = reduction
         self.seed = check_seed(seed)
         self.step = 0
         metric = getattr(self.objective, "metric", None)
-        plain = metric is None and not self.objective.random and self.objective.inner is self.objective
+        plain = (
+            value == "loss" and metric is None and not self.objective.random and self.objective.inner is self.objective
+        )
         two = np.array([0.0, 1.0])
-        self._has_loss = plain and not self.objective.goals and self.objective.reference_loss(two, two) is not None
+        plain = plain and value == "loss" and not self.objective.goals
+        self._has_loss = plain and self.objective.reference_loss(two, two) is not None
         self.metric = get_metric("ndcg" if metric is None else metric)
         self.value_is = "loss" if self._has_loss else f"-{self.metric}"
 

@@ -10,6 +10,7 @@ from benchmarks.demo import demo
 from benchmarks.distributed import distributed
 from benchmarks.kernels import kernels
 from benchmarks.lead import lead_command
+from benchmarks.neural import neural
 from benchmarks.order import order
 from benchmarks.panel import panel
 from benchmarks.publish import publish
@@ -37,6 +38,7 @@ app.command()(demo)
 app.command()(distributed)
 app.command()(kernels)
 app.command("lead")(lead_command)
+app.command()(neural)
 app.command()(order)
 app.command()(panel)
 app.command()(publish)

@@ -100,6 +100,18 @@ def calibration(document: Document) -> Lines:
     return [*lines, ["", "share of relevant documents", "", "", *constant, *constant, ""]]
 
 
+def neural(document: Document) -> Lines:
+    """A batch's loss and gradients in PyTorch, a line for each objective."""
+    batches = list(dict.fromkeys(r["batch"] for r in document["results"]))
+    columns = [(batch, kind) for batch in batches for kind in ("metric", "loss")]
+    lines = [["objective", *(f"{batch}, {kind}, ms" for batch, kind in columns)]]
+    by: dict[str, dict[Any, str]] = {}
+    for r in document["results"]:
+        for kind in {"metric", "loss"} & set(r):
+            by.setdefault(r["objective"], {})[r["batch"], kind] = f"{r[kind]:.{1 if r[kind] < 10 else 0}f}"
+    return lines + [[name, *(cells.get(column, "") for column in columns)] for name, cells in by.items()]
+
+
 def distributed(document: Document) -> Lines:
     """Seconds, memory and quality of one process and of Dask workers."""
     metric = document["metric"]
@@ -126,7 +138,7 @@ def panel(document: Document) -> Lines:
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "bags": bags, "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
-    "subsample": subsample, "calibration": calibration, "distributed": distributed,
+    "subsample": subsample, "calibration": calibration, "distributed": distributed, "neural": neural,
     "panel": panel,
 }  # fmt: skip
 

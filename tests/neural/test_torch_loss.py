@@ -1,11 +1,13 @@
 """PyTorch gets the kernels' gradients, in each form of input, and nothing else."""
 
+import json
+
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from ltr_objectives import Langevin, LTRError, Mixture, Subsample, get_objective, registry  # noqa: E402 - skipped without torch
+from ltr_objectives import LambdaLoss, Langevin, LTRError, Mixture, Subsample, get_objective, registry  # noqa: E402 - skipped without torch
 from ltr_objectives.adapters import torch_loss  # noqa: E402 - likewise
 
 NAMES = registry.objectives()
@@ -55,6 +57,18 @@ def test_the_value_is_what_its_name_says(name):
         assert loss.value_is == f"-{loss.metric}"
         expected = -loss.metric.per_query(SCORES, LABELS, SIZES).mean()
         assert value.item() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_metric_can_be_the_value_with_the_same_gradient(name):
+    s, other, y = flat(), flat(), torch.tensor(LABELS)
+    torch_loss(name)(s, y, SIZES).backward()
+    loss = torch_loss(name, value="metric")
+    value = loss(other, y, SIZES)
+    value.backward()
+    assert torch.equal(s.grad, other.grad)
+    assert loss.value_is == f"-{loss.metric}"
+    assert value.item() == pytest.approx(-loss.metric.per_query(SCORES, LABELS, SIZES).mean(), rel=1e-12)
 
 
 def test_some_objectives_have_a_value():
@@ -205,8 +219,31 @@ def test_bad_input_is_refused(message, given, more):
 def test_bad_settings_are_refused():
     with pytest.raises(LTRError, match="reduction='avg'"):
         torch_loss("listnet", reduction="avg")
+    with pytest.raises(LTRError, match="value='ndcg'"):
+        torch_loss("listnet", value="ndcg")
     with pytest.raises(LTRError, match="did you mean"):
         torch_loss("lisnet")
+
+
+def test_the_benchmark(tmp_path):
+    testing = pytest.importorskip("typer.testing")
+    from benchmarks.__main__ import app
+    from benchmarks.neural import REFERENCE, padded_lambdaloss
+
+    y = padded(LABELS, -1.0)
+    one, two = padded(SCORES, 0.0).requires_grad_(), padded(SCORES, 0.0).requires_grad_()
+    values = padded_lambdaloss(one, y, y >= 0), torch_loss(LambdaLoss(mu=0.0), "sum")(two, y, padding=-1) / len(y)
+    assert values[0].item() == pytest.approx(values[1].item())
+    for value in values:
+        value.backward()
+    torch.testing.assert_close(one.grad, two.grad)
+    small = ["--batches", "3x4", "--objectives", "listnet,yetiloss", "--rounds", "1", "--out", str(tmp_path)]
+    done = testing.CliRunner().invoke(app, ["neural", *small])
+    assert done.exit_code == 0, done.output
+    results = json.loads((tmp_path / "neural.json").read_text())["results"]
+    assert [(r["objective"], "loss" in r, "metric" in r) for r in results] == [
+        (REFERENCE, True, False), ("listnet", True, True), ("yetiloss", False, True)
+    ]  # fmt: skip
 
 
 def test_a_network_learns():
