@@ -40,13 +40,14 @@ OBJECTIVES = {
     "neuralsort": "neuralndcg:NeuralSort",
     "softrank": "softrank:SoftRank",
 }
-# how the objectives around others are written, which have no name in text
+# how objectives are written that have no name in text: those around others, and one that trains for no ranking
 WRAPPERS = {
     "mixture": "a sum, 'yetiloss:ndcg@10+.3*yetiloss:mrr', or Mixture(['yetiloss:ndcg@10', 'yetiloss:mrr'], [1, 0.3])",
     "subsample": "Subsample('yetiloss:map', queries=0.5)",
     "langevin": "Langevin('yetiloss:map', temperature=0.01)",
     "unithessian": "UnitHessian('yetiloss:map')",
     "stochasticlabels": "StochasticLabels('yetiloss:map', labels=[None, 'revenue'])",
+    "fairexposure": "FairExposure(k=10)",
 }
 # what to train for a metric, if not YetiLoss for the metric itself; docs/studies.md has the measurements
 BEST_FOR = {

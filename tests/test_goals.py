@@ -97,7 +97,7 @@ def test_wrappers_and_mixtures_of_mixtures_pass_goals_on(around, scores, rng):
 
 def test_references_read_the_goals(scores, rng):
     labels = {"relevance": np.array([0.0, 2, 1, 3]), "revenue": np.array([1.0, 0, 0, 2])}
-    parts = [OBJECTIVES["lambdamart"], OBJECTIVES["listnet"]]
+    parts = [get_objective("lambdamart"), get_objective("listnet")]
     mixture = Mixture([Mixture([parts[0]], [2], False), parts[1]], [1, 0.5], False, labels=["revenue", None])
     revenue, relevance = (
         parts[0].reference(scores[:4], labels["revenue"]),

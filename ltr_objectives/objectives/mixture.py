@@ -24,8 +24,8 @@ from ltr_objectives.registry import get_objective, read_part
 T = TypeVar("T")
 LINEAR_POLICIES = ("exact", "double")  # a sum of Hessians is then the Hessian of the sum
 SAME_PAIRS = (
-    "sigma", "truncation", "neighbors", "score_norm", "permutations", "noise", "noise_scale", "difference", "hessian",
-    "seed",
+    "sigma", "truncation", "neighbors", "partners", "score_norm", "permutations", "noise", "noise_scale", "difference",
+    "hessian", "seed",
 )  # fmt: skip
 
 ONCE_FOR_ALL = ("fill", "pairs", "family", "row_weight")  # methods of parts that share; one with its own does not
