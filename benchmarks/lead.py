@@ -1,5 +1,6 @@
 """``python -m benchmarks lead``: what our names give for each metric, against each library's best native objective."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,9 @@ import numpy as np
 import pandas as pd
 from typer import Option, echo
 
+from benchmarks.cells import write_whole
 from benchmarks.folds import GENERATED
+from benchmarks.provenance import provenance
 from ltr_objectives._files import replacing
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_metric, get_objective, objective_for
@@ -194,8 +197,10 @@ def lead_command(
 
     values: Values = {}
     kinds: dict[str, str] = {}
+    document = provenance()
     for each in study:
         kind, _, folder = each.rpartition("=")
+        document["versions"] |= json.loads((Path(folder) / "study.json").read_text())["versions"]
         long = pd.read_parquet(Path(folder) / "queries.parquet")
         long = long[long["data"] != POOLED]
         kinds |= dict.fromkeys(long["data"], kind) if kind else {}
@@ -204,12 +209,12 @@ def lead_command(
     table = lead(values, kinds)
     require(not table.empty, "the studies lack native objectives, or what our names give for their metrics")
     out.mkdir(parents=True, exist_ok=True)
-    with replacing(out / "lead.csv") as new:
-        table.to_csv(new, index=False)
+    write_whole(out / "study.json", document, indent=1)
     objectives = by_objective(values, kinds)
-    with replacing(out / "objectives.csv") as new:
-        objectives.to_csv(new, index=False)
-    with replacing(out / "lead.md") as new:
+    for name, found in (("lead.csv", table), ("objectives.csv", objectives)):
+        with replacing(out / name) as new:
+            found.to_csv(new, index=False)
+    with replacing(out / "summary.md") as new:
         new.write_text(markdown(table) + "\n\n" + objectives_markdown(objectives) + "\n")
     echo(markdown(table))
     echo(f"written: {lead_dots(table, out)}")

@@ -308,10 +308,13 @@ def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_
         (tmp_path / name).mkdir()
         part = {key: v for key, v in values.items() if key[0] == name}
         report.long_table(part).to_parquet(tmp_path / name / "queries.parquet")
+        (tmp_path / name / "study.json").write_text(json.dumps({"versions": {name: "1"}}))
         arguments += ["--study", f"{kind}={tmp_path / name}"]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
     assert (tmp_path / "lead.png").stat().st_size > 10_000
+    assert json.loads((tmp_path / "study.json").read_text())["versions"].items() >= {(name, "1") for name in kinds}
+    assert (tmp_path / "summary.md").read_text().startswith("**What our names give")
     real = {key: v for key, v in values.items() if not key[0].startswith("generated")}
     read = pd.read_csv(tmp_path / "lead.csv")
     assert read["data"].tolist() == ["search", "medicine", summary.POOLED] * 2
