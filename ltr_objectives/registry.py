@@ -49,11 +49,11 @@ WRAPPERS = {
     "stochasticlabels": "StochasticLabels('yetiloss:map', labels=[None, 'revenue'])",
     "fairexposure": "FairExposure(k=10)",
 }
-# what to train for a metric, if not YetiLoss for the metric itself; docs/studies.md has the measurements
+# what to train for a metric, if not YetiLoss for the metric itself; docs/results.md has the measurements
 BEST_FOR = {
-    "ndcg": "yetiloss:ndcg",  # without the cutoff
-    **dict.fromkeys(("map", "mrr", "hit", "precision", "recall"), "yetiloss:gap"),
-    "err": "yetiloss:ndcg@10",
+    **dict.fromkeys(("ndcg", "precision", "recall"), "yetiloss:ndcg"),  # without the cutoff
+    "map": "yetiloss:gap",
+    **dict.fromkeys(("mrr", "hit", "err"), "yetiloss:ndcg@10"),
 }
 METRICS = {
     "ndcg": "linear:NDCG",
