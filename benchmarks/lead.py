@@ -63,7 +63,7 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
     ``on_vali`` is the best of ours on vali less ``native`` chosen likewise; NaN if the study does not have it.
     """
     blocks: dict[tuple[str, str], dict[str, dict[str, np.ndarray]]] = {}
-    labels: dict[tuple[str, str], list[str]] = {}
+    labels: dict[tuple[str, str, str], str] = {}
     for (data, library, label, metric), v in values.items():
         if library and data != POOLED:
             key = _plain(metric), library
@@ -71,7 +71,7 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
             block[label] = v
             if _is_named(label, metric):
                 block[NAMED] = v
-                labels.setdefault(key, []).append(label.replace("{metric}", key[0]))
+                labels[(*key, data)] = label.replace("{metric}", key[0])
     records: list[dict[str, Any]] = []
     for (metric, library), by_set in blocks.items():
         by_set = {data: block for data, block in by_set.items() if {ON_VALI, NAMED} <= block.keys()}
@@ -81,18 +81,19 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
         whole = {label: np.concatenate([b[label] for b in by_set.values()]) for label in shared}
         native = best_of({label: v for label, v in whole.items() if is_native(library, label)})
         best = best_of({k: v for k, v in whole.items() if not is_native(library, k) and k not in CHOICES})
-        parts: dict[str, list[dict[str, np.ndarray]]] = {}
-        for data, block in by_set.items():
-            parts.setdefault((kinds or {}).get(data, KINDS[data.startswith(GENERATED)]), []).append(block)
+        parts: dict[str, list[str]] = {}
+        for data in by_set:
+            parts.setdefault((kinds or {}).get(data, KINDS[data.startswith(GENERATED)]), []).append(data)
         if len(parts) > 1:
-            parts[POOLED] = list(by_set.values())
-        for kind, found in parts.items():
+            parts[POOLED] = list(by_set)
+        for kind, sets in parts.items():
+            found = [by_set[data] for data in sets]
             difference, on_test, behind = (_gap(found, NAMED, other) for other in (ON_VALI, native, best))
             both = _gap(found, OURS_ON_VALI, ON_VALI) if OURS_ON_VALI in shared else (np.nan, np.nan)
             means, errors = zip(*(_gap([block], NAMED, ON_VALI) for block in found), strict=True)
             records.append({
                 "data": kind, "metric": metric, "library": library,
-                "ours": ", ".join(dict.fromkeys(labels[metric, library])),
+                "ours": ", ".join(dict.fromkeys(labels[metric, library, data] for data in sets)),
                 "queries": sum(int((~np.isnan(b[NAMED] - b[ON_VALI])).sum()) for b in found),
                 "difference": difference[0], "se": difference[1],
                 "by_set": np.mean(means), "by_set_se": np.linalg.norm(errors) / len(errors),
