@@ -11,6 +11,16 @@ from typing import Any, NamedTuple
 from ltr_objectives.adapters._libraries import Library
 
 
+def in_folds() -> bool:
+    """True if a function of scikit-learn's led here that may have passed on a part of the rows."""
+    frame: FrameType | None = sys._getframe(1)
+    modules = set()
+    while frame is not None:
+        modules.add(tuple(frame.f_globals.get("__name__", "").split(".")[:2]))
+        frame = frame.f_back
+    return any(name[0] == "sklearn" and name[1:] not in (("base",), ("pipeline",), ("utils",)) for name in modules)
+
+
 class Calls(NamedTuple):
     """The functions of a library that led to us, innermost first; none if the user called us."""
 

@@ -1,12 +1,10 @@
 r"""Preferences: pairwise logistic loss over pairs of documents that are given as data, instead of labels."""
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, ClassVar, NamedTuple
-from zlib import crc32
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_integer, check_positive
 from ltr_objectives.errors import require
@@ -19,15 +17,15 @@ from ltr_objectives.queries import Queries, to_numpy, vector
 
 
 class ByQuery(NamedTuple):
-    """The pairs in the order of their queries: rows of the training data, and the first pair of each query."""
+    """The pairs in the order of their queries, as rows, and the first pair of each query."""
 
     hi: np.ndarray
     lo: np.ndarray
     weight: np.ndarray
-    ptr: np.ndarray  # one entry more than queries
+    ptr: np.ndarray
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class Preferences(Objective):
     r"""Pairwise logistic loss over pairs of documents that you give. Labels are not read.
 
@@ -59,10 +57,11 @@ class Preferences(Objective):
     (array([ 0.5, -1. ,  0.5]), array([0.25, 0.5 , 0.25]))
     """
 
-    pairs: ArrayLike
+    pairs: Any = field(repr=False, compare=False)
     rows: int
-    pairs_weight: ArrayLike | None = None
+    pairs_weight: Any = field(default=None, repr=False, compare=False)
     sigma: float = 1.0
+    digest: str = field(init=False, repr=False)  # of pairs and weights, by which objectives are compared
 
     name: ClassVar[str] = "preferences"
     native: ClassVar[dict[str, str]] = {"catboost": "PairLogit"}
@@ -70,84 +69,37 @@ class Preferences(Objective):
 
     def __post_init__(self) -> None:
         check_positive("sigma", self.sigma)
-        rows, pairs = check_integer("rows", self.rows), _read_pairs(self.pairs)
-        wrong = (pairs < 0) | (pairs >= rows)
-        at = int(wrong.any(axis=1).argmax())
-        require(
-            not wrong.any(),
-            f"pairs[{at}] is {pairs[at].tolist()}, but rows of the data are numbered from 0 to {rows - 1}",
-        )
-        same = pairs[:, 0] == pairs[:, 1]
-        require(
-            not same.any(),
-            f"pairs[{same.argmax()}] is {pairs[same.argmax()].tolist()}, one row twice; a pair compares two documents",
-        )
-        for name, value in {"rows": rows, "pairs": pairs, "pairs_weight": self._weights(len(pairs))}.items():
+        rows = check_integer("rows", self.rows)
+        pairs = _pairs(self.pairs, rows)
+        weight = np.ones(len(pairs)) if self.pairs_weight is None else _weights(self.pairs_weight, len(pairs))
+        digest = sha256(pairs.tobytes() + weight.tobytes()).hexdigest()
+        for name, value in {"pairs": pairs, "rows": rows, "pairs_weight": weight, "digest": digest}.items():
             object.__setattr__(self, name, value)
 
-    def _weights(self, count: int) -> np.ndarray:
-        if self.pairs_weight is None:
-            return np.ones(count)
-        weight = np.array(vector("pairs_weight", self.pairs_weight))
-        require(len(weight) == count, f"pairs_weight has {len(weight)} entries for {count} pairs; give one each")
-        good = np.isfinite(weight) & (weight >= 0)
-        at = int(good.argmin())
-        require(
-            good.all(),
-            f"pairs_weight must be finite and not negative, but entry {at} is {weight[at]:g}; swap the rows of a pair "
-            "to reverse it",
-        )
-        require(weight.any(), "pairs_weight is zero everywhere; give some pair a weight above 0")
-        return weight
-
-    def __repr__(self) -> str:
-        return f"Preferences({len(self._arrays[0])} pairs of {self.rows} rows, sigma={self.sigma})"
-
-    @property
-    def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        arrays: Any = (self.pairs, self.pairs_weight)
-        return arrays
-
-    @cached_property
-    def _key(self) -> tuple[Any, ...]:
-        return (*map(crc32, self._arrays), self.rows, self.sigma)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Preferences) or type(other) is not type(self) or self._key != other._key:
-            return False
-        return all(map(np.array_equal, self._arrays, other._arrays))
+    def _sums(self, won: np.ndarray, lost: np.ndarray) -> np.ndarray:
+        """For each row the sum of ``won`` over the pairs that it wins, and of ``lost`` over the others, as added."""
+        hi, lo = self.pairs.T
+        total: np.ndarray = np.bincount(hi, won, self.rows) + np.bincount(lo, lost, self.rows)
+        return total
 
     def _worth(self, queries: Queries) -> np.ndarray:
-        """The weight of the pairs that a document wins less that of the pairs that it loses."""
-        pairs, weight = self._arrays
-        won, lost = (np.bincount(rows, weight, self.rows) for rows in pairs.T)
-        worth: np.ndarray = won - lost
-        return worth
+        return self._sums(self.pairs_weight, -self.pairs_weight)
 
     def _check_rows(self, rows: int) -> None:
         require(
             rows == self.rows,
-            f"pairs are rows of {self.rows}, but the data has {rows}: folds, bags, batches and workers number rows "
+            f"pairs are of rows={self.rows}, but the data has {rows}: folds, bags, batches and workers number rows "
             "anew; make Preferences for each from its own pairs",
         )
 
     def by_query(self, queries: Queries) -> ByQuery:
         """The pairs in the order of their queries; raises if the rows are not those of ``queries``."""
         self._check_rows(queries.rows)
-        pairs, weight = self._arrays
-        of = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))[pairs]
-        apart = of[:, 0] != of[:, 1]
-        at = int(apart.argmax())
-        require(
-            not apart.any(),
-            f"pairs[{at}] is {pairs[at].tolist()}, rows of different queries; a pair compares documents of one query",
-        )
+        of = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))[self.pairs]
+        _refuse(of[:, 0] != of[:, 1], self.pairs, "rows of different queries; a pair compares documents of one query")
         order = np.argsort(of[:, 0], kind="stable")
         ptr = np.searchsorted(of[order, 0], np.arange(len(queries) + 1))
-        return ByQuery(pairs[order, 0], pairs[order, 1], weight[order], ptr)
+        return ByQuery(self.pairs[order, 0], self.pairs[order, 1], self.pairs_weight[order], ptr)
 
     def fill(self, call: Call) -> None:
         pairs = call.queries.once(("preferences", self), lambda: self.by_query(call.queries))
@@ -155,27 +107,43 @@ class Preferences(Objective):
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         self._check_rows(len(scores))
-        pairs, weight = self._arrays
-        return np.sum(weight * softplus(self.sigma * (scores[pairs[:, 1]] - scores[pairs[:, 0]])))
+        hi, lo = self.pairs.T
+        return np.sum(self.pairs_weight * softplus(self.sigma * (scores[lo] - scores[hi])))
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        pairs, weight = self._arrays
-        margin = self.sigma * (scores[pairs[:, 0]] - scores[pairs[:, 1]])
-        curve = self.sigma**2 * weight * sigmoid(margin) * sigmoid(-margin)
-        curvature = sum(np.bincount(rows, curve, len(scores)) for rows in pairs.T)
-        return derivatives(self, scores, labels, np.asarray(curvature))
+        hi, lo = self.pairs.T
+        margin = self.sigma * (scores[hi] - scores[lo])
+        curve = self.sigma**2 * self.pairs_weight * sigmoid(margin) * sigmoid(-margin)
+        return derivatives(self, scores, labels, self._sums(curve, curve))
 
 
-def _read_pairs(pairs: ArrayLike) -> np.ndarray:
+def _refuse(wrong: np.ndarray, pairs: np.ndarray, reason: str) -> None:
+    """Raise for the first pair that is ``wrong``."""
+    at = int(wrong.argmax())
+    require(not wrong.any(), f"pairs[{at}] is {pairs[at].tolist()}, {reason}")
+
+
+def _pairs(pairs: Any, rows: int) -> np.ndarray:
     """A copy of the pairs as int64."""
     given = to_numpy(pairs, "pairs")
     require(given.size, "pairs is empty; give at least one pair of rows, such as [[1, 0]]")
-    require(
-        given.ndim == 2 and given.shape[1] == 2,
-        f"pairs must have shape (pairs, 2), a preferred row and another one in each line, got shape {given.shape}",
-    )
+    form = given.ndim == 2 and given.shape[1] == 2
+    require(form, f"pairs must have shape (pairs, 2), the preferred row first, got shape {given.shape}")
     require(given.dtype.kind in "iu", f"pairs must be whole numbers of rows, got {given.dtype}")
+    _refuse(((given < 0) | (given >= rows)).any(axis=1), given, f"but rows are numbered from 0 to {rows - 1}")
+    _refuse(given[:, 0] == given[:, 1], given, "one row twice; a pair compares two documents")
     return np.array(given, np.int64, order="C")
+
+
+def _weights(weight: Any, count: int) -> np.ndarray:
+    given = np.array(vector("pairs_weight", weight))
+    require(len(given) == count, f"pairs_weight has {len(given)} entries for {count} pairs; give one each")
+    wrong = ~(np.isfinite(given) & (given >= 0))
+    at = int(wrong.argmax())
+    must = f"pairs_weight must be finite and not negative, but entry {at} is {given[at]:g}"
+    require(not wrong.any(), f"{must}; to reverse a pair, swap its rows")
+    require(given.any(), "pairs_weight is zero everywhere; give some pair a weight above 0")
+    return given
 
 
 @kernel
