@@ -300,8 +300,7 @@ def catboost_objective(
     Set ``random_strength=0``, as :class:`CatBoostRanker` does, or try both. With categorical features set
     ``one_hot_max_size=10``, as CatBoost does for its own ranking losses.
 
-    A pool does not give back its ``pairs`` and ``pairs_weight``, so give them to :class:`ltr_objectives.Preferences`.
-    Without it a pool with pairs causes a warning.
+    A pool does not give back its ``pairs``: give them to :class:`ltr_objectives.Preferences`. Else it causes a warning.
 
     CatBoost's default bootstrap, MVS, stops with "Too few sampling units" when nearly all gradients are zero, as when
     an objective has nothing left to order. Set ``bootstrap_type="Bernoulli"`` or ``"No"`` then.
@@ -321,11 +320,11 @@ def catboost_objective(
     """
     rows, chosen = rows_of(pool), get_objective(objective)
     check_choice("newton_splits", newton_splits, (True, False))
-    if pool.num_pairs() > 0 and not any(isinstance(leaf, Preferences) for leaf in leaves(chosen)):
-        warn(
-            f"the pool has {pool.num_pairs()} pairs, which {chosen.inner.name} does not read; CatBoost does not give them "
-            "back, so write Preferences(pairs, rows=len(y), pairs_weight=weight), or leave them out of the pool"
+    if pool.num_pairs() and not any(isinstance(leaf, Preferences) for leaf in leaves(chosen)):
+        unread = (
+            f"the pool has {pool.num_pairs()} pairs, which CatBoost does not give back, so {chosen.inner.name} does"
         )
+        warn(f"{unread} not read them; write Preferences(pairs, rows=len(y), pairs_weight=weight), or leave them out")
     made = CatBoostObjective(
         chosen,
         rows,

@@ -14,11 +14,12 @@ from ltr_objectives.adapters._libraries import Library
 def in_folds() -> bool:
     """True if a function of scikit-learn's led here that may have passed on a part of the rows."""
     frame: FrameType | None = sys._getframe(1)
-    modules = set()
     while frame is not None:
-        modules.add(tuple(frame.f_globals.get("__name__", "").split(".")[:2]))
+        package, *module = frame.f_globals.get("__name__", "").split(".")[:2]
+        if package == "sklearn" and module not in (["base"], ["pipeline"], ["utils"]):
+            return True
         frame = frame.f_back
-    return any(name[0] == "sklearn" and name[1:] not in (("base",), ("pipeline",), ("utils",)) for name in modules)
+    return False
 
 
 class Calls(NamedTuple):

@@ -177,11 +177,9 @@ class Ranker:
             For an objective or metrics that read several labels, such as ``"ndcg@10[revenue]"``:
             ``{"revenue": array}``, or ``["revenue"]`` if that is a column of the table ``X``. Such columns are not
             features, here, in ``eval_set``, in ``predict`` and in ``score``.
-        pairs : integer array of shape (pairs, 2), optional
-            Train :class:`ltr_objectives.Preferences` instead of an objective that reads labels: the rows of ``X`` of
-            the preferred and of the other document of each pair. Not in scikit-learn's cross-validation.
-        pairs_weight : array of shape (pairs,), optional
-            Weights of the pairs.
+        pairs, pairs_weight : arrays of shape (pairs, 2) and (pairs,), optional
+            Train :class:`ltr_objectives.Preferences`: the rows of ``X`` of the preferred and of the other document of
+            each pair, and weights. Not in scikit-learn's cross-validation.
         init_model : file name, model of the library or fitted ranker, optional
             Go on from what this model predicts. Its rounds come first in the new model; it is not changed itself.
             Categorical features must have the same categories.

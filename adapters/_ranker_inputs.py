@@ -167,21 +167,13 @@ def read_part(
 
 
 def read_pairs(X: Any, y: Any, pairs: Any, weight: Any, objective: Any) -> tuple[Preferences, Any]:
-    """The objective of ``pairs`` and ``pairs_weight`` of ``fit``, and labels: if there are none, 1 where a pair is won.
-
-    CatBoost refuses labels that are all equal.
-    """
+    """The objective of ``pairs``, and ``y`` or 1 where a pair is won: CatBoost refuses labels that are all equal."""
     require(pairs is not None, "pairs_weight= are weights of pairs=; pass both")
-    require(
-        objective is None,
-        f"pairs= trains Preferences, and objective={objective!r} is given too; leave it out, or write "
-        "objective=Mixture([Preferences(pairs, rows=len(y)), 'yetiloss:ndcg']) and leave pairs= out",
-    )
-    require(
-        not in_folds(),
-        "pairs= holds numbers of rows, which change if scikit-learn fits on a part of the rows; call fit on folds of "
-        "your own, with pairs for each",
-    )
+    instead = "objective=Mixture([Preferences(pairs, rows=len(y)), 'yetiloss:ndcg'])"
+    both = f"pairs= trains Preferences, and objective={objective!r} is given too; leave one out, or write {instead}"
+    require(objective is None, both)
+    folds = "pairs= are numbers of rows, which change in scikit-learn's folds; call fit on folds of your own"
+    require(not in_folds(), f"{folds}, with pairs for each")
     made = Preferences(pairs, X.shape[0] if hasattr(X, "shape") else len(X), weight)
     return made, np.isin(np.arange(made.rows), made.pairs[:, 0]).astype(float) if y is None else y
 

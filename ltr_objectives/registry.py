@@ -44,11 +44,11 @@ OBJECTIVES = {
 WRAPPERS = {
     "mixture": "a sum, 'yetiloss:ndcg@10+.3*yetiloss:mrr', or Mixture(['yetiloss:ndcg@10', 'yetiloss:mrr'], [1, 0.3])",
     "subsample": "Subsample('yetiloss:map', queries=0.5)",
-    "preferences": "Preferences(pairs, rows=len(y))",
     "langevin": "Langevin('yetiloss:map', temperature=0.01)",
     "unithessian": "UnitHessian('yetiloss:map')",
     "stochasticlabels": "StochasticLabels('yetiloss:map', labels=[None, 'revenue'])",
     "fairexposure": "FairExposure(k=10)",
+    "preferences": "Preferences(pairs, rows=len(y))",
 }
 # what to train for a metric, if not YetiLoss for the metric itself; docs/results.md has the measurements
 BEST_FOR = {

@@ -189,7 +189,9 @@ def test_data_that_numbers_its_rows_anew_is_refused(client):
     with pytest.raises(LTRError, match=f"rows={len(data.y)}, but the data has"):
         cross_val_score(ranker("lightgbm", objective), table, data.y, **how)
     pool = catboost.Pool(data.X, data.y, group_id=data.qid, pairs=[[1, 0]])
-    with pytest.warns(LTRWarning, match="the pool has 1 pairs, which lambdamart does not read; CatBoost does not give them back"):
+    with pytest.warns(
+        LTRWarning, match="the pool has 1 pairs, which CatBoost does not give back, so lambdamart does not"
+    ):
         catboost_objective("lambdamart", pool)
     catboost_objective(Mixture([objective, "lambdamart"]), pool)
     assert lightgbm_objective(objective).objective is objective

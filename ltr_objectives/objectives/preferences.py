@@ -17,10 +17,9 @@ from ltr_objectives.queries import Queries, to_numpy, vector
 
 
 class ByQuery(NamedTuple):
-    """The pairs in the order of their queries, as rows, and the first pair of each query."""
+    """The pairs in the order of their queries, and the first pair of each query."""
 
-    hi: np.ndarray
-    lo: np.ndarray
+    rows: np.ndarray
     weight: np.ndarray
     ptr: np.ndarray
 
@@ -32,17 +31,16 @@ class Preferences(Objective):
     .. math:: \sum_{(hi, lo)} w_{hi,lo} \log \left(1 + e^{-\sigma (s_{hi} - s_{lo})}\right)
 
     This is the loss of RankNet (Burges et al., "Learning to Rank using Gradient Descent", ICML 2005) and of CatBoost's
-    PairLogit. A pair that is given twice counts twice. Time is proportional to the number of pairs and rows.
+    PairLogit. A pair that is given twice counts twice. Time is proportional to the number of pairs and rows. To learn
+    from labels too, write ``Mixture([Preferences(pairs, rows=len(y)), "yetiloss:ndcg"])``.
 
-    Pairs are numbers of rows, so an object belongs to one data set, whose number of rows it checks. Folds, bags,
-    batches and workers number their rows anew; such data are refused. Labels beside pairs are learned by
-    ``Mixture([Preferences(pairs, rows=len(y)), "yetiloss:ndcg"])``.
+    Pairs are numbers of rows, so an object belongs to one data set. Folds, bags, batches and workers, which number rows
+    anew, are refused by their number of rows.
 
     Parameters
     ----------
     pairs : integer array of shape (pairs, 2)
-        The rows of the preferred and of the other document of each pair, counted from 0 in the training data; both of
-        one query.
+        The rows of the preferred and of the other document of each pair, both of one query, counted from 0.
     rows : int
         Number of rows of the training data.
     pairs_weight : array of shape (pairs,), optional
@@ -72,12 +70,12 @@ class Preferences(Objective):
         rows = check_integer("rows", self.rows)
         pairs = _pairs(self.pairs, rows)
         weight = np.ones(len(pairs)) if self.pairs_weight is None else _weights(self.pairs_weight, len(pairs))
-        digest = sha256(pairs.tobytes() + weight.tobytes()).hexdigest()
+        digest = "".join(sha256(array).hexdigest() for array in (pairs, weight))
         for name, value in {"pairs": pairs, "rows": rows, "pairs_weight": weight, "digest": digest}.items():
             object.__setattr__(self, name, value)
 
     def _sums(self, won: np.ndarray, lost: np.ndarray) -> np.ndarray:
-        """For each row the sum of ``won`` over the pairs that it wins, and of ``lost`` over the others, as added."""
+        """For each row the sum of ``won`` over the pairs that it wins, and of ``lost`` over those that it loses."""
         hi, lo = self.pairs.T
         total: np.ndarray = np.bincount(hi, won, self.rows) + np.bincount(lo, lost, self.rows)
         return total
@@ -86,23 +84,20 @@ class Preferences(Objective):
         return self._sums(self.pairs_weight, -self.pairs_weight)
 
     def _check_rows(self, rows: int) -> None:
-        require(
-            rows == self.rows,
-            f"pairs are of rows={self.rows}, but the data has {rows}: folds, bags, batches and workers number rows "
-            "anew; make Preferences for each from its own pairs",
-        )
+        other = f"pairs are of rows={self.rows}, but the data has {rows}: folds, bags, batches and workers number rows"
+        require(rows == self.rows, f"{other} anew; make Preferences for each")
 
-    def by_query(self, queries: Queries) -> ByQuery:
+    def _by_query(self, queries: Queries) -> ByQuery:
         """The pairs in the order of their queries; raises if the rows are not those of ``queries``."""
         self._check_rows(queries.rows)
         of = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))[self.pairs]
-        _refuse(of[:, 0] != of[:, 1], self.pairs, "rows of different queries; a pair compares documents of one query")
+        _refuse("pairs", self.pairs, of[:, 0] != of[:, 1], "rows of different queries; a pair is of one query")
         order = np.argsort(of[:, 0], kind="stable")
         ptr = np.searchsorted(of[order, 0], np.arange(len(queries) + 1))
-        return ByQuery(self.pairs[order, 0], self.pairs[order, 1], self.pairs_weight[order], ptr)
+        return ByQuery(self.pairs[order], self.pairs_weight[order], ptr)
 
     def fill(self, call: Call) -> None:
-        pairs = call.queries.once(("preferences", self), lambda: self.by_query(call.queries))
+        pairs = call.queries.once(("preferences", self), lambda: self._by_query(call.queries))
         call.run(_fill, pairs, float(self.sigma), linear=True)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
@@ -117,10 +112,10 @@ class Preferences(Objective):
         return derivatives(self, scores, labels, self._sums(curve, curve))
 
 
-def _refuse(wrong: np.ndarray, pairs: np.ndarray, reason: str) -> None:
-    """Raise for the first pair that is ``wrong``."""
+def _refuse(name: str, values: np.ndarray, wrong: Any, reason: str) -> None:
+    """Raise for the first entry that is ``wrong``."""
     at = int(wrong.argmax())
-    require(not wrong.any(), f"pairs[{at}] is {pairs[at].tolist()}, {reason}")
+    require(not wrong.any(), f"{name}[{at}] is {values[at].tolist()}, {reason}")
 
 
 def _pairs(pairs: Any, rows: int) -> np.ndarray:
@@ -130,8 +125,8 @@ def _pairs(pairs: Any, rows: int) -> np.ndarray:
     form = given.ndim == 2 and given.shape[1] == 2
     require(form, f"pairs must have shape (pairs, 2), the preferred row first, got shape {given.shape}")
     require(given.dtype.kind in "iu", f"pairs must be whole numbers of rows, got {given.dtype}")
-    _refuse(((given < 0) | (given >= rows)).any(axis=1), given, f"but rows are numbered from 0 to {rows - 1}")
-    _refuse(given[:, 0] == given[:, 1], given, "one row twice; a pair compares two documents")
+    _refuse("pairs", given, ((given < 0) | (given >= rows)).any(axis=1), f"but rows are numbered from 0 to {rows - 1}")
+    _refuse("pairs", given, given[:, 0] == given[:, 1], "one row twice; a pair compares two documents")
     return np.array(given, np.int64, order="C")
 
 
@@ -139,9 +134,7 @@ def _weights(weight: Any, count: int) -> np.ndarray:
     given = np.array(vector("pairs_weight", weight))
     require(len(given) == count, f"pairs_weight has {len(given)} entries for {count} pairs; give one each")
     wrong = ~(np.isfinite(given) & (given >= 0))
-    at = int(wrong.argmax())
-    must = f"pairs_weight must be finite and not negative, but entry {at} is {given[at]:g}"
-    require(not wrong.any(), f"{must}; to reverse a pair, swap its rows")
+    _refuse("pairs_weight", given, wrong, "but must be finite and not negative; to reverse a pair, swap its rows")
     require(given.any(), "pairs_weight is zero everywhere; give some pair a weight above 0")
     return given
 
@@ -152,7 +145,7 @@ def _fill(first, last, ptr, s, pairs, sigma, out):
         if out.skip[q]:
             continue
         for p in range(pairs.ptr[q], pairs.ptr[q + 1]):
-            hi, lo = pairs.hi[p], pairs.lo[p]
+            hi, lo = pairs.rows[p, 0], pairs.rows[p, 1]
             slope, curve = slope_and_curve(LOGISTIC, sigma * (s[hi] - s[lo]))
             slope, curve = sigma * pairs.weight[p] * slope, sigma * sigma * pairs.weight[p] * curve
             out.grad[hi] -= slope
