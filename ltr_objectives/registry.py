@@ -48,7 +48,7 @@ WRAPPERS = {
     "unithessian": "UnitHessian('yetiloss:map')",
     "stochasticlabels": "StochasticLabels('yetiloss:map', labels=[None, 'revenue'])",
     "fairexposure": "FairExposure(k=10)",
-    "preferences": "Preferences(pairs, rows=len(y))",
+    "preferences": "Preferences([[1, 0], [1, 2]], rows=3)",
 }
 # what to train for a metric, if not YetiLoss for the metric itself; docs/results.md has the measurements
 BEST_FOR = {
