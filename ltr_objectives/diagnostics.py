@@ -155,11 +155,12 @@ def _largest(grad: np.ndarray, queries: Queries) -> np.ndarray:
 def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
     """Queries with zero gradient by reason, from their largest gradients at these scores and at tied scores."""
     worth, weight = objective._worth(queries), objective.row_weight(queries)
-    all_labels = [queries.of(goal).labels for goal in (None, *objective.goals)]
+    of_pairs = isinstance(objective, Preferences)  # which reads no labels
+    all_labels = [worth] if of_pairs else [queries.of(goal).labels for goal in (None, *objective.goals)]
     holds = (
         np.diff(queries.ptr) == 1,
         np.zeros(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) == 0,
-        ~_spread(worth, queries) & isinstance(objective, Preferences),
+        ~_spread(worth, queries) & of_pairs,
         ~np.any([_spread(labels, queries) for labels in all_labels], axis=0),
         (_by_query(np.maximum, worth, queries) <= 0) & (_by_query(np.minimum, worth, queries) >= 0),
         ~_spread(worth, queries),

@@ -62,7 +62,6 @@ class Preferences(Objective):
     digest: str = field(init=False, repr=False)  # of pairs and weights, by which objectives are compared
 
     name: ClassVar[str] = "preferences"
-    native: ClassVar[dict[str, str]] = {"catboost": "PairLogit"}
     hessian_kind = "exact"
 
     def __post_init__(self) -> None:
