@@ -25,10 +25,12 @@ from ltr_objectives.adapters._catboost_passes import Passes, address_of
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._model_files import require_sound
+from ltr_objectives.adapters._parameters import leaves
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Queries, by_goal, vector
 from ltr_objectives.registry import get_metric, get_objective
 
@@ -298,6 +300,8 @@ def catboost_objective(
     Set ``random_strength=0``, as :class:`CatBoostRanker` does, or try both. With categorical features set
     ``one_hot_max_size=10``, as CatBoost does for its own ranking losses.
 
+    A pool does not give back its ``pairs``: give them to :class:`ltr_objectives.Preferences`. Else it causes a warning.
+
     CatBoost's default bootstrap, MVS, stops with "Too few sampling units" when nearly all gradients are zero, as when
     an objective has nothing left to order. Set ``bootstrap_type="Bernoulli"`` or ``"No"`` then.
 
@@ -314,10 +318,15 @@ def catboost_objective(
     >>> model.predict(pool).shape
     (60,)
     """
-    rows = rows_of(pool)
+    rows, chosen = rows_of(pool), get_objective(objective)
     check_choice("newton_splits", newton_splits, (True, False))
+    if pool.num_pairs() and not any(isinstance(leaf, Preferences) for leaf in leaves(chosen)):
+        unread = (
+            f"the pool has {pool.num_pairs()} pairs, which CatBoost does not give back, so {chosen.inner.name} does"
+        )
+        warn(f"{unread} not read them; write Preferences(pairs, rows=len(y), pairs_weight=weight), or leave them out")
     made = CatBoostObjective(
-        get_objective(objective),
+        chosen,
         rows,
         group_weight=group_weight,
         propensity=propensity,

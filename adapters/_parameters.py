@@ -48,7 +48,7 @@ def refuse_unread(library: Library, params: Mapping[str, Any], objective: Object
             continue
         if name == library.gain:
             gain = library.read_gain(value)
-            for part in _leaves(objective):
+            for part in leaves(objective):
                 if _gain(part) not in (None, gain):
                     warn(f"{name}={value!r} does not change the gains of {part.inner.name}; {_written(gain)}")
             continue
@@ -71,7 +71,7 @@ def with_gain(
     value = params.get(library.gain)
     if value is None or isinstance(objective, str):
         return objective
-    found = {_gain(leaf) for leaf in _leaves(objective)} - {None}
+    found = {_gain(leaf) for leaf in leaves(objective)} - {None}
     if not found and not needed:
         return objective
     gain = library.read_gain(value)
@@ -84,11 +84,11 @@ def with_gain(
     return _replaced(objective, gain)
 
 
-def _leaves(objective: Objective) -> list[Objective]:
+def leaves(objective: Objective) -> list[Objective]:
     """Return the objectives that one wraps or adds up, or itself."""
     if isinstance(objective, Mixture):
-        return [leaf for part, _ in objective.weighted for leaf in _leaves(part)]
-    return _leaves(objective.wrapped) if isinstance(objective, Wrapper) else [objective]
+        return [leaf for part, _ in objective.weighted for leaf in leaves(part)]
+    return leaves(objective.wrapped) if isinstance(objective, Wrapper) else [objective]
 
 
 def _written(gain: Any) -> str:

@@ -48,9 +48,7 @@ IN_FIT = {  # arguments of the libraries' fit: what to write instead
     **dict.fromkeys(("plot", "plot_file"), "draw evals_result_ after fit"),
     **dict.fromkeys(("baseline", "base_margin", "init_score", "base_margin_eval_set", "eval_init_score"), START),
     "timestamp": "sort the queries by time, and pass has_time=True to CatBoostRanker",
-    **dict.fromkeys(
-        ("pairs", "pairs_weight", "subgroup_id", "graph"), "only CatBoost's own losses read it; leave it out"
-    ),
+    **dict.fromkeys(("subgroup_id", "graph"), "only CatBoost's own losses read it; leave it out"),
     **dict.fromkeys(("log_cout", "log_cerr", "column_description"), "leave it out"),
 }
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")

@@ -37,6 +37,7 @@ _ELSEWHERE = {
     "Mixture": "ltr_objectives.objectives.mixture",
     "Metric": "ltr_objectives.metrics.base",
     "Objective": "ltr_objectives.objectives.base",
+    "Preferences": "ltr_objectives.objectives.preferences",
     "Queries": "ltr_objectives.queries",
     "Report": "ltr_objectives.diagnostics",
     "StochasticLabels": "ltr_objectives.objectives.mixture",
@@ -85,6 +86,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.objectives.ordinal import Ordinal as Ordinal
     from ltr_objectives.objectives.plrank import FairExposure as FairExposure
     from ltr_objectives.objectives.plrank import PLRank as PLRank
+    from ltr_objectives.objectives.preferences import Preferences as Preferences
     from ltr_objectives.objectives.queryrmse import QueryRMSE as QueryRMSE
     from ltr_objectives.objectives.ranknet import RankNet as RankNet
     from ltr_objectives.objectives.rmse import RMSE as RMSE

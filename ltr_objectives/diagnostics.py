@@ -11,6 +11,7 @@ from ltr_objectives.errors import warn
 from ltr_objectives.goals import with_goal
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
+from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import get_metric
 
@@ -21,6 +22,7 @@ WORTH_SAYING = 10.0  # seconds; a shorter gradient does not warn
 REASONS = {  # a query with zero gradient counts for the first that holds
     "one document": "nothing to order",
     "weight zero": "every row has weight 0",
+    "no pairs": "no pair was given",
     "all labels equal": "no order is better than another",
     "nothing relevant": "labels differ, but none has a gain above 0: see threshold and gains of the metric",
     "all equally relevant": "labels differ, but all have the same gain: see threshold and gains of the metric",
@@ -153,10 +155,12 @@ def _largest(grad: np.ndarray, queries: Queries) -> np.ndarray:
 def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
     """Queries with zero gradient by reason, from their largest gradients at these scores and at tied scores."""
     worth, weight = objective._worth(queries), objective.row_weight(queries)
-    all_labels = [queries.of(goal).labels for goal in (None, *objective.goals)]
+    of_pairs = isinstance(objective, Preferences)  # which reads no labels
+    all_labels = [worth] if of_pairs else [queries.of(goal).labels for goal in (None, *objective.goals)]
     holds = (
         np.diff(queries.ptr) == 1,
         np.zeros(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) == 0,
+        ~_spread(worth, queries) & of_pairs,
         ~np.any([_spread(labels, queries) for labels in all_labels], axis=0),
         (_by_query(np.maximum, worth, queries) <= 0) & (_by_query(np.minimum, worth, queries) >= 0),
         ~_spread(worth, queries),

@@ -40,7 +40,7 @@ OBJECTIVES = {
     "neuralsort": "neuralndcg:NeuralSort",
     "softrank": "softrank:SoftRank",
 }
-# how objectives are written that have no name in text: those around others, and one that trains for no ranking
+# how objectives are written that have no name in text
 WRAPPERS = {
     "mixture": "a sum, 'yetiloss:ndcg@10+.3*yetiloss:mrr', or Mixture(['yetiloss:ndcg@10', 'yetiloss:mrr'], [1, 0.3])",
     "subsample": "Subsample('yetiloss:map', queries=0.5)",
@@ -48,6 +48,7 @@ WRAPPERS = {
     "unithessian": "UnitHessian('yetiloss:map')",
     "stochasticlabels": "StochasticLabels('yetiloss:map', labels=[None, 'revenue'])",
     "fairexposure": "FairExposure(k=10)",
+    "preferences": "Preferences([[1, 0], [1, 2]], rows=3)",
 }
 # what to train for a metric, if not YetiLoss for the metric itself; docs/results.md has the measurements
 BEST_FOR = {
@@ -123,7 +124,7 @@ def metrics() -> tuple[str, ...]:
 
 
 def refuse_wrapper(written: str) -> None:
-    """Raise if ``written`` begins with the name of an objective around others."""
+    """Raise if ``written`` begins with the name of an objective that has none in text."""
     name = next((name for name in WRAPPERS if re.match(rf"\s*{name}\b", written, re.IGNORECASE)), None)
     how = f"{name} is not written as text, but as an object: {WRAPPERS.get(name or '')}"
     require(name is None, f"{shown(written)}: {how}")

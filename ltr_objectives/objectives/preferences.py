@@ -1,0 +1,153 @@
+r"""Preferences: pairwise logistic loss over pairs of documents that are given as data, instead of labels."""
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ltr_objectives.checks import check_integer, check_positive
+from ltr_objectives.errors import require
+from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels.pairs import LOGISTIC, slope_and_curve
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.reference import derivatives, sigmoid, softplus
+from ltr_objectives.queries import Queries, to_numpy, vector
+
+
+class ByQuery(NamedTuple):
+    """The pairs in the order of their queries, and the first pair of each query."""
+
+    rows: np.ndarray
+    weight: np.ndarray
+    ptr: np.ndarray
+
+
+@dataclass(frozen=True)
+class Preferences(Objective):
+    r"""Pairwise logistic loss over pairs of documents that you give. Labels are not read.
+
+    .. math:: \sum_{(hi, lo)} w_{hi,lo} \log \left(1 + e^{-\sigma (s_{hi} - s_{lo})}\right)
+
+    This is the loss of RankNet (Burges et al., "Learning to Rank using Gradient Descent", ICML 2005) and of CatBoost's
+    PairLogit. A pair that is given twice counts twice. Time is proportional to the number of pairs and rows. To learn
+    from labels too, write ``Mixture([Preferences(pairs, rows=len(y)), "yetiloss:ndcg"])``.
+
+    Pairs are numbers of rows, so an object belongs to one data set. Folds, bags, batches and workers, which number rows
+    anew, are refused by their number of rows.
+
+    Parameters
+    ----------
+    pairs : integer array of shape (pairs, 2)
+        The rows of the preferred and of the other document of each pair, both of one query, counted from 0.
+    rows : int
+        Number of rows of the training data.
+    pairs_weight : array of shape (pairs,), optional
+        At least 0; 1 by default. The weight of a query or row multiplies gradient and Hessian as always.
+    sigma : float
+        Scale of the differences of scores, above 0.
+
+    Examples
+    --------
+    >>> preferences = Preferences([[1, 0], [1, 2]], rows=3)
+    >>> preferences.gradient_hessian([0.0, 0.0, 0.0], labels=[0, 0, 0], group=[3])
+    (array([ 0.5, -1. ,  0.5]), array([0.25, 0.5 , 0.25]))
+    """
+
+    pairs: Any = field(repr=False, compare=False)
+    rows: int
+    pairs_weight: Any = field(default=None, repr=False, compare=False)
+    sigma: float = 1.0
+    digest: str = field(init=False, repr=False)  # of pairs and weights, by which objectives are compared
+
+    name: ClassVar[str] = "preferences"
+    hessian_kind = "exact"
+
+    def __post_init__(self) -> None:
+        check_positive("sigma", self.sigma)
+        rows = check_integer("rows", self.rows)
+        pairs = _pairs(self.pairs, rows)
+        weight = np.ones(len(pairs)) if self.pairs_weight is None else _weights(self.pairs_weight, len(pairs))
+        digest = "".join(sha256(array).hexdigest() for array in (pairs, weight))
+        for name, value in {"pairs": pairs, "rows": rows, "pairs_weight": weight, "digest": digest}.items():
+            object.__setattr__(self, name, value)
+
+    def _sums(self, won: np.ndarray, lost: np.ndarray) -> np.ndarray:
+        """For each row the sum of ``won`` over the pairs that it wins, and of ``lost`` over those that it loses."""
+        hi, lo = self.pairs.T
+        total: np.ndarray = np.bincount(hi, won, self.rows) + np.bincount(lo, lost, self.rows)
+        return total
+
+    def _worth(self, queries: Queries) -> np.ndarray:
+        return self._sums(self.pairs_weight, -self.pairs_weight)
+
+    def _check_rows(self, rows: int) -> None:
+        other = f"pairs are of rows={self.rows}, but the data has {rows}: folds, bags, batches and workers number rows"
+        require(rows == self.rows, f"{other} anew; make Preferences for each")
+
+    def _by_query(self, queries: Queries) -> ByQuery:
+        """The pairs in the order of their queries; raises if the rows are not those of ``queries``."""
+        self._check_rows(queries.rows)
+        of = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))[self.pairs]
+        _refuse("pairs", self.pairs, of[:, 0] != of[:, 1], "rows of different queries; a pair is of one query")
+        order = np.argsort(of[:, 0], kind="stable")
+        ptr = np.searchsorted(of[order, 0], np.arange(len(queries) + 1))
+        return ByQuery(self.pairs[order], self.pairs_weight[order], ptr)
+
+    def fill(self, call: Call) -> None:
+        pairs = call.queries.once(("preferences", self), lambda: self._by_query(call.queries))
+        call.run(_fill, pairs, float(self.sigma), linear=True)
+
+    def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
+        self._check_rows(len(scores))
+        hi, lo = self.pairs.T
+        return np.sum(self.pairs_weight * softplus(self.sigma * (scores[lo] - scores[hi])))
+
+    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        hi, lo = self.pairs.T
+        margin = self.sigma * (scores[hi] - scores[lo])
+        curve = self.sigma**2 * self.pairs_weight * sigmoid(margin) * sigmoid(-margin)
+        return derivatives(self, scores, labels, self._sums(curve, curve))
+
+
+def _refuse(name: str, values: np.ndarray, wrong: Any, reason: str) -> None:
+    """Raise for the first entry that is ``wrong``."""
+    at = int(wrong.argmax())
+    require(not wrong.any(), f"{name}[{at}] is {values[at].tolist()}, {reason}")
+
+
+def _pairs(pairs: Any, rows: int) -> np.ndarray:
+    """A copy of the pairs as int64."""
+    given = to_numpy(pairs, "pairs")
+    require(given.size, "pairs is empty; give at least one pair of rows, such as [[1, 0]]")
+    form = given.ndim == 2 and given.shape[1] == 2
+    require(form, f"pairs must have shape (pairs, 2), the preferred row first, got shape {given.shape}")
+    require(given.dtype.kind in "iu", f"pairs must be whole numbers of rows, got {given.dtype}")
+    _refuse("pairs", given, ((given < 0) | (given >= rows)).any(axis=1), f"but rows are numbered from 0 to {rows - 1}")
+    _refuse("pairs", given, given[:, 0] == given[:, 1], "one row twice; a pair compares two documents")
+    return np.array(given, np.int64, order="C")
+
+
+def _weights(weight: Any, count: int) -> np.ndarray:
+    given = np.array(vector("pairs_weight", weight))
+    require(len(given) == count, f"pairs_weight has {len(given)} entries for {count} pairs; give one each")
+    wrong = ~(np.isfinite(given) & (given >= 0))
+    _refuse("pairs_weight", given, wrong, "but must be finite and not negative; to reverse a pair, swap its rows")
+    require(given.any(), "pairs_weight is zero everywhere; give some pair a weight above 0")
+    return given
+
+
+@kernel
+def _fill(first, last, ptr, s, pairs, sigma, out):
+    for q in range(first, last):
+        if out.skip[q]:
+            continue
+        for p in range(pairs.ptr[q], pairs.ptr[q + 1]):
+            hi, lo = pairs.rows[p, 0], pairs.rows[p, 1]
+            slope, curve = slope_and_curve(LOGISTIC, sigma * (s[hi] - s[lo]))
+            slope, curve = sigma * pairs.weight[p] * slope, sigma * sigma * pairs.weight[p] * curve
+            out.grad[hi] -= slope
+            out.grad[lo] += slope
+            out.hess[hi] += curve
+            out.hess[lo] += curve

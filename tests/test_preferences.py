@@ -1,0 +1,196 @@
+"""Pairs as data: the loss of RankNet and of CatBoost's PairLogit, in the three libraries and the estimators."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from rankers import LIBRARIES, fold, ranker, through_the_adapter
+
+from ltr_objectives import LTRError, LTRWarning, Mixture, Preferences, RankNet, Subsample
+from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
+from ltr_objectives.workbench.dask import dask_by_query
+
+everywhere = pytest.mark.parametrize("library", LIBRARIES)
+
+
+def pairs_of_labels(y, group):
+    """Every pair of different labels in a query."""
+    of = np.repeat(np.arange(len(group)), group)
+    return np.argwhere((of[:, None] == of) & (np.asarray(y)[:, None] > y))
+
+
+def some_pairs(rng, count=30, share=0.5):
+    """Scores, labels, sizes of queries, and a random share of pairs, some twice and some in both directions."""
+    group = rng.integers(1, 12, count)
+    y = rng.integers(0, 4, group.sum()).astype(float)
+    pairs = pairs_of_labels(y, group)
+    pairs = pairs[rng.random(len(pairs)) < share]
+    pairs = np.concatenate([pairs, pairs[:20], pairs[10:40, ::-1]])
+    return rng.normal(size=len(y)), y, group, rng.permutation(pairs)
+
+
+def by_definition(scores, pairs, weight, sigma):
+    """Loss, gradient and Hessian, one pair after the other."""
+    loss, grad, hess = 0.0, np.zeros(len(scores)), np.zeros(len(scores))
+    for (hi, lo), w in zip(pairs, weight, strict=True):
+        margin = sigma * (scores[hi] - scores[lo])
+        loss += w * np.logaddexp(0.0, -margin)
+        p = np.exp(-np.logaddexp(0.0, margin))
+        grad[[hi, lo]] += sigma * w * p * np.array([-1.0, 1.0])
+        hess[[hi, lo]] += sigma**2 * w * p * np.exp(-np.logaddexp(0.0, -margin))
+    return loss, grad, hess
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 2.5])
+def test_all_pairs_of_labels_are_ranknet(sigma, rng):
+    scores, y, group, _ = some_pairs(rng)
+    ours = Preferences(pairs_of_labels(y, group), len(y), sigma=sigma)
+    weight = rng.uniform(0.2, 3.0, len(group))
+    for scale in (0.0, 1.0, 1e4):
+        expected = RankNet(sigma=sigma).gradient_hessian(scale * scores, y, group, weight)
+        for found, other in zip(ours.gradient_hessian(scale * scores, 0 * y, group, weight), expected, strict=True):
+            np.testing.assert_allclose(found, other, rtol=1e-12, atol=1e-12)
+
+
+def test_gradient_and_hessian_are_those_of_the_definition_and_of_finite_differences(rng):
+    for scale in (1e-3, 1.0, 50.0, 1e4):
+        scores, y, group, pairs = some_pairs(rng)
+        weight, sigma, scores = rng.uniform(0.0, 3.0, len(pairs)), 1.7, scale * scores
+        objective = Preferences(pairs, len(y), weight, sigma)
+        loss, *expected = by_definition(scores, pairs, weight, sigma)
+        found = objective.gradient_hessian(scores, y, group)
+        for each in (found, objective.reference(scores, y)):
+            np.testing.assert_allclose(each, expected, rtol=1e-9, atol=1e-11)
+        assert objective.reference_loss(scores, y) == pytest.approx(loss)
+        if scale == 1.0:
+            for row, step in enumerate(1e-5 * np.eye(len(y))):
+                up, down = (by_definition(scores + d, pairs, weight, sigma) for d in (step, -step))
+                assert found[0][row] == pytest.approx((up[0] - down[0]) / 2e-5, abs=1e-7)
+                assert found[1][row] == pytest.approx((up[1][row] - down[1][row]) / 2e-5, abs=1e-7)
+
+
+def test_same_bytes_for_any_threads_and_after_copies(rng):
+    scores, y, group, pairs = some_pairs(rng, count=300)
+    objective = Preferences(pairs.tolist(), len(y), rng.uniform(size=len(pairs)))
+    expected = [x.tobytes() for x in objective.gradient_hessian(scores, y, group, n_threads=1)]
+    for other in (objective, pickle.loads(pickle.dumps(objective)), copy.deepcopy(objective)):
+        assert other == objective
+        assert hash(other) == hash(objective)
+        for threads in (1, 2, 4):
+            found = other.gradient_hessian(scores, y, group, n_threads=threads)
+            assert [x.tobytes() for x in found] == expected
+    settings = objective.settings()
+    for name, value in {"pairs": pairs[:, ::-1], "pairs_weight": None, "sigma": 2.0, "rows": len(y) + 1}.items():
+        assert Preferences(**{**settings, name: value}) != objective
+    pairs[:] = 0  # the caller's array
+    assert objective.gradient_hessian(scores, y, group)[0].tobytes() == expected[0]
+
+
+def test_scores_at_the_limits_give_finite_gradients():
+    objective = Preferences([[0, 1], [1, 0], [1, 2], [3, 2]], 4, [1.0, 1e-300, 1e300, 5.0])
+    for scores in ([1.7e308, -1.7e308, 0.0, 1.0], [1e30, -1e30, 1e30, -1e30], [5e-324, -0.0, 0.0, 1e4]):
+        grad, hess = objective.gradient_hessian(scores, [0.0] * 4, [4])
+        assert np.isfinite(grad).all()
+        assert np.isfinite(hess).all()
+        assert (hess >= 0).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_leaves_equal_those_of_pairlogit(weighted):
+    """In a tree in which each document has its own leaf. PairLogit centres the leaves, and reads no query weights."""
+    catboost = pytest.importorskip("catboost")
+    group = np.array([5, 1, 8, 6, 4, 7, 3, 2, 6, 5, 4, 3, 5, 5])
+    n, compared = 64, 0
+    X = ((np.arange(n)[:, None] >> np.arange(6)) & 1).astype(float)
+    params = {
+        "loss_function": "PairLogit", "iterations": 1, "depth": 6, "learning_rate": 1, "l2_leaf_reg": 1.0,
+        "random_strength": 0, "bootstrap_type": "No", "verbose": 0, "allow_writing_files": False, "thread_count": 1,
+        "leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1,
+    }  # fmt: skip
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        start = np.float32(rng.normal(size=n)).astype(float)
+        pairs = pairs_of_labels(rng.integers(0, 5, n), group)
+        pairs = pairs[rng.random(len(pairs)) < 0.8]
+        weight = np.float32(rng.uniform(0.2, 3.0, len(pairs))) if weighted else None
+        given = {"group_id": np.repeat(np.arange(len(group)), group), "baseline": start}
+        pool = catboost.Pool(X, np.zeros(n), pairs=pairs, pairs_weight=weight, **given)
+        model = catboost.CatBoost(params).fit(pool)
+        if len(np.unique(model.calc_leaf_indexes(catboost.Pool(X)))) == n:
+            compared += 1
+            grad, hess = Preferences(pairs, n, weight).gradient_hessian(start, np.zeros(n), group)
+            ours, native = -grad / (hess + 1.0), model.predict(X)
+            np.testing.assert_allclose(ours - ours.mean(), native - native.mean(), rtol=0, atol=1e-9)
+    assert compared > 1
+
+
+@everywhere
+def test_the_estimators_train_what_the_callables_train(library):
+    pytest.importorskip(library)
+    data, vali = (part := fold()).train, part.vali
+    pairs = pairs_of_labels(data.y, data.group)[::3]
+    weight = np.random.default_rng(1).uniform(0.2, 3.0, len(pairs))
+    objective = Preferences(pairs, len(data.y), weight)
+    given = {"qid": data.qid, "eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "pairs_weight": weight}
+    found = ranker(library, None, eval_metric="map").fit(data.X, pairs=pairs, **given)
+    assert found.objective_ == objective
+    scores = through_the_adapter(library, objective, data, np.isin(np.arange(len(data.y)), pairs[:, 0]).astype(float))
+    np.testing.assert_allclose(found.predict(data.X), scores, rtol=1e-5, atol=1e-6)
+    assert list(found.evals_result_["validation_0"]) == ["map"]
+    margin = scores[pairs[:, 0]] - scores[pairs[:, 1]]
+    assert (margin > 0).mean() > 0.7
+    mixed = ranker(library, Mixture([objective, "yetiloss:ndcg"])).fit(data.X, data.y, qid=data.qid)
+    assert not np.allclose(mixed.predict(data.X), scores)
+    with pytest.raises(Exception, match=f"pairs are of rows={len(data.y)}, but the data has"):
+        ranker(library, None, bags=2).fit(data.X, qid=data.qid, pairs=pairs)
+
+
+def test_a_mixture_adds_the_gradients_of_pairs_and_labels(rng):
+    scores, y, group, pairs = some_pairs(rng)
+    parts = [Preferences(pairs, len(y)), RankNet()]
+    of_parts = [np.array(part.gradient_hessian(scores, y, group)) for part in parts]
+    sums = 0.5 * of_parts[0] + of_parts[1]
+    mixture = Mixture(parts, [0.5, 1.0], normalize=False)
+    np.testing.assert_allclose(mixture.gradient_hessian(scores, y, group), sums, rtol=1e-12, atol=1e-12)
+    whole = of_parts[0][0] / 0.3
+    for seed in range(5):
+        some = Subsample(parts[0], queries=0.3, seed=seed).gradient_hessian(scores, y, group)[0]
+        drawn = some != 0
+        assert 0.05 < drawn.sum() / (whole != 0).sum() < 0.7
+        np.testing.assert_allclose(some[drawn], whole[drawn])
+
+
+def test_a_report_counts_queries_without_pairs():
+    objective = Preferences([[1, 0], [2, 1], [7, 8]], 9)
+    report = objective.report([0.0] * 7 + [50.0, 0.0], [0, 1, 2, 0, 1, 0, 0, 1, 1], [3, 2, 1, 1, 2])
+    assert (report.useful, report.useless) == (1, {"one document": 2, "no pairs": 1, "scores settled": 1})
+
+
+def test_data_that_numbers_its_rows_anew_is_refused(client):
+    xgb, catboost = pytest.importorskip("xgboost"), pytest.importorskip("catboost")
+    from sklearn.model_selection import GroupKFold, cross_val_score
+
+    data = fold().train
+    objective = Preferences([[1, 0]], len(data.y))
+    params = {"nthread": 1, "disable_default_eval_metric": 1}
+    dtrain = xgb.DMatrix(data.X, data.y, qid=data.qid)
+    with pytest.raises(LTRError, match=f"rows={len(data.y)}, but the data has"):
+        xgb.cv(params, dtrain, 1, nfold=2, obj=xgboost_objective(objective))
+    with pytest.raises(LTRError, match=f"rows={len(data.y)}, but the data has"):
+        dask_by_query(data.X, data.y, data.qid, client=client, objective=objective)
+    how = {"groups": data.qid, "cv": GroupKFold(2), "error_score": "raise"}
+    import pandas as pd
+
+    table = pd.DataFrame(data.X).add_prefix("f").assign(qid=data.qid)
+    with pytest.raises(LTRError, match="call fit on folds of your own"):
+        cross_val_score(ranker("lightgbm", None), table, data.y, params={"pairs": [[1, 0]]}, **how)
+    with pytest.raises(LTRError, match=f"rows={len(data.y)}, but the data has"):
+        cross_val_score(ranker("lightgbm", objective), table, data.y, **how)
+    pool = catboost.Pool(data.X, data.y, group_id=data.qid, pairs=[[1, 0]])
+    with pytest.warns(
+        LTRWarning, match="the pool has 1 pairs, which CatBoost does not give back, so lambdamart does not"
+    ):
+        catboost_objective("lambdamart", pool)
+    catboost_objective(Mixture([objective, "lambdamart"]), pool)
+    assert lightgbm_objective(objective).objective is objective
