@@ -8,6 +8,7 @@ from benchmarks.bags import bags
 from benchmarks.calibration import calibration
 from benchmarks.demo import demo
 from benchmarks.distributed import distributed
+from benchmarks.ideas import ideas
 from benchmarks.kernels import kernels
 from benchmarks.lead import lead_command
 from benchmarks.neural import neural
@@ -36,6 +37,7 @@ app.command()(bags)
 app.command()(calibration)
 app.command()(demo)
 app.command()(distributed)
+app.command()(ideas)
 app.command()(kernels)
 app.command("lead")(lead_command)
 app.command()(neural)

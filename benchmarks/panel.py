@@ -9,6 +9,8 @@ from rich.progress import track
 from typer import Option
 
 from benchmarks import speed_tables
+from benchmarks.iteration import seconds
+from benchmarks.scaling import apart
 from ltr_objectives import adapters
 from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.workbench.statistics import standard_error
@@ -27,10 +29,12 @@ TRAININGS: dict[str, tuple[str, dict[str, Any]]] = {
         f"LightGBM {name}": ("LGBMRanker", {"objective": name})
         for name in (
             "ranknet:partners=10", "ranknet:partners=100", "lambdamart:spearman;partners=10",
-            "lambdamart:ndcg;partners=10", "lambdaloss:partners=10", "yetiloss:ndcg@100",
+            "lambdamart:ndcg;partners=10", "hinge:spearman;partners=10", "lambdaloss:partners=10",
+            "yetiloss:ndcg;partners=10", "yetiloss:ndcg@100",
         )
     },
 }  # fmt: skip
+GRADIENTS = ("lambdamart", "ranknet", "hinge", "lambdaloss", "yetiloss:ndcg")
 
 
 def panel_data(rng: np.random.Generator, days: int, rows: int, features: int, weights: np.ndarray) -> Any:
@@ -51,7 +55,10 @@ def panel(
     threads: Annotated[int, Option(min=1)] = 2,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
-    """Compare objectives on queries of thousands of rows: rank correlation with the returns, NDCG of their fifths."""
+    """Compare objectives on queries of thousands of rows: rank correlation with the returns, NDCG of their fifths.
+
+    Times are of the processor. Gradients of a single query of a million rows are timed as well.
+    """
     console, rng = terminal(), np.random.default_rng(seed)
     weights = rng.normal(size=features).astype(np.float32) / np.sqrt(features)
     train, test = (panel_data(rng, days, rows, features, weights) for _ in range(2))
@@ -62,18 +69,23 @@ def panel(
         how.pop("max_leaves" if quiet else "num_leaves")
         X, _, grades, group = train
         getattr(adapters, name)(**how | {"n_estimators": 1}, **settings, **quiet).fit(X, grades, group=group)
-        start = time.perf_counter()
-        model = getattr(adapters, name)(**how, **settings, **quiet).fit(X, grades, group=group)
-        seconds = (time.perf_counter() - start) / trees
+        model = getattr(adapters, name)(**how, **settings, **quiet)
+        took = seconds(lambda: model.fit(X, grades, group=group), time.process_time) / trees  # noqa: B023
         scores = model.predict(test[0])
         labels = {"spearman": test[1], "ndcg@100": test[2]}
         values = [evaluate(metric, scores, labels[metric], test[3], per_query=True) for metric in METRICS]
-        found[label] = values, seconds
+        found[label] = values, took
     first = next(iter(found.values()))[0]
     results = [
-        {"training": label, "ms_a_tree": 1000 * seconds}
+        {"training": label, "ms_a_tree": 1000 * took}
         | {m: float(v.mean()) for m, v in zip(METRICS, values, strict=True)}
         | {f"{m} se": standard_error(v - base) for m, v, base in zip(METRICS, values, first, strict=True)}
-        for label, (values, seconds) in found.items()
+        for label, (values, took) in found.items()
     ]
-    speed_tables.save("panel", {"results": results}, out, console)
+    gradients = []
+    for name, longest in track([(f"{name}{';' if ':' in name else ':'}partners=10", n) for name in GRADIENTS for n in
+                                (10**5, 10**6)], "gradients", console=console, transient=True):  # fmt: skip
+        least, growth = apart(name, np.array([longest]), 1, 5, time.process_time)
+        gradients.append({"objective": name, "rows": longest, "seconds": least, "bytes_a_row": growth})
+    console.print(speed_tables.printed(speed_tables.one_list({"gradients": gradients})))
+    speed_tables.save("panel", {"results": results, "gradients": gradients}, out, console)

@@ -26,6 +26,7 @@ def block(name: str, results: Path) -> str:
 
     A study is a folder: ``quality`` gives all of its tables, ``quality/verdict`` that of the verdicts and its
     explanation, ``quality/lead`` what our names give, ``quality/objectives`` each of ours.
+    ``panel/gradients`` is a second table of ``panel.json``.
     """
     folder, _, part = name.partition("/")
     if (results / folder).is_dir():
@@ -37,7 +38,7 @@ def block(name: str, results: Path) -> str:
             paragraphs = [paragraphs[first + i] for i in chosen]
         body = "\n\n".join(paragraphs)
     else:
-        document = json.loads((results / f"{name}.json").read_text())
+        document = json.loads((results / f"{folder}.json").read_text())
         body = markdown(TABLES[name](document))
     versions = ", ".join(f"{package} {version}" for package, version in document["versions"].items())
     return f"\n{body}\n\n`{document['command']}`; {versions}.\n\n"

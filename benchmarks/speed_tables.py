@@ -67,6 +67,20 @@ def bags(document: Document) -> Lines:
     return lines
 
 
+def ideas(document: Document) -> Lines:
+    """NDCG of the choice on vali less that without the idea, in thousandths, and of each arm over all data."""
+    sets = list(dict.fromkeys(r["data"] for r in document["results"]))
+    lines = [["idea", "library", *sets, "always, all data sets"]]
+    by: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    for r in document["results"]:
+        cell = f"{1000 * r['difference']:+.1f} ({1000 * r['se']:.1f})"
+        by.setdefault((r["idea"], r["library"]), {})[r["data"], r["arm"]] = cell
+    for (idea, library), cells in sorted(by.items()):
+        arms = "; ".join(f"{arm} {cell}" for (data, arm), cell in cells.items() if arm and data == sets[-1])
+        lines.append([idea, library, *(cells.get((data, ""), "") for data in sets), arms])
+    return lines
+
+
 def startup(document: Document) -> Lines:
     """Time to the first gradient in new processes."""
     lines = [["objective", "first gradient, s", "the same, compiling, s"]]
@@ -125,7 +139,7 @@ def distributed(document: Document) -> Lines:
 
 def panel(document: Document) -> Lines:
     """Very long queries; differences are from the first line."""
-    lines = [["objective", "rank correlation", "difference", "NDCG@100", "difference", "ms a tree"]]
+    lines = [["objective", "rank correlation", "difference", "NDCG@100", "difference", "processor, ms a tree"]]
     first = document["results"][0]
     for r in document["results"]:
         cells = []
@@ -136,10 +150,18 @@ def panel(document: Document) -> Lines:
     return lines
 
 
+def one_list(document: Document) -> Lines:
+    """Gradients of a single query."""
+    lines = [["gradients of", "rows", "s", "bytes a row"]]
+    for r in document["gradients"]:
+        lines.append([r["objective"], f"{r['rows']:,}", f"{r['seconds']:.3f}", f"{r['bytes_a_row']:.0f}"])
+    return lines
+
+
 TABLES: dict[str, Callable[[Document], Lines]] = {
-    "bags": bags, "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
+    "bags": bags, "ideas": ideas, "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
     "subsample": subsample, "calibration": calibration, "distributed": distributed, "neural": neural,
-    "panel": panel,
+    "panel": panel, "panel/gradients": one_list,
 }  # fmt: skip
 
 

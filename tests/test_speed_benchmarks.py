@@ -10,9 +10,12 @@ from typer.testing import CliRunner
 
 from benchmarks import publish, speed_tables
 from benchmarks.__main__ import app
+from benchmarks.folds import Fold
+from benchmarks.ideas import softened, summary, widened
 from benchmarks.kernels import CASES
 from benchmarks.plrank_numpy import plrank_numpy
 from ltr_objectives import PLRank
+from ltr_objectives.datasets import RankingData
 
 
 def run(*arguments):
@@ -113,3 +116,20 @@ def test_training_writes_ratios_of_what_it_timed(tmp_path):
         for base, over in result["over"].items():
             ratios = sorted(a / b for a, b in zip(result["seconds"], seconds[result["library"], base], strict=True))
             assert over == pytest.approx(ratios)
+
+
+def test_ideas_change_features_and_labels_within_queries():
+    X, y, qid = np.array([[1.0], [3.0], [5.0], [5.0]], np.float32), np.array([0, 2, 0, 0]), np.array([1, 1, 2, 2])
+    data = RankingData(X, y, np.array([2, 2]), qid)
+    expected = [[1, -1, 0.5, -2], [3, 1, 1, 0], [5, 0, 0.75, 0], [5, 0, 0.75, 0]]
+    np.testing.assert_allclose(widened(data, "all three").X, expected)
+    np.testing.assert_allclose(softened(data, np.array([4.0, 2.0, 0.0, 1.0]), 0.5).y, [0.75, 2.25, 0, 0])
+
+
+def test_ideas_are_judged_by_the_arm_that_vali_chooses():
+    arms = [("", "", 0.5, [0.1, None]), ("a", "x", 0.4, [0.4, None]), ("a", "y", 0.6, [0.2, None])]
+    found = [{"idea": idea, "arm": arm, "vali": vali, "test": test} for idea, arm, vali, test in arms]
+    lines = summary({(Fold("d", fold, 0), "lightgbm"): found for fold in ("/1", "/2")})
+    assert {(r["data"], r["arm"], round(r["difference"], 9), r["queries"]) for r in lines} == {
+        (data, arm, gap, 2) for data in ("d", "all data sets") for arm, gap in (("x", 0.3), ("y", 0.1), ("", 0.1))
+    }
