@@ -17,6 +17,7 @@ PARTS = {
     "lead": ("**What our names give", (0, 1, 2)),
     "objectives": ("**Each objective", (0, 1, 2)),
     "verdict": ("**Verdict", (0, 1, 4)),
+    "all": ("**All of ours", (0, 1, 2)),
 }  # title, paragraphs
 BLOCK = re.compile(r"(<!-- table: ([\w/]+) -->\n).*?(<!-- end -->)", re.S)
 
@@ -25,7 +26,7 @@ def block(name: str, results: Path) -> str:
     """The table called ``name``, and how it was made.
 
     A study is a folder: ``quality`` gives all of its tables, ``quality/verdict`` that of the verdicts and its
-    explanation, ``quality/lead`` what our names give, ``quality/objectives`` each of ours.
+    explanation, ``quality/all`` all of ours, ``quality/lead`` what our names give, ``quality/objectives`` each of ours.
     ``panel/gradients`` is a second table of ``panel.json``.
     """
     folder, _, part = name.partition("/")
