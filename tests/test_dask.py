@@ -12,7 +12,7 @@ import pytest
 import recording
 from generated import ranking
 
-from ltr_objectives import evaluate
+from ltr_objectives import Mixture, evaluate, get_metric
 from ltr_objectives.adapters import (
     dask_by_query,
     dask_evaluate,
@@ -45,7 +45,8 @@ def in_xgboost(client, data, rounds, **options):
 
 
 def in_lightgbm(client, data, objective, rounds, valid=None, **options):
-    ranker = lgb.DaskLGBMRanker(client=client, objective=lightgbm_objective(objective), n_estimators=rounds, **LGB)
+    ours = lightgbm_objective(objective) if isinstance(objective, str) else objective
+    ranker = lgb.DaskLGBMRanker(client=client, objective=ours, n_estimators=rounds, **LGB)
     if valid is not None:
         options["eval_group"] = [valid.group]
         if "eval_X" in inspect.signature(lgb.DaskLGBMRanker.fit).parameters:  # newer versions deprecate eval_set
@@ -131,6 +132,52 @@ def test_weights_by_row_reach_lightgbm(client):
     np.testing.assert_allclose(ranker.to_local().predict(X), alone.predict(X), atol=1e-9)
     by_query = dask_evaluate("map", ranker.predict(data.X), data.y, data.qid, data.weight)
     assert by_query == pytest.approx(evaluate("map", alone.predict(X), y, qid=qid, weight=weight), abs=1e-12)
+
+
+def goals(seed):
+    """As `ranking`, with labels of two goals; amounts have many values."""
+    X, y, qid = ranking(seed, levels=4)
+    return X, {"relevance": y, "revenue": np.random.default_rng(seed).exponential(size=len(y)) * (X[:, 1] > 0)}, qid
+
+
+ON_GOALS = Mixture(
+    ["lambdamart:map", "lambdamart:ndcg(gain_type=linear)"], [1, 0.3], labels=[None, "revenue"], normalize=False
+)
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_goals_train_the_model_of_one_process(client, library):
+    metrics, rounds = ("map", "ndcg(gain_type=linear)@5[revenue]"), 8
+    (X, y, qid), valid = goals(0), goals(1)
+    data, held_out = (
+        dask_by_query(X, y, qid, objective=ON_GOALS),
+        dask_by_query(*valid, everywhere=library != "xgboost"),
+    )
+    own = {"revenue": y["revenue"]}
+    if library == "xgboost":
+        metric = xgboost_metric(*metrics, labels=[data.labels, held_out.labels])
+        objective = xgboost_objective(ON_GOALS, labels=data.labels)
+        model, history = in_xgboost(client, data, rounds, obj=objective, custom_metric=metric, evals=[data, held_out])
+        dtrain = xgb.DMatrix(X, y["relevance"], qid=qid)
+        alone = xgb.train(XGB, dtrain, rounds, obj=xgboost_objective(ON_GOALS, labels=own)).predict(dtrain)
+        scores, of_valid, values = model.predict(dtrain), model.predict(xgb.DMatrix(valid[0])), history["e1"]
+        everywhere = dxgb.predict(client, model, data.X)
+    else:
+        metric = lightgbm_metric(*metrics, labels=held_out.labels)
+        ranker = in_lightgbm(
+            client, data, lightgbm_objective(ON_GOALS, labels=data.labels), rounds, held_out, eval_metric=metric
+        )
+        params = {**LGB, "objective": lightgbm_objective(ON_GOALS, labels=own), "num_threads": 1}
+        alone = lgb.train(params, lgb.Dataset(X, y["relevance"], group=np.bincount(qid)), rounds).predict(X)
+        scores, of_valid = ranker.to_local().predict(X), ranker.to_local().predict(valid[0])
+        values, everywhere = ranker.evals_result_["valid_0"], ranker.predict(data.X)
+    assert np.ptp(alone) > 0.1
+    np.testing.assert_allclose(scores, alone, atol=1e-5 if library == "xgboost" else 1e-9)
+    for name in metrics:
+        recorded = next(found[-1] for key, found in values.items() if key == str(get_metric(name)))
+        assert recorded == pytest.approx(evaluate(name, of_valid, valid[1], qid=valid[2]), abs=1e-6)
+        here = dask_evaluate(name, everywhere, data.y, data.qid, labels=data.labels)
+        assert here == pytest.approx(evaluate(name, scores, y, qid=qid), abs=1e-6)
 
 
 @pytest.mark.parametrize("train", ["xgboost", "lightgbm"])
