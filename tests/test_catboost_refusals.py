@@ -6,19 +6,7 @@ import sys
 import numpy as np
 import pytest
 from catboost import CatBoost, CatBoostError, Pool, cv
-from catboost_pools import (
-    BASE,
-    QID,
-    ROWS,
-    WEIGHTS,
-    categorical_pool,
-    features,
-    make_pool,
-    rich,
-    sparse,
-    train,
-    twice_as_long,
-)
+from catboost_pools import BASE, QID, ROWS, WEIGHTS, categorical_pool, features, make_pool, rich, sparse, train
 
 from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
 from ltr_objectives.errors import LTRError, LTRWarning
@@ -61,7 +49,10 @@ OTHER_POOLS = {
     "baseline": (lambda: make_pool(baseline=np.linspace(1, 2, ROWS)), "baseline"),
     "slice": (lambda: make_pool().slice(np.arange(1000)), "labels"),
     "slice in another order": (lambda: make_pool().slice(np.arange(ROWS).reshape(-1, 10)[::-1].ravel()), "labels"),
-    "longer": (lambda: twice_as_long(rich), "labels"),
+    "longer": (
+        lambda: Pool(np.tile(features(), (2, 1)), np.tile(rich(), 2), group_id=np.arange(2 * ROWS) // 10),
+        "labels",
+    ),
     "arrays": (lambda: features(), "catboost.Pool"),
 }
 
