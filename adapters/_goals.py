@@ -93,9 +93,8 @@ class LabelSets:
 
     def of(self, labels: Any, subset: Subset | None = None) -> dict[str, np.ndarray]:
         """The labels by goal of the data set with these labels, or of the whole that it is a subset of."""
-        own = to_numpy(labels, "labels").astype(np.float32)
-        if not self.goals or coded_by(own, self.coded) is not None:  # `QueriesMemo` reads codes
-            return {}
+        if not self.goals or coded_by(own := to_numpy(labels, "labels").astype(np.float32), self.coded) is not None:
+            return {}  # `QueriesMemo` reads codes
         found = self._find(own)
         if found is None and subset is not None:
             found = self._find(to_numpy(subset.whole.get_label(), "labels").astype(np.float32))
