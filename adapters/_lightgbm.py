@@ -12,7 +12,6 @@ from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._goals import ByGoal, Mappings, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require
-from ltr_objectives.goals import IN_PARTS
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_objective
@@ -67,7 +66,6 @@ class LightGBMObjective(ObjectiveCallable):
         params = getattr(booster, "params", None) or {}
         of_both = {**(getattr(second, "params", None) or {}), **params}
         refuse_bagging_by_query(of_both)
-        require(not self.labels or int(of_both.get("num_machines", 1)) == 1, IN_PARTS)
         subset = _subset(second)
         labels, group, weight, scores = _unpack(first, second, weight, group, "objective")
         queries = self.queries(labels, group, weight, _position(second, subset), subset)

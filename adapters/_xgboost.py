@@ -15,7 +15,6 @@ from ltr_objectives.adapters._frames import Calls, calls_of
 from ltr_objectives.adapters._goals import ByGoal, Mappings
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.goals import IN_PARTS
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
@@ -50,7 +49,6 @@ class XGBoostObjective(ObjectiveCallable):
         calls = calls_of(XGBOOST)
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
-            require(not self.labels or _workers() == 1, IN_PARTS)
             by_row = bool(self.labels) or self.propensity is not None or self.position is not None
             require(
                 not by_row or "dtrain" not in calls.local("cv"),

@@ -254,7 +254,8 @@ class Queries:
             _finite(f"labels[{goal!r}]", values)
             require(
                 len(values) == len(y),
-                f"labels[{goal!r}] has {len(values)} rows, but the first labels {len(y)}; give one number a row",
+                f"labels[{goal!r}] has {len(values)} rows, but the first labels {len(y)}; give one for each row "
+                "(of this worker)",
             )
             self.goals[str(goal)] = _kept(values)
         self.ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)

@@ -185,6 +185,7 @@ MIXTURES = tuple(
     )
 )
 EXAMPLES["mixture"] = MIXTURES
+OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
 SOME = {  # every option, and in LambdaMART one metric of each kind
     **{name: _objective_examples(name, ONE_OF_EACH if name == "lambdamart" else []) for name in registry.objectives()},
     "mixture": MIXTURES,

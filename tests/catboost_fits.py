@@ -10,14 +10,9 @@ TREES = 20
 NEWTON = {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
 GRADIENT = {"leaf_estimation_method": "Gradient", "leaf_estimation_iterations": 1}
 DEFAULTS = {
-    "iterations": TREES,
-    "depth": 4,
-    "learning_rate": 0.1,
-    "eval_metric": "NDCG",
-    "verbose": 0,
-    "thread_count": 2,
+    "iterations": TREES, "depth": 4, "learning_rate": 0.1, "eval_metric": "NDCG", "verbose": 0, "thread_count": 2,
     "allow_writing_files": False,
-}
+}  # fmt: skip
 
 queryrmse = registry.objective_class("queryrmse")()
 

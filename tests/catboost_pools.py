@@ -6,12 +6,8 @@ from catboost import CatBoost, Pool
 
 ROWS = 1500
 BASE = {
-    "iterations": 8,
-    "eval_metric": "NDCG",
-    "verbose": 0,
-    "allow_writing_files": False,
-    "bootstrap_type": "Bernoulli",
-}
+    "iterations": 8, "eval_metric": "NDCG", "verbose": 0, "allow_writing_files": False, "bootstrap_type": "Bernoulli",
+}  # fmt: skip
 QID = np.arange(ROWS) // 10
 WEIGHTS = np.random.default_rng(9).uniform(0.5, 2.0, ROWS // 10)[QID]
 

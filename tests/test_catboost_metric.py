@@ -14,13 +14,8 @@ from ltr_objectives.adapters._catboost import catboost_metric, catboost_objectiv
 from ltr_objectives.errors import LTRError
 
 BASE = {
-    "iterations": 25,
-    "depth": 3,
-    "learning_rate": 0.3,
-    "thread_count": 2,
-    "verbose": 0,
-    "allow_writing_files": False,
-}
+    "iterations": 25, "depth": 3, "learning_rate": 0.3, "thread_count": 2, "verbose": 0, "allow_writing_files": False,
+}  # fmt: skip
 LABELS = np.random.default_rng(3).integers(0, 2, 800).astype(float)
 
 

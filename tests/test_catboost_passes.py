@@ -154,21 +154,28 @@ def test_mistakes_end_in_an_error_for_good(mistake):
     assert again.value is first.value, "the first failure answers every later call"
 
 
-def test_only_the_thread_that_called_fit_opens_a_first_pass(monkeypatch):
-    monkeypatch.setattr(_catboost_passes, "WAIT_SECONDS", 0.05)
-    imitation, failures = Imitation(), []
+def fails_elsewhere(message, answer, *arguments):
+    """Start a thread in which ``answer`` fails, and return what waits for it."""
+    failures = []
 
     def other():
-        try:
-            imitation.ask("structure", 1000, 2000)
-        except LTRError as error:
-            failures.append(str(error))
+        with pytest.raises(LTRError) as caught:
+            answer(*arguments)
+        failures.append(str(caught.value))
+
+    def wait():
+        thread.join(10)
+        assert len(failures) == 1
+        assert message in failures[0]
 
     thread = threading.Thread(target=other)
     thread.start()
-    thread.join()
-    assert len(failures) == 1
-    assert "does not begin in the thread that called fit" in failures[0]
+    return wait
+
+
+def test_only_the_thread_that_called_fit_opens_a_first_pass(monkeypatch):
+    monkeypatch.setattr(_catboost_passes, "WAIT_SECONDS", 0.05)
+    fails_elsewhere("does not begin in the thread that called fit", Imitation().ask, "structure", 1000, 2000)()
 
 
 def test_other_threads_wait_for_the_thread_that_called_fit():
@@ -210,33 +217,17 @@ def test_one_thread_answers_as_long_as_it_has_blocks(monkeypatch):
 
 
 def test_waiting_threads_are_told_of_a_failure():
-    imitation, failures = Imitation(), []
-
-    def other():
-        try:
-            imitation.ask("structure", 1000, 2000)
-        except LTRError as error:
-            failures.append(str(error))
-
-    thread = threading.Thread(target=other)
-    thread.start()
+    imitation = Imitation()
+    wait = fails_elsewhere("shows other labels", imitation.ask, "structure", 1000, 2000)
     with pytest.raises(LTRError, match="shows other labels"):
         imitation.passes.answer(np.zeros(9), np.ones(9, np.float32), None)
-    thread.join(10)
-    assert "shows other labels" in failures[0]
+    wait()
 
 
 def test_threads_that_wait_hear_of_an_interrupt(monkeypatch):
-    labels, scores, errors = rich().astype(np.float32), np.zeros(ROWS), []
+    labels, scores = rich().astype(np.float32), np.zeros(ROWS)
     passes = Passes(labels, None, scores, lambda s, _: (np.zeros(len(s)), np.zeros(len(s))), newton_splits=False)
-
-    def ask():
-        with pytest.raises(LTRError) as caught:
-            passes.answer(scores[500:], labels[500:], None)
-        errors.append(str(caught.value))
-
-    waiting = threading.Thread(target=ask)
-    waiting.start()
+    wait = fails_elsewhere("the training was interrupted", passes.answer, scores[500:], labels[500:], None)
     here, address_of = threading.get_ident(), _catboost_passes.address_of
 
     def interrupt(view):
@@ -247,5 +238,4 @@ def test_threads_that_wait_hear_of_an_interrupt(monkeypatch):
     monkeypatch.setattr(_catboost_passes, "address_of", interrupt)
     with pytest.raises(KeyboardInterrupt):
         passes.answer(scores[:500], labels[:500], None)
-    waiting.join(5)
-    assert errors == ["the training was interrupted"]
+    wait()

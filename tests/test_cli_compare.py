@@ -398,16 +398,8 @@ def test_the_progress_is_no_part_of_the_result(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     given = [
-        "compare",
-        "--data",
-        "data.csv",
-        "--ignore",
-        "weight",
-        "--library",
-        "lightgbm",
-        "--objectives",
-        "lambdarank",
-    ]
+        "compare", "--data", "data.csv", "--ignore", "weight", "--library", "lightgbm", "--objectives", "lambdarank",
+    ]  # fmt: skip
     done = invoke([*given, *FEW, "--draws", 2, "--json"], 0)
     assert json.loads(done.stdout)["best"]["objective"] == "lambdarank"
     assert re.search(r"lightgbm lambdarank.*6/6", done.stderr, re.DOTALL)

@@ -36,13 +36,9 @@ def lightgbm_value(metric, scores, labels, group, weight=None):
     train = lgb.Dataset(X, labels, group=group, init_score=scores, weight=by_row)
     out = {}
     params = {
-        "objective": "lambdarank",
-        "metric": name,
-        "eval_at": [int(k or 100)],
-        "verbose": -1,
-        "num_threads": 1,
+        "objective": "lambdarank", "metric": name, "eval_at": [int(k or 100)], "verbose": -1, "num_threads": 1,
         "learning_rate": 1e-12,
-    }
+    }  # fmt: skip
     lgb.train(params, train, 1, valid_sets=[train], callbacks=[lgb.record_evaluation(out)])
     return next(iter(out["training"].values()))[0]
 

@@ -12,13 +12,8 @@ GROUP = np.bincount(QID)
 FOLDS = [(np.flatnonzero(k != QID % 3), np.flatnonzero(k == QID % 3)) for k in range(3)]
 XGB = {"max_depth": 3, "nthread": 1, "min_child_weight": 1e-3, "disable_default_eval_metric": 1}
 LGB = {
-    "num_leaves": 7,
-    "verbose": -1,
-    "num_threads": 1,
-    "deterministic": True,
-    "force_col_wise": True,
-    "metric": "None",
-}
+    "num_leaves": 7, "verbose": -1, "num_threads": 1, "deterministic": True, "force_col_wise": True, "metric": "None",
+}  # fmt: skip
 
 
 def test_xgboost():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalog import EXAMPLES, METRICS
+from catalog import METRICS, OBJECTIVES
 from generated import labels_for
 
 from ltr_objectives import (
@@ -26,7 +26,6 @@ from ltr_objectives import (
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.typical import typical
 
-OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
 everywhere = pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
 SIZES = [1, 2, 9, 30, 20]
 ROWS = sum(SIZES)
@@ -99,13 +98,10 @@ def test_references_read_the_goals(scores, rng):
     labels = {"relevance": np.array([0.0, 2, 1, 3]), "revenue": np.array([1.0, 0, 0, 2])}
     parts = [get_objective("lambdamart"), get_objective("listnet")]
     mixture = Mixture([Mixture([parts[0]], [2], False), parts[1]], [1, 0.5], False, labels=["revenue", None])
-    revenue, relevance = (
-        parts[0].reference(scores[:4], labels["revenue"]),
-        parts[1].reference(scores[:4], labels["relevance"]),
-    )
-    assert close(
-        mixture.reference(scores[:4], labels), [2 * a + 0.5 * b for a, b in zip(revenue, relevance, strict=True)]
-    )
+    found = [
+        part.reference(scores[:4], labels[goal]) for part, goal in zip(parts, ("revenue", "relevance"), strict=True)
+    ]
+    assert close(mixture.reference(scores[:4], labels), 2 * np.array(found[0]) + 0.5 * np.array(found[1]))
     assert close(mixture.gradient_hessian(scores[:4], labels, [4]), mixture.reference(scores[:4], labels))
     nested = Mixture([Mixture(["listnet", "queryrmse"], None, False, labels=[None, "revenue"])], normalize=False)
     loss = get_objective("listnet").reference_loss(scores[:4], labels["relevance"])
@@ -175,7 +171,6 @@ DATA = {"relevance": [0.0, 1.0, 2.0], "revenue": [3.0, 0.0, 1.0]}
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Mixture(["yetiloss[a]"], labels=["a"]), "goal in brackets; leave labels= out, or the brackets"),
         (lambda: Mixture(["yetiloss"], labels=["a b"]), "'a b' cannot name labels; choose a name without spaces"),
         (lambda: Mixture(["yetiloss"], labels=[3]), "3 cannot name labels"),
         (lambda: Mixture(["yetiloss"], labels="revenue"), "labels must be a list of goals, got 'revenue'"),
@@ -260,17 +255,11 @@ def test_gradients_are_those_of_the_drawn_labels(objective, draw, scores, rng):
             assert all(map(np.array_equal, found, expected))
         else:
             whole = [objective.compute(q, scores, iteration=iteration) for q in alone(labels, weight)]
-            rows = np.repeat(chosen_goal(how, iteration), SIZES)
+            rows = drawn(how, Queries({"a": np.zeros(ROWS), "revenue": np.ones(ROWS)}, SIZES), iteration)
             for f, one, other in zip(found, *whole, strict=True):
                 assert np.array_equal(f, np.where(rows == 1, other, one))
         again = pickle.loads(pickle.dumps(stochastic)).compute(queries, scores, iteration=iteration, n_threads=2)
         assert all(map(np.array_equal, found, again))
-
-
-def chosen_goal(how, iteration):
-    """The number of the goal of each query."""
-    numbers = {"a": np.zeros(ROWS), "revenue": np.ones(ROWS)}
-    return drawn(how, Queries(numbers, SIZES), iteration)[np.cumsum([0, *SIZES[:-1]])]
 
 
 @pytest.mark.parametrize("draw", ["document", "query"])

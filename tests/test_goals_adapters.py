@@ -14,7 +14,6 @@ from ltr_objectives import LTRError, Mixture, StochasticLabels, evaluate, get_ob
 from ltr_objectives.adapters import (
     catboost_metric,
     catboost_objective,
-    dask_by_query,
     lightgbm_metric,
     lightgbm_objective,
     xgboost_metric,
@@ -262,9 +261,6 @@ def test_adapters_refuse_labels_that_cannot_be():
     dataset = lgb.Dataset(TRAIN.X, TRAIN.y, group=TRAIN.group).construct()
     with pytest.raises(LTRError, match=message):
         lightgbm_objective(TEXT, **short)(scores, dataset)
-    dataset.params = {"num_machines": 2}
-    with pytest.raises(LTRError, match="each worker has a part; train in one process"):
-        lightgbm_objective(TEXT, labels={"revenue": R_TRAIN})(scores, dataset)
 
 
 def test_metrics_refuse_labels_that_cannot_be():
@@ -287,14 +283,3 @@ def test_metrics_refuse_labels_that_cannot_be():
     dvalid = xgb.DMatrix(VALID.X, VALID.y, group=VALID.group)
     with pytest.raises(LTRError, match="a data set is evaluated whose own labels are not the first"):
         xgboost_metric("map[revenue]", labels=good)(np.zeros(len(VALID.y)), dvalid)
-
-
-def test_workers_with_a_part_of_the_rows_are_refused(client):
-    pytest.importorskip("dask.array")
-    dask = pytest.importorskip("xgboost.dask")
-    data = dask_by_query(TRAIN.X, TRAIN.y, TRAIN.qid, client=client)
-    dtrain = dask.DaskDMatrix(client, data.X, data.y, qid=data.qid)
-    with pytest.raises(Exception, match="each worker has a part; train in one process"):
-        dask.train(client, {"nthread": 1}, dtrain, 2, obj=xgboost_objective(TEXT, labels={"revenue": R_TRAIN}))
-    with pytest.raises(LTRError, match="train in one process, or on one goal"):
-        dask_by_query(TRAIN.X, TRAIN.y, TRAIN.qid, client=client, objective=TEXT)

@@ -1,10 +1,12 @@
 """Labels too large for exponential gains: warnings and errors, for the labels and for those of a goal."""
 
+import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
-from catalog import EXAMPLES
+from catalog import OBJECTIVES
 
 from ltr_objectives import LTRError, Mixture, evaluate, get_metric, registry
 from ltr_objectives.metrics.gains import LARGEST_EXPONENT
@@ -13,50 +15,42 @@ SIZES = [1, 2, 9, 30, 20]
 ROWS = sum(SIZES)
 
 
-@pytest.fixture
-def scores(rng):
-    return rng.normal(size=ROWS)
-
-
-@pytest.mark.parametrize("name", registry.objectives())
-def test_large_labels_of_a_goal_are_warned_of_as_labels_are(name, scores):
-    for most in (31.0, 100.0, 5000.0):
-        check_objective(EXAMPLES[name][-1], most, scores)
-
-
-def check_objective(objective, most, scores):
-    labels = np.resize([0.0, 1.0, most], ROWS)
-    alone = told(lambda: objective.gradient_hessian(scores, labels, SIZES))
+def of_objective(name):
+    """The largest label, and the gradient by labels and by those of a goal."""
+    objective = OBJECTIVES[name]
     on_goal = Mixture([objective], labels=["revenue"], normalize=False)
-    of_goal = told(lambda: on_goal.gradient_hessian(scores, {"relevance": labels % 2, "revenue": labels}, SIZES))
-    assert {text.removeprefix("labels['revenue']: ").replace("['revenue']", "") for text in of_goal} == alone
-    exponential = objective.label_limit == LARGEST_EXPONENT
-    assert bool(alone) == ((exponential and most > 31) or (objective.label_limit or most) < most)
+    return objective.label_limit, objective.gradient_hessian, on_goal.gradient_hessian
 
 
-@pytest.mark.parametrize("name", [name for name in registry.metrics() if name != "kendall"])  # of few labels
-def test_metrics_of_a_goal_warn_of_large_labels_as_others_do(name, scores):
+def of_metric(name):
+    name += "@5" if registry.metric_class(name).cutoff == "required" else ""
+    return get_metric(name).label_limit, partial(evaluate, name), partial(evaluate, f"{name}[revenue]")
+
+
+METRICS = [name for name in registry.metrics() if name != "kendall"]  # of few labels
+
+
+@pytest.mark.parametrize(
+    ("make", "name"), [*((of_objective, name) for name in OBJECTIVES), *((of_metric, name) for name in METRICS)]
+)
+def test_large_labels_of_a_goal_are_warned_of_as_labels_are(make, name, rng):
+    scores, (limit, plain, on_goal) = rng.normal(size=ROWS), make(name)
     for most in (31.0, 100.0, 5000.0):
-        check_metric(name, most, scores)
+        labels = np.resize([0.0, 1.0, most], ROWS)
+        alone, of_goal = (
+            told(plain, scores, labels),
+            told(on_goal, scores, {"relevance": labels % 2, "revenue": labels}),
+        )
+        assert {re.sub(r"^labels\['revenue'\]: |\['?revenue'?\]", "", text) for text in of_goal} == alone
+        assert bool(alone) == ((limit == LARGEST_EXPONENT and most > 31) or (limit or most) < most)
 
 
-def check_metric(name, most, scores):
-    cutoff = "@5" if registry.metric_class(name).cutoff == "required" else ""
-    labels = np.resize([0.0, 1.0, most], ROWS)
-    alone = told(lambda: evaluate(name + cutoff, scores, labels, SIZES))
-    goals = {"relevance": labels % 2, "revenue": labels}
-    of_goal = told(lambda: evaluate(f"{name}{cutoff}[revenue]", scores, goals, SIZES))
-    assert {text.replace("[revenue]", "").replace("['revenue']", "") for text in of_goal} == alone
-    limit = get_metric(name + cutoff).label_limit
-    assert bool(alone) == ((limit == LARGEST_EXPONENT and most > 31) or (limit or most) < most)
-
-
-def told(call):
+def told(call, scores, labels):
     """The texts of an error or of the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            call()
+            call(scores, labels, SIZES)
         except LTRError as error:
             return {str(error)}
     return {str(warning.message) for warning in caught}

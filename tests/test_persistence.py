@@ -9,15 +9,7 @@ import numpy as np
 import pytest
 from catalog import EXAMPLES, METRICS
 
-from ltr_objectives import registry
-from ltr_objectives.adapters import (
-    catboost_metric,
-    catboost_objective,
-    lightgbm_metric,
-    lightgbm_objective,
-    xgboost_metric,
-    xgboost_objective,
-)
+from ltr_objectives import adapters, registry
 
 PICKLERS = ["pickle", "cloudpickle", "joblib"]
 RNG = np.random.default_rng(3)
@@ -69,10 +61,10 @@ def objects():
         yield from METRICS[name]
     for library in ("xgboost", "lightgbm"):
         pytest.importorskip(library)
-    yield from (xgboost_objective("yetiloss:map"), xgboost_metric("map", "mrr"))
-    yield from (lightgbm_objective("yetiloss:map"), lightgbm_metric("map", "mrr"))
+        yield getattr(adapters, f"{library}_objective")("yetiloss:map")
+        yield getattr(adapters, f"{library}_metric")("map", "mrr")
     pytest.importorskip("catboost")
-    yield from (catboost_objective("yetiloss:map", pool()), catboost_metric("map", pool()))
+    yield from (adapters.catboost_objective("yetiloss:map", pool()), adapters.catboost_metric("map", pool()))
 
 
 def dump(pickler, value, path):
@@ -160,13 +152,17 @@ def pickled(library):
     )
     ranker = ranker(**options).fit(X, LABELS, qid=QID)
     if library == "xgboost":
-        d = module.DMatrix(X, LABELS, qid=QID)
-        return [ranker.booster_, module.train({"max_depth": 2}, d, 5, obj=xgboost_objective("yetiloss:map"))], [ranker]
-    objective = {"objective": lightgbm_objective("yetiloss:map"), "min_child_samples": 5, "verbose": -1}
+        d, ours = module.DMatrix(X, LABELS, qid=QID), adapters.xgboost_objective("yetiloss:map")
+        return [ranker.booster_, module.train({"max_depth": 2}, d, 5, obj=ours)], [ranker]
+    objective = {"objective": adapters.lightgbm_objective("yetiloss:map"), "min_child_samples": 5, "verbose": -1}
     if library == "lightgbm":
         own = module.LGBMRanker(**objective, n_estimators=5, metric="None").fit(X, LABELS, group=GROUP)
         return [ranker.booster_, module.train(objective, module.Dataset(X, LABELS, group=GROUP), 5)], [ranker, own]
-    params = {"loss_function": catboost_objective("yetiloss:map", pool()), "eval_metric": "NDCG", "iterations": 5}
+    params = {
+        "loss_function": adapters.catboost_objective("yetiloss:map", pool()),
+        "eval_metric": "NDCG",
+        "iterations": 5,
+    }
     params |= {"leaf_estimation_method": "Newton", "verbose": False, "allow_writing_files": False}
     return [ranker.booster_], [ranker, module.CatBoost(params).fit(pool())]
 

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from catalog import EXAMPLES
+from catalog import OBJECTIVES
 from rankers import LIBRARIES, ranker
 from typer.testing import CliRunner
 
@@ -18,14 +18,12 @@ from ltr_objectives import (
     UnitHessian,
     evaluate,
     get_objective,
-    registry,
 )
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.objectives import around as module
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.typical import typical
 
-OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
 everywhere = pytest.mark.parametrize("name", OBJECTIVES)
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from catalog import EXAMPLES
+from catalog import OBJECTIVES
+from trainings import fit
 
 from ltr_objectives import (
     Langevin,
@@ -12,13 +13,10 @@ from ltr_objectives import (
     UnitHessian,
     YetiLoss,
     get_objective,
-    registry,
 )
-from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.objectives.typical import typical
 
-OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
 everywhere = pytest.mark.parametrize("name", OBJECTIVES)
 
 
@@ -104,30 +102,19 @@ def test_nothing_to_learn_is_zero():
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
 def test_regularisation_counts_documents(library):
     """With the number of rows as l2, a leaf divides its gradients by its Hessians plus that number."""
-    found = pytest.importorskip(library)
+    pytest.importorskip(library)
     train = make_ranking_fold((30, 1, 1), mean_length=20, features=10).train
     rows, start = len(train.y), np.zeros(len(train.y))
-
-    def step(objective, l2):
-        common = {"learning_rate": 1.0}
-        if library == "xgboost":
-            params = {"max_depth": 1, "reg_lambda": l2, "min_child_weight": 0, "base_score": 0, "eta": 1.0}
-            data = found.DMatrix(train.X, train.y, group=train.group)
-            return found.train(params, data, 1, obj=xgboost_objective(objective)).predict(data)
-        if library == "lightgbm":
-            params = {"num_leaves": 2, "lambda_l2": l2, "min_sum_hessian_in_leaf": 0, "verbose": -1, **common}
-            data = found.Dataset(train.X, train.y, group=train.group)
-            return found.train({**params, "objective": lightgbm_objective(objective)}, data, 1).predict(train.X)
-        pool = found.Pool(train.X, train.y, group_id=train.qid)
-        params = {"depth": 1, "iterations": 1, "l2_leaf_reg": l2, "leaf_estimation_method": "Newton", "verbose": False,
-                  "bootstrap_type": "No", "random_strength": 0, "allow_writing_files": False, **common}  # fmt: skip
-        loss = catboost_objective(objective, pool)
-        return found.CatBoost({**params, "loss_function": loss, "eval_metric": "NDCG"}).fit(pool).predict(pool)
-
+    params = {
+        "xgboost": {"max_depth": 1, "reg_lambda": rows, "min_child_weight": 0, "base_score": 0, "eta": 1.0},
+        "lightgbm": {"num_leaves": 2, "lambda_l2": rows, "min_sum_hessian_in_leaf": 0, "learning_rate": 1.0},
+        "catboost": {"depth": 1, "l2_leaf_reg": rows, "leaf_estimation_method": "Newton", "bootstrap_type": "No",
+                     "random_strength": 0, "learning_rate": 1.0},
+    }[library]  # fmt: skip
     queries = Queries(train.y, train.group)
     for inner in (YetiLoss("ndcg@10", noise=None), QueryRMSE(), YetiLoss("map", noise=None)):
         grad, hess = UnitHessian(inner).compute(queries, start)
-        moved = step(UnitHessian(inner), float(rows))
+        moved = fit(library, UnitHessian(inner), train.X, train.y, train.group, 1, params=params)(train.X)
         leaves = np.unique(moved)
         assert len(leaves) == 2
         for value in leaves:

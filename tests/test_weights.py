@@ -6,15 +6,7 @@ from catalog import EXAMPLES
 from conftest import METRICS
 from generated import labels_for
 
-from ltr_objectives import Queries, evaluate, registry
-from ltr_objectives.adapters import (
-    catboost_metric,
-    catboost_objective,
-    lightgbm_metric,
-    lightgbm_objective,
-    xgboost_metric,
-    xgboost_objective,
-)
+from ltr_objectives import Queries, adapters, evaluate, registry
 from ltr_objectives.objectives.typical import typical
 
 LIBRARIES = ("xgboost", "lightgbm", "catboost")
@@ -93,24 +85,24 @@ def fit(library, objective, X, y, group, weight=None):
         params = {"max_depth": 3, "nthread": 1, "tree_method": "exact", "min_child_weight": 0, "base_score": 0,
                   "disable_default_eval_metric": 1}  # fmt: skip
         model = module.train(
-            params, data, 4, obj=xgboost_objective(objective), custom_metric=xgboost_metric("map"),
+            params, data, 4, obj=adapters.xgboost_objective(objective), custom_metric=adapters.xgboost_metric("map"),
             evals=[(data, "d")], evals_result=history, verbose_eval=False,
         )  # fmt: skip
         return model.predict(module.DMatrix(X)), history["d"]["map"][-1]
     if library == "lightgbm":
         data = module.Dataset(X, y, group=group, weight=by_row)
-        params = {"objective": lightgbm_objective(objective), "num_leaves": 6, "min_data_in_leaf": 1, "verbose": -1,
-                  "min_sum_hessian_in_leaf": 0.0, "num_threads": 1, "deterministic": True, "metric": "None",
-                  "force_col_wise": True, "max_bin": 500, "min_data_in_bin": 1}  # fmt: skip
+        params = {"objective": adapters.lightgbm_objective(objective), "num_leaves": 6, "min_data_in_leaf": 1,
+                  "verbose": -1, "min_sum_hessian_in_leaf": 0.0, "num_threads": 1, "deterministic": True,
+                  "metric": "None", "force_col_wise": True, "max_bin": 500, "min_data_in_bin": 1}  # fmt: skip
         model = module.train(
-            params, data, 4, valid_sets=[data], valid_names=["d"], feval=lightgbm_metric("map"),
+            params, data, 4, valid_sets=[data], valid_names=["d"], feval=adapters.lightgbm_metric("map"),
             callbacks=[module.record_evaluation(history)],
         )  # fmt: skip
         return model.predict(X), history["d"]["map"][-1]
     data = module.Pool(X, y, group_id=qid, group_weight=by_row)
-    loss = catboost_objective(objective, data, group_weight=weight)
+    loss = adapters.catboost_objective(objective, data, group_weight=weight)
     model = module.CatBoost(
-        {"loss_function": loss, "eval_metric": catboost_metric("map", data), "iterations": 4, "depth": 3,
+        {"loss_function": loss, "eval_metric": adapters.catboost_metric("map", data), "iterations": 4, "depth": 3,
          "bootstrap_type": "No", "leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1,
          "l2_leaf_reg": 0, "random_strength": 0, "verbose": False, "allow_writing_files": False, "thread_count": 1,
          "boost_from_average": False}

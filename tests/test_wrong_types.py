@@ -141,16 +141,10 @@ TABLES = [
 @pytest.mark.parametrize(("example", "argument"), TABLES)
 def test_tables_hold_numbers_and_hide_none(example, argument):
     for values in (np.arange(3), np.arange(3)[::-1]):
-        for wrong in tables_of_anything(values):
+        masked, kinds = np.ma.masked_array(values, mask=[0, 1, 0]), ("datetime64[D]", "timedelta64[s]", str, complex)
+        for wrong in (masked, *map(values.astype, kinds), values[None]):
             with pytest.raises(LTRError, match=f"^{argument}[ =]"):
                 dataclasses.replace(example, **{argument: wrong})
-
-
-def tables_of_anything(values):
-    return (
-        np.ma.masked_array(values, mask=[0, 1, 0]), values.astype("datetime64[D]"), values.astype("timedelta64[s]"),
-        values.astype(str), values.astype(complex), values[None],
-    )  # fmt: skip
 
 
 EVALUATED = {"X": DATA.X, "y": DATA.y, "qid": DATA.qid, "eval_set": [(DATA.X, DATA.y)], "eval_qid": [DATA.qid]}

@@ -38,17 +38,24 @@ class Die(xgb.callback.TrainingCallback):
         return False
 
 
-def share(X, y, qid):
+def share(X, y, qid, revenue):
     """The rows of this worker: whole queries."""
     worker = ray.train.get_context()
     queries = np.array_split(np.unique(qid), worker.get_world_size())[worker.get_world_rank()]
     mine = np.isin(qid, queries)
-    return X[mine], y[mine], qid[mine]
+    return X[mine], y[mine], qid[mine], revenue[mine]
+
+
+def labels_for(objective, revenue):
+    """The labels of the objective's goals, in the rows of this worker."""
+    return {"labels": {"revenue": revenue} if objective.goals else None}
 
 
 def in_xgboost(config):
     """Goes on from the last checkpoint, of which there is one after ``every`` rounds."""
-    X, y, qid = share(*config["data"])
+    X, y, qid, revenue = share(*config["data"])
+    objective = xgboost_objective(config["objective"], **labels_for(config["objective"], revenue))
+    metric = xgboost_metric("map", "map[revenue]", labels={"relevance": y, "revenue": revenue})
     saved = ray.train.get_checkpoint()
     begun = None if saved is None else ray.train.xgboost.RayTrainReportCallback.get_model(saved, FILE)
     done = 0 if begun is None else begun.num_boosted_rounds()
@@ -56,15 +63,16 @@ def in_xgboost(config):
     data = xgb.DMatrix(X, y, qid=qid)
     callbacks = [Die(Path(config["folder"], "died"))] if config["die"] else []
     xgb.train(
-        XGB, data, ROUNDS - done, obj=xgboost_objective("lambdamart:map"), custom_metric=xgboost_metric("map"),
-        evals=[(data, "train")], verbose_eval=False, xgb_model=begun,
+        XGB, data, ROUNDS - done, obj=objective, custom_metric=metric, evals=[(data, "train")], verbose_eval=False,
+        xgb_model=begun,
         callbacks=[*callbacks, ray.train.xgboost.RayTrainReportCallback(filename=FILE, frequency=config["every"])],
     )  # fmt: skip
 
 
 def in_lightgbm(config):
-    X, y, qid = share(*config["data"])
-    params = {**LGB, "objective": lightgbm_objective("lambdamart:map"), "tree_learner": "data", "pre_partition": True}
+    X, y, qid, revenue = share(*config["data"])
+    objective = lightgbm_objective(config["objective"], **labels_for(config["objective"], revenue))
+    params = {**LGB, "objective": objective, "tree_learner": "data", "pre_partition": True}
     params |= ray.train.lightgbm.get_network_params()
     data = lgb.Dataset(X, y, group=np.unique(qid, return_counts=True)[1])
     died = Path(config["folder"], "died")

@@ -13,7 +13,7 @@ import ray.train.xgboost
 import xgboost as xgb
 from generated import ranking
 
-from ltr_objectives import evaluate
+from ltr_objectives import LambdaMART, Mixture, evaluate
 from ltr_objectives.adapters import lightgbm_objective, xgboost_objective
 
 OWN = "ignore:.* is deprecated:DeprecationWarning:ray.data.context"  # Ray 2.60 reads its own deprecated settings
@@ -22,6 +22,9 @@ pytestmark = pytest.mark.filterwarnings(OWN)  # reasons are beside OWN
 LIBRARIES = "xgboost", "lightgbm"
 HERE = Path(__file__).parent
 DATA = ranking(0, levels=4)  # every worker sees every value, so that all have the same bins
+DATA = *DATA, np.digitize(DATA[0][:, 1], [0, 2]).astype(float)  # labels of a second goal
+ONE = LambdaMART("map")
+TWO = Mixture(["lambdamart:map", "lambdamart"], labels=[None, "revenue"], normalize=False)
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +41,12 @@ def jobs():
     ray.shutdown()
 
 
-def train(jobs, library, folder, failures=0, die=False, every=0):
+def train(jobs, library, folder, failures=0, die=False, every=0, objective=ONE):
     """The result of a training on two workers, and the file of its model."""
     trainer = ray.train.xgboost.XGBoostTrainer if library == "xgboost" else ray.train.lightgbm.LightGBMTrainer
     result = trainer(
         getattr(jobs, f"in_{library}"),
-        train_loop_config={"data": DATA, "folder": str(folder), "die": die, "every": every},
+        train_loop_config={"data": DATA, "folder": str(folder), "die": die, "every": every, "objective": objective},
         scaling_config=ray.train.ScalingConfig(num_workers=2),
         run_config=ray.train.RunConfig(
             storage_path=str(folder), failure_config=ray.train.FailureConfig(max_failures=failures)
@@ -52,14 +55,15 @@ def train(jobs, library, folder, failures=0, die=False, every=0):
     return result, f"{result.checkpoint.path}/{jobs.FILE}"
 
 
-def alone(jobs, library):
+def alone(jobs, library, objective=ONE):
     """The predictions of the model that one process trains."""
-    X, y, qid = DATA
+    X, y, qid, revenue = DATA
+    labels = jobs.labels_for(objective, revenue)
     if library == "lightgbm":
-        params = {**jobs.LGB, "objective": lightgbm_objective("lambdamart:map")}
+        params = {**jobs.LGB, "objective": lightgbm_objective(objective, **labels)}
         return lgb.train(params, lgb.Dataset(X, y, group=np.bincount(qid)), jobs.ROUNDS).predict(X)
     data = xgb.DMatrix(X, y, qid=qid)
-    return xgb.train(jobs.XGB, data, jobs.ROUNDS, obj=xgboost_objective("lambdamart:map")).predict(data)
+    return xgb.train(jobs.XGB, data, jobs.ROUNDS, obj=xgboost_objective(objective, **labels)).predict(data)
 
 
 def predict(library, path):
@@ -68,15 +72,17 @@ def predict(library, path):
     return xgb.Booster(model_file=path).predict(xgb.DMatrix(DATA[0]))
 
 
+@pytest.mark.parametrize("objective", [ONE, TWO], ids=["one goal", "two goals"])
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_two_workers_train_the_model_of_one_process(jobs, library, tmp_path):
-    result, path = train(jobs, library, tmp_path)
+def test_two_workers_train_the_model_of_one_process(jobs, library, objective, tmp_path):
+    result, path = train(jobs, library, tmp_path, objective=objective)
     scores = predict(library, path)
     assert np.ptp(scores) > 0.1
-    np.testing.assert_allclose(scores, alone(jobs, library), atol=1e-5)
+    np.testing.assert_allclose(scores, alone(jobs, library, objective), atol=1e-5)
     if library == "xgboost":  # LightGBM's values are of one worker
-        value = evaluate("map", scores, DATA[1], qid=DATA[2])
-        assert result.metrics["train-map"] == pytest.approx(value, abs=1e-6)
+        for name, labels in (("map", DATA[1]), ("map[revenue]", DATA[3])):
+            value = evaluate("map", scores, labels, qid=DATA[2])
+            assert result.metrics[f"train-{name}"] == pytest.approx(value, abs=1e-6)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
