@@ -14,6 +14,7 @@ _MODULES = {
     "lightgbm_metric": "_lightgbm",
     "catboost_objective": "_catboost",
     "catboost_metric": "_catboost",
+    "perpetual_objective": "_perpetual",
     "XGBRanker": "_xgboost_ranker",
     "LGBMRanker": "_lightgbm_ranker",
     "CatBoostRanker": "_catboost_ranker",
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._lightgbm import lightgbm_metric as lightgbm_metric
     from ltr_objectives.adapters._lightgbm import lightgbm_objective as lightgbm_objective
     from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
+    from ltr_objectives.adapters._perpetual import perpetual_objective as perpetual_objective
     from ltr_objectives.adapters._torch import cross_encoder_loss as cross_encoder_loss
     from ltr_objectives.adapters._torch import torch_loss as torch_loss
     from ltr_objectives.adapters._xgboost import xgboost_metric as xgboost_metric

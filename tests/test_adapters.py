@@ -298,7 +298,7 @@ def test_a_library_with_the_interface_of_xgboost(data, monkeypatch):
     for make in makers:
         with pytest.raises(LTRError, match="the DMatrix has no queries"):
             make()(scores, OtherMatrix(labels, []))
-    with pytest.raises(LTRError, match="take xgboost_objective in xgb.train"):
+    with pytest.raises(LTRError, match=r"take xgboost_objective in xgb\.train"):
         lightgbm_objective("lambdamart")(scores, OtherMatrix(labels, group))
 
 
