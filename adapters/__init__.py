@@ -18,6 +18,7 @@ _MODULES = {
     "XGBRanker": "_xgboost_ranker",
     "LGBMRanker": "_lightgbm_ranker",
     "CatBoostRanker": "_catboost_ranker",
+    "explain_pair": "_explain",
     "torch_loss": "_torch",
     "cross_encoder_loss": "_torch",
     "dask_by_query": ".workbench.dask",
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._catboost import catboost_metric as catboost_metric
     from ltr_objectives.adapters._catboost import catboost_objective as catboost_objective
     from ltr_objectives.adapters._catboost_ranker import CatBoostRanker as CatBoostRanker
+    from ltr_objectives.adapters._explain import explain_pair as explain_pair
     from ltr_objectives.adapters._lightgbm import lightgbm_metric as lightgbm_metric
     from ltr_objectives.adapters._lightgbm import lightgbm_objective as lightgbm_objective
     from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
