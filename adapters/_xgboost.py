@@ -19,6 +19,7 @@ from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import to_numpy
 from ltr_objectives.registry import get_objective
 
 T = TypeVar("T")
@@ -33,8 +34,8 @@ def _unpack(data: Any, role: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | 
     """Labels, sizes of queries and weights, if any, of a DMatrix of XGBoost or of a library with its interface."""
     if not hasattr(data, "num_row"):  # of LightGBM, or of XGBoost's scikit-learn estimators
         raise wrong_place(XGBOOST, role)
-    has_ptr = hasattr(data, "get_uint_info")
-    sizes = np.diff(data.get_uint_info("group_ptr").astype(np.int64)) if has_ptr else data.get_group()
+    has_ptr = hasattr(data, "get_uint_info")  # in version 3.4 perhaps an array of CuPy, as labels and weights
+    sizes = np.diff(to_numpy(data.get_uint_info("group_ptr")).astype(np.int64)) if has_ptr else data.get_group()
     require(len(sizes) > 0, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
     labels = data.get_label()
     require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
