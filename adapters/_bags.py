@@ -128,8 +128,9 @@ def merged_xgboost(models: Sequence[Any]) -> Any:
     boosters = [text["learner"]["gradient_booster"] for text in texts]
     require(boosters[0]["name"] != "gblinear", "bags= merges trees, and gblinear has none; leave bags= out")
     parts = [booster.get("gbtree", booster)["model"] for booster in boosters]
-    if "weight_drop" in boosters[0]:  # dart: prediction multiplies each tree by its weight
-        boosters[0]["weight_drop"] = [w / len(models) for booster in boosters for w in booster["weight_drop"]]
+    weighted = boosters if "weight_drop" in boosters[0] else parts  # parts since version 3.4
+    if weighted[0].get("weight_drop"):  # dart: prediction multiplies each tree by its weight
+        weighted[0]["weight_drop"] = [w / len(models) for each in weighted for w in each["weight_drop"]]
     else:
         for tree in (tree for part in parts for tree in part["trees"]):
             is_leaf = np.array(tree["left_children"]) < 0

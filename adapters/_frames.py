@@ -51,6 +51,8 @@ def calls_of(library: Library) -> Calls:
     while frame is not None and inside(frame):
         frames.append(frame)
         frame = frame.f_back
+    if not frames:  # nor need the library be installed
+        return Calls([], None)
     model = getattr(library.load(), library.model)
     callers = (each.f_locals.get("self") for each in frames)
     return Calls(frames, next((caller for caller in callers if isinstance(caller, model)), None))

@@ -189,7 +189,7 @@ CATBOOST = Library(
 )  # fmt: skip
 
 # The private names of the libraries that we use, beside the functions that _frames looks for on the stack. They were
-# tried with xgboost 2.0.3 and 3.2.0, lightgbm 4.0.0 and 4.7.0, catboost 1.2.0 and 1.2.10.
+# tried with xgboost 2.0.3, 3.2.0 and 3.4.1, lightgbm 4.0.0 and 4.7.0, catboost 1.2.0 and 1.2.10.
 PRIVATE = {
     "xgboost": ("_Booster",),
     "lightgbm": (

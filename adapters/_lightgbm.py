@@ -19,7 +19,7 @@ from ltr_objectives.registry import get_objective
 
 def _unpack(first: Any, second: Any, weight: Any, group: Any, role: str) -> tuple[Any, Any, Any, Any]:
     """Labels, sizes of queries, weights and scores: of ``(predictions, Dataset)`` or ``(labels, predictions, ...)``."""
-    if hasattr(second, "get_uint_info"):  # a DMatrix
+    if hasattr(second, "num_row"):  # a DMatrix
         raise wrong_place(LIGHTGBM, role)
     labels, scores = first, second
     if hasattr(second, "get_group"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.queries import to_numpy
 from ltr_objectives.registry import get_objective
 
 T = TypeVar("T")
@@ -29,15 +31,16 @@ BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what XGBoost can weigh by q
 
 
 def _unpack(data: Any, role: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Labels, sizes of queries and weights of a DMatrix, if it has any."""
-    if not hasattr(data, "get_uint_info"):  # of LightGBM, or of XGBoost's scikit-learn estimators
+    """Labels, sizes of queries and weights, if any, of a DMatrix of XGBoost or of a library with its interface."""
+    if not hasattr(data, "num_row"):  # of LightGBM, or of XGBoost's scikit-learn estimators
         raise wrong_place(XGBOOST, role)
-    ptr = data.get_uint_info("group_ptr")
-    require(len(ptr) > 1, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
+    has_ptr = hasattr(data, "get_uint_info")  # in version 3.4 perhaps an array of CuPy, as labels and weights
+    sizes = np.diff(to_numpy(data.get_uint_info("group_ptr")).astype(np.int64)) if has_ptr else data.get_group()
+    require(len(sizes) > 0, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
     labels = data.get_label()
     require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
     weight = data.get_weight()
-    return labels, np.diff(ptr.astype(np.int64)), weight if len(weight) else None
+    return labels, sizes, weight if len(weight) else None
 
 
 class XGBoostObjective(ObjectiveCallable):
@@ -167,6 +170,8 @@ def refuse_by_row(metrics: list[str]) -> None:
 
 
 def _workers() -> int:
+    if sys.modules.get("xgboost") is None:  # the DMatrix is another library's
+        return 1
     from xgboost import collective
 
     return int(collective.get_world_size())
@@ -177,10 +182,10 @@ def _agreed(compute: Callable[[], T], predictions: Any, empty: T) -> T:
 
     Dask, Spark and the like train one model on several workers. Without this the others would wait for one that failed.
     """
-    from xgboost import collective
-
     if _workers() == 1:
         return compute()
+    from xgboost import collective
+
     result, failure = empty, None
     try:
         if np.size(predictions):

@@ -153,7 +153,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
             evals=[(data, f"validation_{i}") for i, data in enumerate(evals)],
             obj=gradients,
             custom_metric=plan.metric_values(evals) if plan.own_metrics else None,
-            callbacks=[*plan.callbacks, *_early_stopping(plan, booster)],
+            callbacks=[*plan.callbacks, *_early_stopping(plan, booster, before)],
             evals_result=result,
             verbose_eval=plan.verbose if evals else False,
             xgb_model=plan.init_model,
@@ -266,10 +266,14 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
     return params
 
 
-def _early_stopping(plan: Plan, booster: str) -> list[Any]:
-    """XGBoost's callback if the plan stops early. Raises if XGBoost cannot keep the best rounds."""
+def _early_stopping(plan: Plan, booster: str, before: dict[str, Any]) -> list[Any]:
+    """XGBoost's callback if the plan stops early. Raises if XGBoost cannot keep the best rounds.
+
+    ``before`` is the learner of the model that the training goes on from. Since version 3.4 a gbtree drops trees too.
+    """
     callback, rounds = xgb.callback.EarlyStopping, plan.early_stopping_rounds
-    dropped = [f"{name}={plan.params[name]}" for name in ("rate_drop", "one_drop") if plan.params.get(name)]
+    params = {**before.get("gradient_booster", {}).get("dart_train_param", {}), **plan.params}
+    dropped = [f"{name}={params[name]}" for name in ("rate_drop", "one_drop") if params.get(name) not in (None, 0, "0")]
     setting = "booster='dart'" if booster == "dart" else next(iter(dropped), "")
     refuse_dart(setting, rounds or any(isinstance(given, callback) for given in plan.callbacks))
     if not rounds:

@@ -47,12 +47,15 @@ def shown(value: object) -> str:
 def did_you_mean(value: object, known: Iterable[object]) -> str:
     """The end of a message: which of ``known`` is nearest to ``value``, if any is near.
 
-    >>> did_you_mean("ndgc", ["map", "ndcg"])
-    "; did you mean 'ndcg'?"
+    >>> did_you_mean("ndgc", ["map", "ndcg"]), did_you_mean("eval_x", ["eval_y", "eval_X"])
+    ("; did you mean 'ndcg'?", "; did you mean 'eval_X'?")
     """
     from difflib import get_close_matches
 
-    close = get_close_matches(value, [k for k in known if isinstance(k, str)], 1) if isinstance(value, str) else []
+    if not isinstance(value, str):
+        return ""
+    names = [k for k in known if isinstance(k, str)]
+    close = [k for k in names if k.lower() == value.lower()] or get_close_matches(value, names, 1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

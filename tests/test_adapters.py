@@ -3,6 +3,7 @@
 import inspect
 import itertools
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -274,6 +275,31 @@ def test_byte_order_that_can_be_seen_makes_no_difference(data, dtype):
     same = lgb.Dataset(X.astype(dtype[1:]), labels, group=group, weight=weight)
     params = {**LGB, "objective": lightgbm_objective("lambdamart")}
     assert np.array_equal(lgb.train(params, train, 3).predict(X), lgb.train(params, same, 3).predict(X))
+
+
+class OtherMatrix:
+    """The DMatrix of a library with XGBoost's interface, which has `get_group` but not `get_uint_info`."""
+
+    def __init__(self, labels, group, weight=()):
+        self.num_row = lambda: len(labels)
+        self.get_label, self.get_group, self.get_weight = (lambda a=a: np.array(a) for a in (labels, group, weight))
+
+
+def test_a_library_with_the_interface_of_xgboost(data, monkeypatch):
+    X, labels, group = data
+    scores, weight = X[:, 0].astype(np.float32), np.linspace(1, 2, len(group))
+    makers = (lambda: xgboost_objective("yetiloss:map")), (lambda: xgboost_metric("map", "mrr"))
+    expected = [make()(scores, dmatrix(X, labels, group, weight)) for make in makers]
+    monkeypatch.setitem(sys.modules, "xgboost", None)  # not installed
+    for given in (weight, np.repeat(weight, group)):
+        for make, of_xgboost in zip(makers, expected, strict=True):
+            found = make()(scores, OtherMatrix(labels, group, given.astype(np.float32)))
+            assert np.array_equal(np.array(found, object), np.array(of_xgboost, object))
+    for make in makers:
+        with pytest.raises(LTRError, match="the DMatrix has no queries"):
+            make()(scores, OtherMatrix(labels, []))
+    with pytest.raises(LTRError, match=r"take xgboost_objective in xgb\.train"):
+        lightgbm_objective("lambdamart")(scores, OtherMatrix(labels, group))
 
 
 def test_labels_that_xgboost_read_in_another_byte_order_are_refused(data):

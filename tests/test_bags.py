@@ -173,7 +173,7 @@ def test_what_bags_cannot_do_is_refused(library):
 @pytest.mark.parametrize(
     ("library", "params"),
     [
-        ("xgboost", {"booster": "dart"}),
+        ("xgboost", {"booster": "dart", "rate_drop": 0.5}),
         ("xgboost", {"num_parallel_tree": 2}),
         ("lightgbm", {"linear_tree": True}),
         ("lightgbm", {"boosting_type": "dart"}),

@@ -1,5 +1,7 @@
 """Arrays on a GPU are accepted wherever arrays are, and copied to the host once, by their own method."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,18 @@ def test_xgboost_s_adapters(data):
         same(xgboost_objective("yetiloss:map")(there, d), xgboost_objective("yetiloss:map")(scores, d))
         assert there.copies == 1
         assert xgboost_metric("map", "mrr")(there, d) == xgboost_metric("map", "mrr")(scores, d)
+
+
+def test_xgboost_s_data_on_a_device(data):
+    """Since version 3.4 labels, weights and queries of a DMatrix may be arrays of CuPy."""
+    xgb = pytest.importorskip("xgboost")
+    scores, labels, group, _ = data
+    here = xgb.DMatrix(np.zeros((len(labels), 1)), labels, group=group, weight=np.linspace(1, 2, len(group)))
+    there = types.SimpleNamespace(num_row=here.num_row)
+    for name in ("get_uint_info", "get_label", "get_weight"):
+        setattr(there, name, lambda *given, name=name: OnDevice(getattr(here, name)(*given)))
+    same(xgboost_objective("yetiloss:map")(OnDevice(scores), there), xgboost_objective("yetiloss:map")(scores, here))
+    assert xgboost_metric("map", "mrr")(OnDevice(scores), there) == xgboost_metric("map", "mrr")(scores, here)
 
 
 def test_lightgbm_s_adapters(data):

@@ -228,7 +228,7 @@ def test_xgboost_s_names_are_those_that_it_sets_together():
             after = values(**{name: new})
         except xgb.core.XGBoostError:
             continue
-        pairs.add(frozenset(n for n in after if after[n] != before.get(n)))
+        pairs.add(frozenset(n for n in after if n != "rng_state" and after[n] != before.get(n)))  # which no one sets
     assert {pair for pair in pairs if len(pair) > 1} == set(map(frozenset, TABLES["xgboost"].aliases))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from generated import ranking
 
-from ltr_objectives.adapters import xgboost_objective
+from ltr_objectives.adapters import lightgbm_objective, xgboost_objective
 
 xgb = pytest.importorskip("xgboost")
 NAMES = ["title", "body", "age", "clicks", "price"]
@@ -71,6 +71,42 @@ def test_opensearch_gives_the_scores_of_xgboost(missing, base_score):
     expected = model.predict(data)
     assert np.ptp(expected) > 1
     np.testing.assert_allclose(np.array(scores) + base_score, expected, atol=1e-5)
+
+
+def vespa(node, row):
+    """As the ranking expression that Vespa's importers make of a node of either library; comparisons with NaN fail."""
+    if "leaf" in node or "leaf_value" in node:
+        return node.get("leaf", node.get("leaf_value"))
+    if "split_condition" in node:
+        value, bound, (left, right) = row[NAMES.index(node["split"])], node["split_condition"], node["children"]
+        default = node["missing"] == node["yes"]
+        assert (left["nodeid"], right["nodeid"]) == (node["yes"], node["no"])
+    else:
+        value, bound, default = row[node["split_feature"]], node["threshold"], node["default_left"]
+        left, right = node["left_child"], node["right_child"]
+    return vespa(left if (not value >= bound if default else value < bound) else right, row)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_vespa_gives_the_scores_of_both_libraries(missing, tmp_path, monkeypatch):
+    lgb = pytest.importorskip("lightgbm")
+    monkeypatch.chdir(tmp_path)
+    X, data, model = trained(missing=missing)
+    _, y, qid = ranking(0, levels=4)
+    params = {"objective": lightgbm_objective("yetiloss:map"), "min_data_in_leaf": 3, "verbose": -1}
+    booster = lgb.train(params, lgb.Dataset(X, y, group=np.bincount(qid)), 10)
+    names = {"np": np, "json": json, "by_lightgbm": booster, "dump": page(model)["dump"]}
+    examples.run(examples.block("docs/serving.md", "def below"), names)
+    rows = X.astype(float)  # which float32 values are exact in
+    made = json.loads((tmp_path / "xgboost.json").read_text())
+    scores = [sum(vespa(tree, row) for tree in made) for row in rows]
+    np.testing.assert_allclose(scores, model.predict(data), atol=1e-5)
+    made = json.loads((tmp_path / "lightgbm.json").read_text())
+    assert (made["objective"], "objective" in booster.dump_model()) == ("regression", False)
+    for tree in booster.dump_model()["tree_info"]:  # values that equal a threshold
+        rows[::3, tree["tree_structure"]["split_feature"]] = tree["tree_structure"]["threshold"]
+    scores = [sum(vespa(tree["tree_structure"], row) for tree in made["tree_info"]) for row in rows]
+    np.testing.assert_allclose(scores, booster.predict(rows), atol=1e-9)
 
 
 def test_solr_gives_the_scores_of_xgboost():

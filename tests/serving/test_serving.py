@@ -14,6 +14,7 @@ import pytest
 import tl2cgen
 import treelite
 import xgboost as xgb
+from eland.ml.transformers import get_model_transformer
 from generated import ranking
 
 from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker, lightgbm_objective, xgboost_objective
@@ -192,6 +193,29 @@ def test_what_mlflow_refuses(tmp_path):
     for flavor in (mlflow.lightgbm, mlflow.sklearn):
         with pytest.raises(mlflow.exceptions.MlflowException, match="untrusted types"):
             flavor.save_model(ranker, tmp_path / flavor.__name__, pip_requirements=["lightgbm"])
+
+
+@pytest.mark.parametrize("base_score", [0, 0.5])
+def test_eland_makes_the_trees_of_elasticsearch(base_score, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"xgb": xgb, "by_xgboost": by_xgboost(missing=True, base_score=base_score)}
+    examples.run(examples.block("docs/serving.md", "plain.load_model"), names)
+    features = [f"f{k}" for k in range(X.shape[1])]
+    given = {"feature_names": features, "classification_labels": None, "classification_weights": None}
+    made = get_model_transformer(names["plain"], **given).transform().to_dict()["ensemble"]
+
+    def score(nodes, row, at=0):
+        node = {each["node_index"]: each for each in nodes}[at]
+        if "leaf_value" in node:
+            return np.ravel(node["leaf_value"])[0]  # a number, or a list of one
+        value = row[node["split_feature"]]
+        left = node["default_left"] if np.isnan(value) else value < np.float32(node["threshold"])
+        return score(nodes, row, node["left_child"] if left else node["right_child"])
+
+    scores = [sum(score(each["tree"]["tree_structure"], row) for each in made["trained_models"]) for row in OTHER]
+    expected = names["by_xgboost"].predict(xgb.DMatrix(OTHER))
+    np.testing.assert_allclose(scores - np.mean(scores), expected - expected.mean(), atol=1e-5)
+    assert list(made["aggregate_output"]) == ["weighted_sum"]
 
 
 def test_treelite_does_not_read_catboost():
