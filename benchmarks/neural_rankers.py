@@ -140,7 +140,7 @@ def summary(found: Found) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     first: dict[tuple[str, str, str], np.ndarray] = {}
     for (data, loss, model), seeds in found.items():
-        line: dict[str, Any] = {"data": data, "model": model, "loss": loss, "seeds": len(seeds)}
+        line: dict[str, Any] = {"data": data, "model": MODELS[model], "loss": loss, "seeds": len(seeds)}
         line["seconds"] = float(np.mean([each["seconds"] for folds in seeds.values() for each in folds]))
         line["epochs"] = float(np.mean([np.argmax(each["vali"]) + 1 for folds in seeds.values() for each in folds]))
         for metric in METRICS:
