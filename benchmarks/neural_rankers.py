@@ -14,6 +14,7 @@ from typer import Option
 from benchmarks import speed_tables
 from benchmarks.cells import write_whole
 from benchmarks.folds import folds_of, load
+from benchmarks.provenance import versions
 from ltr_objectives.datasets import RankingData, RankingFold
 from ltr_objectives.registry import get_metric, get_objective
 from ltr_objectives.workbench.cli.options import names_in
@@ -185,5 +186,5 @@ def neural_rankers(
             record = json.loads(path.read_text())
             found.setdefault((fold.data, loss, model), {}).setdefault(seed, []).append(record)
     document = {"metrics": METRICS, "queries": queries, "longest": longest, "epochs": epochs, "patience": patience}
-    document |= {"torch": torch.__version__, "results": summary(found)}
+    document |= {"versions": versions(("lightgbm", "torch")), "results": summary(found)}
     speed_tables.save("neural_rankers", document, out, console)
