@@ -2,7 +2,7 @@
 
 import copy
 import json
-import time
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,12 +29,13 @@ LOSSES = (  # of NeuralNDCG's table 3, without cutoff; PL-Rank; two of the slide
 )
 MODELS = {"mlp": "MLP", "transformer": "transformer", "trees": "LightGBM"}
 WIDTH, BATCH, RATE, DROPOUT = 32, 32, 2e-3, 0.1
+LONGEST, PATIENCE = 40, 6  # documents of a list of train and vali, and epochs without a better vali value
 TREES = Budget(trees=200, learning_rate=0.1, leaves=15, patience=20, min_child_weight=1.0)
 
 Found = dict[tuple[str, str, str], dict[int, list[dict[str, Any]]]]  # records of folds by data, loss, model, and seed
 
 
-def smaller(data: RankingData, queries: int, longest: int) -> RankingData:
+def smaller(data: RankingData, queries: int, longest: int = LONGEST) -> RankingData:
     """At most so many queries, and of longer lists so many documents, both drawn at random."""
     rng = np.random.default_rng(0)
     data = data.select(np.sort(rng.permutation(len(data.group))[:queries]))
@@ -60,15 +61,15 @@ def padded(data: RankingData, queries: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return np.where(mask, starts[:, None] + np.arange(sizes.max()), starts[:, None]), mask
 
 
-def network(model: str, features: int, width: int = WIDTH) -> Any:
+def network(model: str, features: int) -> Any:
     """Three parts: a layer of each document, one hidden layer or the two blocks over the list, and the scores."""
     from torch import nn
 
     if model == "mlp":
-        return nn.ModuleList([nn.Linear(features, 2 * width), nn.Linear(2 * width, width), nn.Linear(width, 1)])
-    block = nn.TransformerEncoderLayer(width, 1, 4 * width, DROPOUT, batch_first=True)
+        return nn.ModuleList([nn.Linear(features, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH), nn.Linear(WIDTH, 1)])
+    block = nn.TransformerEncoderLayer(WIDTH, 1, 4 * WIDTH, DROPOUT, batch_first=True)
     blocks = nn.TransformerEncoder(block, 2, enable_nested_tensor=False)
-    return nn.ModuleList([nn.Linear(features, width), blocks, nn.Linear(width, 1)])
+    return nn.ModuleList([nn.Linear(features, WIDTH), blocks, nn.Linear(WIDTH, 1)])
 
 
 def scores_of(net: Any, objective: str, levels: int, X: Any, mask: Any) -> Any:
@@ -79,8 +80,8 @@ def scores_of(net: Any, objective: str, levels: int, X: Any, mask: Any) -> Any:
     return s.tanh() if objective.startswith("neuralndcg") else levels * s.sigmoid() if objective == "rmse" else s
 
 
-def network_scores(model: str, objective: str, fold: RankingFold, seed: int, epochs: int, patience: int) -> Any:
-    """Scores of test by the best epoch on vali, and the vali values of the epochs."""
+def measured_network(model: str, objective: str, fold: RankingFold, seed: int, epochs: int) -> dict[str, Any]:
+    """The values of the test queries by the best epoch on vali, and the vali values of the epochs."""
     import torch
 
     from ltr_objectives.adapters import torch_loss
@@ -92,8 +93,7 @@ def network_scores(model: str, objective: str, fold: RankingFold, seed: int, epo
     net, loss = network(model, X.shape[1]), torch_loss(objective, value="metric", seed=seed)
     optimizer = torch.optim.Adam(net.parameters(), RATE)
     decay = torch.optim.lr_scheduler.StepLR(optimizer, max(1, epochs // 2))  # to a tenth
-    values: list[float] = []
-    best = None
+    best, values = None, list[float]()
 
     def scored(X: Any, data: RankingData) -> np.ndarray:
         scores, order = np.zeros(len(data.y)), np.argsort(data.group, kind="stable")
@@ -117,40 +117,35 @@ def network_scores(model: str, objective: str, fold: RankingFold, seed: int, epo
         values.append(get_metric(STOP).mean(queries_of(fold.vali), scored(others[0], fold.vali), n_threads=1))
         if values[-1] > max([-1.0, *values[:-1]]):
             best = copy.deepcopy(net.state_dict())
-        elif len(values) - np.argmax(values) > patience:
+        elif len(values) - np.argmax(values) > PATIENCE:
             break
     net.load_state_dict(best)
-    return scored(others[1], fold.test), values
+    scores = scored(others[1], fold.test)
+    return {"test": {m: per_query(get_metric(m), fold.test, scores, 1) for m in METRICS}, "vali": values}
 
 
-def measured(model: str, objective: str, fold: RankingFold, seed: int, epochs: int, patience: int) -> dict[str, Any]:
-    """The values of the test queries, the vali values of the epochs or trees, and the seconds of the training."""
-    start = time.perf_counter()
+def measured(model: str, objective: str, fold: RankingFold, seed: int, epochs: int) -> dict[str, Any]:
+    """The values of the test queries, and those of vali after each epoch or tree."""
     if model != "trees":
-        scores, vali = network_scores(model, objective, fold, seed, epochs, patience)
-        test = {metric: per_query(get_metric(metric), fold.test, scores, 1) for metric in METRICS}
-        return {"test": test, "vali": vali, "seconds": time.perf_counter() - start}
-    plain = objective.replace("temperature=1", "temperature=10")  # scores of trees spread further than those of tanh
+        return measured_network(model, objective, fold, seed, epochs)
+    plain = re.sub(r"temperature=1\b", "temperature=10", objective)  # the scores of trees spread further than tanh
     trial = Trial("lightgbm", plain, plain, METRICS, TREES, stop=STOP)
     record = measure(trial, fold, train(trial, fold.train, fold.vali, seeded(get_objective(plain), seed)))
-    return {"test": record["test"], "vali": record["curves"][STOP], "seconds": time.perf_counter() - start}
+    return {"test": record["test"], "vali": record["curves"][STOP]}
 
 
 def summary(found: Found) -> list[dict[str, Any]]:
     """By data, model and loss: means, their errors over queries and over seeds, differences from the first loss."""
-    lines: list[dict[str, Any]] = []
-    first: dict[tuple[str, str, str], np.ndarray] = {}
+    lines, first = [], dict[tuple[str, str, str], np.ndarray]()
     for (data, loss, model), seeds in found.items():
         line: dict[str, Any] = {"data": data, "model": MODELS[model], "loss": loss, "seeds": len(seeds)}
-        line["seconds"] = float(np.mean([each["seconds"] for folds in seeds.values() for each in folds]))
-        line["epochs"] = float(np.mean([np.argmax(each["vali"]) + 1 for folds in seeds.values() for each in folds]))
         for metric in METRICS:
             of = np.array([np.concatenate([f["test"][metric] for f in folds]) for folds in seeds.values()], float)
             values = of.mean(axis=0)
             gap = values - first.setdefault((data, model, metric), values)
-            line[metric] = {"mean": values.mean(), "se": standard_error(values), "difference": gap.mean()}
-            line[metric]["se of difference"] = standard_error(gap) if gap.any() else 0.0
-            line[metric]["se of seeds"] = standard_error(of.mean(axis=1)) if len(of) > 1 else 0.0
+            line[metric] = {"mean": values.mean(), "se": standard_error(values), "difference": gap.mean(),
+                            "se of difference": standard_error(gap) if gap.any() else 0.0,
+                            "se of seeds": standard_error(of.mean(axis=1)) if len(of) > 1 else 0.0}  # fmt: skip
         lines.append(line | {"queries": len(values)})
     return lines
 
@@ -158,15 +153,10 @@ def summary(found: Found) -> list[dict[str, Any]]:
 def neural_rankers(
     data: Annotated[list[str], Option(help="As of `quality`; may be repeated.")],
     losses: Annotated[str, Option(help="Names, separated by commas.")] = LOSSES,
-    models: Annotated[str, Option(help="Any of mlp, transformer, trees.")] = ",".join(MODELS),
     seeds: Annotated[str, Option(help="Of weights, batches and noise; trees have the first alone.")] = "0,1",
     queries: Annotated[int, Option(min=2, help="To train on, at most; half as many of vali.")] = 500,
-    longest: Annotated[int, Option(min=2, help="Documents of a list of train and vali, at most.")] = 40,
     epochs: Annotated[int, Option(min=1, help="At most; the learning rate falls to a tenth half-way.")] = 40,
-    patience: Annotated[int, Option(min=1, help="Epochs without a better NDCG@10 on vali.")] = 6,
-    out: Annotated[Path, Option(help="Folder for the JSON file, and of trainings that are not repeated.")] = Path(
-        "results"
-    ),
+    out: Annotated[Path, Option(help="Folder for the JSON file and the trainings.")] = Path("results"),
 ) -> None:
     """Train an MLP, a transformer of two blocks and LightGBM by each loss; NDCG@5 and NDCG@10 on test."""
     import torch
@@ -174,17 +164,17 @@ def neural_rankers(
     torch.set_num_threads(1)
     console, whole = terminal(), [int(seed) for seed in names_in(seeds)]
     parts = [(fold, model, seed) for place in data for fold in folds_of(place, [0]) for seed in whole
-             for model in names_in(models) if model != "trees" or seed == whole[0]]  # fmt: skip
+             for model in MODELS if model != "trees" or seed == whole[0]]  # fmt: skip
     found: Found = {}
     for fold, model, seed in track(parts, "losses", console=console, transient=True):
         for loss in names_in(losses):
-            name = f"{fold.data} {Path(fold.source).name} {model} {loss} {seed}.json"
+            name = f"{fold.data} {Path(fold.source).name} {model} {loss} {queries} {epochs} {seed}.json"
             if not (path := out / "neural_rankers" / name).exists():
                 of_train, vali, test = load(fold)
-                of = RankingFold(smaller(of_train, queries, longest), smaller(vali, queries // 2, longest), test)
-                write_whole(path, measured(model, loss, of, seed, epochs, patience))
+                of = RankingFold(smaller(of_train, queries), smaller(vali, queries // 2), test)
+                write_whole(path, measured(model, loss, of, seed, epochs))
             record = json.loads(path.read_text())
             found.setdefault((fold.data, loss, model), {}).setdefault(seed, []).append(record)
-    document = {"metrics": METRICS, "queries": queries, "longest": longest, "epochs": epochs, "patience": patience}
+    document = {"metrics": METRICS, "queries": queries, "longest": LONGEST, "epochs": epochs, "patience": PATIENCE}
     document |= {"versions": versions(("lightgbm", "torch")), "results": summary(found)}
     speed_tables.save("neural_rankers", document, out, console)

@@ -72,7 +72,7 @@ def test_the_study_continues_and_sums_up_its_trainings(tmp_path):
     ]
     for result in results:
         model = next(key for key, name in MODELS.items() if name == result["model"])
-        files = sorted(tmp_path.glob(f"neural_rankers/* {model} {result['loss']} *.json"))
+        files = sorted(tmp_path.glob(f"neural_rankers/* {model} {result['loss']} * * *.json"))
         values = np.array([json.loads(path.read_text())["test"]["ndcg@5"] for path in files])
         assert values.shape == (result["seeds"], 20)
         assert result["ndcg@5"]["mean"] == pytest.approx(values.mean())
