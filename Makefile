@@ -42,7 +42,7 @@ size: .venv/installed  ## lines, modules, members, arguments, circles and tests
 bench: .venv/installed  ## list the benchmarks
 	$(BIN)/python -m benchmarks --help
 
-notebooks: .venv/installed  ## run the notebooks again and write their outputs; NAMES= for some of them
+notebooks: .venv/installed  ## run the notebooks again and write their outputs; NAMES= for some of them; neural_rankers in .venv-neural
 	OMP_WAIT_POLICY=passive $(BIN)/python notebooks/execute.py $(NAMES)
 
 docs: .venv/installed  ## the documentation, in build/site
@@ -94,8 +94,9 @@ test-serving: .venv-serving/installed  ## ONNX, Treelite, TL2cgen, CatBoost's co
 test-distributed: .venv-distributed/installed  ## Ray Train, Spark and a Dask worker that dies, on this machine; needs Java 17
 	OMP_WAIT_POLICY=passive .venv-distributed/bin/python -m pytest tests/distributed
 
-test-neural: .venv-neural/installed  ## the losses for PyTorch and sentence-transformers
-	.venv-neural/bin/python -m pytest -o addopts='-ra --doctest-modules' tests/neural adapters/_torch.py
+test-neural: .venv-neural/installed  ## the losses for PyTorch and sentence-transformers, and the notebook and the study of neural rankers
+	.venv-neural/bin/python -m pytest -o addopts='-ra --doctest-modules' tests/neural adapters/_torch.py \
+	  'tests/test_notebooks.py::test_they_run_on_small_data[torch]'
 
 audit:  ## known vulnerabilities of the lowest supported versions; asks the database of the Python Packaging Authority
 	test -x build/audit/bin/python || $(PYTHON) -m venv build/audit

@@ -12,6 +12,7 @@ from benchmarks.ideas import ideas
 from benchmarks.kernels import kernels
 from benchmarks.lead import lead_command
 from benchmarks.neural import neural
+from benchmarks.neural_rankers import neural_rankers
 from benchmarks.order import order
 from benchmarks.panel import panel
 from benchmarks.publish import publish
@@ -41,6 +42,7 @@ app.command()(ideas)
 app.command()(kernels)
 app.command("lead")(lead_command)
 app.command()(neural)
+app.command()(neural_rankers)
 app.command()(order)
 app.command()(panel)
 app.command()(publish)

@@ -126,6 +126,20 @@ def neural(document: Document) -> Lines:
     return lines + [[name, *(cells.get(column, "") for column in columns)] for name, cells in by.items()]
 
 
+def neural_rankers(document: Document) -> Lines:
+    """NDCG on test in hundredths, with standard errors over queries and over seeds, by data set and loss."""
+    models = list(dict.fromkeys(r["model"] for r in document["results"]))
+    columns = [(model, metric) for model in models for metric in document["metrics"]]
+    by: dict[tuple[str, str], dict[Any, str]] = {}
+    for r in document["results"]:
+        for metric in document["metrics"]:
+            errors = [100 * r[metric][key] for key in ("se", "se of seeds") if r[metric][key]]
+            cell = f"{100 * r[metric]['mean']:.1f} ({', '.join(f'{error:.1f}' for error in errors)})"
+            by.setdefault((r["data"], r["loss"]), {})[r["model"], metric] = cell
+    lines = [["data", "loss", *(f"{model}, {metric}" for model, metric in columns)]]
+    return lines + [[*key, *(cells.get(column, "") for column in columns)] for key, cells in by.items()]
+
+
 def distributed(document: Document) -> Lines:
     """Seconds, memory and quality of one process and of Dask workers."""
     metric = document["metric"]
@@ -161,7 +175,7 @@ def one_list(document: Document) -> Lines:
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "bags": bags, "ideas": ideas, "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
     "subsample": subsample, "calibration": calibration, "distributed": distributed, "neural": neural,
-    "panel": panel, "panel/gradients": one_list,
+    "neural_rankers": neural_rankers, "panel": panel, "panel/gradients": one_list,
 }  # fmt: skip
 
 

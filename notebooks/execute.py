@@ -1,6 +1,7 @@
 """Run the notebooks and write them with their outputs: ``python notebooks/execute.py [NAME ...]``."""
 
 import argparse
+import importlib.util
 import os
 import time
 from pathlib import Path
@@ -38,8 +39,10 @@ def tidy(notebook: Any) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="all of them by default")
-    names = parser.parse_args().names or sorted(path.stem for path in HERE.glob("*.ipynb"))
+    parser.add_argument("names", nargs="*", help="by default all of them; neural_rankers only beside PyTorch")
+    every = {path.stem for path in HERE.glob("*.ipynb")}
+    runnable = every if importlib.util.find_spec("torch") else every - {"neural_rankers"}
+    names = parser.parse_args().names or sorted(runnable)
     for name in names:
         path, start = HERE / f"{Path(name).stem}.ipynb", time.perf_counter()
         notebook = execute(nbformat.read(path, as_version=4))

@@ -23,10 +23,12 @@ DATA = {"QUERIES": (12, 8, 8), "LENGTH": 12, "FEATURES": 10, "THREADS": 1}
 SMALL = {
     "choose_an_objective": {**DATA, "TREES": 3, "LEAVES": 4, "DRAWS": 3},
     "compare_libraries": {**DATA, "TREES": 4, "LEAVES": 4},
+    "neural_rankers": {**DATA, "TREES": 4, "EPOCHS": 2},
     "pareto_front": {**DATA, "TREES": 4, "LEAVES": 4},
     "reproduce_the_papers": {**DATA, "TREES": 3, "DEPTH": 2, "SAMPLES": 5, "POINTS": 9},
     "write_your_own": {**DATA, "TREES": 4, "LEAVES": 4},
 }
+WITH_TORCH = {"neural_rankers"}  # run by make test-neural
 NOTEBOOKS = {path.stem: nbformat.read(path, as_version=4) for path in sorted(FOLDER.glob("*.ipynb"))}
 LOCAL = re.compile(rf"{ROOT}|/(?:home|root|tmp|usr|Users)/|site-packages")
 
@@ -63,12 +65,13 @@ def test_every_notebook_has_small_settings():
     assert set(NOTEBOOKS) == set(SMALL)
 
 
-def test_they_run_on_small_data(monkeypatch):
+@pytest.mark.parametrize("library", ["catboost", "torch"])
+def test_they_run_on_small_data(monkeypatch, library):
     """One after another in one kernel, which imports the libraries once and forgets the names of each notebook."""
-    for package in ("nbclient", "ipykernel", "xgboost", "lightgbm", "catboost", "matplotlib", "pandas", "scipy"):
+    for package in ("nbclient", "ipykernel", "xgboost", "lightgbm", library, "matplotlib", "pandas", "scipy"):
         pytest.importorskip(package)
     monkeypatch.delenv("LTR_DATA", raising=False)
-    made = {name: smaller(name) for name in SMALL}
+    made = {name: smaller(name) for name in SMALL if (name in WITH_TORCH) == (library == "torch")}
     cells = []
     for notebook in made.values():
         cells += [*notebook.cells, nbformat.v4.new_code_cell("%reset -f")]
