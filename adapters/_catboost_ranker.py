@@ -29,7 +29,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     read_table,
 )
 from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
-from ltr_objectives.errors import require, warn
+from ltr_objectives.errors import did_you_mean, require, warn
 from ltr_objectives.metrics.base import Convention
 from ltr_objectives.objectives.base import Objective
 
@@ -223,13 +223,18 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         found = list(categories(part.X))
         if found:
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
+        columns = list(part.X.columns) if is_frame(part.X) else []
+        for name in options.get("cat_features", ()):
+            known = name in columns or not (columns and isinstance(name, str))
+            require(known, f"cat_features: there is no column {name!r}{did_you_mean(name, columns)}")
         try:
             return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
-        except catboost.CatBoostError as error:
+        except (catboost.CatBoostError, TypeError) as error:
             require(
-                "NaN values should be converted to string" not in str(error),
-                f"cat_features has missing values ({error}); convert the column with astype('category'), then they "
-                "form a category of their own, or fill them with fillna",
+                "NaN values should be converted to string" not in str(error) and "NAType" not in str(error),
+                f"cat_features must be text or whole numbers without missing values ({error}); convert the column: "
+                "text by astype('category'), numbers by astype('Int64').astype('category'), in which missing values "
+                "form a category of their own",
             )
             raise
 

@@ -10,7 +10,7 @@ from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.around import Wrapper
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
-from ltr_objectives.registry import METRICS, metric_class, options_of
+from ltr_objectives.registry import OBJECTIVES, metric_with, objective_class
 
 OF_FIT = ("init_model", "xgb_model")
 
@@ -28,16 +28,24 @@ def check_names(library: Library, given: Mapping[str, Any], ranker: str) -> None
 
 
 def unknown_parameter(library: str, name: str, known: Collection[str]) -> LTRError:
-    """The error for a parameter that a library does not know; it says where the parameter of a metric goes.
+    """The error for a parameter that a library does not know; it says where that of a metric or objective goes.
 
     >>> raise unknown_parameter("LightGBM", "threshold", ["max_cat_threshold"])
     Traceback (most recent call last):
     ltr_objectives.errors.LTRError: LightGBM knows no parameter 'threshold'; it is a parameter of metrics, as in \
-eval_metric='precision(threshold=...)'
+eval_metric='map(threshold=...)'
+    >>> raise unknown_parameter("LightGBM", "partners", [])
+    Traceback (most recent call last):
+    ltr_objectives.errors.LTRError: LightGBM knows no parameter 'partners'; it is a parameter of objectives, as in \
+objective='lambdamart:partners=...'
     """
-    having = next((each for each in METRICS if name in options_of(metric_class(each))), None)
-    meant = f"; it is a parameter of metrics, as in eval_metric='{having}({name}=...)'" if having else ""
-    return LTRError(f"{library} knows no parameter {name!r}{meant or did_you_mean(name, known)}")
+    metric, meant = metric_with(name), did_you_mean(name, known)
+    objective = next((each for each in OBJECTIVES if name in objective_class(each).parameters()), None)
+    if metric:
+        meant = f"; it is a parameter of metrics, as in eval_metric='{metric}({name}=...)'"
+    elif objective:
+        meant = f"; it is a parameter of objectives, as in objective='{objective}:{name}=...'"
+    return LTRError(f"{library} knows no parameter {name!r}{meant}")
 
 
 def refuse_unread(library: Library, params: Mapping[str, Any], objective: Objective) -> None:

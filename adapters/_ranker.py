@@ -162,7 +162,7 @@ class Ranker:
             NumPy, pandas, polars, pyarrow or SciPy; rows of one query stand together. NaN is a missing value. pandas
             columns of dtype category are categorical features. A column ``qid`` of a table holds the query ids.
         y : array of shape (rows,)
-            Labels; finite, higher is more relevant. With ``pairs`` they may be left out.
+            Labels; finite, higher is more relevant. With ``pairs`` they are left out.
         group : array of shape (queries,), optional
             Number of rows of each query. Give this or ``qid``.
         qid : array of shape (rows,), optional

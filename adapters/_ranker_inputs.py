@@ -167,15 +167,16 @@ def read_part(
 
 
 def read_pairs(X: Any, y: Any, pairs: Any, weight: Any, objective: Any) -> tuple[Preferences, Any]:
-    """The objective of ``pairs``, and ``y`` or 1 where a pair is won: CatBoost refuses labels that are all equal."""
+    """The objective of ``pairs``, and labels: 1 for rows that win a pair, as CatBoost refuses labels all equal."""
     require(pairs is not None, "pairs_weight= are weights of pairs=; pass both")
     instead = "objective=Mixture([Preferences(pairs, rows=len(y)), 'yetiloss:ndcg'])"
     both = f"pairs= trains Preferences, and objective={objective!r} is given too; leave one out, or write {instead}"
     require(objective is None, both)
     folds = "pairs= are numbers of rows, which change in scikit-learn's folds; call fit on folds of your own"
     require(not in_folds(), f"{folds}, with pairs for each")
+    require(y is None, f"pairs= trains Preferences, which reads no labels; leave y out, or write {instead}")
     made = Preferences(pairs, X.shape[0] if hasattr(X, "shape") else len(X), weight)
-    return made, np.isin(np.arange(made.rows), made.pairs[:, 0]).astype(float) if y is None else y
+    return made, np.isin(np.arange(made.rows), made.pairs[:, 0]).astype(float)
 
 
 def _as_stored(name: str, values: ArrayLike) -> np.ndarray:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ltr_objectives.adapters._parameters import leaves
 from ltr_objectives.checks import check_choice, check_integer, check_seed
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Labels, Queries
 from ltr_objectives.registry import get_metric, get_objective
 
@@ -33,6 +35,8 @@ class TorchLoss(nn.Module):
         check_choice("value", value, ("loss", "metric"))
         check_choice("reduction", reduction, ("mean", "sum", "none"))
         self.objective = get_objective(objective)
+        fixed = any(isinstance(leaf, Preferences) for leaf in leaves(self.objective))
+        require(not fixed, "Preferences number the rows of one data set, and batches have others; use labels")
         self.reduction = reduction
         self.seed = check_seed(seed)
         self.step = 0
@@ -41,7 +45,7 @@ class TorchLoss(nn.Module):
             value == "loss" and metric is None and not self.objective.random and self.objective.inner is self.objective
         )
         two = np.array([0.0, 1.0])
-        plain = plain and value == "loss" and not self.objective.goals
+        plain = plain and not self.objective.goals
         self._has_loss = plain and self.objective.reference_loss(two, two) is not None
         self.metric = get_metric("ndcg" if metric is None else metric)
         self.value_is = "loss" if self._has_loss else f"-{self.metric}"
@@ -81,6 +85,8 @@ class TorchLoss(nn.Module):
         s = batch.scores.detach().to("cpu", torch.float64).contiguous().numpy()
         grad, _ = self.objective.compute(queries, s, iteration=self.seed * GOLDEN + self.step)
         self.step += self.training
+        has_loss = self._has_loss and propensity is None and position is None and not _varies(queries)
+        self.value_is = "loss" if has_loss else f"-{self.metric}"
         values = self._values(queries, s)
         weights = queries.weight_by_query
         if self.reduction == "mean":
@@ -93,7 +99,7 @@ class TorchLoss(nn.Module):
 
     def _values(self, queries: Queries, scores: np.ndarray) -> np.ndarray:
         """The value of each query times its weight, as ``value_is`` describes it."""
-        if self._has_loss:
+        if self.value_is == "loss":
             lists = (np.split(x, queries.ptr[1:-1]) for x in (scores, queries.labels))
             losses = [self.objective.reference_loss(*each) for each in zip(*lists, strict=True)]
             values = np.real(np.array(losses)).astype(np.float64)
@@ -101,6 +107,12 @@ class TorchLoss(nn.Module):
             values = -np.nan_to_num(self.metric.values(queries.of(self.metric.goal), scores))
         weights = queries.weight_by_query
         return values if weights is None else values * weights
+
+
+def _varies(queries: Queries) -> bool:
+    """Return True if documents of one list have different weights."""
+    rows, lists = queries.weight_by_row, queries.weight_by_query
+    return rows is not None and lists is not None and not np.allclose(rows, np.repeat(lists, np.diff(queries.ptr)))
 
 
 class CrossEncoderLoss(nn.Module):

@@ -33,7 +33,7 @@ def coded_by(labels: np.ndarray, tables: Iterable[CodedLabels]) -> CodedLabels |
     >>> coded_by((codes := (LEAST + bits).view(np.float32)), [table]).read(codes)
     {'relevance': array([1, 0, 0]), 'revenue': array([0, 7, 7])}
     """
-    if labels.dtype != np.float32 or not (labels >= 2.0**64).all():
+    if labels.dtype != np.float32 or not labels.size or not (labels >= 2.0**64).all():
         return None
     first, last = labels.min().view(np.int32), labels.max().view(np.int32)
     found = [t for t in tables if t.start <= first and last < t.start + len(next(iter(t.values())))]

@@ -134,8 +134,9 @@ def objective_class(name: str) -> type[Objective]:
     """The class behind a registered objective name."""
     if name not in OBJECTIVES:
         refuse_wrapper(name)
-        known = ", ".join(OBJECTIVES)
-        raise LTRError(f"unknown objective {shown(name)}; there are {known}{did_you_mean(name, OBJECTIVES)}")
+        known, metric = ", ".join(OBJECTIVES), own_metric(name)
+        meant = f"; {metric} is a metric: write 'yetiloss:{name}'" if metric else did_you_mean(name, OBJECTIVES)
+        raise LTRError(f"unknown objective {shown(name)}; there are {known}{meant}")
     found: type[Objective] = _load("objectives", OBJECTIVES[name])
     return found
 
@@ -236,6 +237,15 @@ def any_metric(metric: str | Metric | None, convention: str | None = None) -> Me
 def options_of(metric: type[Metric]) -> tuple[str, ...]:
     """Names of the parameters that stand in brackets."""
     return tuple(field.name for field in fields(metric) if field.name not in ("k", "goal"))
+
+
+def metric_with(option: str) -> str | None:
+    """The name of a metric that has the option, an example for messages; None if no metric has it.
+
+    >>> metric_with("threshold"), metric_with("sigma")
+    ('map', None)
+    """
+    return next((name for name in ("map", *METRICS) if option in options_of(metric_class(name))), None)
 
 
 def get_metrics(

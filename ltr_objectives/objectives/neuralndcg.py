@@ -230,6 +230,7 @@ class NeuralSort(_Sorted, _Named):
     def __post_init__(self) -> None:
         object.__setattr__(self, "metric", metric_to_learn(self.metric))
         self._check()
+        self.sorted_metric.terms(Queries(np.arange(3.0) / 2.0 * min(2.0, self.label_limit or 2.0), [3]))  # or raise
 
     @property
     def label_limit(self) -> float | None:

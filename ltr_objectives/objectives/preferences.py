@@ -90,7 +90,8 @@ class Preferences(Objective):
         """The pairs in the order of their queries; raises if the rows are not those of ``queries``."""
         self._check_rows(queries.rows)
         of = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))[self.pairs]
-        _refuse("pairs", self.pairs, of[:, 0] != of[:, 1], "rows of different queries; a pair is of one query")
+        several = "rows of different queries; a pair is of one query. If you sorted rows by an array order, write "
+        _refuse("pairs", self.pairs, of[:, 0] != of[:, 1], f"{several}pairs = np.argsort(order)[pairs]")
         order = np.argsort(of[:, 0], kind="stable")
         ptr = np.searchsorted(of[order, 0], np.arange(len(queries) + 1))
         return ByQuery(self.pairs[order], self.pairs_weight[order], ptr)

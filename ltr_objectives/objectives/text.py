@@ -123,13 +123,24 @@ def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...])
     found: dict[str, Any] = {}
     for part in parts:
         key, equals, value = (piece.strip() for piece in part.partition("="))
-        form = f"{shown(part)} in {shown(whole)} is not of the form parameter=value, such as '{known[0]}=2'"
+        example = "threshold" if "threshold" in known else known[0]
+        form = f"{shown(part)} in {shown(whole)} is not of the form parameter=value, such as '{example}=2'"
         require(equals and value, form)
         listed = ", ".join(known)
-        require(key in known, f"{name} has no parameter {shown(key)}; there are {listed}{did_you_mean(key, known)}")
+        unknown = f"{name} has no parameter {shown(key)}; there are {listed}"
+        require(key in known, unknown + (_of_a_metric(key, name, known) or did_you_mean(key, known)))
         require(key not in found, f"{key} is given twice in {shown(whole)}")
         found[key] = literal(value)
     return found
+
+
+def _of_a_metric(key: str, name: str, known: tuple[str, ...]) -> str:
+    """The end of a message about a parameter of ``name`` that a metric has instead; empty if none has it."""
+    from ltr_objectives.registry import metric_with
+
+    metric = metric_with(key)
+    place = f"{name}:{metric}" if "metric" in known else metric
+    return f"; metrics have it, as in '{place}({key}=...)'" if metric else ""
 
 
 def literal(text: str) -> Any:

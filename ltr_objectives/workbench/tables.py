@@ -109,7 +109,8 @@ def read_frame(
     """
     known = names_in_table(path)
     for name in (*must, *categorical):
-        require(name in known, f"there is no column {name!r}, only {known}{did_you_mean(name, known)}")
+        option = did_you_mean(name, known) or "; options such as --label and --qid name the columns"
+        require(name in known, f"there is no column {name!r}, only {known}{option}")
     columns = list(must) if only else None
     if path.suffix == ".parquet":
         frame = import_pandas().read_parquet(path, columns=columns, engine="pyarrow")
