@@ -1,4 +1,4 @@
-"""Labels of several goals beside the data sets of the libraries, which hold one label a row."""
+"""Labels of several goals beside the data sets of the libraries, which have one label a row."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -13,7 +13,7 @@ LEAST, LIMIT = (int(np.float32(2.0**exponent).view(np.int32)) for exponent in (6
 
 
 class CodedLabels(dict[str, np.ndarray]):
-    """The labels of several goals by code, for libraries that hold one label a row.
+    """The labels of several goals by code, for libraries that have one label a row.
 
     Codes are float32 numbers of consecutive bits from ``start``, between 2^64 and 2^120: stored exactly, and no labels.
     """

@@ -88,7 +88,7 @@ def evaluate_items(
     if familiarity is not None:
         p = vector("familiarity", familiarity)
         _check_rows("familiarity", p, queries)
-        require(((p > 0) & (p <= 1)).all(), "familiarity must hold shares of users above 0 and at most 1")
+        require(((p > 0) & (p <= 1)).all(), "familiarity must be shares of users above 0 and at most 1")
         found["novelty"] = mean(-np.log2(p[top]))
     if vectors is not None:
         found["diversity"] = _diversity(np.asarray(to_numpy(vectors, "vectors"), np.float64), top, of, queries)
@@ -98,7 +98,7 @@ def evaluate_items(
     if expected is not None:
         e = to_numpy(expected, "expected")
         _check_rows("expected", e, queries)
-        require(e.dtype == bool, f"expected must hold True and False, got {e.dtype}")
+        require(e.dtype == bool, f"expected must be True and False, got {e.dtype}")
         found["serendipity"] = mean((queries.labels[top] > 0) & ~e[top])
     return {f"{name}@{k}": value for name, value in found.items()}
 
