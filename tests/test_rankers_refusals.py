@@ -232,6 +232,9 @@ def test_missing_values_in_a_column_of_cat_features():
     untrained = ranker_class("catboost")(iterations=2, cat_features=["text"], has_time=True)
     with pytest.raises(LTRError, match=r"cat_features must be .*convert .* astype\('category'\)"):
         untrained.fit(X, [0, 1, 1, 0], group=[2, 2])
+    X["text"] = X["text"].astype("category")
+    with pytest.raises(LTRError, match="cat_features: there is no column 'numbr'; did you mean 'number'"):
+        untrained.set_params(cat_features=["numbr"]).fit(X, [0, 1, 1, 0], group=[2, 2])
 
 
 def test_a_training_of_catboost_that_ends_before_its_first_tree():

@@ -47,6 +47,11 @@ def test_every_parameter_can_be_written_in_the_string(any_objective):
         ("lambdamart:sigma=", "is not of the form parameter=value"),
         ("lambdamart:ndcg;;sigma=1", "is not of the form parameter=value"),
         ("lambdamart:map;metric=mrr", "metric is given twice"),
+        (
+            "lambdamart:map;threshold=2",
+            r"there are metric.*; metrics have it, as in 'lambdamart:map\(threshold=\.\.\.\)'",
+        ),
+        ("gap(threshold=2)", r"gap has no parameter 'threshold'.*; metrics have it, as in 'map\(threshold=\.\.\.\)'"),
         ("lambdamart:sigma=zero", "sigma='zero'"),
         ("lambdamart:sigma=-1", "sigma=-1"),
         ("map(treshold=3)", "map has no parameter 'treshold'.*; did you mean 'threshold'?"),
@@ -77,6 +82,8 @@ def test_the_error_names_the_nearest_name(make, meant):
         make()
     with pytest.raises(LTRError, match=r"there are [a-z, ]*$"):
         get_metric("xyzw")
+    with pytest.raises(LTRError, match=r"; ndcg is a metric: write 'yetiloss:ndcg@10'$"):
+        get_objective("ndcg@10")
 
 
 FORMS = "{}5", "{}-5", "{}:top=5", "{}_cut_5", "{} at 5", "{}@ 5"

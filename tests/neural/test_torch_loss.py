@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ltr_objectives import LambdaLoss, Langevin, LTRError, Mixture, Subsample, get_objective, registry  # noqa: E402 - skipped without torch
+from ltr_objectives import LambdaLoss, Langevin, LTRError, Mixture, Preferences, Subsample, get_objective, registry  # noqa: E402 - skipped without torch
 from ltr_objectives.adapters import torch_loss  # noqa: E402 - likewise
 
 NAMES = registry.objectives()
@@ -180,6 +180,11 @@ def test_goals_and_clicks():
     assert torch.equal(matrix.grad[matrices["relevance"] >= 0], s.grad)
     expected, _ = mixture.gradient_hessian(SCORES, {"relevance": LABELS, "revenue": revenue}, SIZES)
     np.testing.assert_array_equal(s.grad.numpy(), expected)
+    loss, names = torch_loss("ranknet"), []
+    for given in ({}, {"propensity": np.full(len(LABELS), 0.5)}, {"weight": 1.0 + position}):
+        loss(flat(), clicks, SIZES, **given)
+        names.append(loss.value_is)
+    assert names == ["loss", "-ndcg", "-ndcg"]  # the loss has neither clicks nor weights within a list
     s = flat()
     torch_loss("lambdamart", "sum")(s, clicks, SIZES, position=position).backward()
     expected, _ = get_objective("lambdamart").gradient_hessian(SCORES, clicks, SIZES, position=position)
@@ -223,6 +228,8 @@ def test_bad_settings_are_refused():
         torch_loss("listnet", value="ndcg")
     with pytest.raises(LTRError, match="did you mean"):
         torch_loss("lisnet")
+    with pytest.raises(LTRError, match="Preferences number the rows of one data set"):
+        torch_loss(Mixture(["listnet", Preferences([[1, 0]], 2)]))
 
 
 def test_the_benchmark(tmp_path):
