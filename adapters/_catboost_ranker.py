@@ -29,7 +29,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     read_table,
 )
 from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
-from ltr_objectives.errors import did_you_mean, require, warn
+from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.metrics.base import Convention
 from ltr_objectives.objectives.base import Objective
 
@@ -225,8 +225,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
         columns = list(part.X.columns) if is_frame(part.X) else []
         for name in options.get("cat_features", ()):
-            known = name in columns or not (columns and isinstance(name, str))
-            require(known, f"cat_features: there is no column {name!r}{did_you_mean(name, columns)}")
+            if columns and isinstance(name, str) and name not in columns:
+                raise LTRError(f"cat_features: there is no column {name!r}{did_you_mean(name, columns)}")
         try:
             return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
         except (catboost.CatBoostError, TypeError) as error:

@@ -70,7 +70,7 @@ def panel(
         X, _, grades, group = train
         getattr(adapters, name)(**how | {"n_estimators": 1}, **settings, **quiet).fit(X, grades, group=group)
         model = getattr(adapters, name)(**how, **settings, **quiet)
-        took = seconds(lambda: model.fit(X, grades, group=group), time.process_time) / trees  # noqa: B023
+        took = seconds(lambda: model.fit(X, grades, group=group), time.process_time) / trees  # noqa: B023 - called at once
         scores = model.predict(test[0])
         labels = {"spearman": test[1], "ndcg@100": test[2]}
         values = [evaluate(metric, scores, labels[metric], test[3], per_query=True) for metric in METRICS]

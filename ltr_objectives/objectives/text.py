@@ -13,7 +13,7 @@ import numbers
 import re
 from typing import Any
 
-from ltr_objectives.errors import did_you_mean, require, shown
+from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 
 # A number takes the sign of an exponent with it, but never the + between two parts.
 NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
@@ -126,9 +126,9 @@ def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...])
         example = "threshold" if "threshold" in known else known[0]
         form = f"{shown(part)} in {shown(whole)} is not of the form parameter=value, such as '{example}=2'"
         require(equals and value, form)
-        listed = ", ".join(known)
-        unknown = f"{name} has no parameter {shown(key)}; there are {listed}"
-        require(key in known, unknown + (_of_a_metric(key, name, known) or did_you_mean(key, known)))
+        if key not in known:
+            meant = _of_a_metric(key, name, known) or did_you_mean(key, known)
+            raise LTRError(f"{name} has no parameter {shown(key)}; there are {', '.join(known)}{meant}")
         require(key not in found, f"{key} is given twice in {shown(whole)}")
         found[key] = literal(value)
     return found

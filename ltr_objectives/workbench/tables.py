@@ -109,8 +109,9 @@ def read_frame(
     """
     known = names_in_table(path)
     for name in (*must, *categorical):
-        option = did_you_mean(name, known) or "; options such as --label and --qid name the columns"
-        require(name in known, f"there is no column {name!r}, only {known}{option}")
+        if name not in known:
+            meant = did_you_mean(name, known) or "; options such as --label and --qid name the columns"
+            raise LTRError(f"there is no column {name!r}, only {known}{meant}")
     columns = list(must) if only else None
     if path.suffix == ".parquet":
         frame = import_pandas().read_parquet(path, columns=columns, engine="pyarrow")
