@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -26,14 +27,14 @@ class CodedLabels(dict[str, np.ndarray]):
         return {goal: labels[places] for goal, labels in self.items()}
 
 
-def coded_by(labels: np.ndarray, tables: Iterable[CodedLabels]) -> CodedLabels | None:
+def coded_by(labels: Any, tables: Iterable[CodedLabels]) -> CodedLabels | None:
     """The one of ``tables`` that has the codes in ``labels``; None if ``labels`` are no codes.
 
     >>> table, bits = CodedLabels(relevance=np.array([0, 1]), revenue=np.array([7, 0])), np.array([1, 0, 0], np.int32)
     >>> coded_by((codes := (LEAST + bits).view(np.float32)), [table]).read(codes)
     {'relevance': array([1, 0, 0]), 'revenue': array([0, 7, 7])}
     """
-    if labels.dtype != np.float32 or not labels.size or not (labels >= 2.0**64).all():
+    if getattr(labels, "dtype", None) != np.float32 or not labels.size or not (labels >= 2.0**64).all():
         return None
     first, last = labels.min().view(np.int32), labels.max().view(np.int32)
     found = [t for t in tables if t.start <= first and last < t.start + len(next(iter(t.values())))]

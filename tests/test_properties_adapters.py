@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*Empty dataset at worker:UserWarning"),  # XGBoost, of no rows
 ]
 NO_SCORES = {"scores": None, "labels": np.zeros(1), "group": [1]}
+NO_LABELS = {"scores": np.zeros(1), "labels": None, "group": [1]}
 objectives, metrics = st.sampled_from(OBJECTIVES), st.sampled_from(METRICS)
 
 
@@ -72,6 +73,7 @@ def check(grad, hess, rows) -> None:
 
 @given(objectives, metrics, data_sets())
 @example(OBJECTIVES[0], METRICS[0], NO_SCORES)
+@example(OBJECTIVES[0], METRICS[0], NO_LABELS)
 def test_xgboost(objective, metric, data):
     obj, evaluation = adapters.xgboost_objective(objective), adapters.xgboost_metric(metric)
     params = {"max_depth": 2, "nthread": 1, "min_child_weight": 0, "disable_default_eval_metric": 1}
@@ -91,6 +93,7 @@ def test_xgboost(objective, metric, data):
 
 @given(objectives, metrics, data_sets())
 @example(OBJECTIVES[0], METRICS[0], NO_SCORES)
+@example(OBJECTIVES[0], METRICS[0], NO_LABELS)
 def test_lightgbm(objective, metric, data):
     obj, evaluation = adapters.lightgbm_objective(objective), adapters.lightgbm_metric(metric)
     params = {"metric": "None", "num_threads": 1, "verbose": -1, "min_data_in_leaf": 1,
