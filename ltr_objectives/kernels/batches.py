@@ -18,7 +18,6 @@ from ltr_objectives.kernels.swaps import AVERAGE, LINEAR
 TOGETHER = 3  # draws whose weights one loop adds up, after the first
 BATCH = 16  # draws at a time: one, and a multiple of TOGETHER
 TOP_BATCH = 256  # draws at a time if only the top ranks of each are read
-GIVEN = -1  # a kind: a linear metric, and ``weight`` holds the sum over all draws
 ROUNDING = 1e-13  # a sum of equal discounts, subtracted from itself in another order, leaves less
 
 
@@ -32,7 +31,7 @@ class Batch(NamedTuple):
     V: np.ndarray  # of the first draw; by rank, the scaled discount if only top ranks are read
     D: np.ndarray  # of the other draws: (U - V) / 2; the scaled discount for linear metrics
     S: np.ndarray  # sum of (U + V) / 2 over the other draws; of scaled discounts if only top ranks are read
-    weight: np.ndarray  # of the pairs with one document in the other draws; in all draws if only top ranks are read
+    weight: np.ndarray  # of the pairs with one document, summed over the draws
     beyond: np.ndarray  # 0 if a draw of the batch ranks the document within the truncation, else 1
     lam: np.ndarray
     hes: np.ndarray
@@ -100,10 +99,11 @@ def _weight(kind, Ui, Vi, Uj, Vj):
 
 @inlined
 def _add_weights(kind, i, start, end, n, draws, r):
-    """Write the weights of the pairs of i with the slots ``start <= j < end``, summed over all draws but the first."""
-    weight, S, Si = r.weight[start:end], r.S[start:end], r.S[i]
+    """Write the weights of the pairs of i with the slots ``start <= j < end``, summed over all draws."""
+    weight, S, U, V = r.weight[start:end], r.S[start:end], r.U[start:end], r.V[start:end]
+    Ui, Vi, Si = r.U[i], r.V[i], r.S[i]
     for j in range(len(weight)):
-        weight[j] = 0.0 if kind == LINEAR else Si + S[j]
+        weight[j] = _weight(kind, Ui, Vi, U[j], V[j]) if kind == LINEAR else Si + S[j]
     for k in range(1, draws, TOGETHER):
         a, b, c = k * n, (k + 1) * n, (k + 2) * n
         Da, Db, Dc = r.D[a + i], r.D[b + i], r.D[c + i]
@@ -112,27 +112,26 @@ def _add_weights(kind, i, start, end, n, draws, r):
             weight[j] += abs(Da - da[j]) + abs(Db - db[j]) + abs(Dc - dc[j])
     if kind != LINEAR:
         for j in range(len(weight)):
-            weight[j] = weight[j] if weight[j] > 0.0 else 0.0  # rounding may leave less
+            others = weight[j] if weight[j] > 0.0 else 0.0  # rounding may leave less
+            weight[j] = others + _weight(kind, Ui, Vi, U[j], V[j])
 
 
 @inlined
-def _row(kind, i, start, end, better, many, r):
+def _row(kind, given, i, start, end, better, r):
     """The pairs of i with ``start <= j < end``; return the sum of |slope|.
 
-    ``kind``, ``better`` and ``many`` are constants, so that LLVM makes a separate loop for each.
+    ``kind``, ``given`` and ``better`` are constants, so that LLVM makes a separate loop for each. If ``given``, the
+    weights are in ``r.weight``.
     """
     gi, Ei, Ui, Vi, Si, total, curve = r.g[i], r.E[i], r.U[i], r.V[i], r.S[i], 0.0, 0.0
     g, E, U, V, S = r.g[start:end], r.E[start:end], r.U[start:end], r.V[start:end], r.S[start:end]
     weight, beyond = r.weight[start:end], r.beyond[start:end]
     lam, hes = r.lam[start:end], r.hes[start:end]
     for j in range(len(E)):
-        if kind == GIVEN:
-            m = weight[j] if weight[j] > ROUNDING * (Si + S[j]) else 0.0
-        else:
-            m = _weight(kind, Ui, Vi, U[j], V[j])
-            if many:
-                m += weight[j]
-        if kind != AVERAGE:
+        m = weight[j] if given else _weight(kind, Ui, Vi, U[j], V[j])
+        if kind == LINEAR:
+            if given:
+                m = m if m > ROUNDING * (Si + S[j]) else 0.0
             m *= gi - g[j] if better else (g[j] - gi) * beyond[j]
         inverse = 1.0 / (Ei + E[j])
         loses, wins = (E[j] * inverse, Ei * inverse) if better else (Ei * inverse, E[j] * inverse)
@@ -148,17 +147,14 @@ def _row(kind, i, start, end, better, many, r):
 
 
 @kernel
-def _wide(kind, i, start, end, better, many, sigma, r):
+def _wide(kind, given, i, start, end, better, sigma, r):
     """As ``_row``, for scores of any span: one exponential a pair."""
     total = 0.0
     for j in range(start, end):
-        if kind == GIVEN:
-            m = r.weight[j] if r.weight[j] > ROUNDING * (r.S[i] + r.S[j]) else 0.0
-        else:
-            m = _weight(kind, r.U[i], r.V[i], r.U[j], r.V[j])
-            if many:
-                m += r.weight[j]
-        if kind != AVERAGE:
+        m = r.weight[j] if given else _weight(kind, r.U[i], r.V[i], r.U[j], r.V[j])
+        if kind == LINEAR:
+            if given:
+                m = m if m > ROUNDING * (r.S[i] + r.S[j]) else 0.0
             m *= r.g[i] - r.g[j] if better else (r.g[j] - r.g[i]) * r.beyond[j]
         sign = 1.0 if better else -1.0
         slope, curve = slope_and_curve(LOGISTIC, sigma * sign * (r.s[i] - r.s[j]))
@@ -171,10 +167,10 @@ def _wide(kind, i, start, end, better, many, sigma, r):
 
 
 @inlined_kernel
-def _add(kind, i, start, end, better, many, one, r):
+def _add(kind, given, i, start, end, better, one, r):
     if one.narrow:
-        return _row(kind, i, start, end, better, many, r)
-    return _wide(kind, i, start, end, better, many, one.sigma, r)
+        return _row(kind, given, i, start, end, better, r)
+    return _wide(kind, given, i, start, end, better, one.sigma, r)
 
 
 @inlined_kernel
@@ -186,10 +182,7 @@ def add_pairs(kind, i, start, end, better, draw, one, r):
     if start >= end:
         return 0.0
     if draw is None:
-        return _add(kind, i, start, end, better, False, one, r)
-    if kind == LINEAR and one.width < one.n:
-        return _add(GIVEN, i, start, end, better, True, one, r)
-    if one.narrow and one.draws == 1:
-        return _row(kind, i, start, end, better, False, r)
-    _add_weights(kind, i, start, end, one.n, filled_up(one.draws), r)
-    return _add(kind, i, start, end, better, True, one, r)
+        return _add(kind, False, i, start, end, better, one, r)
+    if one.width == one.n:  # else the weights are written already
+        _add_weights(kind, i, start, end, one.n, filled_up(one.draws), r)
+    return _add(kind, True, i, start, end, better, one, r)

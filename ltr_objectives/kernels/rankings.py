@@ -57,7 +57,8 @@ def ranking(x, top, others, draw, noise, number, order, space):
     key, multiplies = noise
     counter = np.uint64(number) * np.uint64(2 * n)
     if draw.noise == NO_NOISE:
-        space.noisy[:n] = x
+        for i in range(n):  # an assignment to the slice would compile numba's error text, for 1 s
+            space.noisy[i] = x[i]
     elif multiplies:
         times_logistic(space.odds[:n], key, counter, space.noisy)
     else:
