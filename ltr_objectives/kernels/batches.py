@@ -181,8 +181,7 @@ def add_pairs(kind, i, start, end, better, draw, one, r):
     """
     if start >= end:
         return 0.0
-    if draw is None:
-        return _add(kind, False, i, start, end, better, one, r)
-    if one.width == one.n:  # else the weights are written already
+    given = draw is not None
+    if draw is not None and one.width == one.n:  # else the weights are written already
         _add_weights(kind, i, start, end, one.n, filled_up(one.draws), r)
-    return _add(kind, True, i, start, end, better, one, r)
+    return _add(kind, given, i, start, end, better, one, r)
