@@ -361,12 +361,9 @@ class Queries:
         return self.once("by label", self._by_label)
 
     def _by_label(self) -> np.ndarray:
-        from ltr_objectives.kernels.sorting import order_by_label
-        from ltr_objectives.kernels.threads import run
-
-        out = np.empty(self.rows, np.int32)
-        run(order_by_label, self.ptr, (self.ptr, self.labels, out), 1)
-        return out
+        sizes = np.diff(self.ptr)
+        order = np.lexsort((-self.labels, np.repeat(np.arange(len(sizes)), sizes)))
+        return (order - np.repeat(self.ptr[:-1], sizes)).astype(np.int32)
 
     def condensed(self, kept: np.ndarray) -> tuple["Queries", np.ndarray]:
         """Only the rows that are ``kept``, with the first labels alone; and the queries that have such rows.

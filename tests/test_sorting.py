@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from ltr_objectives.kernels.sorting import FEW, RUN, SHORT, descending_order, head_order, sorter
+from ltr_objectives.kernels.sorting import RUN, SHORT, descending_order, head_order, sorter
 
-LENGTHS = [1, 2, 8, RUN, FEW, FEW + 1, 120, SHORT, SHORT + 1, 500, 1500]
+LENGTHS = [1, 2, 8, RUN, 32, 33, 120, SHORT, SHORT + 1, 500, 1500]
 LISTS = {
     "normal": lambda rng, n: rng.normal(size=n),
     "ties": lambda rng, n: rng.integers(-2, 3, n).astype(float),

@@ -6,6 +6,7 @@ which is optimised and cached once. A part that reorders sums is optimised alone
 in all kernels. Its arguments are marked noalias.
 """
 
+import gc
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar
@@ -186,6 +187,16 @@ class _Kernel(CPUDispatcher):
 
     def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
         super().__init__(function, locals or {}, targetoptions, _ToRun)
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for a signature, without the garbage collector, which takes a seventh of the time and finds little."""
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile(sig)
+        finally:
+            if enabled:
+                gc.enable()
 
     @cached_property
     def _part(self) -> Any:

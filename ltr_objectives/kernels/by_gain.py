@@ -94,7 +94,7 @@ def _add_gains(truncated, draw, one, space, stop):
             _top_weights(i, n, space)
         total += add_pairs(LINEAR, i, lower, n, True, draw, one, r)
         if truncated:
-            total += add_pairs(LINEAR, i, 0, same, False, draw, one, r)
+            total += add_pairs(LINEAR, i, np.int64(0), same, False, draw, one, r)  # a literal 0 compiles anew
     return total
 
 

@@ -2,8 +2,8 @@
 
 * Up to ``SHORT`` documents, the rank of a score is the number of larger scores. Each score is compared with all, in
   whole vectors and without a branch: 3 to 5 ns a document for 120 documents. Insertion would take 12 for 24, because it
-  mispredicts every second branch. Above ``FEW`` documents the scores are compared in float32, twice as many at once. If
-  two are equal there, a merge sort follows.
+  mispredicts every second branch. The scores are compared in float32, twice as many at once. If two are equal there, a
+  merge sort follows.
 * A longer list is sorted by a map from scores to twice as many buckets as documents, then by insertion: 8 to 11 ns a
   document for any length. Merging would take 41 for 120 documents and 100 for 10,000. The map uses the quartiles of a
   few scores, so outliers do not crowd the buckets. It has two forms: one for scores with or without noise, one for
@@ -20,7 +20,6 @@ import numpy as np
 from ltr_objectives.kernels._jit import inlined, kernel
 
 RUN = 24  # runs are sorted by insertion, then merged; 16 to 32 are equally fast, 8 and 64 slower
-FEW = 32  # the longest list to compare in float64
 SHORT = 192  # the longest list to compare; from here on buckets are faster
 BLOCK = 8  # scores that are compared with all in one loop
 SAMPLE = 9  # scores whose quartiles stand for the quartiles of all
@@ -95,12 +94,12 @@ def sort_descending(key, order, key2, order2, n):
 
 
 @kernel
-def _buckets(s, sample, bucket, most):
+def _buckets(s, sample, scratch, bucket, most):
     """Write a bucket below ``most`` for each of ``s``, the higher the lower the score."""
     step = len(s) // SAMPLE
     for k in range(SAMPLE):
         sample[k] = s[k * step]
-    _insertion(sample, bucket, 0, SAMPLE)
+    _insertion(sample, scratch, 0, SAMPLE)
     high, middle, low = sample[SAMPLE // 4], sample[SAMPLE // 2], sample[SAMPLE - 1 - SAMPLE // 4]
     last = most - 1.0
     if high > 2.0 * low > 0.0:
@@ -119,7 +118,7 @@ def _buckets(s, sample, bucket, most):
 def _distribute(s, order, r):
     """Sort ``s`` by buckets."""
     n, key, bucket, start, before, company = len(s), r.key, r.counts, r.start[: 2 * len(s)], np.uint32(0), np.int64(0)
-    _buckets(s, key, bucket, 2 * n)
+    _buckets(s, key, r.order2, bucket, 2 * n)
     start[:] = 0
     for i in range(n):
         start[bucket[i]] += np.uint32(1)
@@ -151,9 +150,11 @@ def _count_larger(x, blocks, count):
 
 
 @kernel
-def _compare(s, x, rank, order, r):
-    """Sort ``s`` by comparing all pairs of ``x``, which holds ``s`` or ``s`` rounded; ``rank`` is scratch."""
-    n, key, blocks, total = len(s), r.key, (len(s) + BLOCK - 1) // BLOCK, 0
+def _compare(s, order, r):
+    """Sort ``s`` by comparing all pairs in float32."""
+    n, key, x, rank, blocks, total = len(s), r.key, r.rounded, r.counts, (len(s) + BLOCK - 1) // BLOCK, 0
+    for i in range(n):
+        x[i] = s[i]
     x[n : blocks * BLOCK] = -np.inf
     _count_larger(x, blocks, rank)
     for i in range(n):
@@ -176,14 +177,8 @@ def _compare(s, x, rank, order, r):
 def descending_order(s, order, r):
     """Write the stable order of descending ``s`` into ``order[:len(s)]``, and the sorted scores into ``r.key``."""
     n = len(s)
-    if n <= FEW:
-        for i in range(n):
-            r.key2[i] = s[i]
-        _compare(s, r.key2, r.order2, order, r)
-    elif n <= SHORT:
-        for i in range(n):
-            r.rounded[i] = s[i]
-        _compare(s, r.rounded, r.counts, order, r)
+    if n <= SHORT:
+        _compare(s, order, r)
     else:
         _distribute(s, order, r)
 
@@ -198,16 +193,8 @@ def _bound(s, top, groups, order, r):
         part = s[a : a + groups]
         for i in range(len(part)):
             best[i] = part[i] if part[i] > best[i] else best[i]
-    if groups > FEW:
-        descending_order(best, order, r)
-        return r.key[top - 1]
-    _count_larger(best, groups // BLOCK, r.order2)
-    last = 0  # the largest count below top, and its group
-    for i in range(groups):
-        at = r.order2[i] * FEW + i
-        at = at if at < top * FEW else 0
-        last = at if at > last else last
-    return best[last % FEW]
+    descending_order(best, order, r)
+    return r.key[top - 1]
 
 
 @kernel
@@ -249,27 +236,8 @@ def longest_list(ptr, first, last):
     """Count the documents of the longest list of the queries ``first <= q < last``."""
     longest = 0
     for q in range(first, last):
-        longest = max(longest, ptr[q + 1] - ptr[q])
+        longest = ptr[q + 1] - ptr[q] if ptr[q + 1] - ptr[q] > longest else longest
     return longest
-
-
-@kernel
-def order_by_label(first, last, ptr, labels, out):
-    """Write the documents of each query, counted from its first row, in stable descending order of label."""
-    longest = longest_list(ptr, first, last)
-    key, order, key2, order2 = (
-        np.empty(longest),
-        np.empty(longest, np.int64),
-        np.empty(longest),
-        np.empty(longest, np.int64),
-    )
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        for i in range(b - a):
-            key[i], order[i] = labels[a + i], i
-        sort_descending(key, order, key2, order2, b - a)  # compiles sooner than descending_order, and runs once
-        for d in range(b - a):
-            out[a + d] = order[d]
 
 
 @kernel
