@@ -20,7 +20,7 @@ from benchmarks.quality import quality
 from benchmarks.scaling import scaling
 from benchmarks.startup import startup
 from benchmarks.subsample import subsample
-from benchmarks.training import training
+from benchmarks.training import evaluation, training
 from ltr_objectives.workbench.cli.app import OneLineErrors
 
 # On a busy machine OpenMP threads that spin while they wait make trainings take many times as long. OpenMP reads the
@@ -38,6 +38,7 @@ app.command()(bags)
 app.command()(calibration)
 app.command()(demo)
 app.command()(distributed)
+app.command()(evaluation)
 app.command()(ideas)
 app.command()(kernels)
 app.command("lead")(lead_command)

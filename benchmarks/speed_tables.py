@@ -26,15 +26,41 @@ def kernels(document: Document) -> Lines:
 
 
 def training(document: Document) -> Lines:
-    """Whole trainings; ratios are medians, with their range."""
-    lines = [["library", "objective", "s", "times squared error", "times the library's own"]]
+    """Whole trainings; ratios are medians, with their range, and milliseconds are those of a tree."""
+    lines = [["library", "objective", "s: least, median", "times the library's own", "times its floor", "trees, ms",
+              "interface, ms", "gradients, ms"]]  # fmt: skip
     for r in document["results"]:
-        floor, *natives = r["over"].items()
-        above = {base: f"{most[1]:.2f} ({most[0]:.2f} to {most[2]:.2f})" for base, most in r["over"].items()}
-        own = "; ".join(f"{base} {above[base]}" for base, _ in natives if r["objective"] not in r["over"])
-        times = above[floor[0]] if r["objective"] != floor[0] else ""
-        lines.append([r["library"], r["objective"], f"{np.median(r['seconds']):.1f}", times, own])
+        above = {base: _range(most) for base, most in r["over"].items()}
+        own = "; ".join(f"{base} {text}" for base, text in list(above.items())[1:] if r["objective"] not in r["over"])
+        took = f"{min(r['seconds']):.1f}, {np.median(r['seconds']):.1f}"
+        floor = _range(r["over_floor"]) if "over_floor" in r else ""
+        ms = {
+            key: 1e3 * float(np.median(r[key])) / document["trees"]
+            for key in ("seconds", "interface", "alone")
+            if key in r
+        }
+        parts = [""] * 3
+        if "interface" in ms:
+            trees = ms.get("alone", ms["interface"])
+            interface = f"{ms['interface'] - trees:.1f}" if "alone" in ms else "with the trees"
+            parts = [f"{trees:.0f}", interface, f"{ms['seconds'] - ms['interface']:.1f}"]
+        lines.append([r["library"], r["objective"], took, own, floor, *parts])
     return lines
+
+
+def evaluation(document: Document) -> Lines:
+    """What a metric takes of a training."""
+    lines = [["library", "its metric", "training without, s", "its metric, ms a tree", "ours, ms a tree", "ours / its"]]
+    for r in document["results"]:
+        less = {key: np.array(r[key]) - np.array(r["none"]) for key in ("own", "ours")}
+        ms = [f"{1e3 * float(np.median(less[key])) / document['trees']:.1f}" for key in ("own", "ours")]
+        ratio = _range(np.quantile(less["ours"] / less["own"], (0, 0.5, 1)))
+        lines.append([r["library"], r["metric"], f"{np.median(r['none']):.1f}", *ms, ratio])
+    return lines
+
+
+def _range(most: Any) -> str:
+    return f"{most[1]:.2f} ({most[0]:.2f} to {most[2]:.2f})"
 
 
 def scaling(document: Document) -> Lines:
@@ -86,6 +112,14 @@ def startup(document: Document) -> Lines:
     lines = [["objective", "first gradient, s", "the same, compiling, s"]]
     lines += [[r["objective"], f"{r['warm']:.2f}", f"{r['cold']:.2f}"] for r in document["results"]]
     return [*lines, ["(import alone)", f"{document['import']:.2f}", ""]]
+
+
+def by_kernel(document: Document) -> Lines:
+    """The functions that take longest to compile."""
+    took = sorted(document["kernels"].items(), key=lambda item: -item[1])
+    lines = [[f"compiled for {document['of']}", "processor, s"], *([name, f"{s:.2f}"] for name, s in took[:12])]
+    others = [s for _, s in took[12:]]
+    return [*lines, [f"{len(others)} others", f"{sum(others):.2f}"], ["all", f"{sum(s for _, s in took):.2f}"]]
 
 
 def subsample(document: Document) -> Lines:
@@ -173,7 +207,8 @@ def one_list(document: Document) -> Lines:
 
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
-    "bags": bags, "ideas": ideas, "kernels": kernels, "training": training, "scaling": scaling, "startup": startup,
+    "bags": bags, "ideas": ideas, "kernels": kernels, "training": training,
+    "evaluation": evaluation, "scaling": scaling, "startup": startup, "startup/kernels": by_kernel,
     "subsample": subsample, "calibration": calibration, "distributed": distributed, "neural": neural,
     "neural_rankers": neural_rankers, "panel": panel, "panel/gradients": one_list,
 }  # fmt: skip

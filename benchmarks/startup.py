@@ -1,11 +1,12 @@
 """``python -m benchmarks startup``: seconds of a new process to import the package, and to its first gradient."""
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.progress import track
 from typer import Option
@@ -21,22 +22,45 @@ FIRST = (
     "print(time.perf_counter() - t)"
 )
 
+BY_KERNEL = """
+import collections, json, time
+from numba.core import event
+import ltr_objectives
+took, open_ = collections.Counter(), []
+class Compilers(event.Listener):
+    def on_start(self, e):
+        open_.append([time.process_time(), 0.0])
+    def on_end(self, e):
+        start, inner = open_.pop()
+        all_, function = time.process_time() - start, e.data["dispatcher"].py_func
+        module, _, name = function.__module__.rpartition(".")
+        took[f"{{name}}: {{function.__name__}}" if module.startswith("ltr") else "functions of numba"] += all_ - inner
+        if open_:
+            open_[-1][1] += all_
+event.register("numba:compile", Compilers())
+ltr_objectives.get_objective({name!r}).gradient_hessian([0.1, 0.2, 0.3], [1, 0, 2], [3])
+print(json.dumps(took))
+"""
 
-def run(code: str, cache: str | None = None) -> float:
-    """The number that a new process prints; ``cache`` is its folder for machine code."""
+
+def run(code: str, cache: str | None = None) -> Any:
+    """The JSON that a new process prints; ``cache`` is its folder for machine code."""
     environment = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
     done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
-    return float(done.stdout)
+    return json.loads(done.stdout)
 
 
 def startup(
     only: Annotated[str, Option(help="Only objectives that contain this text.")] = "",
     rounds: Annotated[int, Option(min=1, help="The least time counts.")] = 3,
+    by_kernel: Annotated[str, Option(help="An objective, whose compilation is divided among kernels.")] = "yetiloss",
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
     """Time the import, and the first gradient in a new process.
 
-    The gradient is that of each objective, with and without compiled code on disk.
+    The gradient is that of each objective, with and without compiled code on disk. For one of them the processor time
+    of each compiled function is shown, without that of the functions it calls. A function of the package that others
+    call is optimised with its caller.
     """
     console = terminal()
     imported = min(run(IMPORT) for _ in range(rounds))
@@ -46,4 +70,7 @@ def startup(
             cold = run(FIRST.format(name=name), cache)
             warm = min(run(FIRST.format(name=name), cache) for _ in range(rounds))
         results.append({"objective": name, "warm": warm, "cold": cold})
-    speed_tables.save("startup", {"import": imported, "results": results}, out, console)
+    with tempfile.TemporaryDirectory() as cache:
+        kernels = run(BY_KERNEL.format(name=by_kernel), cache)
+    document = {"import": imported, "results": results, "of": by_kernel, "kernels": kernels}
+    speed_tables.save("startup", document, out, console)

@@ -1,7 +1,8 @@
-"""``python -m benchmarks training``: seconds of whole trainings, native objectives and ours in turn."""
+"""``python -m benchmarks training`` and ``evaluation``: seconds of whole trainings, of the libraries' own and ours."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -13,66 +14,117 @@ from benchmarks import speed_tables
 from benchmarks.iteration import TRIVIAL
 from ltr_objectives import adapters
 from ltr_objectives.datasets import RankingData, make_ranking
-from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_objective
 from ltr_objectives.workbench.texts import terminal
 
-Train = Callable[[str | Objective, int], float]  # objective, trees -> seconds
+Change = Callable[[Any], Any]  # of the callable that an adapter makes
+Train = Callable[..., float]  # trees, objective, change, metric -> seconds
+KEPT: Change = lambda made: made  # noqa: E731
+OUR = "our "  # before our objectives and metrics; names without it are the library's
 
 
-def xgboost(data: RankingData, threads: int) -> Train:
-    """Depth 6, hist; the data set is prepared here and reused."""
+class Stored:
+    """The gradients of one training, with which the same trees grow again though none is computed."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def recording(self, made: Any) -> Any:
+        """The callable, which keeps what it computes."""
+        compute = made.gradients
+
+        def gradients(*args: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+            found = compute(*args, **options)
+            self.calls.append((found[0].copy(), found[1].copy()))
+            return found
+
+        made.gradients = gradients
+        return made
+
+    def interface(self, made: Any) -> Any:
+        """The callable, which does all but compute."""
+        calls = iter(self.calls)
+        made.gradients = lambda *args, **options: next(calls)
+        return made
+
+    def alone(self, made: Any) -> Any:
+        """A function for XGBoost and LightGBM with nothing of ours."""
+        calls = iter(self.calls)
+        return lambda scores, data: next(calls)
+
+
+def xgboost(data: Sequence[RankingData], threads: int) -> Train:
+    """Depth 6, hist. The first data set is for training, the others are evaluated; all are prepared here and reused."""
     import xgboost as xgb
 
-    dtrain = xgb.QuantileDMatrix(data.X, data.y, qid=data.qid)
+    made = [xgb.QuantileDMatrix(data[0].X, data[0].y, qid=data[0].qid)]
+    made += [xgb.QuantileDMatrix(each.X, each.y, qid=each.qid, ref=made[0]) for each in data[1:]]
+    evals = [(each, f"eval{i}") for i, each in enumerate(made[1:])]
 
-    def train(objective: str | Objective, trees: int) -> float:
+    def train(trees: int, objective: str, change: Change = KEPT, metric: str | None = None) -> float:
         params: dict[str, Any] = {"max_depth": 6, "eta": 0.1, "nthread": threads, "min_child_weight": 1e-3}
-        obj = None
-        if isinstance(objective, str):
-            params["objective"] = objective
+        params |= (
+            {"disable_default_eval_metric": 1} if metric is None or metric.startswith(OUR) else {"eval_metric": metric}
+        )
+        obj = custom = None
+        if objective.startswith(OUR):
+            obj = change(adapters.xgboost_objective(objective.removeprefix(OUR), n_threads=threads))
         else:
-            obj = adapters.xgboost_objective(objective, n_threads=threads)
+            params["objective"] = objective
+        if metric is not None and metric.startswith(OUR):
+            custom = adapters.xgboost_metric(metric.removeprefix(OUR), n_threads=threads)
         start = time.perf_counter()
-        xgb.train(params, dtrain, trees, obj=obj)
+        xgb.train(params, made[0], trees, obj=obj, evals=evals, custom_metric=custom, verbose_eval=False)
         return time.perf_counter() - start
 
     return train
 
 
-def lightgbm(data: RankingData, threads: int) -> Train:
-    """31 leaves; the data set is prepared here and reused."""
+def lightgbm(data: Sequence[RankingData], threads: int) -> Train:
+    """31 leaves; the data sets are those of :func:`xgboost`."""
     import lightgbm as lgb
 
-    dtrain = lgb.Dataset(data.X, data.y, group=data.group, params={"verbose": -1, "force_col_wise": True}).construct()
+    options = {"verbose": -1, "force_col_wise": True}
+    made = [lgb.Dataset(data[0].X, data[0].y, group=data[0].group, params=options)]
+    made += [lgb.Dataset(each.X, each.y, group=each.group, params=options, reference=made[0]) for each in data[1:]]
+    for each in made:
+        each.construct()
 
-    def train(objective: str | Objective, trees: int) -> float:
-        own = None if isinstance(objective, str) else adapters.lightgbm_objective(objective, n_threads=threads)
-        params = {"objective": own or objective, "num_threads": threads, "force_col_wise": True, "verbose": -1}
+    def train(trees: int, objective: str, change: Change = KEPT, metric: str | None = None) -> float:
+        params: dict[str, Any] = {**options, "objective": objective, "num_threads": threads, "metric": "None"}
+        feval = None
+        if objective.startswith(OUR):
+            params["objective"] = change(adapters.lightgbm_objective(objective.removeprefix(OUR), n_threads=threads))
+        if metric is not None and metric.startswith(OUR):
+            feval = adapters.lightgbm_metric(metric.removeprefix(OUR), n_threads=threads)
+        elif metric is not None:
+            params["metric"], params["eval_at"] = metric.split("@")
         start = time.perf_counter()
-        lgb.train(params, dtrain, trees)
+        lgb.train(params, made[0], trees, valid_sets=made[1:], feval=feval)
         return time.perf_counter() - start
 
     return train
 
 
-def catboost(data: RankingData, threads: int) -> Train:
-    """Depth 6; the pool is prepared here and reused. Native objectives have CatBoost's own defaults."""
+def catboost(data: Sequence[RankingData], threads: int) -> Train:
+    """Depth 6; the data sets are those of :func:`xgboost`. Native objectives have CatBoost's own defaults."""
     import catboost as cb
 
-    pool = cb.Pool(data.X, data.y, group_id=data.qid, thread_count=threads)
+    made = [cb.Pool(each.X, each.y, group_id=each.qid, thread_count=threads) for each in data]
 
-    def train(objective: str | Objective, trees: int) -> float:
+    def train(trees: int, objective: str, change: Change = KEPT, metric: str | None = None) -> float:
         params: dict[str, Any] = {
             "iterations": trees, "depth": 6, "learning_rate": 0.1, "thread_count": threads, "random_seed": 0,
             "bootstrap_type": "No", "loss_function": objective, "allow_writing_files": False, "verbose": False,
-            "eval_metric": "NDCG", "metric_period": 10_000,
+            "eval_metric": metric or "NDCG", "metric_period": 1 if metric else 10_000, "use_best_model": False,
         }  # fmt: skip
-        if not isinstance(objective, str):
-            params["loss_function"] = adapters.catboost_objective(objective, pool, n_threads=threads)
+        if objective.startswith(OUR):
+            made_objective = adapters.catboost_objective(objective.removeprefix(OUR), made[0], n_threads=threads)
+            params["loss_function"] = change(made_objective)
             params |= {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
+        if metric is not None and metric.startswith(OUR):
+            params["eval_metric"] = adapters.catboost_metric(metric.removeprefix(OUR), *made, n_threads=threads)
         start = time.perf_counter()
-        cb.CatBoost(params).fit(pool)
+        cb.CatBoost(params).fit(made[0], eval_set=made[1:] or None)
         return time.perf_counter() - start
 
     return train
@@ -81,55 +133,111 @@ def catboost(data: RankingData, threads: int) -> Train:
 class Case(NamedTuple):
     """The contenders of one library."""
 
-    library: str
-    make: Callable[[RankingData, int], Train]
+    make: Callable[[Sequence[RankingData], int], Train]
     natives: tuple[str, ...]
     twin: str  # our objective with the Hessians of the first native one
+    metric: str  # its own NDCG@10
 
 
 OURS = "lambdamart", "yetiloss:ndcg@10", "yetiloss:ndcg", "yetiloss:gap"
-CASES = (
-    Case("xgboost", xgboost, ("rank:ndcg",), "lambdamart:preset=xgboost"),
-    Case("lightgbm", lightgbm, ("lambdarank",), "lambdamart:preset=lightgbm"),
-    Case("catboost", catboost, ("YetiRank:mode=NDCG;top=10", "YetiRank", "QueryRMSE"), "yetiloss:ndcg@10;neighbors=1"),
-)
+CASES = {
+    "xgboost": Case(xgboost, ("rank:ndcg",), "lambdamart:preset=xgboost", "ndcg@10"),
+    "lightgbm": Case(lightgbm, ("lambdarank",), "lambdamart:preset=lightgbm", "ndcg@10"),
+    "catboost": Case(
+        catboost, ("YetiRank:mode=NDCG;top=10", "YetiRank", "QueryRMSE"), "yetiloss:ndcg@10;neighbors=1", "NDCG:top=10"
+    ),
+}
+
+Rows = Annotated[int, Option(min=1000, help="About so many generated rows, 136 features.")]
+Trees = Annotated[int, Option(min=1)]
+Rounds = Annotated[int, Option(min=1, help="Repetitions; the ratio is the median of theirs.")]
+Libraries = Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")]
+Threads = Annotated[int, Option(min=1)]
+Out = Annotated[Path, Option(help="Folder for the JSON file.")]
 
 
 def training(
-    rows: Annotated[int, Option(min=1000, help="About so many generated rows, 136 features.")] = 200_000,
-    trees: Annotated[int, Option(min=1)] = 100,
-    rounds: Annotated[int, Option(min=1, help="Repetitions; the ratio is the median of theirs.")] = 3,
-    libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
-    threads: Annotated[int, Option(min=1)] = 2,
-    out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
+    rows: Rows = 200_000,
+    trees: Trees = 100,
+    rounds: Rounds = 3,
+    libraries: Libraries = "xgboost,lightgbm,catboost",
+    threads: Threads = 2,
+    out: Out = Path("results"),
 ) -> None:
-    """Time whole trainings with native objectives and with ours.
+    """Time whole trainings with native objectives, with ours, and with stored gradients of ours.
 
-    They take turns with squared error, whose gradients cost nothing: what the trees alone take. Nothing is evaluated
-    during a training. A first training of two trees, which compiles the kernels, does not count.
+    With stored gradients the same trees grow, and the adapter does all but compute them; in XGBoost and LightGBM also
+    without the adapter, which is the floor. They take turns with squared error, whose gradients cost nothing. Nothing
+    is evaluated during a training. The training that records the gradients does not count.
     """
     console = terminal()
     data = make_ranking(max(1, rows // 118), seed=0)
     console.print(f"{data!r}, {trees} trees, {threads} threads")
     results: list[dict[str, Any]] = []
-    for case in (c for c in CASES if c.library in libraries.split(",")):
-        train = case.make(data, threads)
-        floor = TRIVIAL[case.library]
-        contenders: dict[str, str | Objective] = {name: name for name in (floor, *case.natives)}
-        contenders |= {name: get_objective(name) for name in (*OURS, case.twin)}
-        seconds: dict[str, list[float]] = {label: [] for label in contenders}
-        for contender in contenders.values():
-            train(contender, 2)
-        for _ in track(range(rounds), case.library, console=console, transient=True):
-            for label, contender in contenders.items():
-                seconds[label].append(train(contender, trees))
-        results += [
-            {"library": case.library, "objective": label, "seconds": seconds[label],
-             "over": {base: _ratio(seconds[label], seconds[base]) for base in (floor, *case.natives)}}
-            for label in contenders
-        ]  # fmt: skip
+    for library in libraries.split(","):
+        case = CASES[library]
+        train = case.make([data], threads)
+        bases = TRIVIAL[library], *case.natives
+        contenders: dict[str, Callable[[], float]] = {}
+        for name in bases:
+            train(2, name)
+            contenders[name] = partial(train, trees, name)
+        for name in (*OURS, case.twin):
+            stored = Stored()
+            train(trees, OUR + name, stored.recording)
+            contenders[name] = partial(train, trees, OUR + name)
+            contenders[f"{name} interface"] = partial(train, trees, OUR + name, stored.interface)
+            if library != "catboost":  # which calls an objective block by block
+                contenders[f"{name} alone"] = partial(train, trees, OUR + name, stored.alone)
+        seconds = _in_turn(contenders, rounds, library, console)
+        for name in (*bases, *OURS, case.twin):
+            over = {base: _ratio(seconds[name], seconds[base]) for base in bases}
+            parts = {part: seconds[f"{name} {part}"] for part in ("interface", "alone") if f"{name} {part}" in seconds}
+            floor = {"over_floor": _ratio(seconds[name], list(parts.values())[-1])} if parts else {}
+            results.append(
+                {"library": library, "objective": name, "seconds": seconds[name], "over": over, **parts, **floor}
+            )
     settings = {"rows": len(data.y), "trees": trees, "threads": threads}
     speed_tables.save("training", {**settings, "results": results}, out, console)
+
+
+def evaluation(
+    rows: Rows = 200_000,
+    trees: Trees = 50,
+    rounds: Rounds = 3,
+    libraries: Libraries = "xgboost,lightgbm,catboost",
+    threads: Threads = 2,
+    out: Out = Path("results"),
+) -> None:
+    """Time trainings that evaluate NDCG@10 on two data sets after each tree, by the library's metric and by ours.
+
+    The objective is squared error. The time of the metric is the difference from a training without a metric; in
+    CatBoost, whose metric cannot be left out, with RMSE. Each of the two data sets is as large as the training's.
+    """
+    console = terminal()
+    data = [make_ranking(max(1, rows // 118), seed=seed) for seed in range(3)]
+    results: list[dict[str, Any]] = []
+    for library in libraries.split(","):
+        case = CASES[library]
+        train = case.make(data, threads)
+        metrics = {"none": None if library != "catboost" else "RMSE", "own": case.metric, "ours": f"{OUR}ndcg@10"}
+        for metric in metrics.values():
+            train(2, TRIVIAL[library], metric=metric)
+        contenders = {key: partial(train, trees, TRIVIAL[library], metric=metric) for key, metric in metrics.items()}
+        seconds = _in_turn(contenders, rounds, library, console)
+        results.append({"library": library, "metric": case.metric, **seconds})
+    settings = {"rows": len(data[0].y), "trees": trees, "threads": threads}
+    speed_tables.save("evaluation", {**settings, "results": results}, out, console)
+
+
+def _in_turn(
+    contenders: Mapping[str, Callable[[], float]], rounds: int, label: str, console: Any
+) -> dict[str, list[float]]:
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in track(range(rounds), label, console=console, transient=True):
+        for name, contender in contenders.items():
+            seconds[name].append(contender())
+    return seconds
 
 
 def _ratio(some: list[float], others: list[float]) -> list[float]:

@@ -3,6 +3,7 @@
 For container images and batch jobs, so that the first training does not wait for the compiler.
 """
 
+from collections.abc import Callable, Iterable
 from time import perf_counter
 
 import numpy as np
@@ -14,23 +15,31 @@ from ltr_objectives.objectives.yetiloss import YetiLoss
 from ltr_objectives.queries import Queries
 
 
-def warm_up() -> float:
-    """Run every objective and metric on a tiny list; return the seconds it took."""
+def warm_up(track: Callable[[list[str]], Iterable[str]] = iter) -> float:
+    """Run every objective and metric on a tiny list; return the seconds it took.
+
+    ``track`` iterates over their names, and may show how far it is.
+    """
     start = perf_counter()
-    scores, labels, group = [0.0, 1.0, 2.0], [0, 1, 0], [3]
-    graded = Queries([0, 1, 2, 3, 4], [5])
     for dtype in (np.float32, np.float64):
-        content_stream(np.array(scores, dtype))
-    for name in registry.objectives():
-        objective = registry.objective_class(name)()
-        objective.gradient_hessian(scores, labels, group, position=[0, 1, 2] if objective.facts.takes_clicks else None)
-    for name in registry.metrics():
-        metric = registry.metric_class(name)
-        made = metric(k=2) if metric.cutoff == "required" else metric()
-        made.per_query(scores, labels, group)
-        if made.label_limit is None and len(made.layers(graded)) > 1:
-            YetiLoss(made).compute(graded, np.zeros(5))
+        content_stream(np.array([0.0, 1.0, 2.0], dtype))
+    for name in track([*registry.objectives(), *registry.metrics()]):
+        (_objective if name in registry.OBJECTIVES else _metric)(name)
     return perf_counter() - start
+
+
+def _objective(name: str) -> None:
+    objective = registry.objective_class(name)()
+    position = [0, 1, 2] if objective.facts.takes_clicks else None
+    objective.gradient_hessian([0.0, 1.0, 2.0], [0, 1, 0], [3], position=position)
+
+
+def _metric(name: str) -> None:
+    metric, graded = registry.metric_class(name), Queries([0, 1, 2, 3, 4], [5])
+    made = metric(k=2) if metric.cutoff == "required" else metric()
+    made.per_query([0.0, 1.0, 2.0], [0, 1, 0], [3])
+    if made.label_limit is None and len(made.layers(graded)) > 1:
+        YetiLoss(made).compute(graded, np.zeros(5))
 
 
 if __name__ == "__main__":

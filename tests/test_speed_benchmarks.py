@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import xgboost as xgb
 from typer.testing import CliRunner
 
 from benchmarks import publish, speed_tables
@@ -14,8 +15,9 @@ from benchmarks.folds import Fold
 from benchmarks.ideas import softened, summary, widened
 from benchmarks.kernels import CASES
 from benchmarks.plrank_numpy import plrank_numpy
-from ltr_objectives import PLRank
-from ltr_objectives.datasets import RankingData
+from benchmarks.training import Stored
+from ltr_objectives import PLRank, adapters
+from ltr_objectives.datasets import RankingData, make_ranking
 
 
 def run(*arguments):
@@ -116,6 +118,29 @@ def test_training_writes_ratios_of_what_it_timed(tmp_path):
         for base, over in result["over"].items():
             ratios = sorted(a / b for a, b in zip(result["seconds"], seconds[result["library"], base], strict=True))
             assert over == pytest.approx(ratios)
+        if "alone" in result:
+            assert min(result["alone"] + result["interface"]) > 0
+            floor = np.quantile(np.array(result["seconds"]) / result["alone"], (0, 0.5, 1))
+            assert result["over_floor"] == pytest.approx(floor)
+    assert sum("interface" in r for r in written["results"]) == 15
+    assert sum("alone" in r for r in written["results"]) == 10
+
+
+@pytest.mark.parametrize("how", ["interface", "alone"])
+def test_stored_gradients_grow_the_same_trees(how):
+    data, stored, models = make_ranking(30, seed=0), Stored(), []
+    dtrain = xgb.DMatrix(data.X, data.y, qid=data.qid)
+    for change in (stored.recording, getattr(stored, how)):
+        obj = change(adapters.xgboost_objective("yetiloss"))
+        models.append(xgb.train({"nthread": 1, "max_depth": 3}, dtrain, 5, obj=obj).save_raw("json"))
+    assert models[0] == models[1]
+
+
+def test_evaluation_writes_its_parts(tmp_path):
+    run("evaluation", "--rows", "1000", "--trees", "2", "--rounds", "2", "--threads", "1", "--out", tmp_path)
+    written = json.loads((tmp_path / "evaluation.json").read_text())
+    assert [r["library"] for r in written["results"]] == ["xgboost", "lightgbm", "catboost"]
+    assert all(len(r[key]) == 2 and min(r[key]) > 0 for r in written["results"] for key in ("none", "own", "ours"))
 
 
 def test_ideas_change_features_and_labels_within_queries():

@@ -189,7 +189,7 @@ class _Kernel(CPUDispatcher):
         super().__init__(function, locals or {}, targetoptions, _ToRun)
 
     def compile(self, sig: Any) -> Any:
-        """Compile for a signature, without the garbage collector, which takes a seventh of the time and finds little."""
+        """Compile without the garbage collector, which takes a seventh of the time and finds little."""
         enabled = gc.isenabled()
         gc.disable()
         try:

@@ -13,7 +13,7 @@ import numpy as np
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.pairs import LOGISTIC, slope_and_curve
 from ltr_objectives.kernels.rankings import number_of
-from ltr_objectives.kernels.swaps import AVERAGE, LINEAR
+from ltr_objectives.kernels.swaps import LINEAR
 
 TOGETHER = 3  # draws whose weights one loop adds up, after the first
 BATCH = 16  # draws at a time: one, and a multiple of TOGETHER
