@@ -9,12 +9,14 @@ import subprocess
 import sys
 import textwrap
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import examples
 import pytest
 from loading import load
+from packaging.requirements import Requirement
 
 import ltr_objectives
 from ltr_objectives import adapters
@@ -24,6 +26,7 @@ DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```\n(?:\n\1```text\n(.*?)^\1```\n)?", re.DOTALL | re.MULTILINE)
 EXECUTED = re.compile(r"\A---\n(?:.*\n)*?executed: (.+)\n(?:.*\n)*?---\n")
 PAGES = {page.relative_to(DOCS).as_posix(): page.read_text() for page in sorted(DOCS.rglob("*.md"))}
+NEEDS = re.compile(r"^<!-- needs: (.+) -->$", re.MULTILINE)
 MANY_TREES = re.compile(r"(?<=n_estimators=)\d{3,}|(?<=\"iterations\": )\d{3,}")
 RUN = {name: found[1] for name, text in PAGES.items() if (found := EXECUTED.match(text))}
 needs_sources = pytest.mark.skipif(not (ROOT / "mkdocs.yml").exists(), reason="the tests run beside an unpacked wheel")
@@ -134,6 +137,9 @@ def test_pages_read_well_as_files():
 def test_the_code_runs(page, tmp_path, monkeypatch):
     for library in ("xgboost", "lightgbm", "catboost", "pandas", "sklearn", "scipy"):
         pytest.importorskip(library)
+    for need in map(Requirement, needs[1].split() if (needs := NEEDS.search(PAGES[page])) else ()):
+        if version(need.name) not in need.specifier:
+            pytest.skip(f"{page} is about {need}")
     monkeypatch.chdir(tmp_path)
     assert RUN[page] in ("true", "on less data")
     if RUN[page] != "true":

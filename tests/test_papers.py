@@ -1,4 +1,7 @@
-"""Every link of docs/papers.md leads to something, every setting in it exists, and every row has a link or a reason."""
+"""Every link of docs/papers.md leads to something, every setting in it exists, and every row has a link or a reason.
+
+The paper about the package cites its bibliography, and names title and authors as CITATION.cff does.
+"""
 
 import importlib
 import json
@@ -63,3 +66,13 @@ def test_every_row_has_a_link_or_a_reason():
 def test_named_files_exist():
     for path in re.findall(r"`((?:tests|benchmarks)/[^`]+)`", TEXT):
         assert (ROOT / path).is_file(), path
+
+
+def test_the_paper_about_the_package_cites_its_bibliography():
+    paper, bibliography = ((ROOT / "paper" / name).read_text(encoding="utf-8") for name in ("paper.md", "paper.bib"))
+    entries = re.findall(r"^@\w+\{(\w+),$", bibliography, re.MULTILINE)
+    assert sorted(set(re.findall(r"@(\w+)", paper))) == entries  # each of them once, in order of names
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search('^title: (".+")$', paper, re.MULTILINE)[1] in citation
+    names = re.compile(r"^  - name: (.+)$", re.MULTILINE)
+    assert names.findall(paper.partition("affiliations:")[0]) == names.findall(citation)
