@@ -40,7 +40,7 @@ def fetch_movielens(name: str = "ml-1m", fold: int = 1, folder: str | os.PathLik
         1 to 5.
     folder : path, optional
         Folder of the archive ``{name}.zip``, which is downloaded if it is missing. The default is ``movielens`` in the
-        cache of :func:`load_letor`. To use a computer without network access, copy the archive into the folder.
+        cache that ``load_letor`` names. To use a computer without network access, copy the archive into the folder.
 
     Returns
     -------
@@ -204,7 +204,7 @@ def _features(history: np.ndarray, trains: np.ndarray, u: np.ndarray, i: np.ndar
         rater_age[i] - age[u], year[i] - (rated @ year / seen)[u],
         np.log1p(count[i]) - (rated @ np.log1p(count) / seen)[u], mean[i] - (rated @ mean / seen)[u],
         np.nansum(own, 1), np.fmax.reduce(own, 1), np.fmin.reduce(own, 1),
-        _tastes(hu, decade[hi], residual, (users, 10), 3)[u, decade[i]], (share[u] * flags).sum(1),
+        _tastes(hu, decade[hi], residual, (users, decade.max() + 1), 3)[u, decade[i]], (share[u] * flags).sum(1),
     ]  # fmt: skip
     for group in (female, np.digitize(age, (18, 25, 35, 45, 50, 56)), about["occupation"]):  # MovieLens-1M's ages
         columns.append(_tastes(ki, group[ku], residual[known], (items, group.max() + 1), 20)[i, group[u]])
