@@ -183,7 +183,8 @@ def one_list(document: Document) -> Lines:
 
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
-    "bags": bags, "ideas": ideas, "kernels": kernels, "training": training, "training/short": training_short, "scaling": scaling, "startup": startup,
+    "bags": bags, "ideas": ideas, "kernels": kernels, "training": training, "training/short": training_short,
+    "scaling": scaling, "startup": startup,
     "subsample": subsample, "calibration": calibration, "distributed": distributed, "neural": neural,
     "neural_rankers": neural_rankers, "panel": panel, "panel/gradients": one_list,
 }  # fmt: skip

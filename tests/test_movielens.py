@@ -1,6 +1,8 @@
 """MovieLens is downloaded once, checked, divided by users, and described by histories alone."""
 
+import http.client
 import io
+import unittest.mock
 import urllib.error
 
 import numpy as np
@@ -83,12 +85,11 @@ def test_it_is_downloaded_once(name, tmp_path, monkeypatch):
 
 
 def test_errors_name_the_remedy(name, tmp_path, monkeypatch):
-    def no_network(url, **_):
-        raise urllib.error.URLError("no network")
-
-    monkeypatch.setattr(movielens.urllib.request, "urlopen", no_network)
-    with pytest.raises(LTRError, match=rf"no network.*download it by other means to .*{name}\.zip"):
-        fetch_movielens(name, folder=tmp_path / "other")
+    for error in (urllib.error.URLError("no network"), http.client.IncompleteRead(b"half")):
+        failing = unittest.mock.Mock(side_effect=error)
+        monkeypatch.setattr(movielens.urllib.request, "urlopen", failing)
+        with pytest.raises(LTRError, match=rf"(no network|Incomplete).*download it by other means to .*{name}\.zip"):
+            fetch_movielens(name, folder=tmp_path / "other")
     (tmp_path / f"{name}.zip").write_bytes(b"damaged")
     with pytest.raises(LTRError, match=r"damaged: its MD5 sum is .* delete it"):
         fetch_movielens(name, folder=tmp_path)
@@ -100,3 +101,13 @@ def test_errors_name_the_remedy(name, tmp_path, monkeypatch):
             fetch_movielens(name, wrong)
     with pytest.raises(LTRError, match="did you mean 'ml-1m'"):
         fetch_movielens("ml-1")
+    with pytest.raises(LTRError, match="folder=5 must be a path"):
+        fetch_movielens(name, folder=5)
+
+
+def test_a_folder_that_cannot_be_written_is_named(name, tmp_path, monkeypatch):
+    content = (tmp_path / f"{name}.zip").read_bytes()
+    monkeypatch.setattr(movielens.urllib.request, "urlopen", lambda *_, **__: io.BytesIO(content))
+    (tmp_path / "file").touch()
+    with pytest.raises(LTRError, match=r"file.* cannot be written.* name another folder"):
+        fetch_movielens(name, folder=tmp_path / "file")

@@ -22,8 +22,8 @@ def lead_dots(table: pd.DataFrame, out: Path) -> Path:
             part = table[(table["library"] == library) & (table["data"] == kind)]
             rows = [metrics.index(metric) + 0.26 * (i - (len(kinds) - 1) / 2) for metric in part["metric"]]
             for (_, each), row in zip(part.iterrows(), rows, strict=True):
-                look = {"color": colours[each["ours"]], "mfc": "white" if kind == kinds[0] else None}
-                ax.errorbar(1000 * each["difference"], row, xerr=1960 * each["se"], fmt="o", ms=6.5, lw=1.6, **look)
+                style = {"color": colours[each["ours"]], "mfc": "white" if kind == kinds[0] else None}
+                ax.errorbar(1000 * each["difference"], row, xerr=1960 * each["se"], fmt="o", ms=6.5, lw=1.6, **style)
         ax.axvline(0.0, color=INK, lw=1)
         ax.set_yticks(range(len(metrics)), metrics)
         ax.locator_params(axis="x", nbins=4)
@@ -39,5 +39,6 @@ def lead_dots(table: pd.DataFrame, out: Path) -> Path:
         Line2D([], [], color=INK, lw=1.6, marker="o", mfc="white" if kind == kinds[0] else None, label=kind)
         for kind in kinds
     ]
-    figure.legend(handles=handles, loc="outside lower left", ncols=3, frameon=False, fontsize=9, columnspacing=1.2, handlelength=1.4)
+    look = {"frameon": False, "fontsize": 9, "columnspacing": 1.2, "handlelength": 1.4}
+    figure.legend(handles=handles, loc="outside lower left", ncols=3, **look)
     return save(figure, out, "lead")

@@ -1,6 +1,7 @@
 """MovieLens as ranking data: users are queries, films documents, stars grades."""
 
 import hashlib
+import http.client
 import os
 import re
 import urllib.request
@@ -13,7 +14,7 @@ import numpy as np
 
 from ltr_objectives._files import replacing, user_cache
 from ltr_objectives.checks import check_choice, check_integer, refuse
-from ltr_objectives.errors import LTRError
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.workbench.data import RankingData, RankingFold
 
 URL = "https://files.grouplens.org/datasets/movielens/{name}.zip"
@@ -73,6 +74,8 @@ def fetch_movielens(name: str = "ml-1m", fold: int = 1, folder: str | os.PathLik
     fold = check_integer("fold", fold)
     if fold > 5:
         refuse("fold", fold, "must be 1 to 5")
+    is_path = folder is None or isinstance(folder, str | os.PathLike)
+    require(is_path, f"folder={folder!r} must be a path: a string or a pathlib.Path")
     try:
         import scipy.sparse.linalg  # noqa: F401 - says early what to install
     except ImportError as error:
@@ -102,7 +105,7 @@ def _archive(name: str, folder: str | os.PathLike[str] | None) -> bytes:
         else:
             with urllib.request.urlopen(url, timeout=60) as answer:
                 content = answer.read()
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, http.client.HTTPException) as error:
         raise LTRError(f"{url} is not available: {error}; download it by other means to {file}") from None
     found = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if found != MD5[name]:
