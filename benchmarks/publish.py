@@ -27,7 +27,7 @@ def block(name: str, results: Path) -> str:
 
     A study is a folder: ``quality`` gives all of its tables, ``quality/verdict`` that of the verdicts and its
     explanation, ``quality/all`` all of ours, ``quality/lead`` what our names give, ``quality/objectives`` each of ours.
-    ``panel/gradients`` is a second table of ``panel.json``, and ``training/short`` one without the last line.
+    ``panel/gradients`` is a second table of ``panel.json``.
     """
     folder, _, part = name.partition("/")
     if (results / folder).is_dir():
@@ -41,7 +41,7 @@ def block(name: str, results: Path) -> str:
     else:
         document = json.loads((results / f"{folder}.json").read_text())
         body = markdown(TABLES[name](document))
-        if part == "short":
+        if part == "short":  # of the README, which links to the whole table and its last line
             return f"\n{body}\n\n"
     versions = ", ".join(f"{package} {version}" for package, version in document["versions"].items())
     return f"\n{body}\n\n`{document['command']}`; {versions}.\n\n"

@@ -37,16 +37,6 @@ def training(document: Document) -> Lines:
     return lines
 
 
-def training_short(document: Document) -> Lines:
-    """A line for each library: seconds with squared error, with its own objective for NDCG, and with ours."""
-    lines = [["", "squared error", "the library's own", "ours"]]
-    for library, title in {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}.items():
-        found = {r["objective"]: np.median(r["seconds"]) for r in document["results"] if r["library"] == library}
-        floor, own, *_ = found.values()
-        lines.append([title, *(f"{seconds:.0f}" for seconds in (floor, own, found["yetiloss:ndcg"]))])
-    return lines
-
-
 def scaling(document: Document) -> Lines:
     """Time and memory by rows; the last line is the single long list."""
     threads = document["threads"]
@@ -59,6 +49,16 @@ def scaling(document: Document) -> Lines:
     long = document["long_list"]
     name = f"{long['objective']}, one list"
     lines.append([name, f"{long['rows']:,}", f"{1e3 * long['seconds']:.1f}", "", "", f"{long['bytes_a_row']:.0f}"])
+    return lines
+
+
+def training_short(document: Document) -> Lines:
+    """A line for each library: seconds with squared error, with its own objective for NDCG, and with ours."""
+    lines = [["", "squared error", "the library's own", "ours"]]
+    for library, title in {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}.items():
+        found = {r["objective"]: np.median(r["seconds"]) for r in document["results"] if r["library"] == library}
+        floor, own, *_ = found.values()
+        lines.append([title, *(f"{seconds:.0f}" for seconds in (floor, own, found["yetiloss:ndcg"]))])
     return lines
 
 
