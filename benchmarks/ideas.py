@@ -22,7 +22,7 @@ from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.workbench.trials import numbers
 
 METRIC, TREES, PATIENCE, RATE, PARTS = "ndcg@10", 200, 20, 0.1, 3
-WITHIN = ("z-score", "rank", "less the best", "all three")  # features within the query, beside their own values
+WITHIN = ("z-score", "rank", "minus the best", "all three")  # features within the query, beside their own values
 PARAMS: dict[tuple[str, str, str], dict[str, Any]] = {  # library, idea and arm; all else is as the estimators have it
     ("lightgbm", "other trees", "depth at most 5"): {"max_depth": 5},
     ("lightgbm", "linear leaves", "lambda 0.01"): {"linear_tree": True, "linear_lambda": 0.01},
@@ -39,7 +39,7 @@ def widened(data: RankingData, arm: str) -> RankingData:
     own = pd.DataFrame(data.X)
     by = own.groupby(data.qid)
     z = (own - by.transform("mean")) / by.transform("std", ddof=0)
-    made = {"z-score": z.fillna(0.0), "rank": by.rank(pct=True), "less the best": own - by.transform("max")}
+    made = {"z-score": z.fillna(0.0), "rank": by.rank(pct=True), "minus the best": own - by.transform("max")}
     parts = [part.to_numpy(np.float32) for name, part in made.items() if arm in (name, WITHIN[-1])]
     return replace(data, X=np.hstack([data.X, *parts]))
 

@@ -111,7 +111,7 @@ NATIVE = {
 def native(
     library: str, objective: str, options: dict[str, Any], data: RankingData, threads: int, iterations: int
 ) -> Timer:
-    """Seconds an iteration with the library's objective, less those with squared error."""
+    """Seconds an iteration with the library's objective, minus those with squared error."""
     make, name = NATIVE[library]
     with_it = make({name: objective, **options}, data, threads, iterations)
     without = make({name: TRIVIAL[library]}, data, threads, iterations)

@@ -101,7 +101,7 @@ def kernels(
     """Time gradients, ours and the libraries' own.
 
     Ours are as the adapters compute them. A native objective's time is that of an iteration with trees of one split of
-    four features, less the same with squared error. With slow references both are timed on a part of the queries.
+    four features, minus the same with squared error. With slow references both are timed on a part of the queries.
     """
     console = terminal()
     data = make_ranking(queries, seed=0)

@@ -35,7 +35,7 @@ EXPLANATION = (
     "ours, too, was chosen on these test queries, which favours it."
 )
 
-OBJECTIVES_TITLE = "**Each objective of ours, less the native objective chosen on vali**"
+OBJECTIVES_TITLE = "**Each objective of ours, minus the native objective chosen on vali**"
 OBJECTIVES_EXPLANATION = (
     "Thousandths, means over the three libraries, with standard errors over test queries in brackets. `{metric}` is "
     "the metric of the column; the first is the best in the mean over all columns."
@@ -60,7 +60,7 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
     Metrics that differ only in the threshold of relevance are one. ``kinds`` has the kind of each data set.
     ``difference`` is from the native objective chosen on vali, and ``by_set`` the same if each data set counts once.
     ``on_test`` is from ``native``, the best on these test queries. ``behind`` is what ``best`` of ours has more.
-    ``on_vali`` is the best of ours on vali less ``native`` chosen likewise; NaN if the study does not have it.
+    ``on_vali`` is the best of ours on vali minus ``native`` chosen likewise; NaN if the study does not have it.
     """
     blocks: dict[tuple[str, str], dict[str, dict[str, np.ndarray]]] = {}
     labels: dict[tuple[str, str, str], str] = {}
@@ -105,7 +105,7 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
 
 
 def by_objective(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Each objective of ours less the native ones chosen on vali, over the libraries, by metric and kind of data.
+    """Each objective of ours minus the native ones chosen on vali, over the libraries, by metric and kind of data.
 
     The standard error is that of means over the libraries, which share their queries.
     """
@@ -165,7 +165,7 @@ def markdown(table: pd.DataFrame) -> str:
         line += [row["native"], _thousandths(row, "on_test", "on_test_se"), row["best"]]
         lines.append([*line, _thousandths(row, "behind", "behind_se") if row["behind"] else ""])
     right = [False] * 3 + [True] * (len(head) - 7) + [False, True, False, True]
-    title = "**What our names give, less the library's best native objective**"
+    title = "**What our names give, minus the library's best native objective**"
     return "\n\n".join([title, pipe_table(lines, right), EXPLANATION])
 
 

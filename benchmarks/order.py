@@ -88,7 +88,7 @@ def picture(found: dict[str, dict[tuple[str, str], Difference]], path: Path) -> 
     """Draw the differences of all data sets, a panel for each metric."""
     from benchmarks.figures.style import INK, OURS, blank, quiet, write
 
-    figure = blank(10, 3.6, "Test metric less that of YetiRank: published (grey) and here (with 1.96 standard errors)")
+    figure = blank(10, 3.6, "Test metric minus that of YetiRank: published (grey) and here (with 1.96 standard errors)")
     axes: Any = figure.subplots(1, len(PUBLISHED))
     own = [data for data in found if data not in SETS]
     for ax, metric in zip(axes, PUBLISHED, strict=True):

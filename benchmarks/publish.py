@@ -41,6 +41,8 @@ def block(name: str, results: Path) -> str:
     else:
         document = json.loads((results / f"{folder}.json").read_text())
         body = markdown(TABLES[name](document))
+        if part == "short":  # of the README, which links to the whole table and its last line
+            return f"\n{body}\n\n"
     versions = ", ".join(f"{package} {version}" for package, version in document["versions"].items())
     return f"\n{body}\n\n`{document['command']}`; {versions}.\n\n"
 

@@ -35,8 +35,8 @@ EXPLANATION = (
     "choice among {3} of ours makes the difference too large; p accounts for that."
 )
 NOTE = (
-    "Train value of the model at its early stop on vali; in brackets train value less test value. Means over folds and "
-    "seeds."
+    "Train value of the model at its early stop on vali; in brackets train value minus test value. Means over folds "
+    "and seeds."
 )
 
 

@@ -241,8 +241,18 @@ def evidence() -> str:
 
 
 def opening() -> str:
-    """The README from below its title to its first section, with links that hold from here."""
-    return from_here((ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0].partition("\n")[2])
+    """The README from below its first paragraph to its first section, with links that hold from here."""
+    return from_here(readme().partition("\n## ")[0].split("\n\n", 2)[2])
+
+
+def reasons() -> str:
+    """The section of the README that gives reasons, with links that hold from here."""
+    return from_here("## Why" + readme().partition("\n## Why")[2].partition("\n## ")[0])
+
+
+def readme() -> str:
+    """The README's text."""
+    return (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def from_here(text: str) -> str:
@@ -253,6 +263,7 @@ def from_here(text: str) -> str:
 
 CONTENTS: dict[str, Callable[[], str]] = {
     "opening of the README": opening,
+    "reasons of the README": reasons,
     "table of objectives": partial(objectives_table, on_site),
     "objectives": lambda: rendered(registered("objectives")),
     "kernels": derivations,

@@ -128,4 +128,4 @@ def test_gaps_promise_errors_only_where_there_are_several_folds(folds, tmp_path,
     assert any(bars for _, _, bars in ax.containers) == (folds > 1)
     title = figures[0]._suptitle.get_text().replace("\n", " ")
     several = "means and 1.96 standard errors over"
-    assert title == f"map: train less test, {several if folds > 1 else 'means over'} folds and seeds"
+    assert title == f"map: train minus test, {several if folds > 1 else 'means over'} folds and seeds"

@@ -70,10 +70,10 @@ def metric_dots(summary: pd.DataFrame, metric: str, out: Path) -> Path:
 
 
 def verdict_dots(verdict: pd.DataFrame, out: Path) -> Path:
-    """Every objective of ours, less the library's best native one, with a panel for each metric."""
+    """Every objective of ours, minus the library's best native one, with a panel for each metric."""
     names = {"objective": "label", "difference": "value"}
     table = verdict.drop(columns="data").rename(columns={**names, "metric": "data"})
-    title = "Ours less the library's best native objective, with 95% intervals over queries"
+    title = "Ours minus the library's best native objective, with 95% intervals over queries"
     return grouped(table, "", title, out, "verdict", dict.fromkeys(table["data"], 0.0))
 
 
@@ -81,5 +81,5 @@ def gap_dots(table: pd.DataFrame, metric: str, out: Path) -> Path:
     """Draw the gaps of one metric, with 1.96 standard errors over folds and seeds if there are several."""
     part = table[table["metric"] == metric]
     errors = "" if part["se"].isna().all() else " and 1.96 standard errors"
-    title = f"{metric}: train less test, means{errors} over folds and seeds"
+    title = f"{metric}: train minus test, means{errors} over folds and seeds"
     return grouped(part, metric, title, out, "gaps", dict.fromkeys(part["data"], 0.0))

@@ -1,0 +1,235 @@
+"""MovieLens as ranking data: users are queries, films documents, stars grades."""
+
+import hashlib
+import http.client
+import os
+import re
+import urllib.request
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ltr_objectives._files import replacing, user_cache
+from ltr_objectives.checks import check_choice, check_integer, refuse
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.workbench.data import RankingData, RankingFold
+
+URL = "https://files.grouplens.org/datasets/movielens/{name}.zip"
+MD5 = {"ml-1m": "c4d9eecfca2ab87c1945afe126590906", "ml-100k": "0e33842e24a9c977be4e0107933c0723"}  # of the archives
+FACTORS, MOST = 16, 100  # factors of the SVD, documents of a query
+
+
+def fetch_movielens(name: str = "ml-1m", fold: int = 1, folder: str | os.PathLike[str] | None = None) -> RankingFold:
+    """Download MovieLens, compute features and return one of five folds, as the studies use MovieLens-1M.
+
+    A query is a user. A random half of the user's ratings is history; of the other half, at most 100 films in random
+    order are the documents. The label is the number of stars minus 1. Features are computed from the user's history and
+    from the histories of the train users only, so they read no label that is ranked. Users are divided at random: three
+    fifths are train, a fifth is vali and a fifth is test; over the five folds each user is in test once.
+
+    Licence: GroupLens allows research use with acknowledgement, and forbids redistribution and commercial use without
+    permission. The archive's README has the terms.
+
+    Parameters
+    ----------
+    name : "ml-1m" or "ml-100k"
+        MovieLens-1M has 6,040 users and 331,612 documents, MovieLens-100K 943 and 43,043. The archives have 6 and 5 MB.
+    fold : int
+        1 to 5.
+    folder : path, optional
+        Folder of the archive ``{name}.zip``, which is downloaded if it is missing. The default is ``movielens`` in the
+        cache that ``load_letor`` names. To use a computer without network access, copy the archive into the folder.
+
+    Returns
+    -------
+    RankingFold
+        Labels 0 to 4; ``qid`` is GroupLens's number of the user. There are 59 features (60 in MovieLens-100K, which
+        has one more genre), rounded to five significant digits. Of the film: number, mean, spread, share of five
+        stars and share of at most two stars of its ratings, share of women and mean age of its raters, year, number of
+        genres. Of the user: number, mean and spread of ratings, bias, female, age. Of both: differences of age, year,
+        popularity and mean from the user's; the user's taste in the genres (sum, best, worst), in the decade, and share
+        of the genres; the taste of users of the same gender, age and occupation; six features from similar films in
+        the history; two products of factors. Then the genres, and six factors of the film.
+
+    Raises
+    ------
+    LTRError
+        If the archive cannot be downloaded or is damaged; the message says which file to put where.
+
+    References
+    ----------
+    F. M. Harper, J. A. Konstan: The MovieLens Datasets: History and Context. ACM Transactions on Interactive
+    Intelligent Systems 5(4), 2015.
+
+    Examples
+    --------
+    >>> train, vali, test = fetch_movielens("ml-1m", fold=1)  # doctest: +SKIP
+    >>> train  # doctest: +SKIP
+    RankingData(200,055 rows, 3,624 queries, 59 features)
+    """
+    check_choice("name", name, tuple(MD5))
+    fold = check_integer("fold", fold)
+    if fold > 5:
+        refuse("fold", fold, "must be 1 to 5")
+    is_path = folder is None or isinstance(folder, str | os.PathLike)
+    require(is_path, f"folder={folder!r} must be a path: a string or a pathlib.Path")
+    try:
+        import scipy.sparse.linalg  # noqa: F401 - says early what to install
+    except ImportError as error:
+        raise ImportError(f"fetch_movielens needs SciPy: pip install scipy ({error})") from None
+    ratings, about = _read(zipfile.ZipFile(BytesIO(_archive(name, folder))), name)
+    users = len(about["age"])
+    count = np.bincount(ratings[0], minlength=users)
+    rank = np.arange(ratings.shape[1]) - np.repeat(np.cumsum(count) - count, count)
+    half = np.repeat(count // 2, count)
+    history, shown = ratings[:, rank < half], ratings[:, (rank >= half) & (rank < half + MOST)]
+    part = (np.random.default_rng(1).permutation(users) % 5 - fold + 1) % 5  # of each user
+    X = _features(history, part < 3, shown[0], shown[1], about)
+    rows = (np.flatnonzero(np.isin(part[shown[0]], parts)) for parts in ((0, 1, 2), 3, 4))
+    y, qid = (shown[2] - 1).astype(np.float32), shown[0] + 1
+    return RankingFold(*(RankingData(X[r], y[r], np.unique(qid[r], return_counts=True)[1], qid[r]) for r in rows))
+
+
+def _archive(name: str, folder: str | os.PathLike[str] | None) -> bytes:
+    """Read the archive, after downloading it if it is missing."""
+    url = URL.format(name=name)
+    file = Path(f"{name}.zip")
+    try:
+        cache = os.environ.get("LTR_OBJECTIVES_CACHE") if folder is None else None
+        file = (Path(cache or user_cache()) / "movielens" if folder is None else Path(folder).expanduser()) / file
+        if file.exists():
+            content = file.read_bytes()
+        else:
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                content = answer.read()
+    except (OSError, RuntimeError, http.client.HTTPException) as error:
+        raise LTRError(f"{url} is not available: {error}; download it by other means to {file}") from None
+    found = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    if found != MD5[name]:
+        where, remedy = (file, "delete it to download it again") if file.exists() else (url, "try again")
+        raise LTRError(f"{where} is damaged: its MD5 sum is {found}, not {MD5[name]}; {remedy}")
+    if not file.exists():
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(file) as new:
+                new.write_bytes(content)
+        except OSError as error:
+            raise LTRError(f"{file} cannot be written: {error}; name another folder by folder=") from None
+    return content
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Ratings (user, film, stars) by user, in random order within each user, and facts of users and films by number."""
+
+    def lines(file: str, separator: str) -> list[list[str]]:
+        text = archive.read(f"{name}/{file}").decode("latin-1")
+        return [line.split(separator) for line in text.replace("\r", "").split("\n") if line]
+
+    if name == "ml-1m":
+        table, people, films = lines("ratings.dat", "::"), lines("users.dat", "::"), lines("movies.dat", "::")
+        gender, age, genres = 1, 2, [film[2].split("|") for film in films]
+    else:
+        table, people, films = lines("u.data", "\t"), lines("u.user", "|"), lines("u.item", "|")
+        names = [line[0] for line in lines("u.genre", "|")]
+        gender, age, genres = (
+            2,
+            1,
+            [[names[g] for g, flag in enumerate(film[5:]) if flag == "1"] for film in films],
+        )
+    user, item, stars = np.array([row[:3] for row in table]).astype(np.int64).T
+    order = np.lexsort((item, user))
+    user, item, stars = user[order] - 1, item[order] - 1, stars[order]
+    order = np.lexsort((np.random.default_rng(0).random(len(user)), user))
+    kinds, number = sorted({g for each in genres for g in each}), max(int(film[0]) for film in films)
+    about: dict[str, Any] = {"genres": np.zeros((number, len(kinds))), "year": np.zeros(number)}
+    about |= {"female": np.array([row[gender] == "F" for row in people], np.int64)}
+    about |= {"age": np.array([int(row[age]) for row in people])}
+    about |= {"occupation": np.unique([row[3] for row in people], return_inverse=True)[1]}
+    for film, own in zip(films, genres, strict=True):
+        year = re.findall(r"\((\d{4})\)", film[1])
+        about["year"][int(film[0]) - 1] = year[-1] if year else 1995  # one film of MovieLens-100K has no name either
+        about["genres"][int(film[0]) - 1, [kinds.index(g) for g in own]] = 1
+    return np.stack((user, item, stars))[:, order], about
+
+
+def _tastes(rows: np.ndarray, kinds: np.ndarray, residual: np.ndarray, shape: tuple[int, int], shrink: float) -> Any:
+    """Mean residual by row and kind, shrunk towards 0."""
+    cells, size = rows * shape[1] + kinds, shape[0] * shape[1]
+    return (np.bincount(cells, residual, size) / (np.bincount(cells, minlength=size) + shrink)).reshape(shape)
+
+
+def _features(history: np.ndarray, trains: np.ndarray, u: np.ndarray, i: np.ndarray, about: dict[str, Any]) -> Any:
+    """One row for each user and film of ``u`` and ``i``, from the users, films and stars of the history."""
+    from scipy.sparse import csr_matrix, diags
+    from scipy.sparse.linalg import svds
+
+    genres, year, female, age = (about[key] for key in ("genres", "year", "female", "age"))
+    users, items = len(age), len(year)
+    hu, hi, hs = history
+    known = trains[hu]
+    ku, ki, ks = hu[known], hi[known], hs[known]
+    overall = ks.mean()
+
+    def of_film(values: np.ndarray, prior: float, shrink: float = 10) -> np.ndarray:
+        return (np.bincount(ki, values, items) + prior) / (count + shrink)
+
+    count = np.bincount(ki, minlength=items)
+    mean = of_film(ks, 10 * overall)
+    fives, rater_age = of_film(ks == 5, 2), of_film(age[ku], 300)
+    seen = np.bincount(hu, minlength=users)
+    average = (np.bincount(hu, hs, users) + 5 * overall) / (seen + 5)
+    deviation = np.sqrt((np.bincount(hu, (hs - average[hu]) ** 2, users) + 3) / (seen + 3))
+    bias = np.bincount(hu, hs - mean[hi], users) / (seen + 5)
+    residual = hs - mean[hi] - bias[hu]
+    decade = ((np.maximum(year, 1910) - 1910) // 10).astype(np.int64)
+
+    matrix = csr_matrix((residual, (hu, hi)), (users, items))
+    rated = csr_matrix((np.ones(len(hu)), (hu, hi)), (users, items))
+    taste, share = (matrix @ genres) / (rated @ genres + 3), (rated @ genres) / seen[:, None]
+    base, seen_base = (csr_matrix(diags(trains.astype(float)) @ each) for each in (matrix, rated))
+    _, strength, directions = svds(base, FACTORS, v0=np.random.default_rng(0).normal(size=min(base.shape)))
+    order = np.argsort(-strength)
+    loadings = directions[order].T * np.sqrt(strength[order])  # by film and factor
+    loadings *= np.where(loadings.sum(0) < 0, -1, 1)
+    both = (seen_base.T @ seen_base).toarray()
+    norms = np.sqrt(np.asarray(base.multiply(base).sum(0)).ravel()) + 1
+    near = (base.T @ base).toarray() / norms[:, None] / norms * both / (both + 20)
+    alike = both / np.sqrt(np.outer(count + 10, count + 10))
+
+    flags, own = genres[i], np.where(genres[i] > 0, taste[u], np.nan)
+    columns = [
+        count[i], mean[i], np.sqrt(of_film((ks - mean[ki]) ** 2, 10))[i], fives[i], of_film(ks <= 2, 2)[i],
+        of_film(female[ku], 3, 12)[i], rater_age[i], year[i], flags.sum(1),
+        seen[u], average[u], deviation[u], bias[u], female[u], age[u],
+        rater_age[i] - age[u], year[i] - (rated @ year / seen)[u],
+        np.log1p(count[i]) - (rated @ np.log1p(count) / seen)[u], mean[i] - (rated @ mean / seen)[u],
+        np.nansum(own, 1), np.fmax.reduce(own, 1), np.fmin.reduce(own, 1),
+        _tastes(hu, decade[hi], residual, (users, decade.max() + 1), 3)[u, decade[i]], (share[u] * flags).sum(1),
+    ]  # fmt: skip
+    for group in (female, np.digitize(age, (18, 25, 35, 45, 50, 56)), about["occupation"]):  # MovieLens-1M's ages
+        columns.append(_tastes(ki, group[ku], residual[known], (items, group.max() + 1), 20)[i, group[u]])
+    similar, factor = np.zeros((6, len(u))), np.zeros((users, FACTORS))
+    first = np.r_[0, np.cumsum(seen)]
+    for rows in np.split(np.arange(len(u)), np.flatnonzero(np.diff(u)) + 1):
+        user = u[rows[0]]
+        past, left, stars = (x[first[user] : first[user + 1]] for x in (hi, residual, hs))
+        q, pairs = loadings[past], near[np.ix_(i[rows], past)]
+        factor[user] = np.linalg.solve(q.T @ q + 5 * np.eye(FACTORS), q.T @ left)
+        positive, five, low = np.maximum(pairs, 0), stars == 5, stars <= 2
+        similar[:, rows] = (
+            positive @ left / (positive.sum(1) + 0.3), positive.sum(1), pairs.max(1), pairs @ five / (five.sum() + 2),
+            pairs @ low / (low.sum() + 2), alike[np.ix_(i[rows], past)].mean(1),
+        )  # fmt: skip
+    product = factor[u] * loadings[i]
+    X = np.column_stack([*columns, *similar, product.sum(1), product[:, :4].sum(1), flags, loadings[i, :6]])
+    return _rounded(X.astype(np.float32))
+
+
+def _rounded(X: np.ndarray) -> np.ndarray:
+    """The values to five significant digits, because later ones depend on the processor."""
+    exact = X.astype(np.float64)
+    power = 4 - np.floor(np.log10(np.abs(exact), out=np.zeros_like(exact), where=exact != 0))
+    return (np.round(exact * 10.0**power) / 10.0**power).astype(np.float32)
