@@ -18,6 +18,7 @@ from benchmarks.plrank_numpy import plrank_numpy
 from benchmarks.training import Stored
 from ltr_objectives import PLRank, adapters
 from ltr_objectives.datasets import RankingData, make_ranking
+from ltr_objectives.registry import objectives
 
 
 def run(*arguments):
@@ -64,6 +65,9 @@ def test_distributed(tmp_path):
 
 
 def test_startup(tmp_path):
+    published = json.loads((publish.RESULTS / "startup.json").read_text())
+    missing = set(objectives()) - {result["objective"] for result in published["results"]}
+    assert not missing, f"run `python -m benchmarks startup --out benchmarks/results` on an idle machine for {missing}"
     run("startup", "--only", "queryrmse", "--rounds", 1, "--out", tmp_path)
     written = json.loads((tmp_path / "startup.json").read_text())
     [result] = written["results"]
