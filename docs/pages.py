@@ -12,15 +12,20 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+from typer.main import get_command
 
 import ltr_objectives
 from ltr_objectives import adapters, registry
-from ltr_objectives.adapters._ranker import Ranker
+from ltr_objectives.adapters._ranker import FROM_FIT, Ranker
 from ltr_objectives.workbench.auto import Candidate, Decision
+from ltr_objectives.workbench.cli.app import app
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -33,6 +38,12 @@ SCRIPTS = {
 }
 PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
 MODULES = ("ltr_objectives.datasets", "ltr_objectives.propensity", "ltr_objectives.warmup")
+FOR_CLASSES = {  # what metrics and objectives of one's own need beside the base classes
+    "ltr_objectives.checks": ("check_choice", "check_integer", "check_positive", "check_not_negative", "check_fraction"),
+    "ltr_objectives.kernels.swaps": ("LINEAR", "CASCADE", "AVERAGE"),
+    "ltr_objectives.objectives.base": ("Facts",),
+    "ltr_objectives.objectives.call": ("Call",),
+}
 NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
 REQUEST = re.compile(r"^<!-- from the code: (.+?) -->\n((?:.*\n)*?)<!-- end -->$", re.MULTILINE)
 ROLE = re.compile(r":(math|\w+):`([^`]+)`")
@@ -118,9 +129,7 @@ def public_names() -> dict[str, Any]:
     found = {f"{package.__name__}.{name}": getattr(package, name)
              for package in (ltr_objectives, adapters) for name in package.__all__}  # fmt: skip
     for module in map(importlib.import_module, MODULES):
-        own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
-        names = (n for n in getattr(module, "__all__", own) if n[0].islower() or inspect.isclass(getattr(module, n)))
-        found |= {f"{module.__name__}.{n}": getattr(module, n) for n in names if not n.startswith("_")}
+        found |= {f"{module.__name__}.{n}": getattr(module, n) for n in module.__all__ if not n.isupper()}
     return found
 
 
@@ -142,6 +151,61 @@ def members(thing: Any) -> list[str] | None:
         return re.findall(r":meth:`(\w+)`", inspect.getdoc(thing) or "")
     routines = {name for name, value in vars(thing).items() if inspect.isroutine(value) and value.__doc__}
     return sorted(name for name in routines if not name.startswith("_"))
+
+
+def public_members(thing: type) -> list[str]:
+    """The attributes, properties and methods of a base class without an underscore that have a text or a type."""
+    routines = [n for n, v in vars(thing).items() if isinstance(v, property) or getattr(v, "__name__", "") == n]
+    names = dict.fromkeys((*getattr(thing, "__annotations__", {}), *routines))
+    return [name for name in names if not name.startswith("_") and name not in inspect.signature(thing).parameters]
+
+
+def surface() -> str:
+    """Every public name with its parameters, by module, and every command with its options."""
+    modules = {name: importlib.import_module(name).__all__ for name in (*PACKAGES, *MODULES)} | FOR_CLASSES
+    found = {f"`{name}`": signatures(importlib.import_module(name), names) for name, names in modules.items()}
+    of_fit = [name for name, value in vars(Ranker).items() if isinstance(value, FROM_FIT)]
+    found["All estimators"] = [signed(name, inspect.getattr_static(Ranker, name)) for name in (*SHARED, *of_fit)]
+    found["Commands"] = commands()
+    return "\n".join("\n".join((f"### {title}\n", "```python", *lines, "```\n")) for title, lines in found.items())
+
+
+def signatures(module: ModuleType, names: Iterable[str]) -> list[str]:
+    """One entry for each name of a module, and one for each public member of a class."""
+    lines = []
+    for name, thing in ((name, getattr(module, name)) for name in names):
+        lines.append(signed(name, thing))
+        if inspect.isclass(thing):
+            lines += [signed(f"{name}.{each}", inspect.getattr_static(thing, each, None)) for each in promised(thing)]
+    return lines
+
+
+def promised(thing: type) -> list[str]:
+    """The public members of a class: those that its reference shows, without what estimators inherit."""
+    known = [] if issubclass(thing, Ranker) else members(thing)
+    return public_members(thing) if known is None else known
+
+
+def signed(name: str, thing: Any) -> str:
+    """A name with its parameters and their defaults, or with its value."""
+    function = getattr(thing, "__func__", thing)
+    if isinstance(function, property) or not callable(function):
+        return name if isinstance(function, property) or "." in name else f"{name} = {function!r}"
+    if inspect.isclass(thing) and (thing is ltr_objectives.Objective or issubclass(thing, Exception)):
+        return f"class {name}({thing.__bases__[0].__name__})".removesuffix("(ABC)")
+    given = inspect.signature(function).parameters.values()
+    bare = [p.replace(annotation=p.empty) for p in given if p.name not in ("self", "cls")]
+    written = name + str(inspect.Signature(bare))
+    return "\n".join(textwrap.wrap(written, 100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
+
+
+def commands() -> list[str]:
+    """Each command with its arguments and options."""
+    lines = []
+    for name, command in get_command(app).commands.items():
+        options = " ".join("/".join((*p.opts, *p.secondary_opts)) for p in command.params)
+        lines += textwrap.wrap(f"ltr-objectives {name} {options}", 100, subsequent_indent="    ", break_on_hyphens=False)
+    return lines
 
 
 def registered(kind: str) -> dict[str, Any]:
@@ -271,6 +335,7 @@ CONTENTS: dict[str, Callable[[], str]] = {
     "metrics": lambda: rendered(registered("metrics")),
     "methods of the estimators": methods,
     "evidence of auto": evidence,
+    "surface": surface,
     **{f"other names of {name}": lambda name=name: rendered(others(name)) for name in (*PACKAGES, *MODULES)},
 }
 IN_FILES: dict[str, Callable[[], str]] = {
@@ -279,6 +344,7 @@ IN_FILES: dict[str, Callable[[], str]] = {
     "table of conventions": partial(conventions_table, to_source),
     "metrics": lambda: sources(registered("metrics")),
     "methods of the estimators": lambda: sources({name: inspect.getattr_static(Ranker, name) for name in SHARED}),
+    "surface": surface,
     "evidence of auto": lambda: sources({each.__name__: each for each in EVIDENCE}),
     **{f"other names of {name}": lambda name=name: sources(others(name)) for name in (*PACKAGES, *MODULES)},
 }
