@@ -249,10 +249,10 @@ def texts(names: dict[str, Any], table: bool = True) -> str:
     """A table of names with the first paragraphs of their texts, if asked for, and these texts."""
     rows = [f"| {in_file_link(name, thing)} | {summary(thing)} |" for name, thing in names.items()]
     head = "\n".join(["| name | |", "|---|---|", *rows, "", ""]) if table and len(rows) > 1 else ""
-    return head + "\n".join(text_of(name, thing, sections(name)) for name, thing in names.items())
+    return head + "\n".join(text_of(name, thing, level_of(name)) for name, thing in names.items())
 
 
-def sections(public: str) -> int:
+def level_of(public: str) -> int:
     """The level of the heading of a name."""
     return 3 if public.startswith(MODULES) or "." not in public else 2
 
