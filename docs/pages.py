@@ -204,8 +204,8 @@ def signed(name: str, thing: Any) -> str:
         return f"class {name}({thing.__bases__[0].__name__})".removesuffix("(ABC)")
     given = inspect.signature(function).parameters.values()
     bare = [p.replace(annotation=p.empty) for p in given if p.name not in ("self", "cls")]
-    written = name + str(inspect.Signature(bare))
-    return "\n".join(WRAP(written))
+    written = re.sub(r"<[a-z -]+ '?([\w.]+)'?[^>]*>", r"\1", str(inspect.Signature(bare)))  # names of functions
+    return "\n".join(WRAP(name + written))
 
 
 def commands() -> list[str]:
