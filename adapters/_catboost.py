@@ -25,7 +25,7 @@ from ltr_objectives.adapters._catboost_passes import Passes, address_of
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._model_files import require_sound
-from ltr_objectives.adapters._parameters import leaves
+from ltr_objectives.adapters._parameters import leaves, options_in_text
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Convention, Metric
@@ -238,6 +238,7 @@ class CatBoostMetric:
         return self.metric.mean(queries, approxes[0], n_threads=self.n_threads), 1.0
 
 
+@options_in_text
 def catboost_objective(
     objective: str | Objective,
     pool: Any,
@@ -340,6 +341,7 @@ def catboost_objective(
     return made.prepare(pool)
 
 
+@options_in_text
 def catboost_metric(
     metric: str | Metric,
     *pools: Any,

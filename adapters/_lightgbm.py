@@ -11,6 +11,7 @@ from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._goals import ByGoal, Mappings, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
+from ltr_objectives.adapters._parameters import options_in_text
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
@@ -93,6 +94,7 @@ class LightGBMMetric(MetricCallable):
         return [(str(m), mean, True) for m, mean in means]
 
 
+@options_in_text
 def lightgbm_objective(
     objective: str | Objective,
     *,
@@ -139,6 +141,7 @@ def lightgbm_objective(
     return LightGBMObjective(chosen, n_threads=n_threads, propensity=propensity, position=position, labels=labels)
 
 
+@options_in_text
 def lightgbm_metric(
     *metrics: str | Metric,
     convention: Convention | None = None,

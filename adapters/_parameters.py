@@ -1,8 +1,10 @@
 """Parameters that would change nothing: names given twice, and those of the libraries' own objectives and metrics."""
 
-from collections.abc import Collection, Mapping
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.errors import LTRError, did_you_mean, require, warn
@@ -12,6 +14,8 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.registry import OBJECTIVES, metric_with, objective_class
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 OF_FIT = ("init_model", "xgb_model")
 
 
@@ -27,8 +31,22 @@ def check_names(library: Library, given: Mapping[str, Any], ranker: str) -> None
         seen.append(name)
 
 
-def unknown_parameter(library: str, name: str, known: Collection[str]) -> LTRError:
-    """The error for a parameter that a library does not know; it says where that of a metric or objective goes.
+def options_in_text(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Return ``call`` with an error for unknown keywords that says where those of metrics and objectives go."""
+    known = inspect.signature(call).parameters
+
+    @functools.wraps(call)
+    def checked(*args: Arguments.args, **given: Arguments.kwargs) -> Result:
+        for name in given:
+            if name not in known:
+                raise unknown_parameter(call.__name__, name, known, argument=False)
+        return call(*args, **given)
+
+    return checked
+
+
+def unknown_parameter(library: str, name: str, known: Collection[str], argument: bool = True) -> LTRError:
+    """The error for a parameter that a library or function does not know; it says where one of ours goes.
 
     >>> raise unknown_parameter("LightGBM", "threshold", ["max_cat_threshold"])
     Traceback (most recent call last):
@@ -42,9 +60,9 @@ objective='lambdamart:partners=...'
     metric, meant = metric_with(name), did_you_mean(name, known)
     objective = next((each for each in OBJECTIVES if name in objective_class(each).parameters()), None)
     if metric:
-        meant = f"; it is a parameter of metrics, as in eval_metric='{metric}({name}=...)'"
+        meant = f"; it is a parameter of metrics, as in {'eval_metric=' * argument}'{metric}({name}=...)'"
     elif objective:
-        meant = f"; it is a parameter of objectives, as in objective='{objective}:{name}=...'"
+        meant = f"; it is a parameter of objectives, as in {'objective=' * argument}'{objective}:{name}=...'"
     return LTRError(f"{library} knows no parameter {name!r}{meant}")
 
 

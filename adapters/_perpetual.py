@@ -13,6 +13,7 @@ from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._goals import ByGoal
 from ltr_objectives.adapters._libraries import Library
+from ltr_objectives.adapters._parameters import options_in_text
 from ltr_objectives.errors import require
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_objective
@@ -53,6 +54,7 @@ class PerpetualObjective(ObjectiveCallable):
         return 0.0
 
 
+@options_in_text
 def perpetual_objective(
     objective: str | Objective,
     y: ArrayLike,

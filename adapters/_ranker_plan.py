@@ -238,8 +238,8 @@ def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
         len(names) == 1 or METRICS.keys().isdisjoint(names),
         f"eval_metric={metric!r} names several metrics; give a list, such as ['ndcg@10', 'map']",
     )
-    cut = re.fullmatch(r"(\w+)\s*@\s*-?\d+", metric.strip().lower())
-    nearly = cut is not None and cut[1] in (*METRICS, *OTHER_NAMES)  # as pre@10 and ndcg@-1, which XGBoost knows
+    cut = re.fullmatch(r"(\w+)\s*@\s*-?[\d.]+", metric.strip().lower())
+    nearly = cut is not None and cut[1] in (*METRICS, *OTHER_NAMES)  # as pre@10 and map@2.5, which XGBoost knows
     require(
         not nearly and knows(metric),
         f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{metric_meant(metric)}",

@@ -15,6 +15,7 @@ from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable
 from ltr_objectives.adapters._frames import Calls, calls_of
 from ltr_objectives.adapters._goals import ByGoal, Mappings
 from ltr_objectives.adapters._libraries import XGBOOST
+from ltr_objectives.adapters._parameters import options_in_text
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Convention, Metric
@@ -207,6 +208,7 @@ def _added(values: np.ndarray) -> np.ndarray:
     return collective.allreduce(values, collective.Op.SUM).reshape(values.shape)
 
 
+@options_in_text
 def xgboost_objective(
     objective: str | Objective,
     *,
@@ -260,6 +262,7 @@ def xgboost_objective(
     )
 
 
+@options_in_text
 def xgboost_metric(
     *metrics: str | Metric,
     convention: Convention | None = None,

@@ -1,8 +1,8 @@
 """Write the pages of the documentation to ``build/docs``, from which Zensical builds the site.
 
 A page asks for content from the code by a comment on a line of its own, ``<!-- from the code: objectives -->``; see
-``CONTENTS``. The lines up to ``<!-- end -->`` are for readers of the file itself. ``python docs/pages.py --files``
-writes those that come from the code too, see ``IN_FILES``. Notebooks become pages, and MathJax is added, so that the
+``CONTENTS``. The lines up to ``<!-- end -->`` are for readers of the file itself, as on GitHub. ``python docs/pages.py
+--files`` writes them, see ``IN_FILES``. Notebooks become pages, and MathJax is added, so that the
 site needs no other server.
 """
 
@@ -12,15 +12,20 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+from typer.main import get_command
 
 import ltr_objectives
 from ltr_objectives import adapters, registry
-from ltr_objectives.adapters._ranker import Ranker
+from ltr_objectives.adapters._ranker import FROM_FIT, Ranker
 from ltr_objectives.workbench.auto import Candidate, Decision
+from ltr_objectives.workbench.cli.app import app
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -33,12 +38,27 @@ SCRIPTS = {
 }
 PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
 MODULES = ("ltr_objectives.datasets", "ltr_objectives.propensity", "ltr_objectives.warmup")
+FOR_CLASSES = {  # what metrics and objectives of one's own need beside the base classes
+    "ltr_objectives.checks": [
+        f"check_{each}" for each in ("choice", "fraction", "integer", "not_negative", "positive")
+    ],
+    "ltr_objectives.kernels.swaps": ("LINEAR", "CASCADE", "AVERAGE"),
+    "ltr_objectives.objectives.base": ("Facts",),
+    "ltr_objectives.objectives.call": ("Call",),
+}
 NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
+HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site reads at the head of a page
 REQUEST = re.compile(r"^<!-- from the code: (.+?) -->\n((?:.*\n)*?)<!-- end -->$", re.MULTILINE)
 ROLE = re.compile(r":(math|\w+):`([^`]+)`")
+SECTION = re.compile(r"^([A-Z]\w+)\n-{3,}\n", re.MULTILINE)
+ENTRY = re.compile(r"^(\S.*)\n((?:(?: .*)?\n)*)", re.MULTILINE)
+ENTRY_NAMES = re.compile(r"\w+(, \w+)*")
+DISPLAY = re.compile(r"^( *)\.\. math::(.*(?:\n(?: *\n)*\1 +\S.*)*)", re.MULTILINE)
+DOCTEST = re.compile(r"^>>> .*\n?(?:.+\n?)*", re.MULTILINE)
 FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE | re.DOTALL)
 MENTION = re.compile(r"(?<!\[)`(\w+)(?:\([^`]*\))?`(?!\])")
 COMPOUND = re.compile(r"(?=.*[a-z])(?=.*[A-Z_]).+")
+WRAP = textwrap.TextWrapper(100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False).wrap
 BASE_CLASSES = ("Objective", "Metric", "Queries")
 SHARED = ["fit", "predict", "score", "best_iteration_", "booster_", "save_model", "load_model"]
 EVIDENCE = (Decision, Candidate)
@@ -81,7 +101,7 @@ def in_file(markdown: str) -> str:
 def filled(markdown: str) -> str:
     """The page with what it asks for; names lead to their reference, and links to notebooks to their pages."""
     bare = REQUEST.sub(r"<!-- from the code: \1 -->\n<!-- end -->", NOTEBOOK.sub(r"](\1.md", markdown))
-    return REQUEST.sub(lambda match: CONTENTS[match[1]](), linked(bare))
+    return HEADER.sub(r"---\n\1\n---", REQUEST.sub(lambda match: CONTENTS[match[1]](), linked(bare)))
 
 
 def linked(markdown: str) -> str:
@@ -118,9 +138,7 @@ def public_names() -> dict[str, Any]:
     found = {f"{package.__name__}.{name}": getattr(package, name)
              for package in (ltr_objectives, adapters) for name in package.__all__}  # fmt: skip
     for module in map(importlib.import_module, MODULES):
-        own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
-        names = (n for n in getattr(module, "__all__", own) if n[0].islower() or inspect.isclass(getattr(module, n)))
-        found |= {f"{module.__name__}.{n}": getattr(module, n) for n in names if not n.startswith("_")}
+        found |= {f"{module.__name__}.{n}": getattr(module, n) for n in module.__all__ if not n.isupper()}
     return found
 
 
@@ -142,6 +160,61 @@ def members(thing: Any) -> list[str] | None:
         return re.findall(r":meth:`(\w+)`", inspect.getdoc(thing) or "")
     routines = {name for name, value in vars(thing).items() if inspect.isroutine(value) and value.__doc__}
     return sorted(name for name in routines if not name.startswith("_"))
+
+
+def public_members(thing: type) -> list[str]:
+    """The attributes, properties and methods of a base class without an underscore that have a text or a type."""
+    routines = [n for n, v in vars(thing).items() if isinstance(v, property) or getattr(v, "__name__", "") == n]
+    names = dict.fromkeys((*getattr(thing, "__annotations__", {}), *routines))
+    return [name for name in names if not name.startswith("_") and name not in inspect.signature(thing).parameters]
+
+
+def surface() -> str:
+    """Every public name with its parameters, by module, and every command with its options."""
+    modules = {name: importlib.import_module(name).__all__ for name in (*PACKAGES, *MODULES)} | FOR_CLASSES
+    found = {f"`{name}`": signatures(importlib.import_module(name), names) for name, names in modules.items()}
+    of_fit = [name for name, value in vars(Ranker).items() if isinstance(value, FROM_FIT)]
+    found["All estimators"] = [*(signed(name, inspect.getattr_static(Ranker, name)) for name in SHARED), *of_fit]
+    blocks = ["\n".join((f"### {title}\n", "```python", *lines, "```\n")) for title, lines in found.items()]
+    return "\n".join([*blocks, "\n".join(("### Commands\n", "```text", *commands(), "```\n"))])
+
+
+def signatures(module: ModuleType, names: Iterable[str]) -> list[str]:
+    """One entry for each name of a module, and one for each public member of a class."""
+    lines = []
+    for name, thing in ((name, getattr(module, name)) for name in names):
+        lines.append(signed(name, thing))
+        if inspect.isclass(thing):
+            lines += [signed(f"{name}.{each}", inspect.getattr_static(thing, each, None)) for each in promised(thing)]
+    return lines
+
+
+def promised(thing: type) -> list[str]:
+    """The public members of a class: those that its reference shows, without what estimators inherit."""
+    known = [] if issubclass(thing, Ranker) else members(thing)
+    return public_members(thing) if known is None else known
+
+
+def signed(name: str, thing: Any) -> str:
+    """A name with its parameters and their defaults, or with its value."""
+    function = getattr(thing, "__func__", thing)
+    if isinstance(function, property) or not callable(function):
+        return name if isinstance(function, property) or "." in name else f"{name} = {function!r}"
+    if inspect.isclass(thing) and (thing is ltr_objectives.Objective or issubclass(thing, Exception)):
+        return f"class {name}({thing.__bases__[0].__name__})".removesuffix("(ABC)")
+    given = inspect.signature(function).parameters.values()
+    bare = [p.replace(annotation=p.empty) for p in given if p.name not in ("self", "cls")]
+    written = re.sub(r"<[a-z -]+ '?([\w.]+)'?[^>]*>", r"\1", str(inspect.Signature(bare)))  # names of functions
+    return "\n".join(WRAP(name + written))
+
+
+def commands() -> list[str]:
+    """Each command with its arguments and options."""
+    lines = []
+    for name, command in get_command(app).commands.items():
+        options = " ".join("/".join((*p.opts, *p.secondary_opts)) for p in command.params)
+        lines += WRAP(f"ltr-objectives {name} {options}")
+    return lines
 
 
 def registered(kind: str) -> dict[str, Any]:
@@ -166,23 +239,87 @@ def on_site(public: str, thing: Any) -> str:
     return f"[`{thing.__name__}`][{public}]"
 
 
-def to_source(public: str, thing: Any) -> str:
-    """The name as a link from a page in a folder of ``docs`` to the file that defines it."""
-    path = Path(inspect.getsourcefile(getattr(thing, "fget", inspect.unwrap(thing))) or "").resolve().relative_to(ROOT)
-    return f"[`{public.rpartition('.')[2]}`](../../{path.as_posix()})"
+def in_file_link(public: str, thing: Any) -> str:
+    """The name as a link to its text in the same file."""
+    name = public.rpartition(".")[2]
+    return f"[`{name}`](#{name.lower()})"
+
+
+def texts(names: dict[str, Any], table: bool = True) -> str:
+    """A table of names with the first paragraphs of their texts, if asked for, and these texts."""
+    rows = [f"| {in_file_link(name, thing)} | {summary(thing)} |" for name, thing in names.items()]
+    head = "\n".join(["| name | |", "|---|---|", *rows, "", ""]) if table and len(rows) > 1 else ""
+    return head + "\n".join(text_of(name, thing, level_of(name)) for name, thing in names.items())
+
+
+def level_of(public: str) -> int:
+    """The level of the heading of a name."""
+    return 3 if public.startswith(MODULES) or "." not in public else 2
 
 
 def summary(thing: Any) -> str:
-    """The first paragraph of a docstring, in Markdown."""
-    text = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split()).removeprefix("r")
-    text = ROLE.sub(lambda found: f"${found[2]}$" if found[1] == "math" else f"`{found[2]}`", text)
-    return text.replace("``", "`").replace("|", "\\|")
+    """The first paragraph of a docstring on one line of a table."""
+    return " ".join(inline((inspect.getdoc(thing) or "").partition("\n\n")[0]).split()).replace("|", "\\|")
 
 
-def sources(names: dict[str, Any]) -> str:
-    """A table of names, which lead to their files, and the first paragraphs of their texts."""
-    lines = [f"| {to_source(public, thing)} | {summary(thing)} |\n" for public, thing in names.items()]
-    return "| name | |\n|---|---|\n" + "".join(lines)
+def text_of(public: str, thing: Any, level: int, source: bool = True) -> str:
+    """Name, parameters, docstring and file, and the same of the members that its reference shows."""
+    name = public.rpartition(".")[2]
+    parts = [f'<a id="{public}"></a>', f"{'#' * level} {name}"]
+    if callable(thing):
+        parts.append(f"```python\n{signed(name, thing)}\n```")
+    parts.append(in_markdown(inspect.getdoc(thing) or ""))
+    if source:
+        path = inspect.getsourcefile(getattr(thing, "fget", inspect.unwrap(thing))) or ""
+        parts.append(f"[Source](../../{Path(path).resolve().relative_to(ROOT).as_posix()})")
+    shown = promised(thing) if inspect.isclass(thing) else []
+    inside = {each: inspect.getattr_static(thing, each, None) for each in shown}
+    inside = {each: getattr(value, "__func__", value) for each, value in inside.items() if inspect.getdoc(value)}
+    parts += [text_of(f"{public}.{each}", value, level + 1, False).rstrip() for each, value in inside.items()
+              if isinstance(value, property) or callable(value)]  # fmt: skip
+    return "\n\n".join(parts) + "\n"
+
+
+def in_markdown(docstring: str) -> str:
+    """A docstring as GitHub shows it."""
+    first, *sections = SECTION.split(docstring)
+    found = [prose(first)]
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        listed = title not in ("Examples", "Notes")
+        found.append(f"**{title}**\n\n{entries(body) if listed else prose(body)}")
+    return "\n\n".join(found)
+
+
+def entries(body: str) -> str:
+    """A section of parameters or results as a list."""
+    lines = []
+    for head, text in ENTRY.findall(f"{body}\n"):
+        name, _, kind = head.partition(" : ")
+        names = ", ".join(f"`{each}`" for each in name.split(", "))
+        what = f"{names} ({inline(kind)})" if kind else names if ENTRY_NAMES.fullmatch(name) else inline(name)
+        lines.append(textwrap.indent(f"* {what}: {prose(textwrap.dedent(text))}", "  ").strip())
+    return "\n".join(lines)
+
+
+def prose(text: str) -> str:
+    """Paragraphs in Markdown, with formulas and examples in blocks."""
+    text = DOCTEST.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```\n", text)
+    text = DISPLAY.sub(lambda match: textwrap.indent(f"```math\n{formula(match[2])}\n```\n", match[1]), text)
+    parts = FENCE.split(text)
+    joined = "".join(part if i % 2 else inline(part) for i, part in enumerate(parts))
+    return re.sub(r"\n{3,}", "\n\n", joined).strip()
+
+
+def formula(text: str) -> str:
+    """The lines of a directive for mathematics, without their indentation."""
+    first, _, rest = text.partition("\n")
+    return f"{first.strip()}\n{textwrap.dedent(rest)}".strip()
+
+
+def inline(text: str) -> str:
+    """Roles and code of reST in Markdown."""
+    text = re.sub(r"``([^`]+)``", r"`\1`", text)
+    return ROLE.sub(lambda role: f"$`{' '.join(role[2].split())}`$" if role[1] == "math" else f"`{role[2]}`", text)
 
 
 def objectives_table(link: Callable[[str, Any], str]) -> str:
@@ -271,16 +408,19 @@ CONTENTS: dict[str, Callable[[], str]] = {
     "metrics": lambda: rendered(registered("metrics")),
     "methods of the estimators": methods,
     "evidence of auto": evidence,
+    "surface": surface,
     **{f"other names of {name}": lambda name=name: rendered(others(name)) for name in (*PACKAGES, *MODULES)},
 }
 IN_FILES: dict[str, Callable[[], str]] = {
-    "table of objectives": partial(objectives_table, to_source),
-    "kernels": lambda: sources({name: importlib.import_module(name) for name in kernels()}),
-    "table of conventions": partial(conventions_table, to_source),
-    "metrics": lambda: sources(registered("metrics")),
-    "methods of the estimators": lambda: sources({name: inspect.getattr_static(Ranker, name) for name in SHARED}),
-    "evidence of auto": lambda: sources({each.__name__: each for each in EVIDENCE}),
-    **{f"other names of {name}": lambda name=name: sources(others(name)) for name in (*PACKAGES, *MODULES)},
+    "table of objectives": partial(objectives_table, in_file_link),
+    "objectives": lambda: texts(registered("objectives"), table=False),
+    "kernels": lambda: texts({name: importlib.import_module(name) for name in kernels()}),
+    "table of conventions": partial(conventions_table, in_file_link),
+    "metrics": lambda: texts(registered("metrics")),
+    "methods of the estimators": lambda: texts({name: inspect.getattr_static(Ranker, name) for name in SHARED}),
+    "surface": surface,
+    "evidence of auto": lambda: texts({each.__name__: each for each in EVIDENCE}),
+    **{f"other names of {name}": lambda name=name: texts(others(name)) for name in (*PACKAGES, *MODULES)},
 }
 
 if __name__ == "__main__":

@@ -365,10 +365,10 @@ class Queries:
         order = np.lexsort((-self.labels, np.repeat(np.arange(len(sizes)), sizes)))
         return (order - np.repeat(self.ptr[:-1], sizes)).astype(np.int32)
 
-    def condensed(self, kept: np.ndarray) -> tuple["Queries", np.ndarray]:
+    def _condensed(self, kept: np.ndarray) -> tuple["Queries", np.ndarray]:
         """Only the rows that are ``kept``, with the first labels alone; and the queries that have such rows.
 
-        >>> queries, of = Queries([1, 0, 2], group=[1, 2]).condensed(np.array([False, True, True]))
+        >>> queries, of = Queries([1, 0, 2], group=[1, 2])._condensed(np.array([False, True, True]))
         >>> len(queries), queries.labels, of
         (1, array([0., 2.]), array([1]))
         """
@@ -376,14 +376,14 @@ class Queries:
         of, weight = np.repeat(np.arange(len(self)), np.diff(self.ptr))[kept], self.weight_by_row
         return Queries(self.labels[kept], qid=of, weight=None if weight is None else weight[kept]), np.unique(of)
 
-    def borrow_zeros(self) -> tuple[np.ndarray, np.ndarray]:
+    def _borrow_zeros(self) -> tuple[np.ndarray, np.ndarray]:
         """Lend two zeroed arrays of shape (rows,); new ones would take half the time of a gradient."""
         try:
             return self._zeros.pop()
         except IndexError:  # the first call, or another thread has them
             return np.zeros(self.rows), np.zeros(self.rows)
 
-    def give_back_zeros(self, first: np.ndarray, second: np.ndarray) -> None:
+    def _give_back_zeros(self, first: np.ndarray, second: np.ndarray) -> None:
         """Keep two arrays for the next call. They must hold zeros again; after an error, do not give them back."""
         if not self._zeros:
             self._zeros.append((first, second))

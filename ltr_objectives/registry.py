@@ -157,15 +157,22 @@ def metric_meant(written: str) -> str:
     ("; did you mean 'ndcg@10'?", "; did you mean 'precision@5'?")
     >>> metric_meant("map@10(threshold=3)"), metric_meant("ndcg@-1")
     ("; did you mean 'map(threshold=3)@10'?", "; did you mean 'ndcg'?")
+    >>> metric_meant("map@2.5")
+    "; a cutoff is a whole number; a threshold of labels is written 'map(threshold=2.5)'"
     """
     plain, goal = split_goal(written.strip())
+    if fraction := text.FRACTION.fullmatch(plain.lower()):
+        name, value = fraction.groups()
+        has_threshold = name in METRICS and "threshold" in options_of(metric_class(name))
+        meant = f"; a threshold of labels is written {with_goal(f'{name}(threshold={value})', goal)!r}"
+        return f"; a cutoff is a whole number{meant if has_threshold else ''}"
     match = text.METRIC_ELSEWHERE.fullmatch(plain.lower())
     name, cutoff, settings = match.groups("") if match else ("", "", "")
     if ";" in plain or ("(" in plain and not (settings and name in METRICS)):
         return "; write its settings in brackets, before the cutoff, as in 'map(threshold=3)@10'"
     if "," in plain and not settings:
         return "; for several metrics give a list, such as ['ndcg@10', 'map']"
-    near = ELSEWHERE.get(name) or next(iter(get_close_matches(name, METRICS, 1)), "")
+    near = ELSEWHERE.get(name) or next(iter(get_close_matches(name, (*METRICS, *ONLY_EVALUATED), 1)), "")
     has_cutoff = near and cutoff and "@-" not in plain and metric_class(near).cutoff != "none"
     at = f"@{cutoff}" if has_cutoff else ""
     return near and f"; did you mean {with_goal(f'{near}{settings}{at}', goal)!r}?"

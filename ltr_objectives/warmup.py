@@ -14,6 +14,8 @@ from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.objectives.yetiloss import YetiLoss
 from ltr_objectives.queries import Queries
 
+__all__ = ["warm_up"]
+
 
 def warm_up(track: Callable[[list[str]], Iterable[str]] = iter) -> float:
     """Run every objective and metric on a tiny list; return the seconds it took.

@@ -3,6 +3,7 @@
 import inspect
 import itertools
 import pickle
+import re
 import sys
 
 import numpy as np
@@ -246,6 +247,16 @@ def test_a_list_of_metrics_is_told_how_to_watch_several(several, data):
             params, d = {**XGB, "objective": "rank:ndcg"}, dmatrix(*data)
             xgb.train(params, d, 2, evals=[(d, "d")], **advice, evals_result=records, verbose_eval=False)
         assert list(records["d"]) == ["ndcg@10", "map"]
+
+
+@pytest.mark.parametrize("name", [name for name in adapters.__all__ if name.endswith(("_objective", "_metric"))])
+def test_an_option_given_as_a_keyword_is_told_where_it_goes(name):
+    call = getattr(adapters, name)
+    for option, text in (("threshold", "map(threshold=...)"), ("sigma", "lambdamart:sigma=...")):
+        with pytest.raises(LTRError, match=rf"^{name} knows no parameter '{option}'; .*, as in '{re.escape(text)}'$"):
+            call("map", **{option: 2.5})
+    with pytest.raises(LTRError, match="did you mean 'n_threads'"):
+        call("map", n_thread=1)
 
 
 def test_adapters_print_what_they_hold():

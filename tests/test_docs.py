@@ -1,6 +1,7 @@
 """The documentation builds strictly and names everything that is public; its code runs."""
 
 import contextlib
+import difflib
 import importlib.util
 import io
 import posixpath
@@ -19,16 +20,19 @@ from loading import load
 from packaging.requirements import Requirement
 
 import ltr_objectives
-from ltr_objectives import adapters
+from ltr_objectives import Objective, adapters, registry
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```\n(?:\n\1```text\n(.*?)^\1```\n)?", re.DOTALL | re.MULTILINE)
-EXECUTED = re.compile(r"\A---\n(?:.*\n)*?executed: (.+)\n(?:.*\n)*?---\n")
+EXECUTED = re.compile(r"^<!-- executed: (.+) -->$", re.MULTILINE)
 PAGES = {page.relative_to(DOCS).as_posix(): page.read_text() for page in sorted(DOCS.rglob("*.md"))}
+NOISE = r'\A---$|^:::|^===? "|^(!!!|\?\?\?) |\]\[[\w.]+\]|\{ ?[.:#]|\\[,;:!{}\\]'  # what GitHub does not read
+IMPORTED = re.compile(r"from (ltr_objectives[\w.]*) import (\([^)]+\)|[^\n\"\\#]+)")
+PROMISED = re.compile(r"^### `([^`]+)`\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NEEDS = re.compile(r"^<!-- needs: (.+) -->$", re.MULTILINE)
 MANY_TREES = re.compile(r"(?<=n_estimators=)\d{3,}|(?<=\"iterations\": )\d{3,}")
-RUN = {name: found[1] for name, text in PAGES.items() if (found := EXECUTED.match(text))}
+RUN = {name: found[1] for name, text in PAGES.items() if (found := EXECUTED.search(text))}
 needs_sources = pytest.mark.skipif(not (ROOT / "mkdocs.yml").exists(), reason="the tests run beside an unpacked wheel")
 
 
@@ -113,24 +117,50 @@ def test_links_hold_in_the_repository_too():
         for link, place in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)", BLOCK.sub("", text)):
             found = page.parent.joinpath(link).resolve() if link else page
             assert found.exists(), (page, link)
-            if found in pages and not place.startswith("ltr_objectives."):  # tests/test_papers.py checks the others
+            if found in pages:
                 assert not place or place in anchors(pages[found]), (page, link, place)
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a page's headings, as GitHub and the site make them."""
+    """The anchors of a page's headings, as GitHub and the site make them, and those of public names."""
     headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", text), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+    of_headings = {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+    return of_headings | set(re.findall(r'^<a id="(.+)"></a>$', text, re.MULTILINE))
 
 
 @needs_sources
 def test_pages_read_well_as_files():
-    for library in ("xgboost", "lightgbm", "catboost", "sklearn", "dask"):
+    for library in ("xgboost", "lightgbm", "catboost", "sklearn", "dask", "typer"):
         pytest.importorskip(library)
     pages = load(DOCS / "pages.py")
     for page, text in PAGES.items():
-        assert pages.in_file(text) == text, f"{page} is not current: run `python docs/pages.py --files`"
-        assert not re.search(r'^:::|^===? "|^!!! |\]\[[\w.]+\]', BLOCK.sub("", text), re.MULTILINE), page
+        versions = [each.splitlines() for each in (text, pages.in_file(text))]
+        changed = "\n".join(difflib.unified_diff(*versions, f"docs/{page}", "the code", n=1, lineterm=""))
+        remedy = "run `python docs/pages.py --files`, and if a public name changed, add a line to CHANGELOG.md"
+        if changed:
+            pytest.fail(f"{remedy}:\n{changed}", pytrace=False)
+        plain = re.sub(r"(```+|`)(?!`).+?\1", "", text, flags=re.DOTALL)
+        assert page == "index.md" or not re.search(NOISE, plain, re.MULTILINE), page
+
+
+@needs_sources
+def test_what_pages_import_is_promised():
+    promised = dict(PROMISED.findall(PAGES["promises.md"]))
+    others = (ROOT / "README.md", *(ROOT / "notebooks").glob("*.ipynb"))
+    found = IMPORTED.findall("\n".join([*PAGES.values(), *(path.read_text() for path in others)]))
+    found = {(module, name.strip(" ()\\\n")) for module, names in found for name in names.split(",")}
+    assert len(found) > 30
+    for module, name in found - {("ltr_objectives", "adapters")}:
+        assert re.search(rf"^(class )?{name}\b", promised[module], re.MULTILINE), f"docs/promises.md: {module}.{name}"
+
+
+@needs_sources
+def test_every_objective_has_a_row_and_an_example_that_works():
+    public = {name: getattr(ltr_objectives, name) for name in ltr_objectives.__all__}
+    classes = {name for name, each in public.items() if isinstance(each, type) and issubclass(each, Objective)}
+    rows = dict(re.findall(r"^\| \[?`(\w+)`.*?(?:\| `([^`]+)` \|)?$", PAGES["objectives/index.md"], re.MULTILINE))
+    assert classes - {"Objective"} | {"StochasticLabels"} == rows.keys()
+    assert all(registry.get_objective(eval(example, public)) for example in rows.values() if example)
 
 
 @pytest.mark.parametrize("page", RUN)

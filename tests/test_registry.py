@@ -9,7 +9,7 @@ import pytest
 from catalog import METRICS
 
 import ltr_objectives
-from ltr_objectives import DCG, GAP, MAP, NDCG, LTRError, Mixture, Objective, YetiLoss
+from ltr_objectives import DCG, GAP, MAP, NDCG, LTRError, Mixture, Objective, YetiLoss, evaluate
 from ltr_objectives.registry import (
     ELSEWHERE,
     WRAPPERS,
@@ -72,6 +72,7 @@ def test_mistakes_in_the_string_are_named(text, message):
     [
         (lambda: get_objective("lambdamrt"), "'lambdamart'"),
         (lambda: get_metric("ndgc@10"), "'ndcg@10'"),
+        (lambda: evaluate("rsme", [1], [1], [1]), "'rmse'"),
         (lambda: get_objective("yetiloss:P@5"), "'precision@5'"),
         (lambda: get_objective("lambdamart:ndcg;sgima=1"), "'sigma'"),
         (lambda: get_objective("yetiloss:ndcg;noise=logistik"), "'logistic'"),

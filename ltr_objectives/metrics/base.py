@@ -141,9 +141,9 @@ class Metric(abc.ABC):
         require(low >= 0, f"{self} needs labels of at least 0, got {low:g}; shift them, or map them to your own gains")
         limit = self.label_limit
         if limit is not None:
-            require(high <= limit, f"{self} takes labels up to {limit:g}, got {high:g}; {self.beyond_limit}")
+            require(high <= limit, f"{self} takes labels up to {limit:g}, got {high:g}; {self._beyond_limit}")
 
-    beyond_limit: ClassVar[str] = "map the labels first"
+    _beyond_limit: ClassVar[str] = "map the labels first"
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         """This metric on ``queries``, as one or more terms that add up to it; computed once for these queries."""

@@ -113,7 +113,7 @@ class ERR(Metric):
         )
 
     @property
-    def beyond_limit(self) -> str:  # type: ignore[override]  # a class variable elsewhere
+    def _beyond_limit(self) -> str:  # type: ignore[override]  # a class variable elsewhere
         if self.grades == "identity":
             return f"labels are probabilities here; for grades pass {type(self).__name__}(grades='exp', max_label=4)"
         return f"set max_label to the largest possible label, as in {type(self).__name__}(max_label=...)"

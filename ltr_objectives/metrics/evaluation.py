@@ -131,7 +131,7 @@ def evaluate(
         if not judged:
             return (m.values if per_query else m.mean)(queries, scores, n_threads=n_threads)
         kept = judged.get(m.goal, next(iter(judged.values())))
-        part, of = queries.of(m.goal).condensed(kept)
+        part, of = queries.of(m.goal)._condensed(kept)
         m = m._with(goal=None)
         if not per_query:
             return m.mean(part, scores[kept], n_threads=n_threads)

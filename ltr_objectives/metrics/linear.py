@@ -47,7 +47,7 @@ class DCG(Metric):
         "catboost": {"gain_type": "linear", "ties": "worst"},
         "sklearn": {"gain_type": "linear", "ties": "average"},
     }
-    beyond_limit: ClassVar[str] = (
+    _beyond_limit: ClassVar[str] = (
         "larger labels do not have a gain; put the labels into classes, or pass gain_type='linear' or a longer table"
     )
 

@@ -91,7 +91,7 @@ class Wrapper(Objective):
             return self.wrapped._result(call, dtype, factor)
         call.grad[:], call.hess[:] = self.wrapped._result(call)
         self.after(call)
-        return outer.finished("exact", None, dtype, factor)  # the wrapped objective has applied policy and weights
+        return outer._finished("exact", None, dtype, factor)  # the wrapped objective has applied policy and weights
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad, hess = self.wrapped.reference(scores, labels)
@@ -101,7 +101,7 @@ class Wrapper(Objective):
 
 def key_of(objective: Objective, call: Call, name: str, seed: int) -> np.uint64:
     """The key of an objective's own random numbers. No query has it, and no other objective of the same tree."""
-    return call.key(seed, ~np.uint64(crc32(name.encode()) << 8 | _depth(objective)))
+    return call._key(seed, ~np.uint64(crc32(name.encode()) << 8 | _depth(objective)))
 
 
 def _depth(objective: Objective) -> int:

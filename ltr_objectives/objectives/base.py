@@ -47,7 +47,7 @@ class Objective(abc.ABC):
 
     name: ClassVar[str]
     native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
-    no_jit: ClassVar[bool] = True  # else CatBoost would set an attribute, which a frozen object refuses
+    no_jit = True  # else CatBoost would set an attribute, which a frozen object refuses
 
     _not_read: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("compute", "gradient_hessian", "report"), "override fill instead"),
@@ -181,15 +181,15 @@ class Objective(abc.ABC):
         s = queries.check_scores(scores, n_threads).values
         whole = isinstance(iteration, Integral) and not isinstance(iteration, np.timedelta64)
         require(whole, f"iteration={shown(iteration)} must be a whole number")
-        call = Call(queries, s, *queries.borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads, skip)
+        call = Call(queries, s, *queries._borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads, skip)
         result = self._result(call, dtype)
-        queries.give_back_zeros(call.grad, call.hess)
+        queries._give_back_zeros(call.grad, call.hess)
         return result
 
     def _result(self, call: Call, dtype: type[np.floating[Any]] = np.float64, factor: float = 1.0) -> Arrays:
         """Gradient and Hessian of a call, times ``factor``; ``call.grad`` and ``call.hess`` hold zeros again."""
         self.fill(call)
-        return call.finished(self.facts.policy, self.row_weight(call.queries), dtype, factor)
+        return call._finished(self.facts.policy, self.row_weight(call.queries), dtype, factor)
 
     def _check_clicks(self, queries: Queries) -> None:
         if queries.propensity is not None or queries.position is not None:

@@ -63,14 +63,14 @@ class Call(NamedTuple):
         """The random numbers of this iteration."""
         return Draw(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
 
-    def key(self, seed: int, own: np.uint64) -> np.uint64:
+    def _key(self, seed: int, own: np.uint64) -> np.uint64:
         """The key of random numbers for this iteration and place; ``own`` identifies the kind of draw."""
         key = np.uint64(stream(np.uint64(seed), np.uint64(self.iteration), own))
         for level, part in enumerate(self.place, 1):
             key = np.uint64(stream(key, np.uint64(level), np.uint64(part))) if part else key
         return key
 
-    def finished(
+    def _finished(
         self, policy: str, weight: np.ndarray | None, dtype: type[np.floating[Any]], factor: float = 1.0
     ) -> Arrays:
         """Apply ``policy``, multiply by ``weight`` and ``factor``, and return gradient and Hessian as new arrays.

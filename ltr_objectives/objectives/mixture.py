@@ -207,7 +207,7 @@ class Mixture(Objective):
 
     def fill(self, call: Call) -> None:
         """Add up the parts that take part, each after its own policy and weights."""
-        grad, hess = call.queries.borrow_zeros()
+        grad, hess = call.queries._borrow_zeros()
         own = call._replace(grad=grad, hess=hess)
         if self.draw == "document":
             own = own._replace(queries=self._with_drawn_labels(call))
@@ -226,11 +226,11 @@ class Mixture(Objective):
                 g, h = summand.result(own, skip)
                 call.grad[:] += summand.factor * g
                 call.hess[:] += summand.factor * h
-        call.queries.give_back_zeros(grad, hess)
+        call.queries._give_back_zeros(grad, hess)
 
     def _result(self, call: Call, dtype: type[np.floating[Any]] = np.float64, factor: float = 1.0) -> Arrays:
         self.fill(call)
-        return call.finished("exact", None, dtype, factor)  # each part has applied policy and weights
+        return call._finished("exact", None, dtype, factor)  # each part has applied policy and weights
 
     def _terms(self, queries: Queries, n_threads: int | None) -> list[Summand]:
         """The summands to compute; those that share their rankings are one objective."""

@@ -86,6 +86,7 @@ class PLRank(NDCGObjective):
     Kang, de Rijke and Oosterhuis, "Estimating the Hessian Matrix of Ranking Objectives for Stochastic Learning to Rank
     with Gradient Boosted Trees", SIGIR 2024, eqs. 5 to 10. Both are unbiased means over sampled rankings. The
     least gain of a query is subtracted from all its gains, which lowers the variance and leaves the means as they are.
+    A subclass with a reward of its own overrides :meth:`rewards`, which may read the :meth:`exposure`.
 
     Parameters
     ----------

@@ -22,6 +22,7 @@ NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
 PLUS = re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[:+\[]|$))", re.IGNORECASE)
 PART = re.compile(rf"(?:({NUMBER})\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
 METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
+FRACTION = re.compile(r"([a-z]+)\s*@\s*([0-9]*\.[0-9]*)")
 METRIC_ELSEWHERE = re.compile(  # P@5, ndcg_cut_10, map@10(threshold=3)
     r"([a-z]+)(?:[^a-z0-9(][^0-9(]*)?([1-9][0-9]{0,8})?\s*(\(.*\))?", re.DOTALL
 )

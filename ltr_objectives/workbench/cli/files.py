@@ -102,7 +102,7 @@ def _lists(y: np.ndarray, ids: np.ndarray, scores: np.ndarray, weight: np.ndarra
     queries = Queries(np.where(judged, y, 0.0) if drop else y, qid=ids, weight=weight)
     s, ids = queries.check_scores(scores).values, ids[queries.ptr[:-1]]
     if drop and not judged.all():
-        (queries, of), s = queries.condensed(judged), s[judged]
+        (queries, of), s = queries._condensed(judged), s[judged]
         ids = ids[of]
     return Lists(queries, s, ids.tolist())
 
