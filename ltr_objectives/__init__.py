@@ -24,7 +24,7 @@ from ltr_objectives.registry import metrics as metrics
 from ltr_objectives.registry import objective_for as objective_for
 from ltr_objectives.registry import objectives as objectives
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _ELSEWHERE = {
     "check_metric": "ltr_objectives.metrics.check",
