@@ -1,5 +1,6 @@
 """Tables of the JSON files that the benchmarks of speed write, for the terminal and for the documentation."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def _range(most: Any) -> str:
 
 
 def scaling(document: Document) -> Lines:
-    """Time and memory by rows; the last line is the single long list."""
+    """Time and memory by rows."""
     threads = document["threads"]
     lines = [["gradients of", "rows", "ms", "times linear", f"1 thread / {threads} threads", "bytes a row"]]
     for r in document["results"]:
@@ -72,9 +73,6 @@ def scaling(document: Document) -> Lines:
         lines.append(
             [r["objective"], f"{r['rows']:,}", f"{1e3 * r['seconds']:.1f}", *ratios, f"{r['bytes_a_row']:.0f}"]
         )
-    long = document["long_list"]
-    name = f"{long['objective']}, one list"
-    lines.append([name, f"{long['rows']:,}", f"{1e3 * long['seconds']:.1f}", "", "", f"{long['bytes_a_row']:.0f}"])
     return lines
 
 
@@ -208,19 +206,35 @@ def panel(document: Document) -> Lines:
     return lines
 
 
-def one_list(document: Document) -> Lines:
-    """Gradients of a single query."""
-    lines = [["gradients of", "rows", "s", "bytes a row"]]
-    for r in document["gradients"]:
-        lines.append([r["objective"], f"{r['rows']:,}", f"{r['seconds']:.3f}", f"{r['bytes_a_row']:.0f}"])
+def long_lists(document: Document) -> Lines:
+    """Processor time of single lists by their length, and memory at the largest length that was run."""
+    by: dict[str, dict[int, dict[str, Any]]] = {}
+    for r in document["long"]:
+        by.setdefault(r["objective"], {})[r["rows"]] = r
+    sizes = list(next(iter(by.values())))
+    lines = [["one list", *(f"{rows:,} documents, s" for rows in sizes), "bytes a row"]]
+    for name, found in by.items():
+        cells = [f"{'' if r['bytes_a_row'] is not None else 'more than '}{_few(r['seconds'])}" for r in found.values()]
+        memory = [r["bytes_a_row"] for r in found.values() if r["bytes_a_row"] is not None]
+        lines.append([name, *cells, f"{memory[-1]:.0f}"])
     return lines
+
+
+def _few(seconds: float) -> str:
+    """Seconds to two digits, without an exponent.
+
+    >>> _few(0.0000123), _few(0.456), _few(12.3), _few(4567.8)
+    ('0.000012', '0.46', '12', '4,600')
+    """
+    rounded = float(f"{seconds:.2g}")
+    return f"{rounded:,.{max(0, 1 - math.floor(math.log10(rounded)))}f}"
 
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "bags": bags, "ideas": ideas, "kernels": kernels, "training": training, "training/short": training_short,
     "evaluation": evaluation, "scaling": scaling, "startup": startup, "startup/kernels": by_kernel,
     "subsample": subsample, "calibration": calibration, "distributed": distributed, "neural": neural,
-    "neural_rankers": neural_rankers, "panel": panel, "panel/gradients": one_list,
+    "neural_rankers": neural_rankers, "panel": panel, "scaling/long": long_lists,
 }  # fmt: skip
 
 
