@@ -193,6 +193,20 @@ def distributed(document: Document) -> Lines:
     return lines
 
 
+def large(document: Document) -> Lines:
+    """Trainings on millions of rows beside squared error, the first of a library."""
+    rows, floors = document["rows"], {r["library"]: r for r in reversed(document["results"])}
+    lines = [["library", "objective", "s a tree", "times squared error", "peak, GiB", "while training, GiB",
+              "bytes a row more than squared error"]]  # fmt: skip
+    for r in document["results"]:
+        floor = floors[r["library"]]
+        took, least = (float(np.median(each["seconds"])) for each in (r, floor))
+        more = "" if r is floor else f"{(r['training'] - floor['training']) / rows:.0f}"
+        memory = (f"{most / 2**30:.2f}" for most in (max(r["before"], r["training"]), r["training"]))
+        lines.append([r["library"], r["objective"], f"{took:.2f}", f"{took / least:.2f}", *memory, more])
+    return lines
+
+
 def panel(document: Document) -> Lines:
     """Very long queries; differences are from the first line."""
     lines = [["objective", "rank correlation", "difference", "NDCG@100", "difference", "processor, ms a tree"]]
@@ -234,7 +248,7 @@ TABLES: dict[str, Callable[[Document], Lines]] = {
     "bags": bags, "ideas": ideas, "kernels": kernels, "training": training, "training/short": training_short,
     "evaluation": evaluation, "scaling": scaling, "startup": startup, "startup/kernels": by_kernel,
     "subsample": subsample, "calibration": calibration, "distributed": distributed, "neural": neural,
-    "neural_rankers": neural_rankers, "panel": panel, "scaling/long": long_lists,
+    "neural_rankers": neural_rankers, "panel": panel, "scaling/long": long_lists, "large": large,
 }  # fmt: skip
 
 
