@@ -179,7 +179,7 @@ class ObjectiveCallable:
         new = self._memo.is_new(queries)
         if new:
             refuse_unread(self.library, params or {}, self.objective)
-            warn_if_long(self.objective, queries)
+            warn_if_long(self.objective, queries, n_threads)
         how: dict[str, Any] = {"n_threads": n_threads, "dtype": self.library.dtype}
         checked = queries.check_scores(s, n_threads)
         if self.objective.random:

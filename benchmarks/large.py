@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,7 +36,7 @@ def write_parts(rows: int, features: int, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     ends = np.concatenate(([0], np.cumsum(data.group)))
     bounds = cut(data.group, -(-rows // PART))
-    for part, (a, b) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for part, (a, b) in enumerate(pairwise(bounds)):
         inside = slice(ends[a], ends[b])
         for name, values in (("X", data.X[inside]), ("y", data.y[inside]), ("group", data.group[a:b])):
             np.save(folder / f"{part:03}-{name}.npy", values)
@@ -135,27 +136,27 @@ def large(
     features: Annotated[int, Option(min=10)] = 20,
     trees: Annotated[int, Option(min=2, help="The median counts.")] = 5,
     threads: Annotated[int, Option(min=1)] = 2,
+    libraries: Annotated[str, Option(help="Any of xgboost, lightgbm.")] = "xgboost,lightgbm",
     external: Annotated[bool, Option(help="XGBoost keeps the features in files.")] = False,
-    folder: Annotated[Path, Option(help="For the data, and finished trainings, with which a later run goes on.")] = Path(
-        "build/large"
-    ),
+    folder: Annotated[Path, Option(help="For the data, and trainings that are not repeated.")] = Path("build/large"),
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
     """Train on millions of rows in processes of their own: seconds a tree, and memory beside squared error's."""
     console = terminal()
+    cells = [cell for cell in CELLS if cell[0] in libraries.split(",")]
     small, whole = (folder / f"{n}x{features}" for n in (FEW, rows))
     with workers(1) as pool:  # a first training compiles, which needs memory
         pool.submit(write_parts, FEW, features, small).result()
-        for library, objective in [("lightgbm", "regression"), *CELLS]:
+        for library, objective in [*cells[-1:], *cells]:
             pool.submit(measure, library, objective, small, 2, threads, external).result()
     if not (whole / "rows").exists():
         with workers(1) as pool:
             pool.submit(write_parts, rows, features, whole).result()
-    if not (whole / "lightgbm.bin").exists():
+    if "lightgbm" in libraries and not (whole / "lightgbm.bin").exists():
         with workers(1) as pool:
             pool.submit(measure, "lightgbm", "regression", whole, trees, threads, external).result()
     results = []
-    for library, objective in track(CELLS, console=console, transient=True):
+    for library, objective in track(cells, console=console, transient=True):
         path = whole / f"{library}-{objective.replace(':', '-')}-{trees}-{threads}{'-external' * external}.json"
         if not path.exists():
             with workers(1) as pool:

@@ -39,7 +39,9 @@ def lists(queries: int, mean: float = 120.0) -> np.ndarray:
     return np.maximum(np.rint(lengths), 1).astype(np.int64)
 
 
-def measure(name: str, group: np.ndarray, threads: int, rounds: int, clock: Timer = perf_counter) -> tuple[float, float]:
+def measure(
+    name: str, group: np.ndarray, threads: int, rounds: int, clock: Timer = perf_counter
+) -> tuple[float, float]:
     """Least seconds of a gradient or metric, and bytes a row that the first one adds to the memory of the process."""
     rng = np.random.default_rng(0)
     rows = int(group.sum())
@@ -92,6 +94,7 @@ def scaling(
         "10000,100000,1000000"
     ),
     limit: Annotated[float, Option(help="Seconds of a gradient of a long list, beyond which it is not run.")] = 60.0,
+    only: Annotated[str, Option(help="Part of the names of those in long lists.")] = "",
     rounds: Annotated[int, Option(min=1, help="The least time counts.")] = 5,
     threads: Annotated[int, Option(min=1)] = 2,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
@@ -113,7 +116,7 @@ def scaling(
                         "linear": per_row / first["per_row"] if first else 1.0, "per_row": per_row,
                         "bytes_a_row": growth})  # fmt: skip
     long: list[dict[str, Any]] = []
-    for name in track(all_names(), "long lists", console=console, transient=True):
+    for name in track([n for n in all_names() if only in n], "long lists", console=console, transient=True):
         long += one_list(name, [int(n) for n in longest.split(",")], rounds, limit)
     console.print(speed_tables.printed(speed_tables.long_lists({"long": long})))
     speed_tables.save("scaling", {"threads": threads, "results": results, "long": long}, out, console)
