@@ -277,7 +277,7 @@ def warn_if_useless(
     )
 
 
-class Price(NamedTuple):
+class _Price(NamedTuple):
     """About what a gradient takes."""
 
     seconds: float
@@ -290,9 +290,9 @@ def warn_if_long(objective: Objective, queries: Queries, n_threads: int | None =
     """Warn if a gradient takes long because of long lists or many draws."""
     threads = available_threads() if n_threads in (None, -1) else int(n_threads)
     least = max(WORTH_SAYING[0], WORTH_SAYING[1] * queries.rows)
-    if 10.0 * price(objective, queries, threads, exact=False).seconds < least:
+    if 10.0 * _price(objective, queries, threads, exact=False).seconds < least:
         return
-    seconds, memory, pairs, dearest = price(objective, queries, threads)
+    seconds, memory, pairs, dearest = _price(objective, queries, threads)
     if seconds < least:
         return
     time = f"{seconds:.0f} seconds" if seconds < 300 else f"{seconds / 60:,.0f} minutes"
@@ -303,17 +303,17 @@ def warn_if_long(objective: Objective, queries: Queries, n_threads: int | None =
     )
 
 
-def price(objective: Objective, queries: Queries, threads: int, exact: bool = True) -> Price:
+def _price(objective: Objective, queries: Queries, threads: int, exact: bool = True) -> _Price:
     """Estimate time and memory of a gradient; with ``exact`` also by the metric's gains and discounts."""
     if isinstance(objective, Mixture):
-        parts = [part.on(queries, lambda o, q: price(o, q, threads, exact)) for part in objective._parts]
+        parts = [part.on(queries, lambda o, q: _price(o, q, threads, exact)) for part in objective._parts]
     else:
-        parts = [price(part, queries, threads, exact) for part in objective._inside]
+        parts = [_price(part, queries, threads, exact) for part in objective._inside]
     if parts:
         return max(parts, key=itemgetter(0))._replace(seconds=sum(part.seconds for part in parts))
     memory, known = float(BYTES_A_ROW * queries.rows + BYTES_OF_A_LIST * queries.longest * threads), vars(objective)
     if not objective.facts.fewer_pairs:
-        return Price(0.0, memory, 0.0, objective)
+        return _Price(0.0, memory, 0.0, objective)
     most = known.get("max_documents", queries.longest)
     n = np.minimum(np.diff(queries.ptr), most).astype(np.float64)
     cutoffs = (getattr(objective, name, None) for name in ("truncation", "neighbors", "partners", "k"))
@@ -337,4 +337,4 @@ def price(objective: Objective, queries: Queries, threads: int, exact: bool = Tr
     elif "max_documents" in known:
         memory += 8.0 * float(n.max()) ** 2 * threads * (objective.name != "softrank")
     of_query = n * draws * (DOCUMENT + reach * a_pair)
-    return Price(max(of_query.max(), of_query.sum() / threads), memory, float(n @ reach) * draws, objective)
+    return _Price(max(of_query.max(), of_query.sum() / threads), memory, float(n @ reach) * draws, objective)

@@ -15,7 +15,7 @@ def one_list(n, labels=2):
 
 
 def price(objective, queries, threads=1):
-    return diagnostics.price(get_objective(objective), queries, threads)
+    return diagnostics._price(get_objective(objective), queries, threads)
 
 
 def test_pairs_grow_with_the_square_of_the_list_at_most():
