@@ -76,7 +76,8 @@ class QueriesMemo:
         if table is None:
             check(labels)
         queries = Queries(by_goal(labels, goals) if table is None else table.read(labels), **arrays)
-        copies = tuple(None if a is None else a.copy() for a in key)
+        own = labels.copy() if table is not None else queries.labels  # equal, and already a copy
+        copies = own, *(None if a is None else a.copy() for a in key[1:])
         self._entries = ((copies, queries), *self._entries)[:KEPT]
         return queries
 
@@ -179,7 +180,7 @@ class ObjectiveCallable:
         new = self._memo.is_new(queries)
         if new:
             refuse_unread(self.library, params or {}, self.objective)
-            warn_if_long(self.objective, queries)
+            warn_if_long(self.objective, queries, n_threads)
         how: dict[str, Any] = {"n_threads": n_threads, "dtype": self.library.dtype}
         checked = queries.check_scores(s, n_threads)
         if self.objective.random:

@@ -10,6 +10,7 @@ from benchmarks.demo import demo
 from benchmarks.distributed import distributed
 from benchmarks.ideas import ideas
 from benchmarks.kernels import kernels
+from benchmarks.large import large
 from benchmarks.lead import lead_command
 from benchmarks.neural import neural
 from benchmarks.neural_rankers import neural_rankers
@@ -41,6 +42,7 @@ app.command()(distributed)
 app.command()(evaluation)
 app.command()(ideas)
 app.command()(kernels)
+app.command()(large)
 app.command("lead")(lead_command)
 app.command()(neural)
 app.command()(neural_rankers)

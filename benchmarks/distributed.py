@@ -75,7 +75,7 @@ def dask(objective: str, queries: tuple[int, int, int], features: int, trees: in
 
 
 def distributed(
-    rows: Annotated[int, Option(min=1000, help="About so many generated rows.")] = 2_000_000,
+    rows: Annotated[int, Option(min=1000, help="About so many generated rows.")] = 4_000_000,
     features: Annotated[int, Option(min=1)] = 20,
     trees: Annotated[int, Option(min=1)] = 30,
     objectives: Annotated[str, Option(help="Ours.")] = "lambdamart:ndcg@10",

@@ -10,7 +10,6 @@ from typer import Option
 
 from benchmarks import speed_tables
 from benchmarks.iteration import seconds
-from benchmarks.scaling import apart
 from ltr_objectives import adapters
 from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.workbench.statistics import standard_error
@@ -34,7 +33,6 @@ TRAININGS: dict[str, tuple[str, dict[str, Any]]] = {
         )
     },
 }  # fmt: skip
-GRADIENTS = ("lambdamart", "ranknet", "hinge", "lambdaloss", "yetiloss:ndcg")
 
 
 def panel_data(rng: np.random.Generator, days: int, rows: int, features: int, weights: np.ndarray) -> Any:
@@ -57,7 +55,7 @@ def panel(
 ) -> None:
     """Compare objectives on queries of thousands of rows: rank correlation with the returns, NDCG of their fifths.
 
-    Times are of the processor. Gradients of a single query of a million rows are timed as well.
+    Times are of the processor.
     """
     console, rng = terminal(), np.random.default_rng(seed)
     weights = rng.normal(size=features).astype(np.float32) / np.sqrt(features)
@@ -82,10 +80,4 @@ def panel(
         | {f"{m} se": standard_error(v - base) for m, v, base in zip(METRICS, values, first, strict=True)}
         for label, (values, took) in found.items()
     ]
-    gradients = []
-    for name, longest in track([(f"{name}{';' if ':' in name else ':'}partners=10", n) for name in GRADIENTS for n in
-                                (10**5, 10**6)], "gradients", console=console, transient=True):  # fmt: skip
-        least, growth = apart(name, np.array([longest]), 1, 5, time.process_time)
-        gradients.append({"objective": name, "rows": longest, "seconds": least, "bytes_a_row": growth})
-    console.print(speed_tables.printed(speed_tables.one_list({"gradients": gradients})))
-    speed_tables.save("panel", {"results": results, "gradients": gradients}, out, console)
+    speed_tables.save("panel", {"results": results}, out, console)

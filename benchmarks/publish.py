@@ -27,7 +27,7 @@ def block(name: str, results: Path) -> str:
 
     A study is a folder: ``quality`` gives all of its tables, ``quality/verdict`` that of the verdicts and its
     explanation, ``quality/all`` all of ours, ``quality/lead`` what our names give, ``quality/objectives`` each of ours.
-    ``panel/gradients`` is a second table of ``panel.json``.
+    ``scaling/long`` is a second table of ``scaling.json``.
     """
     folder, _, part = name.partition("/")
     if (results / folder).is_dir():

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,9 +15,15 @@ from benchmarks.iteration import Timer, seconds
 from benchmarks.workers import workers
 from ltr_objectives.datasets import MSLR_SHARES
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_objective
+from ltr_objectives.registry import get_metric, get_objective, metric_class, metrics, objectives
 
-LONG = "lambdamart:ndcg;truncation=30"
+EVALUATE = "evaluate "  # before the name of a metric
+SHORTER = (  # what costs less than the defaults in long lists
+    "lambdamart:ndcg@10", "lambdamart:truncation=30", "stochasticrank:ndcg", "yetiloss:ndcg",
+    *(f"{name}{';' if ':' in name else ':'}partners=10"
+      for name in ("lambdamart", "ranknet", "hinge", "lambdaloss", "yetiloss:ndcg")),
+)  # fmt: skip
+SLOW = 1.0  # seconds of a first iteration that is not repeated
 STATUS = Path("/proc/self/status")
 KIB = 1024  # its unit
 
@@ -34,21 +40,26 @@ def lists(queries: int, mean: float = 120.0) -> np.ndarray:
 
 
 def measure(
-    objective: str, group: np.ndarray, threads: int, rounds: int, clock: Timer = perf_counter
+    name: str, group: np.ndarray, threads: int, rounds: int, clock: Timer = perf_counter
 ) -> tuple[float, float]:
-    """Least seconds of an iteration, and bytes a row that the first one adds to the memory of the process."""
+    """Least seconds of a gradient or metric, and bytes a row that the first one adds to the memory of the process."""
     rng = np.random.default_rng(0)
     rows = int(group.sum())
     labels = rng.choice(len(MSLR_SHARES), rows, p=MSLR_SHARES).astype(np.float32)
     scores = rng.standard_normal(rows)
-    made = get_objective(objective)
+    made: Any = get_metric(name.removeprefix(EVALUATE)) if name.startswith(EVALUATE) else get_objective(name)
+    compute = made.values if name.startswith(EVALUATE) else made.compute
+    if made.label_limit is not None:
+        labels = np.minimum(labels, np.float32(made.label_limit))
     few = min(group[0], 1000)
-    made.gradient_hessian(scores[:few], labels[:few], [few])  # compiles
+    compute(Queries(labels[:few], [few]), scores[:few])  # compiles
     queries = Queries(labels, group)
     before = most_memory()
-    made.compute(queries, scores, n_threads=threads)
+    found = [seconds(lambda: compute(queries, scores, n_threads=threads), clock)]
     growth = (most_memory() - before) / rows
-    return min(seconds(lambda: made.compute(queries, scores, n_threads=threads), clock) for _ in range(rounds)), growth
+    while found[0] < SLOW and len(found) <= rounds:
+        found.append(seconds(lambda: compute(queries, scores, n_threads=threads), clock))
+    return min(found), growth
 
 
 def apart(*arguments: Any) -> tuple[float, float]:
@@ -57,17 +68,40 @@ def apart(*arguments: Any) -> tuple[float, float]:
         return pool.submit(measure, *arguments).result()
 
 
+def all_names() -> list[str]:
+    """Every objective of the registry, those for long lists, and every metric."""
+    cut = [f"{name}@10" if metric_class(name).cutoff == "required" else name for name in metrics()]
+    return [*objectives(), *SHORTER, *(EVALUATE + name for name in cut)]
+
+
+def one_list(name: str, sizes: list[int], rounds: int, limit: float) -> list[dict[str, Any]]:
+    """Processor time and memory of a single list of each size, the smallest first.
+
+    If the square of the growth leads beyond ``limit`` seconds, that is the time, and nothing is measured.
+    """
+    found: list[dict[str, Any]] = []
+    for rows in sizes:
+        least = found[-1]["seconds"] * (rows / found[-1]["rows"]) ** 2 if found else 0.0
+        time, growth = (least, None) if least > limit else apart(name, np.array([rows]), 1, rounds, process_time)
+        found.append({"objective": name, "rows": rows, "seconds": time, "bytes_a_row": growth})
+    return found
+
+
 def scaling(
-    objectives: Annotated[str, Option(help="Ours.")] = f"{LONG},lambdamart,yetiloss,plrank",
+    objectives: Annotated[str, Option(help="Ours.")] = "lambdamart:ndcg;truncation=30,lambdamart,yetiloss,plrank",
     rows: Annotated[str, Option(help="About so many.")] = "70000,230000,700000,2300000",
-    longest: Annotated[int, Option(min=1000, help="Documents of the single long list, at truncation 30.")] = 100_000,
+    longest: Annotated[str, Option(help="Documents of single long lists, for every objective and metric.")] = (
+        "10000,100000,1000000"
+    ),
+    limit: Annotated[float, Option(help="Seconds of a gradient of a long list, beyond which it is not run.")] = 60.0,
+    only: Annotated[str, Option(help="Part of the names of those in long lists.")] = "",
     rounds: Annotated[int, Option(min=1, help="The least time counts.")] = 5,
     threads: Annotated[int, Option(min=1)] = 2,
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
     """Time an iteration by rows and threads, and measure its memory.
 
-    It runs with one thread and with all, and on a single long list as well.
+    It runs with one thread and with all. Every objective and metric runs on single long lists, in processor time.
     """
     console = Console(width=None if sys.stdout.isatty() else 120)
     results: list[dict[str, Any]] = []
@@ -81,6 +115,8 @@ def scaling(
         results.append({"objective": name, "rows": int(group.sum()), "seconds": time, "one_thread": one,
                         "linear": per_row / first["per_row"] if first else 1.0, "per_row": per_row,
                         "bytes_a_row": growth})  # fmt: skip
-    time, growth = apart(LONG, np.array([longest]), threads, rounds)
-    long = {"objective": LONG, "rows": longest, "seconds": time, "bytes_a_row": growth}
-    speed_tables.save("scaling", {"threads": threads, "results": results, "long_list": long}, out, console)
+    long: list[dict[str, Any]] = []
+    for name in track([n for n in all_names() if only in n], "long lists", console=console, transient=True):
+        long += one_list(name, [int(n) for n in longest.split(",")], rounds, limit)
+    console.print(speed_tables.printed(speed_tables.long_lists({"long": long})))
+    speed_tables.save("scaling", {"threads": threads, "results": results, "long": long}, out, console)

@@ -1,5 +1,6 @@
 """Tables of the JSON files that the benchmarks of speed write, for the terminal and for the documentation."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def _range(most: Any) -> str:
 
 
 def scaling(document: Document) -> Lines:
-    """Time and memory by rows; the last line is the single long list."""
+    """Time and memory by rows."""
     threads = document["threads"]
     lines = [["gradients of", "rows", "ms", "times linear", f"1 thread / {threads} threads", "bytes a row"]]
     for r in document["results"]:
@@ -72,9 +73,6 @@ def scaling(document: Document) -> Lines:
         lines.append(
             [r["objective"], f"{r['rows']:,}", f"{1e3 * r['seconds']:.1f}", *ratios, f"{r['bytes_a_row']:.0f}"]
         )
-    long = document["long_list"]
-    name = f"{long['objective']}, one list"
-    lines.append([name, f"{long['rows']:,}", f"{1e3 * long['seconds']:.1f}", "", "", f"{long['bytes_a_row']:.0f}"])
     return lines
 
 
@@ -195,6 +193,20 @@ def distributed(document: Document) -> Lines:
     return lines
 
 
+def large(document: Document) -> Lines:
+    """Trainings on millions of rows beside squared error, the first of a library."""
+    rows, floors = document["rows"], {r["library"]: r for r in reversed(document["results"])}
+    lines = [["library", "objective", "s a tree", "times squared error", "peak, GiB", "while training, GiB",
+              "bytes a row more than squared error"]]  # fmt: skip
+    for r in document["results"]:
+        floor = floors[r["library"]]
+        took, least = (float(np.median(each["seconds"])) for each in (r, floor))
+        more = "" if r is floor else f"{(r['training'] - floor['training']) / rows:.0f}"
+        memory = (f"{most / 2**30:.2f}" for most in (max(r["before"], r["training"]), r["training"]))
+        lines.append([r["library"], r["objective"], f"{took:.2f}", f"{took / least:.2f}", *memory, more])
+    return lines
+
+
 def panel(document: Document) -> Lines:
     """Very long queries; differences are from the first line."""
     lines = [["objective", "rank correlation", "difference", "NDCG@100", "difference", "processor, ms a tree"]]
@@ -208,19 +220,35 @@ def panel(document: Document) -> Lines:
     return lines
 
 
-def one_list(document: Document) -> Lines:
-    """Gradients of a single query."""
-    lines = [["gradients of", "rows", "s", "bytes a row"]]
-    for r in document["gradients"]:
-        lines.append([r["objective"], f"{r['rows']:,}", f"{r['seconds']:.3f}", f"{r['bytes_a_row']:.0f}"])
+def long_lists(document: Document) -> Lines:
+    """Processor time of single lists by their length, and memory at the largest length that was run."""
+    by: dict[str, dict[int, dict[str, Any]]] = {}
+    for r in document["long"]:
+        by.setdefault(r["objective"], {})[r["rows"]] = r
+    sizes = list(next(iter(by.values())))
+    lines = [["one list", *(f"{rows:,} documents, s" for rows in sizes), "bytes a row"]]
+    for name, found in by.items():
+        cells = [f"{'' if r['bytes_a_row'] is not None else 'more than '}{_few(r['seconds'])}" for r in found.values()]
+        memory = [r["bytes_a_row"] for r in found.values() if r["bytes_a_row"] is not None]
+        lines.append([name, *cells, f"{memory[-1]:.0f}"])
     return lines
+
+
+def _few(seconds: float) -> str:
+    """Seconds to two digits, without an exponent.
+
+    >>> _few(0.0000123), _few(0.456), _few(12.3), _few(4567.8)
+    ('0.000012', '0.46', '12', '4,600')
+    """
+    rounded = float(f"{seconds:.2g}")
+    return f"{rounded:,.{max(0, 1 - math.floor(math.log10(rounded)))}f}"
 
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "bags": bags, "ideas": ideas, "kernels": kernels, "training": training, "training/short": training_short,
     "evaluation": evaluation, "scaling": scaling, "startup": startup, "startup/kernels": by_kernel,
     "subsample": subsample, "calibration": calibration, "distributed": distributed, "neural": neural,
-    "neural_rankers": neural_rankers, "panel": panel, "panel/gradients": one_list,
+    "neural_rankers": neural_rankers, "panel": panel, "scaling/long": long_lists, "large": large,
 }  # fmt: skip
 
 

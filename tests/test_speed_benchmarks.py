@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +16,11 @@ from benchmarks.folds import Fold
 from benchmarks.ideas import softened, summary, widened
 from benchmarks.kernels import CASES
 from benchmarks.plrank_numpy import plrank_numpy
+from benchmarks.scaling import all_names
 from benchmarks.training import Stored
 from ltr_objectives import PLRank, adapters
 from ltr_objectives.datasets import RankingData, make_ranking
+from ltr_objectives.registry import objectives
 
 
 def run(*arguments):
@@ -41,15 +44,38 @@ def test_kernels(tmp_path, only):
 
 
 def test_scaling(tmp_path):
-    output = run("scaling", "--objectives", "lambdamart:ndcg;truncation=30", "--rows", "2000,4000", "--longest", 1500,
-                 "--rounds", 1, "--threads", 2, "--out", tmp_path)  # fmt: skip
+    run("scaling", "--objectives", "lambdamart:ndcg;truncation=30", "--rows", "2000,4000", "--longest", "1000,1500",
+        "--only", "hinge", "--limit", 0.001, "--rounds", 1, "--threads", 2, "--out", tmp_path)  # fmt: skip
     written = json.loads((tmp_path / "scaling.json").read_text())
     small, large = written["results"]
     assert large["rows"] > small["rows"]
     assert large["linear"] == pytest.approx(large["seconds"] / large["rows"] * small["rows"] / small["seconds"])
-    assert written["long_list"]["rows"] == 1500
-    assert "one list" in output
-    assert "1,500" in output
+    assert {*objectives(), "evaluate ndcg", "evaluate hit@10"} < set(all_names())
+    assert [r["objective"] for r in written["long"][::2]] == ["hinge", "hinge:partners=10"]
+    for few, many in zip(written["long"][::2], written["long"][1::2], strict=True):
+        beyond = few["seconds"] * 1.5**2 > 0.001
+        assert (many["rows"], many["bytes_a_row"] is None) == (1500, beyond)
+        assert not beyond or many["seconds"] == pytest.approx(few["seconds"] * 1.5**2)
+    table = speed_tables.markdown(speed_tables.long_lists(written))
+    assert "more than" in table
+    assert "1,500 documents, s" in table
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of the memory is read on Linux")
+def test_large(tmp_path):
+    pytest.importorskip("xgboost", "3.0")
+    pytest.importorskip("lightgbm")
+    how = ["--rows", 20_000, "--trees", 2, "--threads", 1, "--external", "--folder", tmp_path, "--out", tmp_path]
+    run("large", *how)
+    first = json.loads((tmp_path / "large.json").read_text())
+    assert Counter(r["library"] for r in first["results"]) == {"xgboost": 4, "lightgbm": 4}
+    assert first["rows"] == pytest.approx(20_000, rel=0.2)
+    assert all(len(r["seconds"]) == 2 and min(r["seconds"]) > 0 and r["training"] > 2**26 for r in first["results"])
+    next(tmp_path.glob("20000x20/lightgbm-lambdarank-*.json")).unlink()
+    run("large", *how, "--libraries", "lightgbm")
+    again = json.loads((tmp_path / "large.json").read_text())
+    different = [a["objective"] for a, b in zip(first["results"][4:], again["results"], strict=True) if a != b]
+    assert different == ["lambdarank"]
 
 
 def test_distributed(tmp_path):

@@ -7,6 +7,7 @@ from ltr_objectives.kernels.sorting import head_order, longest_list, sort_descen
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LEVEL, LINEAR
 
 AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
+NEVER = 1e-30  # a smaller chance counts as 0
 
 
 @kernel
@@ -45,7 +46,11 @@ def _linear(key, g, w, n, average):
 
 @kernel
 def _cascade(key, g, w, n, average, p):
-    """``p[j]`` is the chance that j documents of a tie all fail to satisfy the user, averaged over all choices of j."""
+    """``p[j]`` is the chance that j documents of a tie all fail to satisfy the user, averaged over all choices of j.
+
+    Of m tied documents those without gain come first: for them ``p`` is 1. ``p`` decreases, and what is beyond the
+    cutoff or below ``NEVER`` is left out, so that a tie takes O(m log m), not O(m^2).
+    """
     total, open_ = 0.0, 1.0
     a = 0
     while a < n and w[a] > 0.0:
@@ -56,17 +61,29 @@ def _cascade(key, g, w, n, average, p):
             total += w[a] * g[a] * open_
             open_ *= 1.0 - g[a]
         else:
-            m = b - a
-            p[0] = 1.0
-            for i in range(1, m + 1):
-                miss = 1.0 - g[a + i - 1]
-                p[i] = miss * p[i - 1]
-                for j in range(i - 1, 0, -1):
+            m, i = b - a, 0
+            for d in range(a, b):
+                i += g[d] == 0.0
+            most = m
+            while w[a + most - 1] == 0.0:
+                most -= 1
+            top = min(i, most)  # the last entry of ``p``
+            p[: top + 1] = 1.0
+            for d in range(a, b):
+                if g[d] == 0.0:
+                    continue
+                i += 1
+                if top < most:
+                    top += 1
+                    p[top] = 0.0
+                for j in range(top, 0, -1):
                     share = j / i
-                    p[j] = (1.0 - share) * p[j] + share * miss * p[j - 1]
-            for j in range(m):
-                total += w[a + j] * open_ * (p[j] - p[j + 1])
-            open_ *= p[m]
+                    p[j] = (1.0 - share) * p[j] + share * (1.0 - g[d]) * p[j - 1]
+                while p[top] < NEVER:
+                    top -= 1
+            for j in range(min(top + 1, most)):
+                total += w[a + j] * open_ * (p[j] - (p[j + 1] if j < top else 0.0))
+            open_ *= p[m] if top == m else 0.0
         a = b
     return total
 

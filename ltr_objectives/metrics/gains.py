@@ -1,13 +1,16 @@
 """Gains and discounts that metrics take by name, and relevance by threshold."""
 
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
 from ltr_objectives.checks import check_choice, is_number
 from ltr_objectives.errors import LTRError, require, shown
+from ltr_objectives.kernels.threads import chunk_bounds
 from ltr_objectives.queries import Queries, vector
 
+PART = 100_000  # rows
 SMALLEST = 1e-290  # a query with a smaller ideal counts as empty, because the reciprocal may overflow
 LARGEST_GRADE = 31  # XGBoost refuses larger labels with exponential gains
 GainType = Literal["exp", "linear"] | tuple[float, ...]
@@ -87,10 +90,17 @@ def numbers_of(argument: str, value: Any, wanted: str = "a table of numbers") ->
 
 
 def best_sums(queries: Queries, values: np.ndarray, discount: np.ndarray) -> np.ndarray:
-    """``sum_d discount[d] values[order[d]]`` of each query in descending order of ``values``."""
-    start = np.repeat(queries.ptr[:-1], np.diff(queries.ptr))
-    best = values[start + queries.by_label]
-    if (np.diff(best)[np.diff(start) == 0] > 0).any():  # values that fall where labels rise
-        best = values[np.lexsort((-values, start))]
-    with np.errstate(over="ignore"):
-        return np.add.reduceat(best * discount[np.arange(queries.rows) - start], queries.ptr[:-1])
+    """``sum_d discount[d] values[order[d]]`` of each query in descending order of ``values``.
+
+    In parts of whole queries, whose temporary arrays stay small.
+    """
+    ptr, found = queries.ptr, np.empty(len(queries))
+    for a, b in pairwise(chunk_bounds(ptr, 1 + queries.rows // PART)):
+        rows, first = slice(ptr[a], ptr[b]), ptr[a:b] - ptr[a]
+        part, start = values[rows], np.repeat(first, np.diff(ptr[a : b + 1]))
+        best = part[start + queries.by_label[rows]]
+        if (np.diff(best)[np.diff(start) == 0] > 0).any():  # values that fall where labels rise
+            best = part[np.lexsort((-part, start))]
+        with np.errstate(over="ignore"):
+            found[a:b] = np.add.reduceat(best * discount[np.arange(len(part)) - start], first)
+    return found

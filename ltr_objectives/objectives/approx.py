@@ -170,6 +170,7 @@ class ApproxMRR(_Approx):
     """
 
     name: ClassVar[str] = "approxmrr"
+    fewer_pairs: ClassVar[str] = ""  # one relevant document counts
     kind: ClassVar[int] = MRR
 
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
@@ -280,9 +281,14 @@ def _approx(first, last, ptr, scores, soft, out):
                 c *= 1.0 + relevant
                 r = soft.scale[q] / rank
             else:
-                c /= ties
                 r = c
             down, curve = _spread(c, r, alpha, p[:n], rest, g, lam, hes)
+            if kind == MRR:  # the first of the relevant documents with the largest score stands for all of them
+                for j in range(n):
+                    if g[j] > 0.0 and s[j] == top:
+                        lam[j] -= down / ties
+                        hes[j] += curve / ties
+                break
             lam[i] -= down
             hes[i] += curve
         for i in range(n):

@@ -34,7 +34,7 @@ class Facts(NamedTuple):
     label_limit: float | None = None  # the largest label allowed
     goals: tuple[str, ...] = ()  # whose labels are read beside the first ones
     policy: str = "exact"  # the name in ltr_objectives.objectives.hessians.POLICIES; by default, ``hessian``
-    fewer_pairs: str = ""  # advice for long lists, if time grows with the square of their length
+    fewer_pairs: str = ""  # advice if a gradient takes long; empty if it takes a fixed time a row
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class Objective(abc.ABC):
         from ltr_objectives.diagnostics import warn_if_long
 
         queries = self._queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
-        warn_if_long(self, queries)
+        warn_if_long(self, queries, n_threads)
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
 
     def _queries(self, labels: Labels, group: ArrayLike | None, **given: Any) -> Queries:

@@ -74,6 +74,7 @@ class _Sorted(Objective):
     seed: int = 0
 
     hessian: ClassVar[str] = "gradient"
+    fewer_pairs = "choose a smaller max_documents, or fewer samples"
 
     def _check(self) -> None:
         check_positive("temperature", self.temperature)

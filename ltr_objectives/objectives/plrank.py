@@ -132,6 +132,7 @@ class PLRank(NDCGObjective):
 
     name: ClassVar[str] = "plrank"
     random = True
+    fewer_pairs = "choose fewer samples, or a smaller k"
 
     def __post_init__(self) -> None:
         super().__post_init__()

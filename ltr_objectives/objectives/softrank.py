@@ -89,6 +89,7 @@ class SoftRank(GainObjective):
     step: float = 10.0
 
     name: ClassVar[str] = "softrank"
+    fewer_pairs = "choose a smaller max_documents"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -127,7 +127,7 @@ class StochasticRank(Objective):
     seed: int = 0
 
     name: ClassVar[str] = "stochasticrank"
-    fewer_pairs = "choose a metric with a cutoff, such as ndcg@10"
+    fewer_pairs = "choose a metric with a cutoff, such as ndcg@10, or fewer samples"
     native: ClassVar[dict[str, str]] = {"catboost": "StochasticRank"}
 
     def __post_init__(self) -> None:
