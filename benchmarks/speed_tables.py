@@ -83,7 +83,7 @@ def training_short(document: Document) -> Lines:
     for library, title in {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}.items():
         found = {r["objective"]: np.median(r["seconds"]) for r in document["results"] if r["library"] == library}
         floor, own, *_ = found.values()
-        lines.append([title, *(f"{seconds:.0f}" for seconds in (floor, own, found["yetiloss:ndcg"]))])
+        lines.append([title, *(f"{seconds:.1f}" for seconds in (floor, own, found["yetiloss:ndcg"]))])
     return lines
 
 

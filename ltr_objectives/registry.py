@@ -194,7 +194,7 @@ def get_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     As text it is written as it was given: ``str(get_metric("map(threshold=3)@10"))`` is ``"map(threshold=3)@10"``.
 
     ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": compute the metric as that
-    library does. Options of a metric object that differ from their default are kept.
+    library does. Options in the text are kept, and those of a metric object that differ from their default.
 
     >>> get_metric("ndcg@10").k
     10
@@ -218,7 +218,7 @@ def any_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     """As :func:`get_metric`, also of ``ONLY_EVALUATED``."""
     from ltr_objectives.metrics.base import Metric
 
-    written = None
+    written, values = None, {}
     if isinstance(metric, str):
         plain, goal = split_goal(metric.strip())
         split = text.split_metric(plain)
@@ -235,7 +235,7 @@ def any_metric(metric: str | Metric | None, convention: str | None = None) -> Me
         metric = made(k=k, goal=goal, **values)
     if not isinstance(metric, Metric):
         raise LTRError(f"metric must be a string such as 'ndcg@10' or an ltr_objectives.Metric, got {_told(metric)}")
-    metric = metric if convention is None else metric.with_convention(convention)
+    metric = metric if convention is None else metric.with_convention(convention)._with(**values)
     if written is not None:
         object.__setattr__(metric, "_written", written)  # no field: equal metrics stay equal
     return metric

@@ -205,6 +205,18 @@ def test_every_entry_takes_a_convention(convention):
         assert made.metric == get_metric(metric, convention) == get_metric(metric).with_convention(convention)
 
 
+def test_options_in_text_go_before_a_convention():
+    for name in registry.metrics():
+        made = registry.metric_class(name)
+        k = 3 if made.cutoff == "required" else None
+        for convention, options in made.conventions.items():
+            for option in options:
+                default = getattr(made(k=k), option)
+                written = get_metric(f"{name}({option}={default}){'@3' if k else ''}", convention)
+                assert getattr(written, option) == default
+                assert getattr(get_metric(made(k=k), convention), option) == options[option]
+
+
 def test_entries_name_an_unknown_convention():
     pool = pytest.importorskip("catboost").Pool([[0], [1]], [0, 1], group_id=[1, 1])
     for entry in (get_metric, adapters.xgboost_metric, adapters.lightgbm_metric):
