@@ -68,7 +68,7 @@ def fetch_movielens(name: str = "ml-1m", fold: int = 1, folder: str | os.PathLik
     --------
     >>> train, vali, test = fetch_movielens("ml-1m", fold=1)  # doctest: +SKIP
     >>> train  # doctest: +SKIP
-    RankingData(198,525 rows, 3,624 queries, 59 features)
+    RankingData(200,055 rows, 3,624 queries, 59 features)
     """
     check_choice("name", name, tuple(MD5))
     fold = check_integer("fold", fold)
