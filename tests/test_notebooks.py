@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import examples
 import pytest
 from loading import load
 
 from ltr_objectives.datasets import load_letor, make_ranking_fold
+from ltr_objectives.workbench import movielens
 
 nbformat = pytest.importorskip("nbformat")
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,7 +24,7 @@ if not FOLDER.exists():
 DATA = {"QUERIES": (12, 8, 8), "LENGTH": 12, "FEATURES": 10, "THREADS": 1}
 SMALL = {
     "choose_an_objective": {**DATA, "TREES": 3, "LEAVES": 4, "DRAWS": 3},
-    "compare_libraries": {**DATA, "TREES": 4, "LEAVES": 4},
+    "compare_libraries": {"TREES": 4, "LEAVES": 4, "THREADS": 1},
     "neural_rankers": {**DATA, "TREES": 4, "EPOCHS": 2},
     "pareto_front": {**DATA, "TREES": 4, "LEAVES": 4},
     "reproduce_the_papers": {**DATA, "TREES": 3, "DEPTH": 2, "SAMPLES": 5, "POINTS": 9},
@@ -56,6 +58,7 @@ def smaller(name: str) -> Any:
         lines += [f"warnings.simplefilter('ignore', {category})"]
         lines += [f"warnings.filterwarnings('error', category={category}, module='__main__')"]
     lines += ["warnings.filterwarnings('ignore', 'numpy.*size changed')"]  # harmless, as NumPy says
+    lines += ["from ltr_objectives.workbench import movielens", f"movielens.MD5 = {movielens.MD5}"]
     lines += [f"{key} = {value!r}" for key, value in SMALL[name].items()]
     notebook.cells.insert(settings + 1, nbformat.v4.new_code_cell("\n".join(lines)))
     return notebook
@@ -66,11 +69,13 @@ def test_every_notebook_has_small_settings():
 
 
 @pytest.mark.parametrize("library", ["catboost", "torch"])
-def test_they_run_on_small_data(monkeypatch, library):
+def test_they_run_on_small_data(monkeypatch, tmp_path, library):
     """One after another in one kernel, which imports the libraries once and forgets the names of each notebook."""
     for package in ("nbclient", "ipykernel", "xgboost", "lightgbm", library, "matplotlib", "pandas", "scipy"):
         pytest.importorskip(package)
     monkeypatch.delenv("LTR_DATA", raising=False)
+    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path))
+    examples.movielens_archive(monkeypatch, tmp_path / "movielens", "ml-1m", 40, 60)
     made = {name: smaller(name) for name in SMALL if (name in WITH_TORCH) == (library == "torch")}
     cells = []
     for notebook in made.values():
