@@ -85,9 +85,8 @@ def refuse_our_text(params: Params) -> None:
     """Raise for our text as LightGBM's own objective or metric: it drops a text with an equals sign."""
     for name, wrapped in (("objective", "lightgbm_objective({!r})"), ("metric", "feval=lightgbm_metric({!r})")):
         for given, value in LIGHTGBM.given(name, params).items():
-            text = next(
-                (each for each in (value if isinstance(value, list | tuple) else [value]) if "=" in str(each)), None
-            )
+            texts = value if isinstance(value, list | tuple) else [value]
+            text = next((each for each in texts if "=" in str(each)), None)
             remedy = f"LightGBM does not know our names, and drops this text; give {wrapped.format(text)}"
             require(text is None, f"{given}={shown(value)}: {remedy}")
 

@@ -259,6 +259,28 @@ def test_an_option_given_as_a_keyword_is_told_where_it_goes(name):
         call("map", n_thread=1)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "remedy"),
+    [
+        ({"app": "yetiloss:map(threshold=2.5)"}, "app=.*; give lightgbm_objective('yetiloss:map(threshold=2.5)')"),
+        ({"metric": ["map", "map(threshold=2.5)"]}, "metric=.*; give feval=lightgbm_metric('map(threshold=2.5)')"),
+    ],
+)
+def test_text_of_ours_that_lightgbm_drops_is_refused(wrong, remedy, data):
+    lgb = pytest.importorskip("lightgbm")
+    X, y, group = data[:3]
+    params = {"objective": "lambdarank", "verbose": -1, **wrong}
+    if "app" in wrong:
+        del params["objective"]
+    message = "^" + re.escape(remedy).replace(r"\.\*", ".*")
+    with pytest.raises(LTRError, match=message):
+        dtrain = lgb.Dataset(X, y, group=group)
+        lgb.train(params, dtrain, 1, valid_sets=[dtrain], feval=lightgbm_metric("map"))
+    if "metric" in wrong:
+        with pytest.raises(LTRError, match=message):
+            lgb.train({**params, "objective": lightgbm_objective("yetiloss")}, lgb.Dataset(X, y, group=group), 1)
+
+
 def test_adapters_print_what_they_hold():
     assert repr(xgboost_objective("yetirank")).startswith("xgboost_objective(YetiRank(decay=0.85")
     assert repr(lightgbm_metric("map@3")).startswith("lightgbm_metric(MAP(k=3, ties='average', empty=0.0")
