@@ -185,7 +185,10 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
         ({"eval_metric": ["map", "mpa"]}, "eval_metric='mpa' is neither .*; did you mean 'map'"),
         ({"eval_metric": "pre@10"}, "eval_metric='pre@10' is neither .*; did you mean 'precision@10'"),
         ({"eval_metric": "map@2.5"}, r"'map@2.5' is neither .*; a cutoff is a whole number .* 'map\(threshold=2.5\)'"),
-        ({"eval_metric": "ndcg@2.5"}, "eval_metric='ndcg@2.5' is neither .*; a cutoff is a whole number$"),
+        (
+            {"eval_metric": "ndcg@2.5"},
+            "eval_metric='ndcg@2.5' is neither .*; a cutoff is a whole number of at least 1$",
+        ),
         ({"eval_metric": "ndcg@-1"}, "eval_metric='ndcg@-1' is neither .*; a cutoff is a whole number of at least 1"),
         ({"eval_metric": "ndcg @ 10"}, "eval_metric='ndcg @ 10' is neither .*; did you mean 'ndcg@10'"),
         ({"eval_metric": "PFuond"}, "eval_metric='PFuond' is neither .*; did you mean 'pfound'"),

@@ -20,6 +20,7 @@ from ltr_objectives.registry import (
     metrics,
     objective_for,
     objectives,
+    options_of,
 )
 
 
@@ -106,13 +107,13 @@ def test_the_error_for_a_metric_written_as_elsewhere_names_it(name, meant):
 
 @pytest.mark.parametrize("name", metrics())
 def test_a_cutoff_that_is_no_whole_number_is_named(name):
-    option = options_of(metric_class(name))[0]
-    for settings, cutoff in itertools.product(("", f"({option}=2)"), ("", "-3", "2.5", "1e3")):
+    options = options_of(metric_class(name))
+    for settings, cutoff in itertools.product(("", f"({options[0]}=2)"), ("", "-3", "2.5", "1e3")):
         with pytest.raises(LTRError) as caught:
             get_metric(f"{name.upper()}{settings}@{cutoff}")
         *_, said, meant = str(caught.value).rpartition("; a cutoff is a whole number of at least 1")
         assert said, caught.value
-        threshold = cutoff == "2.5" and not settings and "threshold" in options_of(metric_class(name))
+        threshold = cutoff == "2.5" and not settings and "threshold" in options
         assert meant == (f"; a threshold of labels is written '{name}(threshold=2.5)'" if threshold else "")
 
 
