@@ -25,14 +25,14 @@ from ltr_objectives.adapters._catboost_passes import Passes, address_of
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._model_files import require_sound
-from ltr_objectives.adapters._parameters import leaves, options_in_text
+from ltr_objectives.adapters._parameters import leaves
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Queries, by_goal, vector
-from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.registry import get_metric, get_objective, options_in_text
 
 
 class CatBoostObjective(ObjectiveCallable):

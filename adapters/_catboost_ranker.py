@@ -17,7 +17,6 @@ import numpy as np
 from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective
 from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._libraries import CATBOOST
-from ltr_objectives.adapters._parameters import unknown_parameter
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
@@ -32,6 +31,7 @@ from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
 from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.metrics.base import Convention
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.registry import unknown_parameter
 
 catboost: Any = CATBOOST.load()
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._goals import ByGoal, Mappings, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
-from ltr_objectives.adapters._parameters import options_in_text
-from ltr_objectives.errors import require
+from ltr_objectives.errors import require, shown
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_objective
+from ltr_objectives.registry import get_objective, options_in_text
 
 
 def _unpack(first: Any, second: Any, weight: Any, group: Any, role: str) -> tuple[Any, Any, Any, Any]:
@@ -65,6 +64,7 @@ class LightGBMObjective(ObjectiveCallable):
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
         booster = calls_of(LIGHTGBM).booster
         params = getattr(booster, "params", None) or {}
+        refuse_our_text(params)
         of_both = {**(getattr(second, "params", None) or {}), **params}
         refuse_bagging_by_query(of_both)
         subset = _subset(second)
@@ -81,6 +81,16 @@ def refuse_bagging_by_query(params: Params) -> None:
     )
 
 
+def refuse_our_text(params: Params) -> None:
+    """Raise for our text as LightGBM's own objective or metric: it drops a text with an equals sign."""
+    for name, wrapped in (("objective", "lightgbm_objective({!r})"), ("metric", "feval=lightgbm_metric({!r})")):
+        for given, value in LIGHTGBM.given(name, params).items():
+            texts = value if isinstance(value, list | tuple) else [value]
+            text = next((each for each in texts if "=" in str(each)), None)
+            remedy = f"LightGBM does not know our names, and drops this text; give {wrapped.format(text)}"
+            require(text is None, f"{given}={shown(value)}: {remedy}")
+
+
 class LightGBMMetric(MetricCallable):
     """Callable for LightGBM; made by :func:`lightgbm_metric`."""
 
@@ -90,6 +100,7 @@ class LightGBMMetric(MetricCallable):
         subset = _subset(second)
         labels, group, weight, scores = _unpack(first, second, weight, group, "metric")
         params = getattr(calls_of(LIGHTGBM).booster, "params", None)
+        refuse_our_text(params or {})
         means = self.means(self.queries(labels, group, weight, subset), scores, params)
         return [(str(m), mean, True) for m, mean in means]
 

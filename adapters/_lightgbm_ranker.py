@@ -12,12 +12,12 @@ import numpy as np
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query
 from ltr_objectives.adapters._model_files import require_whole
-from ltr_objectives.adapters._parameters import unknown_parameter
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.registry import unknown_parameter
 
 lgb: Any = LIGHTGBM.load()
 if TYPE_CHECKING:

@@ -1,21 +1,16 @@
 """Parameters that would change nothing: names given twice, and those of the libraries' own objectives and metrics."""
 
-import functools
-import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from ltr_objectives.adapters._libraries import Library
-from ltr_objectives.errors import LTRError, did_you_mean, require, warn
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.around import Wrapper
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
-from ltr_objectives.registry import OBJECTIVES, metric_with, objective_class
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 OF_FIT = ("init_model", "xgb_model")
 
 
@@ -29,41 +24,6 @@ def check_names(library: Library, given: Mapping[str, Any], ranker: str) -> None
         other = next((each for each in seen if each in library.names(name)), None)
         require(other is None, f"{other}= and {name}= are names of one parameter; give one of them")
         seen.append(name)
-
-
-def options_in_text(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Return ``call`` with an error for unknown keywords that says where those of metrics and objectives go."""
-    known = inspect.signature(call).parameters
-
-    @functools.wraps(call)
-    def checked(*args: Arguments.args, **given: Arguments.kwargs) -> Result:
-        for name in given:
-            if name not in known:
-                raise unknown_parameter(call.__name__, name, known, argument=False)
-        return call(*args, **given)
-
-    return checked
-
-
-def unknown_parameter(library: str, name: str, known: Collection[str], argument: bool = True) -> LTRError:
-    """The error for a parameter that a library or function does not know; it says where one of ours goes.
-
-    >>> raise unknown_parameter("LightGBM", "threshold", ["max_cat_threshold"])
-    Traceback (most recent call last):
-    ltr_objectives.errors.LTRError: LightGBM knows no parameter 'threshold'; it is a parameter of metrics, as in \
-eval_metric='map(threshold=...)'
-    >>> raise unknown_parameter("LightGBM", "partners", [])
-    Traceback (most recent call last):
-    ltr_objectives.errors.LTRError: LightGBM knows no parameter 'partners'; it is a parameter of objectives, as in \
-objective='lambdamart:partners=...'
-    """
-    metric, meant = metric_with(name), did_you_mean(name, known)
-    objective = next((each for each in OBJECTIVES if name in objective_class(each).parameters()), None)
-    if metric:
-        meant = f"; it is a parameter of metrics, as in {'eval_metric=' * argument}'{metric}({name}=...)'"
-    elif objective:
-        meant = f"; it is a parameter of objectives, as in {'objective=' * argument}'{objective}:{name}=...'"
-    return LTRError(f"{library} knows no parameter {name!r}{meant}")
 
 
 def refuse_unread(library: Library, params: Mapping[str, Any], objective: Objective) -> None:

@@ -13,10 +13,9 @@ from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._goals import ByGoal
 from ltr_objectives.adapters._libraries import Library
-from ltr_objectives.adapters._parameters import options_in_text
 from ltr_objectives.errors import require
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_objective
+from ltr_objectives.registry import get_objective, options_in_text
 
 PERPETUAL = Library(name="perpetual", model="PerpetualBooster", n_threads="num_threads")
 LEAST_HESSIAN = 1e-8  # as Perpetual adds it to the Hessian of a leaf

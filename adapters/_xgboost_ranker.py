@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ltr_objectives.adapters._libraries import XGBOOST
-from ltr_objectives.adapters._parameters import unknown_parameter
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, objective_meant, read_param, refuse_dart
@@ -21,6 +20,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
+from ltr_objectives.registry import unknown_parameter
 
 xgb: Any = XGBOOST.load()
 if TYPE_CHECKING:

@@ -73,6 +73,7 @@ def _finite(name: str, array: np.ndarray) -> None:
         what, many = ("query", "queries") if name == "group" else ("row", "rows")
         repair = "the model has diverged" if name == "scores" else f"remove or repair {int(bad.sum())} such {many}"
         if name.startswith("labels") and np.isnan(array[row]):
+            repair += ", before fit by judged = ~np.isnan(y) and X[judged], y[judged], qid[judged]"
             repair += "; evaluate(..., unjudged='drop') leaves them out"
         raise LTRError(f"{name} must be finite, but {what} {row} is {array[row]}; {repair}")
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import fields, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 from ltr_objectives.goals import split_goal, with_goal
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
     from ltr_objectives.objectives.base import Objective
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 OBJECTIVES = {
     "lambdamart": "lambdamart:LambdaMART",
     "yetirank": "yetirank:YetiRank",
@@ -155,25 +159,26 @@ def metric_meant(written: str) -> str:
 
     >>> metric_meant("ndcg10"), metric_meant("P@5")
     ("; did you mean 'ndcg@10'?", "; did you mean 'precision@5'?")
-    >>> metric_meant("map@10(threshold=3)"), metric_meant("ndcg@-1")
-    ("; did you mean 'map(threshold=3)@10'?", "; did you mean 'ndcg'?")
+    >>> metric_meant("map@10(threshold=2.5)"), metric_meant("mpa(threshold=2.5)")
+    ("; did you mean 'map(threshold=2.5)@10'?", "; did you mean 'map(threshold=2.5)'?")
     >>> metric_meant("map@2.5")
-    "; a cutoff is a whole number; a threshold of labels is written 'map(threshold=2.5)'"
+    "; a cutoff is a whole number of at least 1; a threshold of labels is written 'map(threshold=2.5)'"
     """
     plain, goal = split_goal(written.strip())
-    if fraction := text.FRACTION.fullmatch(plain.lower()):
-        name, value = fraction.groups()
-        has_threshold = name in METRICS and "threshold" in options_of(metric_class(name))
+    if no_cutoff := text.NO_CUTOFF.fullmatch(plain.lower()):
+        name, settings, value = no_cutoff.groups()
+        is_threshold = not settings and re.fullmatch("[0-9.]+", value) and name in METRICS
         meant = f"; a threshold of labels is written {with_goal(f'{name}(threshold={value})', goal)!r}"
-        return f"; a cutoff is a whole number{meant if has_threshold else ''}"
+        has_threshold = is_threshold and "threshold" in options_of(metric_class(name))
+        return f"; a cutoff is a whole number of at least 1{meant if has_threshold else ''}"
     match = text.METRIC_ELSEWHERE.fullmatch(plain.lower())
     name, cutoff, settings = match.groups("") if match else ("", "", "")
-    if ";" in plain or ("(" in plain and not (settings and name in METRICS)):
-        return "; write its settings in brackets, before the cutoff, as in 'map(threshold=3)@10'"
+    near = ELSEWHERE.get(name) or next(iter(get_close_matches(name, (*METRICS, *ONLY_EVALUATED), 1)), "")
+    if ";" in plain or ("(" in plain and not settings):
+        return "; write its settings in brackets, before the cutoff, as in 'map(threshold=2.5)@10'"
     if "," in plain and not settings:
         return "; for several metrics give a list, such as ['ndcg@10', 'map']"
-    near = ELSEWHERE.get(name) or next(iter(get_close_matches(name, (*METRICS, *ONLY_EVALUATED), 1)), "")
-    has_cutoff = near and cutoff and "@-" not in plain and metric_class(near).cutoff != "none"
+    has_cutoff = near and cutoff and metric_class(near).cutoff != "none"
     at = f"@{cutoff}" if has_cutoff else ""
     return near and f"; did you mean {with_goal(f'{near}{settings}{at}', goal)!r}?"
 
@@ -188,10 +193,46 @@ def own_metric(written: str) -> str | None:
     return split[0] if split and split[0] in METRICS else None
 
 
+def options_in_text(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Return ``call`` with an error for unknown keywords that says where those of metrics and objectives go."""
+    known = inspect.signature(call).parameters
+
+    @functools.wraps(call)
+    def checked(*args: Arguments.args, **given: Arguments.kwargs) -> Result:
+        for name in given:
+            if name not in known:
+                raise unknown_parameter(call.__name__, name, known, argument=False)
+        return call(*args, **given)
+
+    return checked
+
+
+def unknown_parameter(library: str, name: str, known: Collection[str], argument: bool = True) -> LTRError:
+    """The error for a parameter that a library or function does not know; it says where one of ours goes.
+
+    >>> raise unknown_parameter("LightGBM", "threshold", ["max_cat_threshold"])
+    Traceback (most recent call last):
+    ltr_objectives.errors.LTRError: LightGBM knows no parameter 'threshold'; it is a parameter of metrics, as in \
+eval_metric='map(threshold=...)'
+    >>> raise unknown_parameter("LightGBM", "partners", [])
+    Traceback (most recent call last):
+    ltr_objectives.errors.LTRError: LightGBM knows no parameter 'partners'; it is a parameter of objectives, as in \
+objective='lambdamart:partners=...'
+    """
+    metric, meant = metric_with(name), did_you_mean(name, known)
+    objective = next((each for each in OBJECTIVES if name in objective_class(each).parameters()), None)
+    if metric:
+        meant = f"; it is a parameter of metrics, as in {'eval_metric=' * argument}'{metric}({name}=...)'"
+    elif objective:
+        meant = f"; it is a parameter of objectives, as in {'objective=' * argument}'{objective}:{name}=...'"
+    return LTRError(f"{library} knows no parameter {name!r}{meant}")
+
+
+@options_in_text
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
     """The metric of a name, with parameters in brackets, ``@k`` for a cutoff, and ``[goal]`` for its labels.
 
-    As text it is written as it was given: ``str(get_metric("map(threshold=3)@10"))`` is ``"map(threshold=3)@10"``.
+    As text it is written as it was given: ``str(get_metric("map(threshold=2.5)@10"))`` is ``"map(threshold=2.5)@10"``.
 
     ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": compute the metric as that
     library does. Options in the text are kept, and those of a metric object that differ from their default.
@@ -225,7 +266,7 @@ def any_metric(metric: str | Metric | None, convention: str | None = None) -> Me
         if split is None:
             raise LTRError(
                 f"metric {shown(metric)} is not of the form name, name@k or name(parameter=value)@k, such as 'ndcg@10'"
-                f"{metric_meant(metric)}"
+                f"{metric_meant(metric) or '; there are ' + ', '.join(METRICS)}"
             )
         name, settings, k = split
         made = metric_class(name, metric)
@@ -292,6 +333,7 @@ def metric_to_learn(metric: str | Metric) -> Metric:
     return found
 
 
+@options_in_text
 def get_objective(objective: str | Objective) -> Objective:
     """An objective from ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``, or a sum of these.
 
@@ -367,6 +409,7 @@ def _on_goal(objective: Objective, goal: str | None) -> Objective:
     return objective if goal is None else Mixture([objective], labels=[goal], normalize=False)
 
 
+@options_in_text
 def objective_for(metric: str | Metric) -> Objective:
     """The objective to train for a metric: YetiLoss for it, or one whose models had a larger value in our studies.
 

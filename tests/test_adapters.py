@@ -259,6 +259,26 @@ def test_an_option_given_as_a_keyword_is_told_where_it_goes(name):
         call("map", n_thread=1)
 
 
+TEXT = "map(threshold=2.5)"
+OURS = {"objective": lightgbm_objective("yetiloss")}
+
+
+@pytest.mark.parametrize(
+    ("params", "feval", "remedy"),
+    [
+        ({"objective": TEXT}, lightgbm_metric("map"), "lightgbm_objective"),
+        ({"metric": TEXT, "objective": "lambdarank"}, lightgbm_metric("map"), "feval=lightgbm_metric"),
+        ({"metrics": ["auc", TEXT], **OURS}, None, "feval=lightgbm_metric"),
+    ],
+)
+def test_our_text_that_lightgbm_would_drop_is_refused(params, feval, remedy, data):
+    lgb = pytest.importorskip("lightgbm")
+    train = lgb.Dataset(*data[:2], group=data[2])
+    message = rf"^{next(iter(params))}=.*does not know our names, .*; give {remedy}\('{re.escape(TEXT)}'\)$"
+    with pytest.raises(LTRError, match=message):
+        lgb.train({**params, "verbose": -1}, train, 1, [train], feval=feval)
+
+
 def test_adapters_print_what_they_hold():
     assert repr(xgboost_objective("yetirank")).startswith("xgboost_objective(YetiRank(decay=0.85")
     assert repr(lightgbm_metric("map@3")).startswith("lightgbm_metric(MAP(k=3, ties='average', empty=0.0")

@@ -20,6 +20,7 @@ from ltr_objectives.registry import (
     metrics,
     objective_for,
     objectives,
+    options_of,
 )
 
 
@@ -59,6 +60,8 @@ def test_every_parameter_can_be_written_in_the_string(any_objective):
         ("map(threshold=1, threshold=2)", "threshold is given twice"),
         ("map(threshold=a)", "threshold='a' must be a finite number"),
         ("ndcg(k=5)", "ndcg has no parameter 'k'"),
+        ("map;threshold=2.5", r"brackets, before the cutoff, as in 'map\(threshold=2.5\)@10'$"),
+        ("xyz_w", rf"; there are {', '.join(metrics())}$"),
         ("map(threshold=3", "is not of the form name, name@k or name\\(parameter=value\\)@k"),
     ],
 )
@@ -72,6 +75,9 @@ def test_mistakes_in_the_string_are_named(text, message):
     [
         (lambda: get_objective("lambdamrt"), "'lambdamart'"),
         (lambda: get_metric("ndgc@10"), "'ndcg@10'"),
+        (lambda: get_metric("mpa(threshold=2.5)"), r"'map\(threshold=2.5\)'"),
+        (lambda: get_metric("ndgc@10(threshold=2)"), r"'ndcg\(threshold=2\)@10'"),
+        (lambda: get_metric("mean_average_precision"), "'map'"),
         (lambda: evaluate("rsme", [1], [1], [1]), "'rmse'"),
         (lambda: get_objective("yetiloss:P@5"), "'precision@5'"),
         (lambda: get_objective("lambdamart:ndcg;sgima=1"), "'sigma'"),
@@ -97,6 +103,24 @@ def test_the_error_for_a_metric_written_as_elsewhere_names_it(name, meant):
         assert str(get_metric(expected)) == expected
         with pytest.raises(LTRError, match=rf"; did you mean {re.escape(repr(expected))}\?$"):
             get_metric(form.format(written) + goal)
+
+
+@pytest.mark.parametrize("name", metrics())
+def test_a_cutoff_that_is_no_whole_number_is_named(name):
+    options = options_of(metric_class(name))
+    for settings, cutoff in itertools.product(("", f"({options[0]}=2)"), ("", "-3", "2.5", "1e3")):
+        with pytest.raises(LTRError) as caught:
+            get_metric(f"{name.upper()}{settings}@{cutoff}")
+        *_, said, meant = str(caught.value).rpartition("; a cutoff is a whole number of at least 1")
+        assert said, caught.value
+        threshold = cutoff == "2.5" and not settings and "threshold" in options
+        assert meant == (f"; a threshold of labels is written '{name}(threshold=2.5)'" if threshold else "")
+
+
+@pytest.mark.parametrize("call", [get_metric, get_objective, objective_for, evaluate])
+def test_an_option_as_a_keyword_is_told_where_it_goes(call):
+    with pytest.raises(LTRError, match=rf"^{call.__name__} knows no .*'threshold'; .*'map\(threshold=\.\.\.\)'$"):
+        call("map", threshold=2.5)
 
 
 def test_nothing_is_guessed_from_what_no_metric_is_near_to():

@@ -89,7 +89,7 @@ class Metric(abc.ABC):
             refuse("empty", self.empty, "must be a number or 'skip'")
 
     def __str__(self) -> str:
-        """The text that ``get_metric`` reads, such as ``map(threshold=3)@10[revenue]``.
+        """The text that ``get_metric`` reads, such as ``map(threshold=2.5)@10[revenue]``.
 
         Options with their defaults are left out, unless the metric was made from text that has them.
         """

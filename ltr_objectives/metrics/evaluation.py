@@ -12,7 +12,7 @@ from ltr_objectives.errors import LTRError, warn
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.queries import Labels, Queries, read_labels
-from ltr_objectives.registry import any_metric, get_metrics
+from ltr_objectives.registry import any_metric, get_metrics, options_in_text
 
 ORDER = "the order is evaluate(metric, scores, labels, group)"
 Unjudged = Literal["refuse", "drop"]
@@ -43,6 +43,7 @@ def evaluate(
 ) -> Any: ...  # fmt: skip
 
 
+@options_in_text
 def evaluate(
     metric: str | Metric | Several,
     scores: ArrayLike,

@@ -22,9 +22,10 @@ NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
 PLUS = re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[:+\[]|$))", re.IGNORECASE)
 PART = re.compile(rf"(?:({NUMBER})\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
 METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
-FRACTION = re.compile(r"([a-z]+)\s*@\s*([0-9]*\.[0-9]*)")
-METRIC_ELSEWHERE = re.compile(  # P@5, ndcg_cut_10, map@10(threshold=3)
-    r"([a-z]+)(?:[^a-z0-9(][^0-9(]*)?([1-9][0-9]{0,8})?\s*(\(.*\))?", re.DOTALL
+# map@2.5, map@-3, map@, map(threshold=2.5)@2.5
+NO_CUTOFF = re.compile(r"([a-z]+)\s*(\(.*\))?\s*@\s*(?![0-9]+$)([-+.e0-9]*)", re.DOTALL)
+METRIC_ELSEWHERE = re.compile(  # P@5, ndcg_cut_10, mean_average_precision, map@10(threshold=2.5)
+    r"(?:mean[ _])?([a-z]+)(?:[^a-z0-9(][^0-9(]*)?([1-9][0-9]{0,8})?\s*(\(.*\))?", re.DOTALL
 )
 
 
@@ -47,8 +48,8 @@ def split_weight(part: str) -> tuple[Any, str]:
 def split_metric(text: str) -> tuple[str, str, int | None] | None:
     """Name, settings and cutoff of a metric without goal; None if the text has another form.
 
-    >>> split_metric("map(threshold=3)@10")
-    ('map', 'threshold=3', 10)
+    >>> split_metric("map(threshold=2.5)@10")
+    ('map', 'threshold=2.5', 10)
     """
     match = METRIC.fullmatch(text.lower())
     return match and (match[1], match[2] or "", None if match[3] is None else int(match[3]))
@@ -57,8 +58,8 @@ def split_metric(text: str) -> tuple[str, str, int | None] | None:
 def metric_text(name: str, settings: dict[str, Any]) -> str:
     """The text of a metric without cutoff and goal.
 
-    >>> metric_text("map", {"threshold": 3, "empty": 1})
-    'map(threshold=3,empty=1)'
+    >>> metric_text("map", {"threshold": 2.5, "empty": 1})
+    'map(threshold=2.5,empty=1)'
     """
     return f"{name}({','.join(setting_texts(settings))})" if settings else name
 

@@ -30,7 +30,7 @@ class Library(str, Enum):
 
 RESERVED = ("objective", "eval_metric", "n_estimators", "learning_rate")  # they have options of their own
 ONE_A_LINE = "text with one a line (also .gz, .bz2 or .xz), a .npy file, or FILE.csv:COLUMN or FILE.parquet:COLUMN."
-METRICS = "Such as ndcg@10 or 'map(threshold=3)'; separate several by commas"
+METRICS = "Such as ndcg@10 or 'map(threshold=2.5)'; separate several by commas"
 Metrics = Annotated[str, Option("--metric", help=f"{METRICS}.")]
 ObjectiveName = Annotated[str, Option("--objective", help="Such as lambdamart:map or yetiloss:map;seed=1.")]
 Convention = Annotated[
