@@ -20,20 +20,6 @@ Change = Callable[[Any], Any]  # of the callable that an adapter makes
 Train = Callable[..., float]  # trees, objective, change, metric -> seconds
 KEPT: Change = lambda made: made  # noqa: E731
 OUR = "our "  # before our objectives and metrics; names without it are the library's
-EMPTY = f"{OUR}nothing"  # a metric that is always 0, which shows what the interface takes
-
-
-class Nothing:
-    """`EMPTY` for CatBoost."""
-
-    def is_max_optimal(self) -> bool:
-        return True
-
-    def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
-        return 0.0, 1.0
-
-    def get_final_error(self, error: float, weight: float) -> float:
-        return error
 
 
 class Stored:
@@ -79,15 +65,12 @@ def xgboost(data: Sequence[RankingData], threads: int) -> Train:
         params |= (
             {"disable_default_eval_metric": 1} if metric is None or metric.startswith(OUR) else {"eval_metric": metric}
         )
-        obj: Any = None
-        custom: Any = None
+        obj = custom = None
         if objective.startswith(OUR):
             obj = change(adapters.xgboost_objective(objective.removeprefix(OUR), n_threads=threads))
         else:
             params["objective"] = objective
-        if metric == EMPTY:
-            custom = lambda scores, data: ("nothing", 0.0)  # noqa: E731
-        elif metric is not None and metric.startswith(OUR):
+        if metric is not None and metric.startswith(OUR):
             custom = adapters.xgboost_metric(metric.removeprefix(OUR), n_threads=threads)
         start = time.perf_counter()
         xgb.train(params, made[0], trees, obj=obj, evals=evals, custom_metric=custom, verbose_eval=False)
@@ -108,12 +91,10 @@ def lightgbm(data: Sequence[RankingData], threads: int) -> Train:
 
     def train(trees: int, objective: str, change: Change = KEPT, metric: str | None = None) -> float:
         params: dict[str, Any] = {**options, "objective": objective, "num_threads": threads, "metric": "None"}
-        feval: Any = None
+        feval = None
         if objective.startswith(OUR):
             params["objective"] = change(adapters.lightgbm_objective(objective.removeprefix(OUR), n_threads=threads))
-        if metric == EMPTY:
-            feval = lambda scores, data: ("nothing", 0.0, True)  # noqa: E731
-        elif metric is not None and metric.startswith(OUR):
+        if metric is not None and metric.startswith(OUR):
             feval = adapters.lightgbm_metric(metric.removeprefix(OUR), n_threads=threads)
         elif metric is not None:
             params["metric"], params["eval_at"] = metric.split("@")
@@ -140,9 +121,7 @@ def catboost(data: Sequence[RankingData], threads: int) -> Train:
             made_objective = adapters.catboost_objective(objective.removeprefix(OUR), made[0], n_threads=threads)
             params["loss_function"] = change(made_objective)
             params |= {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}
-        if metric == EMPTY:
-            params["eval_metric"] = Nothing()
-        elif metric is not None and metric.startswith(OUR):
+        if metric is not None and metric.startswith(OUR):
             params["eval_metric"] = adapters.catboost_metric(metric.removeprefix(OUR), *made, n_threads=threads)
         start = time.perf_counter()
         cb.CatBoost(params).fit(made[0], eval_set=made[1:] or None)
@@ -233,8 +212,7 @@ def evaluation(
     """Time trainings that evaluate NDCG@10 on two data sets after each tree, by the library's metric and by ours.
 
     The objective is squared error. The time of the metric is the difference from a training without a metric; in
-    CatBoost, whose metric cannot be left out, with RMSE. A user-defined metric that is always 0 shows what the
-    interface takes. Each of the two data sets is as large as the training's.
+    CatBoost, whose metric cannot be left out, with RMSE. Each of the two data sets is as large as the training's.
     """
     console = terminal()
     data = [make_ranking(max(1, rows // 118), seed=seed) for seed in range(3)]
@@ -242,12 +220,7 @@ def evaluation(
     for library in libraries.split(","):
         case = CASES[library]
         train = case.make(data, threads)
-        metrics = {
-            "none": None if library != "catboost" else "RMSE",
-            "own": case.metric,
-            "nothing": EMPTY,
-            "ours": f"{OUR}ndcg@10",
-        }
+        metrics = {"none": None if library != "catboost" else "RMSE", "own": case.metric, "ours": f"{OUR}ndcg@10"}
         for metric in metrics.values():
             train(2, TRIVIAL[library], metric=metric)
         contenders = {key: partial(train, trees, TRIVIAL[library], metric=metric) for key, metric in metrics.items()}
