@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import warn
 from ltr_objectives.goals import with_goal
 from ltr_objectives.kernels.swaps import CASCADE
-from ltr_objectives.kernels.threads import available_threads
+from ltr_objectives.kernels.threads import asked_for
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.objectives.pairwise import PairwiseObjective
@@ -288,7 +288,7 @@ class _Price(NamedTuple):
 
 def warn_if_long(objective: Objective, queries: Queries, n_threads: int | None = None) -> None:
     """Warn if a gradient takes long because of long lists or many draws."""
-    threads = available_threads() if n_threads in (None, -1) else int(n_threads)
+    threads = asked_for(n_threads)
     least = max(WORTH_SAYING[0], WORTH_SAYING[1] * queries.rows)
     if 10.0 * _price(objective, queries, threads, exact=False).seconds < least:
         return

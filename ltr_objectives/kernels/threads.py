@@ -66,6 +66,17 @@ def at_most(asked: object, name: str = "n_threads") -> int | None:
     return None
 
 
+def asked_for(n_threads: object) -> int:
+    """The number of threads; None and -1 are all processors.
+
+    >>> asked_for(3), asked_for(None) == available_threads()
+    (3, True)
+    """
+    if n_threads is None or (is_number(n_threads) and n_threads == -1):
+        return available_threads()
+    return check_integer("n_threads", n_threads)
+
+
 class _Pool:
     """Threads that take tasks from a queue, as many as the largest task needed, and end with the process.
 
@@ -125,9 +136,7 @@ def run(
     ``FEW_ROWS`` other threads run such a kernel, and the main thread waits. After Ctrl-C the main thread sets ``stop``,
     and raises once all threads have returned.
     """
-    if n_threads is None or (is_number(n_threads) and n_threads == -1):
-        n_threads = available_threads()
-    threads = min(check_integer("n_threads", n_threads), len(ptr) - 1, MOST_THREADS)
+    threads = min(asked_for(n_threads), len(ptr) - 1, MOST_THREADS)
     few = ptr[-1] * draws <= FEW_ROWS
     if threads == 1 and few:
         kernel(0, len(ptr) - 1, *arguments)
