@@ -85,7 +85,7 @@ class TorchLoss(nn.Module):
         s = batch.scores.detach().to("cpu", torch.float64).contiguous().numpy()
         grad, _ = self.objective.compute(queries, s, iteration=self.seed * GOLDEN + self.step)
         self.step += self.training
-        if len(queries) > 1 and queries.longest == 1 and not grad.any():
+        if mask is None and padding is None and len(queries) > 1 and queries.longest == 1 and not grad.any():
             warn(
                 f"all {len(queries)} lists have one document, so no order is better than another and all gradients are "
                 "0; give several documents a list, or write scores.squeeze(1) and group= for a column of scores"
