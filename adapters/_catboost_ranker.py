@@ -227,16 +227,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         for name in options.get("cat_features", ()):
             if columns and isinstance(name, str) and name not in columns:
                 raise LTRError(f"cat_features: there is no column {name!r}{did_you_mean(name, columns)}")
-        try:
+        with _missing_categories():
             return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
-        except (catboost.CatBoostError, TypeError) as error:
-            require(
-                "NaN values should be converted to string" not in str(error) and "NAType" not in str(error),
-                f"cat_features must be text or whole numbers without missing values ({error}); convert the column: "
-                "text by astype('category'), numbers by astype('Int64').astype('category'), in which missing values "
-                "form a category of their own",
-            )
-            raise
 
     def predict(self, X: Any, **options: Any) -> np.ndarray:
         """Scores, as the other estimators compute them; ``X`` may also be a ``Pool``."""
@@ -275,7 +267,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         """Read tables as ``predict`` does, in every method of CatBoost's that computes something on data."""
         if is_frame(data) or hasattr(data, "to_pandas"):
             data = _readable(named(read_table(data, self.label_columns_).X))
-        return super()._process_predict_input_data(data, *arguments, **options)
+        with _missing_categories():
+            return super()._process_predict_input_data(data, *arguments, **options)
 
     def _scores(self, X: Any, **options: Any) -> Any:
         return catboost.CatBoost.predict(self, X, **options)
@@ -289,6 +282,21 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _features(self) -> tuple[int, list[str] | None]:
         names: list[str] = self.feature_names_
         return len(names), None if names == [str(i) for i in range(len(names))] else names
+
+
+@contextmanager
+def _missing_categories() -> Iterator[None]:
+    """Raise with the remedy if CatBoost refuses missing values in columns of ``cat_features``."""
+    try:
+        yield
+    except (catboost.CatBoostError, TypeError) as error:
+        require(
+            "NaN values should be converted to string" not in str(error) and "NAType" not in str(error),
+            f"cat_features must be text or whole numbers without missing values ({error}); convert the column: "
+            "text by astype('category'), numbers by astype('Int64').astype('category'), in which missing values "
+            "form a category of their own",
+        )
+        raise
 
 
 def _snapshot(params: dict[str, Any]) -> Path:

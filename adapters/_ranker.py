@@ -40,6 +40,7 @@ from ltr_objectives.adapters._ranker_plan import (
     read_param,
     refuse_others,
     refuse_unknown,
+    warn_of_equal_orders,
 )
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import require, warn
@@ -264,6 +265,8 @@ class Ranker:
         )
         if not bags:  # each bag has a plan of its own
             check_plan(plan, self.library)
+            if listed != AUTO:  # which refuses such eval sets
+                warn_of_equal_orders(plan)
         with _unchanged_by_errors(self):
             self.nameless_ = False
             check_features(self, train.X, reset=True)

@@ -84,13 +84,18 @@ def native(X: np.ndarray) -> np.ndarray:
     return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
 
-def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
-    """The features, the column of query ids if there is one, and the columns of ``goals`` that are there."""
+def refuse_data_sets(X: Any, name: str = "X", instead: str = "give the features themselves") -> None:
+    """Raise for a data set of a library."""
     require(
         type(X).__name__ not in ("Pool", "DMatrix", "QuantileDMatrix", "Dataset"),
-        f"X is a {type(X).__name__}; give the features themselves, or train it by the library's own functions with the "
-        "callables of ltr_objectives.adapters",
+        f"{name} is a {type(X).__name__}; {instead}, or train it by the library's own functions with the callables of "
+        "ltr_objectives.adapters",
     )
+
+
+def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
+    """The features, the column of query ids if there is one, and the columns of ``goals`` that are there."""
+    refuse_data_sets(X)
     if hasattr(X, "to_pandas"):  # polars and pyarrow
         X = X.to_pandas()
     if not is_frame(X):
@@ -143,6 +148,7 @@ def read_part(
 
     ``labels`` of goals replace those in ``columns`` of ``X``.
     """
+    refuse_data_sets(X)
     require(y is not None, "a ranker requires y to be passed, but the target y is None; y holds the labels")
     table, column, beside = read_table(X, columns)
     names = list(X.columns) if is_frame(X) else []
@@ -217,7 +223,11 @@ def read_eval_sets(eval_set: Any, lists: Mapping[str, Any], columns: Sequence[st
     ``lists`` are the arguments with one entry for each pair, by name: sizes, ids, weights under two names, and labels.
     ``columns`` of the tables hold the labels of goals.
     """
-    pairs = [check_list("eval_set", pair, "pairs (X, y)") for pair in check_list("eval_set", eval_set, "pairs (X, y)")]
+    refuse_data_sets(eval_set, "eval_set", "write eval_set=[(X, y)], eval_qid=[qid]")
+    pairs = []
+    for i, pair in enumerate(check_list("eval_set", eval_set, "pairs (X, y)")):
+        refuse_data_sets(pair, f"eval_set[{i}]", "write eval_set=[(X, y)], eval_qid=[qid]")
+        pairs.append(check_list("eval_set", pair, "pairs (X, y)"))
     for i, pair in enumerate(pairs):
         require(
             len(pair) == 2,

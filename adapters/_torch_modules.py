@@ -9,7 +9,7 @@ import numpy as np
 
 from ltr_objectives.adapters._parameters import leaves
 from ltr_objectives.checks import check_choice, check_integer, check_seed
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Labels, Queries
@@ -85,6 +85,11 @@ class TorchLoss(nn.Module):
         s = batch.scores.detach().to("cpu", torch.float64).contiguous().numpy()
         grad, _ = self.objective.compute(queries, s, iteration=self.seed * GOLDEN + self.step)
         self.step += self.training
+        if mask is None and padding is None and len(queries) > 1 and queries.longest == 1 and not grad.any():
+            warn(
+                f"all {len(queries)} lists have one document, so no order is better than another and all gradients are "
+                "0; give several documents a list, or write scores.squeeze(1) and group= for a column of scores"
+            )
         has_loss = self._has_loss and propensity is None and position is None and not _varies(queries)
         self.value_is = "loss" if has_loss else f"-{self.metric}"
         values = self._values(queries, s)
@@ -156,7 +161,13 @@ class _Batch:
         if not listed and scores.ndim == 1:
             require(mask is None and padding is None, "mask and padding belong to scores of shape (lists, documents)")
         else:
-            require(group is None and qid is None, "group and qid belong to scores of shape (rows,); leave them out")
+            flat = not listed and scores.ndim == 2 and scores.shape[1] == 1
+            remedy = "write scores.squeeze(1)" if flat else "leave them out"
+            require(
+                group is None and qid is None,
+                "group and qid belong to scores of shape (rows,), but scores "
+                + (f"are a list; {remedy}" if listed else f"have shape {tuple(scores.shape)}; {remedy}"),
+            )
             require(
                 listed or scores.ndim == 2, f"scores have {() if listed else tuple(scores.shape)}; give 1 or 2 axes"
             )
@@ -166,6 +177,8 @@ class _Batch:
         elif scores.ndim == 2:
             require(mask is None or padding is None, "give mask= or padding=, not both")
             if mask is None:
+                if padding is None:
+                    _warn_of_padding(torch.as_tensor(first))
                 same = torch.ones(scores.shape, dtype=torch.bool)
                 mask = same if padding is None else torch.as_tensor(first) != padding
             require(
@@ -206,6 +219,17 @@ class _Batch:
     def to_tensor(self, values: np.ndarray) -> Tensor:
         """``values`` on the device and in the type of the scores."""
         return torch.from_numpy(values).to(self.scores.device, self.scores.dtype)
+
+
+def _warn_of_padding(labels: Tensor) -> None:
+    """Warn of labels -1 at the ends of lists, which may be padding."""
+    absent = labels == -1
+    inside = absent[:, :-1] & ~absent[:, 1:] if labels.ndim == 2 else absent
+    if absent.any() and not inside.any():
+        warn(
+            "lists end with labels of -1, which are read as documents; if they are padding, pass padding=-1, or mask=, "
+            "which is True for documents"
+        )
 
 
 def _numpy(values: Any) -> Any:

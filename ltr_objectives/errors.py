@@ -69,7 +69,7 @@ def essence(message: str) -> str:
     return re.sub(r"^(\[[\d:]+\] )?\S+\.(cc|cpp|h|cu):\d+: ", "", said)
 
 
-LIBRARIES = {"ltr_objectives", "xgboost", "lightgbm", "catboost", "sklearn", "joblib", "numba"}
+LIBRARIES = {"ltr_objectives", "xgboost", "lightgbm", "catboost", "sklearn", "joblib", "numba", "torch"}
 BETWEEN = {"contextlib", "copy", "functools", "importlib", "threading"}  # a library may call itself through these
 
 

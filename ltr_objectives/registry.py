@@ -275,7 +275,8 @@ def any_metric(metric: str | Metric | None, convention: str | None = None) -> Me
         written = text.metric_text(name, values)
         metric = made(k=k, goal=goal, **values)
     if not isinstance(metric, Metric):
-        raise LTRError(f"metric must be a string such as 'ndcg@10' or an ltr_objectives.Metric, got {_told(metric)}")
+        of = "a string such as 'ndcg@10' or an ltr_objectives.Metric"
+        raise LTRError(f"metric must be {of}, got {described(metric)}")
     metric = metric if convention is None else metric.with_convention(convention)._with(**values)
     if written is not None:
         object.__setattr__(metric, "_written", written)  # no field: equal metrics stay equal
@@ -311,7 +312,7 @@ def get_metrics(
     return found
 
 
-def _told(thing: object) -> str:
+def described(thing: object) -> str:
     """A description of what was given instead of a metric or objective, and what to do."""
     if isinstance(thing, type):
         return f"the class {thing.__name__}; pass an object, such as {thing.__name__}()"
@@ -355,7 +356,7 @@ def get_objective(objective: str | Objective) -> Objective:
         return objective
     if not isinstance(objective, str):
         of = "a string such as 'yetiloss:map' or an ltr_objectives.Objective"
-        raise LTRError(f"objective must be {of}, got {_told(objective)}")
+        raise LTRError(f"objective must be {of}, got {described(objective)}")
     parts = text.split_sum(objective)
     if len(parts) == 1:
         return _on_goal(*read_part(objective))

@@ -263,9 +263,16 @@ def test_check_metric_says_which_methods_disagree(wrong):
 def test_check_metric_takes_an_object():
     check_metric(Right())
     check_metric(Right(k=3, ties="worst", empty="skip"), labels=[0, 0.5, 7])
-    for wrong in (Right, "ndcg"):
-        with pytest.raises(LTRError, match="must be an object of a subclass of"):
+    for wrong, told in ((Right, r"the class Right; pass an object, such as Right\(\)"), ("ndcg", "str")):
+        with pytest.raises(LTRError, match=f"must be an object of a subclass of .*, got {told}"):
             check_metric(wrong)
+
+
+def test_fill_returns_nothing():
+    wrong = type("Wrong", (Half,), {"fill": lambda self, call: (call.grad, call.hess)})()
+    for objective in (wrong, UnitHessian(wrong), Mixture([wrong, "listnet"])):
+        with pytest.raises(LTRError, match=r"Wrong.fill must write call.grad and call.hess and return nothing"):
+            objective.gradient_hessian(SCORES, LABELS, GROUP)
 
 
 @pytest.mark.parametrize(

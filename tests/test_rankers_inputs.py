@@ -178,6 +178,18 @@ def test_a_category_called_as_missing_values_are(library):
             call()
 
 
+def test_missing_values_in_text_columns_of_cat_features(library):
+    if library != "catboost":
+        return
+    X, y, qid = categorical(600, 0)
+    X = X.assign(colour=X.colour.astype(object))
+    fitted = ranker("catboost", cat_features=["colour"]).fit(X, y, qid=qid)
+    X.loc[::7, "colour"] = np.nan
+    for call in (lambda: fitted.predict(X), lambda: ranker("catboost", cat_features=["colour"]).fit(X, y, qid=qid)):
+        with pytest.raises(LTRError, match=r"cat_features must be text .* without missing values .*astype"):
+            call()
+
+
 def test_columns_that_are_no_features_are_named_before_training(library):
     X, y, qid = categorical(60, 0)
     dates = pandas.Series(["2020-01-01", "2021-01-01"] * 30).astype("datetime64[ns]")

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from catalog import ONE_OF_EACH
 from rankers import LIBRARIES, NATIVE, ranker
 
 from ltr_objectives import LTRWarning, _files
@@ -81,6 +82,26 @@ def test_labels_too_large_for_exponential_gains(library):
     assert len({str(w.message) for w in said}) == 1
     fitted.set_params(objective=f"yetiloss:{advice}", eval_metric=f"{advice}@5")
     fitted.fit(X, large, qid=QID, eval_set=[(X, large)], eval_qid=[QID])  # warnings are errors
+
+
+@everywhere
+@pytest.mark.parametrize("metric", ONE_OF_EACH, ids=str)
+def test_eval_sets_on_which_every_order_is_as_good(library, metric):
+    stars = 1.0 + LEARNABLE
+    labels = stars if hasattr(metric, "threshold") else np.full(4000, min(1.0, metric.label_limit or 1.0))
+    fitted = ranker(library, eval_metric=metric, n_estimators=1)
+    given = {"qid": QID, "eval_set": [(X, LEARNABLE / 4), (X, labels)], "eval_qid": [QID, QID]}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fitted.fit(X, LEARNABLE / 4, **given)
+    [warning] = [w for w in said if issubclass(w.category, LTRWarning)]
+    assert f"eval_set[1]: every order of the documents has the same {metric}; " in str(warning.message)
+    assert warning.filename == __file__
+    if hasattr(metric, "threshold"):
+        assert f"labels are from 1 to 3, and all above {metric.threshold:g} are relevant" in str(warning.message)
+        written = str(warning.message).split("as in '")[1].split("'")[0]
+        fitted.set_params(eval_metric=written)
+        fitted.fit(X, LEARNABLE, qid=QID, eval_set=[(X, stars)], eval_qid=[QID])  # warnings are errors
 
 
 @everywhere

@@ -231,6 +231,15 @@ class Metric(abc.ABC):
         values = self.values(queries, scores, n_threads=n_threads)
         return self.average(*self.sums(values, queries.weight_by_query))
 
+    def _same_for_every_order(self, queries: Queries) -> bool:
+        """True if every order of the documents has the same value, so that nothing is better."""
+        queries = queries.of(self.goal)
+        labels, layers = queries.labels, self.layers(queries)
+        return all(
+            np.allclose(self.values(queries, by), self.values(queries, -by), 1e-12, 1e-12, equal_nan=True)
+            for by in (labels, np.sum([terms.gain for terms in layers], axis=0))
+        )
+
     def sums(self, values: np.ndarray, weight: np.ndarray | None = None) -> tuple[float, float]:
         """Over the queries that are not skipped: the weighted sum of their values, and the sum of their weights."""
         if weight is None or self.query_weights == "ignore":

@@ -11,6 +11,7 @@ from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics.base import TIES, Metric
 from ltr_objectives.queries import Queries, vector
+from ltr_objectives.registry import described
 
 CUTOFFS = (1, 2, 3, 5, 8, 20)
 LISTS = 8  # of each length and cutoff
@@ -40,7 +41,10 @@ def check_metric(metric: Metric, labels: ArrayLike | None = None) -> None:
     >>> from ltr_objectives import NDCG
     >>> check_metric(NDCG(k=10))
     """
-    require(isinstance(metric, Metric), f"metric={metric!r} must be an object of a subclass of ltr_objectives.Metric")
+    require(
+        isinstance(metric, Metric),
+        f"metric must be an object of a subclass of ltr_objectives.Metric, got {described(metric)}",
+    )
     rng, known = np.random.default_rng(0), None if labels is None else vector("labels", labels)
     require(known is None or len(known), "labels is empty; give the labels to draw from")
     metric = replace(metric, goal=None, empty=0.0 if metric.empty == "skip" else metric.empty)

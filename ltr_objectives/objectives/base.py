@@ -188,7 +188,8 @@ class Objective(abc.ABC):
 
     def _result(self, call: Call, dtype: type[np.floating[Any]] = np.float64, factor: float = 1.0) -> Arrays:
         """Gradient and Hessian of a call, times ``factor``; ``call.grad`` and ``call.hess`` hold zeros again."""
-        self.fill(call)
+        returned = self.fill(call)
+        require(returned is None, f"{type(self).__name__}.fill must write call.grad and call.hess and return nothing")
         return call._finished(self.facts.policy, self.row_weight(call.queries), dtype, factor)
 
     def _check_clicks(self, queries: Queries) -> None:

@@ -55,13 +55,9 @@ def natives_for(library: str, metric: Metric) -> tuple[str, ...]:
 
 def check_comparable(metric: Metric, queries: Queries, data: str) -> None:
     """Raise if the metric is the same for every order of the documents of ``data``, so that nothing is better."""
-    of_goal = queries.of(metric.goal)
-    labels, gain = of_goal.labels, np.sum([terms.gain for terms in metric.layers(of_goal)], axis=0)
+    labels = queries.of(metric.goal).labels
     require(
-        any(
-            not np.array_equal(metric.values(of_goal, by), metric.values(of_goal, -by), equal_nan=True)
-            for by in (labels, gain)
-        ),
+        not metric._same_for_every_order(queries),
         f"{data}: every order of the documents has the same {metric}, so that nothing can be compared: no query has "
         f"labels that differ in gain (they are from {labels.min():g} to {labels.max():g}); correct the labels, or "
         "choose another metric",

@@ -14,7 +14,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```\n", re.DOTALL |
 def test_the_page():
     names: dict[str, object] = {}
     blocks = BLOCK.findall((Path(__file__).parents[2] / "docs" / "neural.md").read_text())
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for code, expected in blocks:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):

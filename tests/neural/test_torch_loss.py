@@ -1,13 +1,24 @@
 """PyTorch gets the kernels' gradients, in each form of input, and nothing else."""
 
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from ltr_objectives import LambdaLoss, Langevin, LTRError, Mixture, Preferences, Subsample, get_objective, registry  # noqa: E402 - skipped without torch
+from ltr_objectives import (  # noqa: E402 - skipped without torch
+    LambdaLoss,
+    Langevin,
+    LTRError,
+    LTRWarning,
+    Mixture,
+    Preferences,
+    Subsample,
+    get_objective,
+    registry,
+)
 from ltr_objectives.adapters import torch_loss  # noqa: E402 - likewise
 
 NAMES = registry.objectives()
@@ -198,11 +209,14 @@ def test_second_derivatives_are_refused():
         grad.sum().backward()
 
 
+PADDED = torch.tensor([[1.0, 2.0, -1.0], [2.0, 0.0, 1.0]])
 SQUARE = torch.zeros((2, 2), requires_grad=True)
 WRONG = [
     ("give 1 or 2 axes", (torch.zeros((2, 2, 2)), torch.zeros((2, 2, 2))), {}),
     ("mask and padding belong", (torch.zeros(2), [0, 1], [2]), {"padding": -1}),
-    ("group and qid belong", (SQUARE, SQUARE, [2, 2]), {}),
+    (r"group and qid belong .* have shape \(2, 2\); leave them out", (SQUARE, SQUARE, [2, 2]), {}),
+    (r"have shape \(4, 1\); write scores.squeeze\(1\)", (SQUARE.reshape(4, 1), [0, 1, 0, 1], [2, 2]), {}),
+    ("scores are a list; leave them out", ([SQUARE[0]], [SQUARE[0]]), {"qid": [1, 1]}),
     ("not both", (SQUARE, SQUARE), {"padding": -1, "mask": SQUARE == 0}),
     ("labels has shape", (SQUARE, torch.zeros((2, 3))), {}),
     ("mask or labels have", (SQUARE, torch.zeros((2, 3))), {"padding": -1}),
@@ -219,6 +233,18 @@ WRONG = [
 def test_bad_input_is_refused(message, given, more):
     with pytest.raises(LTRError, match=message):
         torch_loss("listnet")(*given, **more)
+
+
+def test_padding_and_columns_that_were_forgotten_are_warned_of():
+    loss = torch_loss("listnet")
+    for labels, warned in ((PADDED, True), (-PADDED.abs().flip(1), False), (PADDED.abs(), False)):
+        with pytest.warns(LTRWarning, match="padding=-1, or mask=") if warned else nullcontext():
+            loss(torch.zeros((2, 3), requires_grad=True), labels)
+    loss(torch.zeros((2, 3), requires_grad=True), PADDED, padding=-1)
+    with pytest.warns(LTRWarning, match=r"all 4 lists have one document.*scores.squeeze\(1\)") as said:
+        loss(torch.zeros((4, 1), requires_grad=True), torch.ones(4, 1))
+    assert said[0].filename == __file__
+    torch_loss("rmse")(torch.zeros((4, 1), requires_grad=True), torch.ones(4, 1))  # whose gradient is not 0
 
 
 def test_bad_settings_are_refused():
