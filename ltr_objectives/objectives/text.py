@@ -145,8 +145,17 @@ def _of_a_metric(key: str, name: str, known: tuple[str, ...]) -> str:
     return f"; metrics have it, as in '{place}({key}=...)'" if metric else ""
 
 
+NUMBER = r"\s*[-+]?[\d.]+(?:[eE][-+]?\d+)?\s*"
+LONG, NUMBERS = 1000, re.compile(rf"[\[(]?{NUMBER}(?:,{NUMBER})*,?\s*[\])]?")  # Python 3.10 crashes on deep nesting
+
+
 def literal(text: str) -> Any:
-    """Read ``text`` as a Python literal, also none, true and false. Any other text is returned as it is."""
+    """Read ``text`` as a Python literal, also none, true and false. Any other text is returned as it is.
+
+    Text of more than ``LONG`` signs must be numbers, as in a table of gains.
+    """
+    if len(text) > LONG and not NUMBERS.fullmatch(text):
+        return text
     try:
         return ast.literal_eval({"none": "None", "true": "True", "false": "False"}.get(text, text))
     except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two for brackets that are too deep
