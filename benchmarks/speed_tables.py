@@ -50,7 +50,7 @@ def training(document: Document) -> Lines:
 
 
 def evaluation(document: Document) -> Lines:
-    """What a metric takes of a training."""
+    """Time of a metric in a training."""
     lines = [["library", "its metric", "training without, s", "its metric, ms a tree", "ours, ms a tree", "ours / its"]]
     for r in document["results"]:
         less = {key: np.array(r[key]) - np.array(r["none"]) for key in ("own", "ours")}

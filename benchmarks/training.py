@@ -18,8 +18,12 @@ from ltr_objectives.workbench.texts import terminal
 
 Change = Callable[[Any], Any]  # of the callable that an adapter makes
 Train = Callable[..., float]  # trees, objective, change, metric -> seconds
-KEPT: Change = lambda made: made  # noqa: E731
 OUR = "our "  # before our objectives and metrics; names without it are the library's
+
+
+def unchanged(made: Any) -> Any:
+    """The callable as it is."""
+    return made
 
 
 class Stored:
@@ -60,7 +64,7 @@ def xgboost(data: Sequence[RankingData], threads: int) -> Train:
     made += [xgb.QuantileDMatrix(each.X, each.y, qid=each.qid, ref=made[0]) for each in data[1:]]
     evals = [(each, f"eval{i}") for i, each in enumerate(made[1:])]
 
-    def train(trees: int, objective: str, change: Change = KEPT, metric: str | None = None) -> float:
+    def train(trees: int, objective: str, change: Change = unchanged, metric: str | None = None) -> float:
         params: dict[str, Any] = {"max_depth": 6, "eta": 0.1, "nthread": threads, "min_child_weight": 1e-3}
         params |= (
             {"disable_default_eval_metric": 1} if metric is None or metric.startswith(OUR) else {"eval_metric": metric}
@@ -89,7 +93,7 @@ def lightgbm(data: Sequence[RankingData], threads: int) -> Train:
     for each in made:
         each.construct()
 
-    def train(trees: int, objective: str, change: Change = KEPT, metric: str | None = None) -> float:
+    def train(trees: int, objective: str, change: Change = unchanged, metric: str | None = None) -> float:
         params: dict[str, Any] = {**options, "objective": objective, "num_threads": threads, "metric": "None"}
         feval = None
         if objective.startswith(OUR):
@@ -111,7 +115,7 @@ def catboost(data: Sequence[RankingData], threads: int) -> Train:
 
     made = [cb.Pool(each.X, each.y, group_id=each.qid, thread_count=threads) for each in data]
 
-    def train(trees: int, objective: str, change: Change = KEPT, metric: str | None = None) -> float:
+    def train(trees: int, objective: str, change: Change = unchanged, metric: str | None = None) -> float:
         params: dict[str, Any] = {
             "iterations": trees, "depth": 6, "learning_rate": 0.1, "thread_count": threads, "random_seed": 0,
             "bootstrap_type": "No", "loss_function": objective, "allow_writing_files": False, "verbose": False,
