@@ -291,7 +291,7 @@ def _missing_categories() -> Iterator[None]:
         yield
     except (catboost.CatBoostError, TypeError) as error:
         require(
-            "NaN values should be converted to string" not in str(error) and "NAType" not in str(error),
+            not any(sign in str(error) for sign in ("NaN values should be converted to string", "NAType", "NoneType")),
             f"cat_features must be text or whole numbers without missing values ({error}); convert the column: "
             "text by astype('category'), numbers by astype('Int64').astype('category'), in which missing values "
             "form a category of their own",

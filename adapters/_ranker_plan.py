@@ -53,6 +53,7 @@ IN_FIT = {  # arguments of the libraries' fit: what to write instead
     "timestamp": "sort the queries by time, and pass has_time=True to CatBoostRanker",
     **dict.fromkeys(("subgroup_id", "graph"), "only CatBoost's own losses read it; leave it out"),
     **dict.fromkeys(("log_cout", "log_cerr", "column_description"), "leave it out"),
+    "feature_weights": "XGBoost before 3.0 reads it only from a DMatrix; train with xgboost.train",
 }
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
@@ -68,7 +69,8 @@ def refuse_others(
     require(not positional, "only X and y are given by position; name all others, as in fit(X, y, qid=qid)")
     known = [name for name, p in inspect.signature(call).parameters.items() if p.kind is p.KEYWORD_ONLY]
     for name in others:
-        instead = IN_FIT.get(name) or (f"give it to {ranker}({name}=...)" if is_parameter(name) else None)
+        given = is_parameter(name) and name not in LIGHTGBM.of_metrics
+        instead = f"give it to {ranker}({name}=...)" if given else IN_FIT.get(name)
         instead = instead or did_you_mean(name, known).removeprefix("; ") or f"it takes {', '.join(known)}"
         raise LTRError(f"{call.__name__} takes no {name}=; {instead}")
 

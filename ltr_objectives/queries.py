@@ -54,8 +54,8 @@ def vector(name: str, values: ArrayLike, keep: Any = np.float64) -> np.ndarray:
     require(kind in "biufO", f"{name} must be {'real ' * (kind == 'c')}numbers, got {given.dtype}")
     if kind == "O":
         wrong = tuple(t for t in set(map(type, given.tolist())) if not _of_numbers(t))
-        row = next((i for i, value in enumerate(given.tolist()) if isinstance(value, wrong)), None)
-        require(row is None, f"{name} must be numbers, but row {row} is {given[row or 0]!r}")
+        for row, value in enumerate(given.tolist()):
+            require(not isinstance(value, wrong), f"{name} must be numbers, but row {row} is {value!r}")
     try:
         return given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:

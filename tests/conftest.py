@@ -16,6 +16,11 @@ HOW = {"deadline": None, "database": None, "print_blob": True, "suppress_health_
 settings.register_profile("default", max_examples=300, **HOW)
 settings.register_profile("nightly", max_examples=10_000, **HOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+if settings.default.max_examples == 300:  # the same examples after any change: no literals of the package among them
+    with contextlib.suppress(ImportError):  # older versions of hypothesis draw none
+        from hypothesis.internal.conjecture import providers
+
+        providers._get_local_constants = providers.Constants
 
 EVERY_OBJECTIVE = list(itertools.chain(*catalog.EXAMPLES.values()))
 OBJECTIVES = list(itertools.chain(*catalog.SOME.values()))

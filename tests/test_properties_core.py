@@ -66,7 +66,9 @@ def test_evaluate(metric, data, per_query, convention):
 
 
 @given(data_sets())
+@example({"scores": np.zeros(2), "labels": np.array([], object), "group": [1, 1]})
 def test_queries(data):
+    data = dict(data)
     scores = data.pop("scores")
     try:
         queries = Queries(**data)

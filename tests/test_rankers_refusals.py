@@ -243,7 +243,5 @@ def test_missing_values_in_a_column_of_cat_features():
 
 
 def test_a_training_of_catboost_that_ends_before_its_first_tree():
-    with pytest.raises(LTRError, match="stopped YetiRank:mode=ERR before its first tree"):
-        ranker("catboost", "YetiRank:mode=ERR", bootstrap_type="No").fit(
-            DATA.X, 8e37 * DATA.y.astype(float), qid=DATA.qid
-        )
+    with pytest.raises(LTRError, match="stopped QuerySoftMax before its first tree"):
+        ranker("catboost", "QuerySoftMax", bootstrap_type="No").fit(DATA.X, 8e37 * DATA.y.astype(float), qid=DATA.qid)
