@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, Subset, labels_for, taken
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_unread
-from ltr_objectives.diagnostics import warn_if_long, warn_if_useless
+from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.goals import CodedLabels, coded_by
 from ltr_objectives.kernels.scores import Scores, content_stream
@@ -243,7 +243,9 @@ class MetricCallable:
         return self._memo.find(data, self.labels.of(labels, subset), self.library.check_labels)
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
-        """Each metric and its mean over queries."""
+        """Each metric and its mean over queries. Once a data set, warns of metrics that no order changes."""
+        if self._memo.is_new(queries):
+            warn_of_equal_orders(self.metrics, queries, f"a data set with {len(queries)} queries")
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
         return [(m, m.mean(queries, s, n_threads=n_threads)) for m in self.metrics]
 

@@ -27,6 +27,7 @@ from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._model_files import require_sound
 from ltr_objectives.adapters._parameters import leaves
 from ltr_objectives.checks import check_choice
+from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
@@ -393,4 +394,7 @@ def catboost_metric(
     rows = tuple(rows_of(pool, f"pool {i}") for i, pool in enumerate(pools))
     chosen = get_metric(metric, convention)
     known = LabelSets(labels, [chosen])
-    return CatBoostMetric(chosen, rows, n_threads, tuple(known.of(each.labels) for each in rows))
+    made = CatBoostMetric(chosen, rows, n_threads, tuple(known.of(each.labels) for each in rows))
+    for i, each in enumerate(rows[1:], 1):
+        warn_of_equal_orders([chosen], made._queries(i, each.labels), f"pool {i} of catboost_metric")
+    return made

@@ -40,9 +40,9 @@ from ltr_objectives.adapters._ranker_plan import (
     read_param,
     refuse_others,
     refuse_unknown,
-    warn_of_equal_orders,
 )
 from ltr_objectives.checks import check_integer, check_list
+from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -266,7 +266,8 @@ class Ranker:
         if not bags:  # each bag has a plan of its own
             check_plan(plan, self.library)
             if listed != AUTO:  # which refuses such eval sets
-                warn_of_equal_orders(plan)
+                for i, part in enumerate(plan.evals):
+                    warn_of_equal_orders(plan.own_metrics, part.queries, f"eval_set[{i}]")
         with _unchanged_by_errors(self):
             self.nameless_ = False
             check_features(self, train.X, reset=True)

@@ -15,7 +15,7 @@ from ltr_objectives.adapters._libraries import LIBRARIES, LIGHTGBM, Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part, require_numbers
 from ltr_objectives.checks import check_integer, check_list
-from ltr_objectives.errors import LTRError, did_you_mean, require, warn
+from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.metrics.base import Metric
@@ -284,23 +284,6 @@ def check_plan(plan: Plan, library: Library) -> None:
         for part in plan.evals:
             scores = np.arange(part.queries.rows, dtype=np.float64)  # without ties, of which a correlation may be empty
             metric.mean(part.queries, scores, n_threads=plan.n_threads)
-
-
-def warn_of_equal_orders(plan: Plan) -> None:
-    """Warn of eval sets on which every order of the documents has the same value of a metric of ours."""
-    for metric in plan.own_metrics:
-        for i, part in enumerate(plan.evals):
-            if hasattr(metric, "kind") and metric._same_for_every_order(part.queries):
-                labels, threshold = np.unique(part.queries.of(metric.goal).labels), getattr(metric, "threshold", np.inf)
-                remedy = "correct the labels, or name another metric"
-                if len(labels) > 1 and labels[0] > threshold:  # such as stars 1 to 5
-                    middle = labels[(len(labels) - 1) // 2 :][:2].mean()
-                    written = f"{metric.name}(threshold={middle:g})" + (f"@{metric.k}" if metric.k else "")
-                    remedy = (
-                        f"labels are from {labels[0]:g} to {labels[-1]:g}, and all above {threshold:g} are relevant; "
-                        f"set the threshold, as in {written!r}, or subtract {labels[0] - threshold:g} from all labels"
-                    )
-                warn(f"eval_set[{i}]: every order of the documents has the same {metric}; {remedy}")
 
 
 def _check_settings(plan: Plan, library: Library) -> None:

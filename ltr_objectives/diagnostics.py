@@ -1,6 +1,7 @@
 """Why a ranking does not improve: which queries have zero gradient, and how large the other gradients are."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from ltr_objectives.errors import warn
 from ltr_objectives.goals import with_goal
 from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.kernels.threads import asked_for
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.objectives.pairwise import PairwiseObjective
@@ -275,6 +277,23 @@ def warn_if_useless(
         f"{without} of {len(queries)} queries have zero gradient ({reasons}){zeros}; "
         f"the method report(scores, labels, group) of {objective.inner} lists them"
     )
+
+
+def warn_of_equal_orders(metrics: Iterable[Metric], queries: Queries, where: str) -> None:
+    """Warn if every order of the documents has the same value of a metric; ``where`` names the data."""
+    for metric in metrics:
+        if not (hasattr(metric, "kind") and metric._same_for_every_order(queries)):
+            continue
+        labels, threshold = np.unique(queries.of(metric.goal).labels), getattr(metric, "threshold", np.inf)
+        remedy = "correct the labels, or name another metric"
+        if len(labels) > 1 and labels[0] > threshold:  # such as stars 1 to 5
+            middle = labels[(len(labels) - 1) // 2 :][:2].mean()
+            written = f"{metric.name}(threshold={middle:g})" + (f"@{metric.k}" if metric.k else "")
+            remedy = (
+                f"labels are from {labels[0]:g} to {labels[-1]:g}, and all above {threshold:g} are relevant; "
+                f"set the threshold, as in {written!r}, or subtract {labels[0] - threshold:g} from all labels"
+            )
+        warn(f"{where}: every order of the documents has the same {metric}; {remedy}")
 
 
 class _Price(NamedTuple):
