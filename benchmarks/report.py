@@ -26,7 +26,7 @@ from ltr_objectives.workbench.summary import (
     whole_of,
 )
 from ltr_objectives.workbench.tables import write_csv
-from ltr_objectives.workbench.texts import marked, p_of, pipe_table, short, show, signed
+from ltr_objectives.workbench.texts import marked, p_of, pipe_table, show, signed
 
 EXPLANATION = (
     "Differences from the library's best native objective by this metric, with standard errors over test queries in "
@@ -156,7 +156,7 @@ def best_lines(table: pd.DataFrame, alpha: float) -> list[list[str]]:
     """The best of ours in each library by each metric; the first line is the head."""
     head = ["library", "metric", "best native", "", "best of ours", "", "difference", "p"]
     return [head, *(
-        [r["library"], r["metric"], r["native"], short(r["native_mean"]), r["objective"], short(r["mean"]),
+        [r["library"], r["metric"], r["native"], f"{r['native_mean']:.4f}", r["objective"], f"{r['mean']:.4f}",
          _difference(r, alpha), p_of(r["p"])]
         for _, r in table[table["best"]].iterrows()
     )]  # fmt: skip

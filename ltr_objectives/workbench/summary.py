@@ -9,7 +9,7 @@ import pandas as pd
 
 from ltr_objectives.workbench.libraries import is_native, named
 from ltr_objectives.workbench.statistics import differences, mark, mean, standard_error
-from ltr_objectives.workbench.texts import marked, short
+from ltr_objectives.workbench.texts import marked
 
 CAPTION = (
     "Means over test queries, standard errors in brackets. {0} better, {1} worse than {3}: paired t-test, p < {2:g} "
@@ -161,9 +161,9 @@ def rows_of(block: pd.DataFrame, metrics: Sequence[str], alpha: float) -> list[l
                     cells.append("")
                     continue
                 line = by.loc[m]
-                text = short(line["mean"])
+                text = f"{line['mean']:.4f}"
                 text = f"**{text}**" if line["mean"] == best[m] and library else text
                 sign = mark(line.get("difference"), line.get("p", np.nan), alpha)
-                cells.append(marked(f"{text} ({short(line['se'])})", sign))
+                cells.append(marked(f"{text} ({line['se']:.4f})", sign))
             rows.append([str(library), named(str(library), str(objective)), *cells])
     return rows

@@ -14,15 +14,6 @@ def terminal(width: int = 120) -> Console:
     return Console(width=None if sys.stdout.isatty() else width)
 
 
-def short(value: float) -> str:
-    """Four digits, without a leading zero.
-
-    >>> short(0.25), short(1.0)
-    ('.2500', '1.0000')
-    """
-    return f"{value:.4f}".removeprefix("0")
-
-
 def marked(text: str, mark: str) -> str:
     """The text followed by its mark, if any."""
     return f"{text} {mark}" if mark else text
@@ -32,9 +23,9 @@ def signed(difference: float, error: float) -> str:
     """A difference and its standard error.
 
     >>> signed(-0.0125, 0.25)
-    '-.0125 (.2500)'
+    '-0.0125 (0.2500)'
     """
-    return f"{difference:+.4f} ({short(error)})".replace("0.", ".", 1)
+    return f"{difference:+.4f} ({error:.4f})"
 
 
 def p_of(p: float) -> str:
@@ -49,10 +40,10 @@ def p_of(p: float) -> str:
 def pipe_table(lines: Sequence[Sequence[str]], right: Sequence[bool] | None = None) -> str:
     """A Markdown table of a head and its lines; without ``right``, all columns but the first two are numbers.
 
-    >>> print(pipe_table([["library", "objective", "map"], ["xgboost", "yetirank", ".5"]]))
+    >>> print(pipe_table([["library", "objective", "map"], ["xgboost", "yetirank", "0.5"]]))
     | library | objective | map |
     | --- | --- | ---: |
-    | xgboost | yetirank | .5 |
+    | xgboost | yetirank | 0.5 |
     """
     rule = ["---:" if number else "---" for number in right or [i > 1 for i in range(len(lines[0]))]]
     return "\n".join("| " + " | ".join(line) + " |" for line in (lines[0], rule, *lines[1:]))
