@@ -176,7 +176,6 @@ def test_what_bags_cannot_do_is_refused(library):
         ("xgboost", {"booster": "dart", "rate_drop": 0.5}),
         ("xgboost", {"num_parallel_tree": 2}),
         ("lightgbm", {"linear_tree": True}),
-        ("lightgbm", {"boosting_type": "dart"}),
     ],
 )
 def test_other_kinds_of_trees(library, params):
@@ -186,6 +185,14 @@ def test_other_kinds_of_trees(library, params):
     apart = bags_apart(library, objective, data.X, data, 2, None, **params)
     mean = np.mean([one.predict(data.X) for one in apart], axis=0)
     np.testing.assert_allclose(merged.predict(data.X), mean, rtol=2e-6, atol=2e-6)
+
+
+def test_dart_of_lightgbm():
+    """Merged by themselves, because LightGBM drops other trees each time if the objective is a user's."""
+    data = fold().train
+    apart = [ranker("lightgbm", boosting_type="dart").fit(data.X, data.y, qid=data.qid).booster_ for _ in range(2)]
+    mean = np.mean([one.predict(data.X) for one in apart], axis=0)
+    np.testing.assert_allclose(_bags.MERGE["lightgbm"](apart).predict(data.X), mean, rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize(

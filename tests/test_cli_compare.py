@@ -300,7 +300,7 @@ def test_folds_by_a_column_test_on_later_values(folder, kind):
 @pytest.mark.parametrize("width", [40, 80, 150])
 def test_nothing_of_the_table_is_cropped(width):
     lines = [["library", "objective", "ndcg@10", "map", "difference in ndcg@10", "seconds"],
-             ["xgboost", "YetiRank:mode=MAP (native)", "**0.4321 (0.0249)** ▲", "0.1 (0.2)", "-0.0059 (0.0089)", "12.5"],
+             ["xgboost", "YetiRank:mode=MAP (native)", "**0.4321 (0.0249)** ▲", ".1 (.2)", "-0.0059 (0.0089)", "12.5"],
              ]  # fmt: skip
     screen = Console(width=width, force_terminal=True, color_system=None, file=io.StringIO())
     show(screen, lines, "title")

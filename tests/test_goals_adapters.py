@@ -1,12 +1,11 @@
 """Goals reach the gradient, the metrics and early stopping in all three libraries, and in the estimators."""
 
-import inspect
 import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
-from rankers import LIBRARIES, fold, ranker
+from rankers import LIBRARIES, OF_FIT, fold, ranker
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, cross_val_score
 
@@ -151,8 +150,7 @@ def test_cross_validation_reads_the_columns(library):
     table = pd.DataFrame(TRAIN.X, columns=[f"f{i}" for i in range(TRAIN.X.shape[1])])
     table = table.assign(qid=TRAIN.qid, revenue=R_TRAIN)
     model = ranker(library, "lambdamart[revenue]", eval_metric="ndcg@10[revenue]", n_estimators=3)
-    of_fit = "params" if "params" in inspect.signature(cross_val_score).parameters else "fit_params"  # before 1.4
-    how = {"groups": TRAIN.qid, "cv": GroupKFold(2), of_fit: {"labels": ["revenue"]}}
+    how = {"groups": TRAIN.qid, "cv": GroupKFold(2), OF_FIT: {"labels": ["revenue"]}}
     scores = cross_val_score(model, table, TRAIN.y, error_score="raise", **how)
     assert scores.min() > 0.5
 

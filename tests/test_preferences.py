@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, fold, ranker, through_the_adapter
+from rankers import LIBRARIES, OF_FIT, fold, ranker, through_the_adapter
 
 from ltr_objectives import LTRError, LTRWarning, Mixture, Preferences, RankNet, Subsample
 from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
@@ -113,7 +113,7 @@ def test_leaves_equal_those_of_pairlogit(weighted):
         start = np.float32(rng.normal(size=n)).astype(float)
         pairs = pairs_of_labels(rng.integers(0, 5, n), group)
         pairs = pairs[rng.random(len(pairs)) < 0.8]
-        weight = np.float32(rng.uniform(0.2, 3.0, len(pairs))) if weighted else None
+        weight = np.float32(rng.uniform(0.2, 3.0, len(pairs))).tolist() if weighted else None
         given = {"group_id": np.repeat(np.arange(len(group)), group), "baseline": start}
         pool = catboost.Pool(X, np.zeros(n), pairs=pairs, pairs_weight=weight, **given)
         model = catboost.CatBoost(params).fit(pool)
@@ -184,7 +184,7 @@ def test_data_that_numbers_its_rows_anew_is_refused(client):
 
     table = pd.DataFrame(data.X).add_prefix("f").assign(qid=data.qid)
     with pytest.raises(LTRError, match="call fit on folds of your own"):
-        cross_val_score(ranker("lightgbm", None), table, data.y, params={"pairs": [[1, 0]]}, **how)
+        cross_val_score(ranker("lightgbm", None), table, data.y, **{OF_FIT: {"pairs": [[1, 0]]}}, **how)
     with pytest.raises(LTRError, match=f"rows={len(data.y)}, but the data has"):
         cross_val_score(ranker("lightgbm", objective), table, data.y, **how)
     pool = catboost.Pool(data.X, data.y, group_id=data.qid, pairs=[[1, 0]])

@@ -10,7 +10,7 @@ from ltr_objectives import LTRError, evaluate
 
 for name in LIBRARIES:
     pytest.importorskip(name)
-pandas = pytest.importorskip("pandas")
+catboost, pandas = pytest.importorskip("catboost"), pytest.importorskip("pandas")
 sparse = pytest.importorskip("scipy.sparse")
 pytestmark = pytest.mark.parametrize("library", LIBRARIES)
 NAMES = [f"feature {i}" for i in range(10)]
@@ -145,8 +145,9 @@ def test_missing_and_new_categories(library):
         for table in (X, X.assign(qid=qid)):
             assert np.array_equal(list(fitted.staged_predict(table))[-1], fitted.predict(X))
             assert np.array_equal(fitted.calc_leaf_indexes(table), fitted.calc_leaf_indexes(X))
-        statistics = fitted.calc_feature_statistics(X, y, feature="colour", plot=False)
-        assert "nan" in statistics["cat_values"]
+        if catboost.__version__ != "1.2":  # which needs the np.int of older versions of NumPy
+            statistics = fitted.calc_feature_statistics(X, y, feature="colour", plot=False)
+            assert "nan" in statistics["cat_values"]
 
 
 @pytest.mark.parametrize("names", [[0, 1], [1, 0], [7, 5], [2.5, 1.5]])

@@ -23,6 +23,7 @@ def table(data):
 train, valid, test = make_ranking_fold((80, 30, 30), seed=0, features=12, mean_length=20)
 ranker = {ranker}(objective="yetiloss:map", eval_metric="map", n_estimators=200, learning_rate=0.3, {threads}=1)
 warnings.simplefilter("error")
+warnings.filterwarnings("ignore", "numpy.ufunc size changed")  # CatBoost 1.2.0
 ranker.fit(
     table(train), pd.Series(train.y), qid=train.qid,
     eval_set=[(table(valid), valid.y)], eval_qid=[valid.qid], early_stopping_rounds=10,
@@ -45,6 +46,7 @@ from ltr_objectives.adapters import {ranker}
 X, scores = pd.read_pickle("table.pkl"), np.load("scores.npy")
 loaded = {ranker}()
 warnings.simplefilter("error")
+warnings.filterwarnings("ignore", "numpy.ufunc size changed")  # CatBoost 1.2.0
 loaded.load_model("model{suffix}")
 assert np.array_equal(loaded.predict(X), scores)
 assert np.array_equal(joblib.load("ranker.joblib").predict(X), scores)

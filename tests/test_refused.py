@@ -78,4 +78,6 @@ def test_every_row_of_the_tables_is_found():
 def test_the_call_is_refused(argument, call, message):
     with pytest.raises(LTRError) as caught:
         eval(call, dict(NAMES))
+    if "no parameter 'bagging_by_query'" in str(caught.value) and lgb.__version__ < "4.6":
+        pytest.skip("LightGBM before 4.6 does not have it")
     assert message in str(caught.value)

@@ -278,7 +278,7 @@ class Langevin(Wrapper):
 
     def after(self, call: Call) -> None:
         if self.shrink > 0:
-            call.grad[:] += self.shrink * call.hess * call.scores
+            call.grad[:] += float(self.shrink) * call.hess * call.scores
         if self.temperature > 0:
             scale = float(np.sqrt(2.0 * float(self.temperature) / float(self.learning_rate)))
             key = key_of(self, call, self.name, self.seed)
@@ -286,4 +286,4 @@ class Langevin(Wrapper):
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad, hess = self.wrapped.reference(scores, labels)
-        return grad + self.shrink * hess * scores, hess
+        return grad + float(self.shrink) * hess * scores, hess
