@@ -28,6 +28,7 @@ __version__ = "0.2.0"
 
 _ELSEWHERE = {
     "check_metric": "ltr_objectives.metrics.check",
+    "check_objective": "ltr_objectives.objectives.check",
     "compare_scores": "ltr_objectives.workbench.statistics",
     "evaluate": "ltr_objectives.metrics.evaluation",
     "evaluate_exposure": "ltr_objectives.metrics.exposure",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.objectives.around import Subsample as Subsample
     from ltr_objectives.objectives.around import UnitHessian as UnitHessian
     from ltr_objectives.objectives.base import Objective as Objective
+    from ltr_objectives.objectives.check import check_objective as check_objective
     from ltr_objectives.objectives.hinge import Hinge as Hinge
     from ltr_objectives.objectives.lambdaloss import LambdaLoss as LambdaLoss
     from ltr_objectives.objectives.lambdamart import LambdaMART as LambdaMART

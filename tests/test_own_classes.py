@@ -16,6 +16,7 @@ from ltr_objectives import (
     Subsample,
     UnitHessian,
     check_metric,
+    check_objective,
     evaluate,
     get_metric,
     registry,
@@ -266,6 +267,71 @@ def test_check_metric_takes_an_object():
     for wrong, told in ((Right, r"the class Right; pass an object, such as Right\(\)"), ("ndcg", "str")):
         with pytest.raises(LTRError, match=f"must be an object of a subclass of .*, got {told}"):
             check_metric(wrong)
+
+
+@dataclass(frozen=True)
+class Squares(Objective):
+    """Squared error, as a function of the class may change it."""
+
+    name: ClassVar[str] = "squares"
+    shift_invariant = False
+
+    def fill(self, call):
+        call.grad[:] = call.scores - call.queries.labels
+        call.hess[:] = 1.0
+
+    def reference(self, scores, labels):
+        return scores - labels, np.ones(len(labels))
+
+
+def other_fill(change):
+    def fill(self, call):
+        Squares.fill(self, call)
+        change(call)
+
+    return {"fill": fill}
+
+
+WRONG_OBJECTIVES = {
+    "another reference": ({"reference": lambda self, s, y: (s - y, 2 * np.ones(len(y)))}, "the Hessian .* reference"),
+    "a shape": ({"reference": lambda self, s, y: (s - y, 1.0)}, r"one number each a document, but returned shapes"),
+    "nothing returned": ({"reference": lambda self, s, y: None}, "gradient and Hessian, .* but raised TypeError"),
+    "labels changed": ({"reference": lambda self, s, y: (s - y.sort(), s)}, "but raised TypeError"),
+    "not invariant": ({"shift_invariant": True}, "1 added to all scores; set shift_invariant = False"),
+    "other lists": (other_fill(lambda call: call.grad.__setitem__(0, call.grad[-1])), "reference gives"),
+    "number of lists": (
+        other_fill(lambda call: call.hess.__imul__(len(call.queries))), "beside other lists, the Hessian .* but alone"
+    ),
+    "threads": (other_fill(lambda call: call.hess.__imul__(call.n_threads or 1)), "depends on the number of threads"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG_OBJECTIVES)
+def test_check_objective_says_what_disagrees(wrong):
+    methods, told = WRONG_OBJECTIVES[wrong]
+    check_objective(Squares())
+    with pytest.raises(LTRError, match=told):
+        check_objective(type("Wrong", (Squares,), methods)())
+
+
+def test_check_objective_finds_a_wrong_sign():
+    def fill(self, call):
+        call.grad[:] = call.queries.labels
+
+    methods = {"fill": fill, "reference": lambda self, s, y: (y, np.zeros(len(y)))}
+    with pytest.raises(LTRError, match="is largest for the best documents, which lowers them; change its sign"):
+        check_objective(type("Wrong", (Squares,), methods)())
+
+
+def test_check_objective_takes_an_object():
+    check_objective(Squares(), labels=[0, 0.5, 7])
+    for wrong, told in ((Squares, r"the class Squares; pass an object, such as Squares\(\)"), ("ranknet", "str")):
+        with pytest.raises(LTRError, match=f"must be an object of a subclass of .*, got {told}"):
+            check_objective(wrong)
+    with pytest.raises(LTRError, match="labels is empty"):
+        check_objective(Squares(), labels=[])
+    with pytest.raises(LTRError, match=r"reads the labels of .*revenue.* check its parts one by one"):
+        check_objective(Mixture([Squares(), "listnet[revenue]"]))
 
 
 def test_fill_returns_nothing():

@@ -59,6 +59,7 @@ class Scaling(NamedTuple):
     tolerance: float
     transposed: bool
     most: int
+    from_end: bool  # the discount of a list is the end of the table
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,12 @@ class _Sorted(Objective):
         """The metric of the sorted gains."""
 
     def fill(self, call: Call) -> None:
+        metric = self.sorted_metric
+        from_end = bool(metric.discount(np.ones(1))[0] != metric.discount(np.arange(1.0, 3.0))[0])
         how = Scaling(float(self.temperature), int(self.rounds), float(self.tolerance), bool(self.transposed),
-                      int(self.max_documents))  # fmt: skip
+                      int(self.max_documents), from_end)  # fmt: skip
         draw = call.draw(self.seed, self.samples, NOISES[self.noise], self.noise_scale) if self.noise else None
-        call.run(_neuralsort, call.queries.labels, self.sorted_metric.terms(call.queries), how, draw)
+        call.run(_neuralsort, call.queries.labels, metric.terms(call.queries), how, draw)
 
     def reference_sort(self, scores: np.ndarray) -> np.ndarray:
         """The scaled relaxed permutation matrix, of shape (ranks, documents), by definition."""
@@ -372,9 +375,9 @@ def _sinkhorn(n, how, sort, w, stop):
 
 
 @kernel
-def _slopes(terms, scale, n, g, d):
+def _slopes(w, kind, scale, n, g, d):
     """Write the derivatives of a metric by the gains ``g`` of the ranks."""
-    w, kind, rest, above = terms.discount, terms.kind, 0.0, 0.0
+    rest, above = 0.0, 0.0
     if kind == LINEAR:
         for i in range(n):
             d[i] = w[i] * scale
@@ -397,7 +400,7 @@ def _slopes(terms, scale, n, g, d):
 
 
 @kernel
-def _by_matrix(n, g, terms, scale, tv, tu, sort, space, stop):
+def _by_matrix(n, g, w, kind, scale, tv, tu, sort, space, stop):
     """Take the derivatives of ``-M(P g)``, with ``P = U[tu] K V[tv]`` and a metric M, back to K.
 
     The derivatives go back through the steps of each round t: the column sums of U[t - 1] K, V[t] = 1 / column sums,
@@ -416,7 +419,7 @@ def _by_matrix(n, g, terms, scale, tv, tu, sort, space, stop):
         _dots(K, n, i, lo[i], hi[i], by_column, out)
     for i in range(n):
         C0[i] = U[tu, i] * out[i]  # for now: the gain of the rank
-    _slopes(terms, scale, n, C0, f)
+    _slopes(w, kind, scale, n, C0, f)
     f[n : n + ROWS] = 0.0
     for i in range(n):
         out[i] *= -f[i]
@@ -488,6 +491,7 @@ def _neuralsort(first, last, ptr, scores, labels, terms, how, draw, out):
         a, b = ptr[q], ptr[q + 1]
         if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
             continue
+        w = terms.discount[len(terms.discount) - (b - a) if how.from_end else 0 :]
         for k in range(draws):
             if out.stop[0]:
                 return
@@ -501,7 +505,7 @@ def _neuralsort(first, last, ptr, scores, labels, terms, how, draw, out):
                 s[i], g[i] = x[chosen[i]], terms.gain[a + chosen[i]]
             _relaxed_sort(s[:n], sort)
             tv, tu = _sinkhorn(n, how, sort, space.by_column, out.stop)
-            _by_matrix(n, g, terms, terms.scale[q] / draws, tv, tu, sort, space, out.stop)
+            _by_matrix(n, g, w, terms.kind, terms.scale[q] / draws, tv, tu, sort, space, out.stop)
             _by_scores(s[:n], tu, sort, space)
             for i in range(n):
                 out.grad[a + chosen[i]] += space.out[i]
