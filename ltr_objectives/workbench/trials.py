@@ -69,6 +69,8 @@ def drawn(count: int) -> list[Settings]:
 def params_of(library: str, budget: Budget) -> dict[str, Any]:
     """The library's own parameters with the shape, regularisation, threads and seed of the budget.
 
+    A parameter of the budget with the value "default" is left to the library.
+
     >>> params_of("catboost", Budget(leaves=31))["depth"]
     5
     """
@@ -92,7 +94,8 @@ def params_of(library: str, budget: Budget) -> dict[str, Any]:
             "bootstrap_type": "No", "boosting_type": "Plain", "leaf_estimation_backtracking": "No",
             "random_seed": b.seed,
         }  # fmt: skip
-    return found | {LIBRARIES[library].threads: b.threads} | dict(b.params)
+    found |= {LIBRARIES[library].threads: b.threads} | dict(b.params)
+    return {name: value for name, value in found.items() if value != "default"}
 
 
 def regularised(library: str, budget: Budget, objective: str | Objective, queries: Queries) -> Budget:
