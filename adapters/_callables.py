@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, Subset, labels_for, taken
-from ltr_objectives.adapters._libraries import Library
+from ltr_objectives.adapters._libraries import LIBRARIES, Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
@@ -17,7 +17,7 @@ from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, to_numpy
-from ltr_objectives.registry import get_metrics
+from ltr_objectives.registry import OBJECTIVES, get_metrics, get_objective
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 Params = Mapping[str, Any]  # of a training, by the library's names
@@ -190,11 +190,11 @@ class ObjectiveCallable:
         require(
             self.library.negative_hessians or hess.min() >= 0,
             f"{self.objective.inner.name} has negative second derivatives, from which {self.library.name} learns "
-            "nothing or diverges: choose another hessian=, such as 'absolute'",
+            "nothing or diverges: choose another hessian=, such as 'absolute', or write other Hessians in fill",
         )
         if new:
             warn_if_useless(self.objective, queries, s, grad, n_threads, all_zero)
-            if params is not None and self.library.least_hessian:
+            if params is not None and self.library.least_hessian and grad.any():
                 _warn_if_no_split(hess, *self.library.leaf_limit(params))
         return grad, hess
 
@@ -202,11 +202,19 @@ class ObjectiveCallable:
 def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
     """Warn if the Hessian cannot fill two leaves: the library then grows no tree."""
     total = float(hess.sum(dtype=np.float64))
-    if 0 < total < 2 * least:
+    if total < 2 * least:
         warn(
             f"{name}={least:g} forbids every split, because the Hessian of all rows together is {total:.3g}; "
             "set it to a small part of that sum, or to 0"
         )
+
+
+def read_objective(objective: str | Objective) -> Objective:
+    """`get_objective`, which refuses the libraries' own objectives with the remedy."""
+    if isinstance(objective, str) and (name := objective.partition(":")[0]).lower() not in OBJECTIVES:
+        own = next((each.name for each in LIBRARIES.values() if {name, objective} & {*each.natives}), None)
+        require(own is None, f"{objective!r} is {own}'s own objective; give it to {own} itself, without an adapter")
+    return get_objective(objective)
 
 
 def one_by_one(metrics: Iterable[Any], convention: str | None, use: str) -> tuple[Metric, ...]:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import ObjectiveCallable, Params, wrong_place
+from ltr_objectives.adapters._callables import ObjectiveCallable, Params, read_objective, wrong_place
 from ltr_objectives.adapters._catboost_fit import (
     NOT_A_FIT,
     WEIGHTS_BY_CLASS,
@@ -33,7 +33,7 @@ from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Queries, by_goal, vector
-from ltr_objectives.registry import get_metric, get_objective, options_in_text
+from ltr_objectives.registry import get_metric, options_in_text
 
 
 class CatBoostObjective(ObjectiveCallable):
@@ -320,7 +320,7 @@ def catboost_objective(
     >>> model.predict(pool).shape
     (60,)
     """
-    rows, chosen = rows_of(pool), get_objective(objective)
+    rows, chosen = rows_of(pool), read_objective(objective)
     check_choice("newton_splits", newton_splits, (True, False))
     if pool.num_pairs() and not any(isinstance(leaf, Preferences) for leaf in leaves(chosen)):
         unread = (

@@ -277,7 +277,9 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return int(model.tree_count_)
 
     def _load(self, path: str) -> Any:
-        return catboost.CatBoost().load_model(path)
+        with open(path, "rb") as file:
+            form = "json" if file.read(1) == b"{" else "cbm"
+        return catboost.CatBoost().load_model(path, form)
 
     def _features(self) -> tuple[int, list[str] | None]:
         names: list[str] = self.feature_names_

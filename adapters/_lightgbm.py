@@ -7,14 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one, wrong_place
+from ltr_objectives.adapters._callables import (
+    MetricCallable,
+    ObjectiveCallable,
+    Params,
+    one_by_one,
+    read_objective,
+    wrong_place,
+)
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._goals import ByGoal, Mappings, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require, shown
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_objective, options_in_text
+from ltr_objectives.registry import options_in_text
 
 
 def _unpack(first: Any, second: Any, weight: Any, group: Any, role: str) -> tuple[Any, Any, Any, Any]:
@@ -148,7 +155,7 @@ def lightgbm_objective(
     >>> lgb.train(params, dtrain, 3).predict(X).shape
     (60,)
     """
-    chosen = get_objective(objective)
+    chosen = read_objective(objective)
     return LightGBMObjective(chosen, n_threads=n_threads, propensity=propensity, position=position, labels=labels)
 
 

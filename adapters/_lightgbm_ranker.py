@@ -15,6 +15,7 @@ from ltr_objectives.adapters._model_files import require_whole
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
+from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import unknown_parameter
@@ -101,6 +102,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     def _knows_metric(self, name: str) -> bool:
         """Evaluate the metric on two rows, because LightGBM leaves out metrics that it does not know."""
+        if " " in name:  # LightGBM would read the first word
+            return False
         quiet = {"verbosity": -1, "num_threads": 1}
         rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
         try:
@@ -196,5 +199,6 @@ def _known() -> set[str]:
 def refuse_misspelt(params: dict[str, Any]) -> None:
     """Raise for a parameter that LightGBM does not know and would ignore."""
     known = _known()
+    require("class_weight" not in params, "class_weight= is for classes; give sample_weight= by row or by query to fit")
     for name in sorted(params.keys() - known) if known else ():
         raise unknown_parameter("LightGBM", name, known)

@@ -61,7 +61,9 @@ def _lightgbm(path: str) -> None:
 def _catboost(path: str) -> None:
     import catboost
 
-    model = catboost.CatBoost().load_model(path)
+    with open(path, "rb") as file:
+        form = "json" if file.read(1) == b"{" else "cbm"
+    model = catboost.CatBoost().load_model(path, form)
     if model.get_text_feature_indices() or model.get_embedding_feature_indices():
         return
     rows: Any = _rows(len(model.feature_names_))

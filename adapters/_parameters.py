@@ -78,7 +78,7 @@ def leaves(objective: Objective) -> list[Objective]:
 
 
 def _written(gain: Any) -> str:
-    return f"write them in the objective, as in 'lambdamart:ndcg(gain_type={str(gain).replace(' ', '')})'"
+    return f"write them in the objective, as in 'yetiloss:ndcg(gain_type={str(gain).replace(' ', '')})'"
 
 
 def _gain(objective: Objective) -> Any:

@@ -260,8 +260,8 @@ def require_numbers(X: Any, others: Sequence[Any]) -> None:
     wrong = [f"{c!r} ({d})" for i, (c, d) in columns if not (d.kind in "biuf" or d == "category" or {c, i} & {*others})]
     require(
         not wrong,
-        f"X has columns that are neither numbers nor categories: {', '.join(wrong)}; make them numbers, or categorical "
-        "features with astype('category')",
+        f"X has columns that are neither numbers nor categories: {', '.join(wrong)}; make them numbers, such as days "
+        "since a first date, or, if they are text, categorical features with astype('category')",
     )
 
 

@@ -173,8 +173,9 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
         return get_objective(objective)
     require(
         not own_metric(head),
-        f"objective={objective!r} is a metric; write 'yetiloss:{head.lower()}', or leave objective out and give "
-        f"eval_metric={head.lower()!r}",
+        f"objective={objective!r} is a metric; leave objective out and give eval_metric={objective!r}, which names the "
+        "objective that ranked best in our studies, or write the loss of the metric itself, "
+        f"'yetiloss:{objective.lower()}'",
     )
     if head.lower() in OBJECTIVES and not library.capitals:  # LightGBM would read RMSE as its own rmse
         raise LTRError(f"objective={objective!r} is unknown{objective_meant(objective, library)}")
@@ -190,7 +191,11 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
 def refuse_unknown(objective: Objective | str, error: str, library: Library) -> None:
     """Raise if ``error`` is the library's about the name of ``objective``, because that is not one of its own."""
     named = isinstance(objective, str) and objective.partition(":")[0] in library.natives  # its settings are wrong
-    if isinstance(objective, str) and not named and re.search("Unknown (objective|loss) |in enum ELossFunc", error):
+    if (
+        isinstance(objective, str)
+        and not named
+        and re.search("Unknown (objective|loss) |in enum ELossFunc|loss is not supported", error)
+    ):
         raise LTRError(f"objective={objective!r} is unknown{objective_meant(objective, library)}") from None
 
 

@@ -176,9 +176,11 @@ class _Batch:
             require(self.sizes, "scores is an empty list; give one tensor for each list of documents")
         elif scores.ndim == 2:
             require(mask is None or padding is None, "give mask= or padding=, not both")
+            require(
+                padding is None or padding == padding, "padding=nan equals no label; give mask=, True for documents"
+            )
             if mask is None:
-                if padding is None:
-                    _warn_of_padding(torch.as_tensor(first))
+                _warn_of_padding(torch.as_tensor(first), padding)
                 same = torch.ones(scores.shape, dtype=torch.bool)
                 mask = same if padding is None else torch.as_tensor(first) != padding
             require(
@@ -221,14 +223,16 @@ class _Batch:
         return torch.from_numpy(values).to(self.scores.device, self.scores.dtype)
 
 
-def _warn_of_padding(labels: Tensor) -> None:
-    """Warn of labels -1 at the ends of lists, which may be padding."""
-    absent = labels == -1
-    inside = absent[:, :-1] & ~absent[:, 1:] if labels.ndim == 2 else absent
-    if absent.any() and not inside.any():
+def _warn_of_padding(labels: Tensor, padding: float | None) -> None:
+    """Warn of a negative label that only the ends of lists have, which may be padding."""
+    if labels.ndim != 2 or labels.shape[1] == 0:
+        return
+    least = labels[:, -1].min()
+    absent = labels == least
+    if least < 0 and least != padding and not (absent[:, :-1] & ~absent[:, 1:]).any():
         warn(
-            "lists end with labels of -1, which are read as documents; if they are padding, pass padding=-1, or mask=, "
-            "which is True for documents"
+            f"lists end with labels of {least:g}, which are read as documents; if they are padding, pass "
+            f"padding={least:g}, or mask=, which is True for documents"
         )
 
 

@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import MetricCallable, ObjectiveCallable, Params, one_by_one, wrong_place
+from ltr_objectives.adapters._callables import (
+    MetricCallable,
+    ObjectiveCallable,
+    Params,
+    one_by_one,
+    read_objective,
+    wrong_place,
+)
 from ltr_objectives.adapters._frames import Calls, calls_of
 from ltr_objectives.adapters._goals import ByGoal, Mappings
 from ltr_objectives.adapters._libraries import XGBOOST
@@ -20,7 +27,7 @@ from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import to_numpy
-from ltr_objectives.registry import get_objective, options_in_text
+from ltr_objectives.registry import options_in_text
 
 T = TypeVar("T")
 
@@ -252,7 +259,7 @@ def xgboost_objective(
     (60,)
     """
     return XGBoostObjective(
-        get_objective(objective),
+        read_objective(objective),
         n_threads=n_threads,
         weight=weight,
         propensity=propensity,

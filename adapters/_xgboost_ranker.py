@@ -258,6 +258,11 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
             plan.objective.startswith("rank:"),
             f"objective={plan.objective!r} is not one for ranking{objective_meant(plan.objective, XGBOOST)}",
         )
+        require(
+            plan.objective != "rank:map" or np.isin(plan.train.labels, (0, 1)).all(),
+            "rank:map takes the labels 0 and 1 only; give y > threshold, or train objective='yetiloss:gap', or "
+            "'yetiloss:map(threshold=...)'",
+        )
         params["objective"] = plan.objective
     if plan.own_metrics:
         params["disable_default_eval_metric"] = 1

@@ -39,8 +39,8 @@ PARAM = (
     "vali counts; may be repeated."
 )
 NATIVE_PARAM = (
-    "As --param, in further trainings of the libraries' own objectives, such as catboost:l2_leaf_reg=3; 'default' leaves "
-    "a parameter to the library; the best on vali counts."
+    "As --param, in further trainings of the libraries' own objectives, such as catboost:l2_leaf_reg=3; 'default' "
+    "leaves a parameter to the library; the best on vali counts."
 )
 OF_THE_STUDY = (
     "objective", "loss_function", "metric", "eval_metric", "custom_metric", "learning_rate", "eta", "shrinkage_rate",

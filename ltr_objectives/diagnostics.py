@@ -286,6 +286,8 @@ def warn_of_equal_orders(metrics: Iterable[Metric], queries: Queries, where: str
             continue
         labels, threshold = np.unique(queries.of(metric.goal).labels), getattr(metric, "threshold", np.inf)
         remedy = "correct the labels, or name another metric"
+        if len(labels) > 1 and labels[-1] <= threshold < np.inf:
+            remedy = f"labels are at most {labels[-1]:g}, and only those above {threshold:g} count; lower the threshold"
         if len(labels) > 1 and labels[0] > threshold:  # such as stars 1 to 5
             middle = labels[(len(labels) - 1) // 2 :][:2].mean()
             written = f"{metric.name}(threshold={middle:g})" + (f"@{metric.k}" if metric.k else "")

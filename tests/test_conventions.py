@@ -182,6 +182,7 @@ CONVENTIONS = sorted(
 )
 
 
+@pytest.mark.filterwarnings("ignore:a data set with 3 queries. every order")  # of so little data
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_every_entry_takes_a_convention(convention):
     """The adapters' metrics give the value of ``evaluate`` under the convention."""

@@ -153,3 +153,15 @@ def test_terms_are_computed_once_per_data_set():
     queries = Queries([1, 0], [2])
     metric = get_metric("ndcg@3")
     assert metric.terms(queries) is get_metric("ndcg@3").terms(queries)
+
+
+def test_labels_of_which_every_one_is_relevant_are_warned_of():
+    for name in ("map", "precision@1", "mrr[stars]"):
+        with pytest.warns(LTRWarning, match="these labels: every order .* labels are from 1 to 3, .*threshold=2.5"):
+            evaluate(
+                name,
+                np.arange(6.0),
+                {None: [0, 1, 0, 1, 0, 1] if "[" in name else [1, 2, 3, 3, 2, 1], "stars": [1, 2, 3, 3, 2, 1]},
+                [3, 3],
+            )
+        evaluate("map(threshold=2.5)", np.arange(6.0), [1, 2, 3, 3, 2, 1], [3, 3])

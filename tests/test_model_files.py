@@ -136,3 +136,10 @@ def test_models_with_categories_are_read(library, tmp_path):
     fitted = ranker(library).fit(X, DATA.y, qid=DATA.qid)
     fitted.save_model(path)
     assert ranker_class(library)().load_model(path).n_features_in_ == 10
+
+
+def test_catboost_s_models_as_json_are_read_too(tmp_path):
+    fitted = ranker("catboost").fit(DATA.X, DATA.y, qid=DATA.qid)
+    fitted.save_model(tmp_path / "model.json", format="json")
+    read = ranker_class("catboost")().load_model(tmp_path / "model.json")
+    np.testing.assert_allclose(read.predict(DATA.X), fitted.predict(DATA.X), atol=1e-12)

@@ -13,7 +13,7 @@ from ltr_objectives.errors import LTRError, refuse_overrides, require
 from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.kernels.swaps import AVERAGE, swap_matrix
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, swap_matrix
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, WORST_TIES, metric_values
 from ltr_objectives.objectives.text import metric_text
@@ -175,6 +175,12 @@ class Metric(abc.ABC):
         )
         self.check_labels(queries.labels)
         gain = self._each("gain", "label", queries.labels)
+        top = int(np.argmax(gain))
+        require(
+            self.kind != CASCADE or gain[top] <= 1,
+            f"{self}: gain of label {queries.labels[top]:g} is {gain[top]:g}, but must be a probability in the family "
+            f"CASCADE; {CHECK}",
+        )
         ranks = np.arange(1, queries.longest + 1)
         discount = self._each("discount", "rank", ranks)
         require(

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.kernels.swaps import CASCADE
 from ltr_objectives.metrics.base import TIES, Metric
 from ltr_objectives.queries import Queries, vector
 from ltr_objectives.registry import described
@@ -57,8 +56,6 @@ def check_metric(metric: Metric, labels: ArrayLike | None = None) -> None:
     gain = metric._each("gain", "label", every)
     for y, g in zip(every, gain, strict=True):
         require(g >= 0, f"{metric}: gain of label {y:g} is {g:g}, but must not be negative")
-        probability = getattr(metric, "kind", None) != CASCADE or g <= 1
-        require(probability, f"{metric}: gain of label {y:g} is {g:g}, but must be a probability in the family CASCADE")
     worst, best = every[gain.argmin()], every[gain.argmax()]
     for k in {"none": (None,), "required": CUTOFFS, "optional": (None, *CUTOFFS)}[metric.cutoff]:
         each = replace(metric, k=k)

@@ -140,6 +140,12 @@ def evaluate(
         values[of] = m.values(part, scores[kept], n_threads=n_threads)
         return values
 
+    for m in () if judged or len(queries) == 1 else chosen:
+        y = queries.of(m.goal).labels
+        if getattr(m, "threshold", np.inf) < y.min() < y.max():  # such as stars 1 to 5
+            from ltr_objectives.diagnostics import warn_of_equal_orders
+
+            warn_of_equal_orders([m], queries, "these labels")
     found = {str(m): value(m) for m in chosen}
     return found if isinstance(metric, list | tuple) else found[str(chosen[0])]
 

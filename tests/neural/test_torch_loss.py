@@ -1,6 +1,7 @@
 """PyTorch gets the kernels' gradients, in each form of input, and nothing else."""
 
 import json
+import math
 from contextlib import nullcontext
 
 import numpy as np
@@ -217,6 +218,7 @@ WRONG = [
     (r"group and qid belong .* have shape \(2, 2\); leave them out", (SQUARE, SQUARE, [2, 2]), {}),
     (r"have shape \(4, 1\); write scores.squeeze\(1\)", (SQUARE.reshape(4, 1), [0, 1, 0, 1], [2, 2]), {}),
     ("scores are a list; leave them out", ([SQUARE[0]], [SQUARE[0]]), {"qid": [1, 1]}),
+    ("equals no label", (SQUARE, SQUARE), {"padding": math.nan}),
     ("not both", (SQUARE, SQUARE), {"padding": -1, "mask": SQUARE == 0}),
     ("labels has shape", (SQUARE, torch.zeros((2, 3))), {}),
     ("mask or labels have", (SQUARE, torch.zeros((2, 3))), {"padding": -1}),
@@ -241,6 +243,8 @@ def test_padding_and_columns_that_were_forgotten_are_warned_of():
         with pytest.warns(LTRWarning, match="padding=-1, or mask=") if warned else nullcontext():
             loss(torch.zeros((2, 3), requires_grad=True), labels)
     loss(torch.zeros((2, 3), requires_grad=True), PADDED, padding=-1)
+    with pytest.warns(LTRWarning, match="labels of -100, .* pass padding=-100"):
+        loss(torch.zeros((2, 3)), torch.where(torch.as_tensor(PADDED) == -1, -100, torch.as_tensor(PADDED)), padding=-1)
     with pytest.warns(LTRWarning, match=r"all 4 lists have one document.*scores.squeeze\(1\)") as said:
         loss(torch.zeros((4, 1), requires_grad=True), torch.ones(4, 1))
     assert said[0].filename == __file__
