@@ -121,7 +121,7 @@ def lightgbm_objective(
     labels: ByGoal | None = None,
     n_threads: int | None = None,
 ) -> LightGBMObjective:
-    """An objective for ``lgb.train({"objective": ...})``, ``Booster.update(fobj=...)`` and ``LGBMRanker``.
+    """An objective for ``lgb.train({"objective": ...})``, ``Booster.update(fobj=...)`` and ``lightgbm.LGBMRanker``.
 
     Parameters
     ----------
@@ -166,12 +166,13 @@ def lightgbm_metric(
     labels: Mappings | None = None,
     n_threads: int | None = None,
 ) -> LightGBMMetric:
-    """A metric, or several, for ``lgb.train(..., feval=...)`` and ``LGBMRanker.fit(..., eval_metric=...)``.
+    """A metric, or several, for ``lgb.train(..., feval=...)`` and ``lightgbm.LGBMRanker.fit(..., eval_metric=...)``.
 
     Parameters
     ----------
     *metrics : str or Metric
-        Such as ``"ndcg@10"``. Set ``"metric": "None"`` in the parameters to evaluate nothing else.
+        Such as ``"ndcg@10"``. Set ``"metric": "None"`` in the parameters, else LightGBM's own NDCG may be
+        the metric that stops the training.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metrics.
     labels : mapping of goals to arrays of shape (rows,), or list of mappings, optional

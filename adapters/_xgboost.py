@@ -278,7 +278,8 @@ def xgboost_metric(
     """A metric, or several, for ``xgb.train(..., custom_metric=...)``.
 
     XGBoost's early stopping maximises metrics whose name starts with auc, pre, map or ndcg, and minimises others. So
-    the others are reported as losses: ``mrr`` as ``1-mrr``, ``dcg`` as ``-dcg``. ``maximize`` need not be set.
+    the others are reported as losses: ``mrr`` as ``1-mrr``, ``dcg`` as ``-dcg``. Leave ``maximize`` out: if True,
+    XGBoost would maximise these losses.
 
     Parameters
     ----------

@@ -40,8 +40,10 @@ def fetch_movielens(name: str = "ml-1m", fold: int = 1, folder: str | os.PathLik
     fold : int
         1 to 5.
     folder : path, optional
-        Folder of the archive ``{name}.zip``, which is downloaded if it is missing. The default is ``movielens`` in the
-        cache that ``load_letor`` names. To use a computer without network access, copy the archive into the folder.
+        Folder of the archive ``{name}.zip``, which is downloaded if it is missing. The default is ``movielens`` in
+        ``$LTR_OBJECTIVES_CACHE``, else ``~/.cache/ltr_objectives/movielens`` or its like on Windows. To use a computer
+        without network access, copy GroupLens's archive into the folder. Features are computed in each call, which
+        takes some 10 seconds.
 
     Returns
     -------
@@ -109,7 +111,8 @@ def _archive(name: str, folder: str | os.PathLike[str] | None) -> bytes:
         raise LTRError(f"{url} is not available: {error}; download it by other means to {file}") from None
     found = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if found != MD5[name]:
-        where, remedy = (file, "delete it to download it again") if file.exists() else (url, "try again")
+        again = f"replace it by the archive of {url}, or delete it to download it again"
+        where, remedy = (file, again) if file.exists() else (url, "try again")
         raise LTRError(f"{where} is damaged: its MD5 sum is {found}, not {MD5[name]}; {remedy}")
     if not file.exists():
         try:
