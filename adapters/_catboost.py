@@ -266,9 +266,12 @@ def catboost_objective(
         The pool that ``fit`` will get, or one with the same labels, queries, weights and baseline; with ``group_id``.
     group_weight : array of shape (queries,) or (rows,), optional
         The ``group_weight`` of the pool, because CatBoost does not give it back. Weights by row are read from the pool.
-    propensity, position : array of shape (rows,), optional
-        For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
-        Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+    propensity : array of shape (rows,), optional
+        For labels that are clicks: the probability that each document of the training set was examined. Only pairwise
+        objectives take it. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+    position : array of shape (rows,), optional
+        For labels that are clicks of unknown propensity: where each document of the training set was shown. Only
+        pairwise objectives take it.
     labels : mapping of goals to arrays of shape (rows,), optional
         For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
         training set. See :class:`ltr_objectives.Mixture`.

@@ -18,9 +18,13 @@ def explain_pair(model: Any, data: Any, i: int, j: int, *, ax: Any = None) -> "p
     Parameters
     ----------
     model : estimator or model of XGBoost, LightGBM or CatBoost
+        The model to explain.
     data : array or table of shape (rows, features)
-    i, j : int
-        Two rows of one query, because only scores within a query are compared.
+        Features, as ``predict`` takes them.
+    i : int
+        Row of one document.
+    j : int
+        Row of another document of the same query, because only scores within a query are compared.
     ax : matplotlib.axes.Axes, optional
         The ten largest contributions are drawn here.
 

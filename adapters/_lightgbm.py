@@ -127,10 +127,13 @@ def lightgbm_objective(
     ----------
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
-    propensity, position : array of shape (rows,), optional
-        For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
-        Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`. If both are left
-        out, the position of the ``Dataset`` is used if it has one (LightGBM 4.1 or newer).
+    propensity : array of shape (rows,), optional
+        For labels that are clicks: the probability that each document of the training set was examined. Only pairwise
+        objectives take it. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+    position : array of shape (rows,), optional
+        For labels that are clicks of unknown propensity: where each document of the training set was shown. Only
+        pairwise objectives take it. By default the position of the ``Dataset``, if it has one (LightGBM 4.1 or newer)
+        and ``propensity`` is left out.
     labels : mapping of goals to arrays of shape (rows,), optional
         For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
         training set. See :class:`ltr_objectives.Mixture`. In ``lgb.cv`` each fold takes its rows of these arrays, and

@@ -75,12 +75,15 @@ def perpetual_objective(
     ----------
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
-    y, group : array of shape (rows,) and sizes of queries
-        The training set. It is checked here, because Perpetual 2.3 ends the process if an objective raises an error.
+    y : array of shape (rows,)
+        Labels of the training set. They are checked here, because Perpetual 2.3 ends the process if an objective raises
+        an error.
+    group : array of shape (queries,)
+        Its group sizes.
     weight : array of shape (queries,) or (rows,), optional
         Used instead of ``sample_weight`` of ``fit``.
     propensity, position : array of shape (rows,), optional
-        For labels that are clicks, see :func:`xgboost_objective`.
+        For labels that are clicks, as in :func:`xgboost_objective`.
     labels : mapping of goals to arrays of shape (rows,), optional
         For an objective that reads several labels, see :func:`xgboost_objective`.
     n_threads : int, optional

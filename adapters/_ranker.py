@@ -172,26 +172,36 @@ class Ranker:
         sample_weight : array of shape (queries,) or (rows,), optional
             Weights by query or by row, not negative. They multiply gradients and Hessians. Metrics weigh a query by the
             mean weight of its rows.
-        propensity, position : array of shape (rows,), optional
-            For labels that are clicks: how likely each document was examined, or where it was shown. Only our pairwise
-            objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+        propensity : array of shape (rows,), optional
+            For labels that are clicks: the probability that each document was examined. Only our pairwise objectives
+            take it. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+        position : array of shape (rows,), optional
+            For labels that are clicks of unknown propensity: where each document was shown. Only our pairwise
+            objectives take it.
         labels : mapping of goals to arrays of shape (rows,), or names of columns, optional
             For an objective or metrics that read several labels, such as ``"ndcg@10[revenue]"``:
             ``{"revenue": array}``, or ``["revenue"]`` if that is a column of the table ``X``. Such columns are not
             features, here, in ``eval_set``, in ``predict`` and in ``score``.
-        pairs, pairs_weight : arrays of shape (pairs, 2) and (pairs,), optional
+        pairs : array of shape (pairs, 2), optional
             Train :class:`ltr_objectives.Preferences`: the rows of ``X`` of the preferred and of the other document of
-            each pair, and weights. Not in scikit-learn's cross-validation.
+            each pair. Not in scikit-learn's cross-validation.
+        pairs_weight : array of shape (pairs,), optional
+            Weight of each pair.
         init_model : file name, model of the library or fitted ranker, optional
             Go on from what this model predicts. Its rounds come first in the new model; it is not changed itself.
             Categorical features must have the same categories.
         eval_set : list of (X, y), optional
             Data sets to evaluate each round on.
-        eval_X, eval_y : tables and labels, or tuples of them, optional
-            Another form of ``eval_set``, as LightGBM 4.7 has it: ``eval_X=valid.X, eval_y=valid.y``.
-        eval_group, eval_qid, eval_sample_weight : lists, optional
-            ``group``, ``qid`` and ``sample_weight`` of each pair in ``eval_set``; one of the first two is needed.
-            ``sample_weight_eval_set``, XGBoost's name, is another name of the last.
+        eval_X : table, or tuple of tables, optional
+            With ``eval_y`` another form of ``eval_set``, as LightGBM 4.7 has it: ``eval_X=valid.X, eval_y=valid.y``.
+        eval_y : labels, or tuple of labels, optional
+            See ``eval_X``.
+        eval_group : list, optional
+            ``group`` of each pair in ``eval_set``. Give this or ``eval_qid``.
+        eval_qid : list, optional
+            ``qid`` of each pair in ``eval_set``.
+        eval_sample_weight : list, optional
+            ``sample_weight`` of each pair in ``eval_set``. ``sample_weight_eval_set`` is XGBoost's name of it.
         eval_labels : list of mappings, optional
             ``labels`` of each pair in ``eval_set``, for metrics that read them, unless they are columns of the tables.
         early_stopping_rounds : int, optional

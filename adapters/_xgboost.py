@@ -232,9 +232,12 @@ def xgboost_objective(
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
     weight : array of shape (queries,) or (rows,), optional
         Used instead of the weights of the training DMatrix, which holds weights by query only.
-    propensity, position : array of shape (rows,), optional
-        For labels that are clicks: how likely each document of the training set was examined, or where it was shown.
-        Only pairwise objectives take one. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+    propensity : array of shape (rows,), optional
+        For labels that are clicks: the probability that each document of the training set was examined. Only pairwise
+        objectives take it. See :meth:`ltr_objectives.Objective.gradient_hessian`.
+    position : array of shape (rows,), optional
+        For labels that are clicks of unknown propensity: where each document of the training set was shown. Only
+        pairwise objectives take it.
     labels : mapping of goals to arrays of shape (rows,), optional
         For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
         training set. See :class:`ltr_objectives.Mixture`.

@@ -19,7 +19,7 @@ from ltr_objectives.registry import get_metric, get_objective, objective_for
 from ltr_objectives.workbench.libraries import is_native
 from ltr_objectives.workbench.statistics import standard_error
 from ltr_objectives.workbench.summary import POOLED, Values, best_of
-from ltr_objectives.workbench.texts import pipe_table
+from ltr_objectives.workbench.texts import pipe_table, signed
 
 STUDY = (
     "Folder of a study, with its queries.parquet, or KIND=FOLDER, where KIND names its kind of data; may be repeated."
@@ -183,7 +183,7 @@ def objectives_markdown(table: pd.DataFrame) -> str:
 
 
 def _thousandths(row: Any, difference: str, error: str) -> str:
-    return f"{1000 * row[difference]:+.1f} ({1000 * row[error]:.1f})"
+    return signed(1000 * row[difference], 1000 * row[error], 1)
 
 
 def lead_command(

@@ -8,6 +8,7 @@ import numpy as np
 from typer import Option, echo
 
 from ltr_objectives.errors import require
+from ltr_objectives.workbench.texts import pipe_table, signed
 
 SETS = ("Web10K", "Web30K", "Yahoo S1", "Yahoo S2", "Istella", "Istella-S")
 # Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", ICML 2023, table 2, in percent.
@@ -70,8 +71,6 @@ def differences(study: Path, library: str) -> dict[str, dict[tuple[str, str], Di
 
 def table(found: dict[str, dict[tuple[str, str], Difference]]) -> str:
     """Differences in thousandths, a line for each data set, as Markdown."""
-    from ltr_objectives.workbench.texts import pipe_table
-
     columns = [(metric, label) for metric in PUBLISHED for label in LABELS]
     lines = [["data", *(f"{metric} {label}" for metric, label in columns)]]
     for data, row in found.items():
@@ -81,7 +80,7 @@ def table(found: dict[str, dict[tuple[str, str], Difference]]) -> str:
 
 
 def _text(difference: float, error: float) -> str:
-    return f"{1000 * difference:+.1f}" + ("" if np.isnan(error) else f" ({1000 * error:.1f})")
+    return signed(1000 * difference, 1000 * error, 1).removesuffix(" (nan)")
 
 
 def picture(found: dict[str, dict[tuple[str, str], Difference]], path: Path) -> Path:

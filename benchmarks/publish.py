@@ -48,8 +48,16 @@ def block(name: str, results: Path) -> str:
 
 
 def published(text: str, results: Path) -> str:
-    """A page with the tables of the results."""
-    return BLOCK.sub(lambda found: found[1] + block(found[2], results) + found[3], text)
+    """A page with the tables of the results; an explanation that several share stands below the first."""
+    above: set[str] = set()
+
+    def anew(found: re.Match[str]) -> str:
+        paragraphs = block(found[2], results).split("\n\n")
+        kept = [text for text in paragraphs if text not in above or not text[:1].isalpha()]
+        above.update(paragraphs)
+        return found[1] + "\n\n".join(kept) + found[3]
+
+    return BLOCK.sub(anew, text)
 
 
 def publish(

@@ -32,7 +32,7 @@ EXPLANATION = (
     "Differences from the library's best native objective by this metric, with standard errors over test queries in "
     "brackets. p is that of the paired t-test, after Holm's correction over all of ours in the library; {0} and {1} "
     "mark p below {2:g}. Both the best native objective and the best of ours were chosen on these test queries. The "
-    "choice among {3} of ours makes the difference too large; p accounts for that."
+    "choice among all of ours makes the difference too large; p accounts for that."
 )
 NOTE = (
     "Train value of the model at its early stop on vali; in brackets train value minus test value. Means over folds "
@@ -172,13 +172,13 @@ def verdict_markdown(table: pd.DataFrame, alpha: float) -> str:
         by = part.set_index("metric")
         cells = [f"{_difference(by.loc[m], alpha)}, p {p_of(by.loc[m, 'p'])}" if m in by.index else "" for m in metrics]
         every.append([str(library), str(objective), *cells])
-    data, count = table["data"].iloc[0], table.groupby(["library", "metric"]).size().max()
+    data = table["data"].iloc[0]
     return "\n\n".join([
         f"**Verdict: ours against each library's best native objective, {data}**",
         pipe_table(best_lines(table, alpha), [False, False, False, True, False, True, True, True]),
         f"**All of ours, {data}**",
         pipe_table(every),
-        EXPLANATION.format(BETTER, WORSE, alpha, count),
+        EXPLANATION.format(BETTER, WORSE, alpha),
     ])  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Tables of the JSON files that the benchmarks of speed write, for the terminal and for the documentation."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from rich.table import Table
 
 from benchmarks.cells import write_whole
 from benchmarks.provenance import provenance
-from ltr_objectives.workbench.texts import pipe_table
+from ltr_objectives.workbench.texts import pipe_table, signed
 
 Document = dict[str, Any]
 Lines = list[list[str]]  # the first is the head
+NUMBER = re.compile(r"(more than )?[+-]?\d[\d,.]*( \(.+\))?")
 
 
 def kernels(document: Document) -> Lines:
@@ -95,7 +97,7 @@ def bags(document: Document) -> Lines:
         arms.setdefault((r["data"], r["arm"]), {})[r["library"]] = r
     for (data, arm), by in arms.items():
         if any(r["se"] for r in by.values()):  # all but the model that the others are compared with
-            cells = [f"{1000 * by[each]['difference']:+.1f} ({1000 * by[each]['se']:.1f})" for each in libraries]
+            cells = [signed(1000 * by[each]["difference"], 1000 * by[each]["se"], 1) for each in libraries]
             trees = ", ".join(f"{by[each]['trees']:.0f}" for each in libraries if "trees" in by[each])
             lines.append([data, f"{max(r['queries'] for r in by.values()):,}", arm, *cells, trees])
     return lines
@@ -107,7 +109,7 @@ def ideas(document: Document) -> Lines:
     lines = [["idea", "library", *sets, "always, all data sets"]]
     by: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     for r in document["results"]:
-        cell = f"{1000 * r['difference']:+.1f} ({1000 * r['se']:.1f})"
+        cell = signed(1000 * r["difference"], 1000 * r["se"], 1)
         by.setdefault((r["idea"], r["library"]), {})[r["data"], r["arm"]] = cell
     for (idea, library), cells in sorted(by.items()):
         arms = "; ".join(f"{arm} {cell}" for (data, arm), cell in cells.items() if arm and data == sets[-1])
@@ -122,19 +124,11 @@ def startup(document: Document) -> Lines:
     return [*lines, ["(import alone)", f"{document['import']:.2f}", ""]]
 
 
-def by_kernel(document: Document) -> Lines:
-    """The functions that take longest to compile."""
-    took = sorted(document["kernels"].items(), key=lambda item: -item[1])
-    lines = [[f"compiled for {document['of']}", "processor, s"], *([name, f"{s:.2f}"] for name, s in took[:12])]
-    others = [s for _, s in took[12:]]
-    return [*lines, [f"{len(others)} others", f"{sum(others):.2f}"], ["all", f"{sum(s for _, s in took):.2f}"]]
-
-
 def subsample(document: Document) -> Lines:
     """Trainings on a share of the queries in each iteration."""
     lines = [["library", "objective", "queries", document["metric"], "difference", "trees", "ms a tree", "of all"]]
     for r in document["results"]:
-        gap = f"{r['difference']:+.4f} ({r['se']:.4f})" if r["se"] else ""
+        gap = signed(r["difference"], r["se"]) if r["se"] else ""
         trees, took = f"{np.mean(r['trees']):.0f}", f"{1e3 * np.mean(r['seconds']):.0f}"
         cells = [f"{r['share']:g}", f"{r['value']:.4f}", gap, trees, took, f"{r['ratio']:.2f}"]
         lines.append([r["library"], r["objective"], *cells])
@@ -148,7 +142,7 @@ def calibration(document: Document) -> Lines:
     lines = [["library", "objective", "NDCG@10", "difference", *columns, "log loss difference"]]
     for r in document["results"]:
         numbers = [f"{r[when][key]:.4f}" for when in ("before", "after") for key, _ in pair]
-        gaps = [f"{r[key]:+.4f} ({r[se]:.4f})" if r[se] else ""
+        gaps = [signed(r[key], r[se]) if r[se] else ""
                 for key, se in (("ndcg_difference", "ndcg_se"), ("log_loss_difference", "log_loss_se"))]  # fmt: skip
         lines.append([r["library"], r["objective"], f"{r['ndcg']:.4f}", gaps[0], *numbers, gaps[1]])
     of = document["constant"]
@@ -214,7 +208,7 @@ def panel(document: Document) -> Lines:
     for r in document["results"]:
         cells = []
         for metric in ("spearman", "ndcg@100"):
-            gap = f"{r[metric] - first[metric]:+.4f} ({r[f'{metric} se']:.4f})" if r is not first else ""
+            gap = signed(r[metric] - first[metric], r[f"{metric} se"]) if r is not first else ""
             cells += [f"{r[metric]:.4f}", gap]
         lines.append([r["training"], *cells, f"{r['ms_a_tree']:.0f}"])
     return lines
@@ -246,16 +240,15 @@ def _few(seconds: float) -> str:
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
     "bags": bags, "ideas": ideas, "kernels": kernels, "training": training, "training/short": training_short,
-    "evaluation": evaluation, "scaling": scaling, "startup": startup, "startup/kernels": by_kernel,
+    "evaluation": evaluation, "scaling": scaling, "startup": startup,
     "subsample": subsample, "calibration": calibration, "distributed": distributed, "neural": neural,
     "neural_rankers": neural_rankers, "panel": panel, "scaling/long": long_lists, "large": large,
 }  # fmt: skip
 
 
 def numeric(lines: Lines) -> list[bool]:
-    """The columns of numbers."""
-    return [all(cell.replace(",", "").replace(".", "").isdigit() for cell in column if cell)
-            for column in zip(*lines[1:], strict=True)]  # fmt: skip
+    """The columns of numbers, which may have a sign, and an error or a range in brackets."""
+    return [all(NUMBER.fullmatch(cell) for cell in column if cell) for column in zip(*lines[1:], strict=True)]
 
 
 def printed(lines: Lines) -> Table:

@@ -22,26 +22,6 @@ FIRST = (
     "print(time.perf_counter() - t)"
 )
 
-BY_KERNEL = """
-import collections, json, time
-from numba.core import event
-import ltr_objectives
-took, open_ = collections.Counter(), []
-class Compilers(event.Listener):
-    def on_start(self, e):
-        open_.append([time.process_time(), 0.0])
-    def on_end(self, e):
-        start, inner = open_.pop()
-        all_, function = time.process_time() - start, e.data["dispatcher"].py_func
-        module, _, name = function.__module__.rpartition(".")
-        took[f"{{name}}: {{function.__name__}}" if module.startswith("ltr") else "functions of numba"] += all_ - inner
-        if open_:
-            open_[-1][1] += all_
-event.register("numba:compile", Compilers())
-ltr_objectives.get_objective({name!r}).gradient_hessian([0.1, 0.2, 0.3], [1, 0, 2], [3])
-print(json.dumps(took))
-"""
-
 
 def run(code: str, cache: str | None = None) -> Any:
     """The JSON that a new process prints; ``cache`` is its folder for machine code."""
@@ -53,14 +33,11 @@ def run(code: str, cache: str | None = None) -> Any:
 def startup(
     only: Annotated[str, Option(help="Only objectives that contain this text.")] = "",
     rounds: Annotated[int, Option(min=1, help="The least time counts.")] = 3,
-    by_kernel: Annotated[str, Option(help="An objective, whose compilation is divided among kernels.")] = "yetiloss",
     out: Annotated[Path, Option(help="Folder for the JSON file.")] = Path("results"),
 ) -> None:
     """Time the import, and the first gradient in a new process.
 
-    The gradient is that of each objective, with and without compiled code on disk. For one of them the processor time
-    of each compiled function is shown, without that of the functions it calls. A function of the package that others
-    call is optimised with its caller.
+    The gradient is that of each objective, with and without compiled code on disk.
     """
     console = terminal()
     imported = min(run(IMPORT) for _ in range(rounds))
@@ -70,7 +47,4 @@ def startup(
             cold = run(FIRST.format(name=name), cache)
             warm = min(run(FIRST.format(name=name), cache) for _ in range(rounds))
         results.append({"objective": name, "warm": warm, "cold": cold})
-    with tempfile.TemporaryDirectory() as cache:
-        kernels = run(BY_KERNEL.format(name=by_kernel), cache)
-    document = {"import": imported, "results": results, "of": by_kernel, "kernels": kernels}
-    speed_tables.save("startup", document, out, console)
+    speed_tables.save("startup", {"import": imported, "results": results}, out, console)

@@ -13,6 +13,7 @@ from ltr_objectives import adapters
 DISPLAY = re.compile(r"^( *)\.\. math::(.*(?:\n(?: *\n)*\1 +\S.*)*)", re.MULTILINE)
 ROLE = re.compile(r":(math|func|class|meth|mod|attr|exc):`([^`]+)`")
 SHARED = re.compile(r"^( *)(\w+(?:, \w+)+)\n((?:\1 +\S.*\n)+)", re.MULTILINE)  # parameters with one text and no type
+TYPED = re.compile(r"^ *(\w+(?:, \w+)*) : (.+?)(?:, optional)?$", re.MULTILINE)
 DOCTEST = re.compile(r"^>>> .*\n?(?:.+\n?)*", re.MULTILINE)
 
 
@@ -55,6 +56,16 @@ def target(place: griffe.Object, name: str) -> str:
     return place.resolve(name)
 
 
+def as_written(docstring: griffe.Docstring) -> None:
+    """Set types with choices to their text: as an expression ``"log2-rank"`` is a difference, ``"mean"`` a name."""
+    found = [(names, kind) for names, kind in TYPED.findall(docstring.value) if '"' in kind or "," in kind]
+    written = {name: kind for names, kind in found for name in names.split(", ")}
+    for section in docstring.parsed:
+        if section.kind in (griffe.DocstringSectionKind.parameters, griffe.DocstringSectionKind.attributes):
+            for entry in section.value:
+                entry.annotation = written.get(entry.name, entry.annotation)
+
+
 class RestructuredText(griffe.Extension):
     """Converts every docstring of a package once it is loaded."""
 
@@ -64,7 +75,11 @@ class RestructuredText(griffe.Extension):
     def _convert(self, thing: griffe.Object | griffe.Alias) -> None:
         if isinstance(thing, griffe.Alias):
             return
+        if isinstance(thing, griffe.Function):
+            for refused in [each.name for each in thing.parameters if str(each.annotation) == "NoReturn"]:
+                del thing.parameters[refused]
         if thing.docstring:
             thing.docstring.value = to_markdown(thing.docstring.value, thing)
+            as_written(thing.docstring)
         for member in thing.members.values():
             self._convert(member)

@@ -88,8 +88,10 @@ class Report:
     ----------
     objective : str
         The objective with its parameters.
-    queries, rows : int
-        Size of the data set.
+    queries : int
+        Number of queries.
+    rows : int
+        Number of rows.
     useful : int
         Number of queries whose gradient is not zero.
     useless : dict of str to int

@@ -27,7 +27,7 @@ def grouped(table: pd.DataFrame, metric: str, title: str, out: Path, name: str, 
         offsets.append([(library, y + i * LINE) for i, library in enumerate(present)])
         ticks.append(y + (len(present) - 1) * LINE / 2)
         y += len(present) * LINE + GAP
-    figure = style.blank(3.2 + 2.3 * len(sets), max(2.2, y + 1.3), title)
+    figure = style.blank(3.2 + 1.9 * len(sets), max(2.2, y + 1.3), title)
     axes = figure.subplots(1, len(sets), sharey=True, squeeze=False)[0]
     for ax, data in zip(axes, sets, strict=True):
         for (label, _), places in zip(lines, offsets, strict=True):
@@ -40,13 +40,13 @@ def grouped(table: pd.DataFrame, metric: str, title: str, out: Path, name: str, 
                 half = 0.0 if np.isnan(se) else 1.96 * se
                 ax.errorbar(value, at, xerr=half or None, fmt="o", ms=4.5, lw=1.3, **look)
         ax.axvline(zeros[data], color=style.INK, lw=0.8)
-        ax.set_title(style.shown(data, metric, 24), loc="left", fontsize=10, fontweight="bold", color=style.INK)
+        ax.set_title(style.shown(data, metric, 24), loc="left", fontsize=11.5, fontweight="bold", color=style.INK)
         style.quiet(ax)
         ax.grid(axis="y", lw=0)
         ax.grid(axis="x", color=style.PALE, lw=0.6)
-        ax.tick_params(axis="x", labelsize=8)
-        ax.locator_params(axis="x", nbins=5)
-    axes[0].set_yticks(ticks, [style.shown(label, metric or "{metric}") for label, _ in lines], fontsize=8.5)
+        ax.tick_params(axis="x", labelsize=10)
+        ax.locator_params(axis="x", nbins=4)
+    axes[0].set_yticks(ticks, [style.shown(label, metric or "{metric}") for label, _ in lines], fontsize=10.5)
     axes[0].set_ylim(y - GAP, -LINE)
     handles = [
         Line2D([], [], color=colours.get(x, style.INK), marker="o", label=style.library_title(x)) for x in libraries
@@ -54,7 +54,7 @@ def grouped(table: pd.DataFrame, metric: str, title: str, out: Path, name: str, 
     if any(style.natives_of(table, library) for library in libraries):
         handles.append(Line2D([], [], color=style.INK, marker="o", mfc="white", label="native"))
     figure.legend(
-        handles=handles, loc="outside lower left", ncols=len(handles), fontsize=9, frameon=False, labelcolor=style.INK
+        handles=handles, loc="outside lower left", ncols=len(handles), fontsize=10, frameon=False, labelcolor=style.INK
     )
     return style.save(figure, out, *filter(None, (name, metric)))
 

@@ -27,7 +27,7 @@ One pass over the list fills the arrays. With D_j = w_j - w_{j+1}, T_j = prod_{c
 
 In the sum over labels of the level family, [a = 0] and [b = 0] give the same; so twice the latter stands for both.
 
-Where 1 - g_i is too small to divide by, ``restart`` computes R f_i in O(n). Few documents need it, since one that
+If 1 - g_i is too small to divide by, ``restart`` computes R f_i in O(n). Few documents need it, because one that
 certainly satisfies the user hides all that follow.
 """
 

@@ -33,8 +33,8 @@ of h above d and half of h_d, the sum over l of
 times g_e - g_d is just that: g_d - g_e is 2 for labels between, 1 for the labels of d and e, each of which is half in
 m_e - m_d, and 0 elsewhere. So the terms of all labels together have the change of the metric, but one alone does not.
 
-Where 1 - g_d is too small to divide by, A_d is -1, and ``restart`` fills W instead of V for that d, in O(n). Few ranks
-need it, since a document that certainly satisfies the user hides all that follow.
+If 1 - g_d is too small to divide by, A_d is -1, and ``restart`` fills W instead of V for that d, in O(n). Few ranks
+need it, because a document that certainly satisfies the user hides all that follow.
 """
 
 import numpy as np

@@ -37,8 +37,10 @@ class Precision(Binary):
 
     Parameters
     ----------
-    k, ties, empty
-        As in every metric; the cutoff is required.
+    k : int
+        The cutoff, which is required.
+    ties, empty
+        As in every metric.
     threshold : float
         A document is relevant if its label is above this.
     short_lists : "pad" or "shrink"
@@ -119,8 +121,10 @@ class AUC(Binary):
 
     Parameters
     ----------
-    ties, empty
-        As in every metric; a query with only relevant or only irrelevant documents is empty.
+    ties
+        As in every metric.
+    empty : float or "skip"
+        The value of a query with only relevant or only irrelevant documents. With "skip" the mean leaves it out.
     threshold : float
         A document is relevant if its label is above this.
 

@@ -150,7 +150,9 @@ class PFound(ERR):
 
     Parameters
     ----------
-    k, ties, empty, grades, max_label
+    k, ties, empty, max_label
+        As in :class:`ERR`.
+    grades : "exp", "linear" or "identity"
         As in :class:`ERR`; by default the labels are the probabilities.
     decay : float
         :math:`p`, above 0 and at most 1.

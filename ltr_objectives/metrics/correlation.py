@@ -103,8 +103,10 @@ class Spearman(Correlation):
 
     Parameters
     ----------
-    ties, empty
-        As in every metric; a query whose labels are all equal is empty.
+    ties
+        As in every metric.
+    empty : float or "skip"
+        The value of a query whose labels are all equal. With "skip" the mean leaves it out.
     normalizer : "all" or "untied"
         "all" is the formula above, and with tied scores its expected value over their orders. "untied" also takes
         :math:`n^3 - \sum t^3` of the scores instead of :math:`n^3 - n`, as SciPy does; a query whose scores are all
@@ -150,7 +152,9 @@ class Kendall(Correlation):
 
     Parameters
     ----------
-    ties, empty, normalizer
+    ties, empty
+        As in :class:`Spearman`.
+    normalizer : "all" or "untied"
         As in :class:`Spearman`, with squares instead of cubes.
 
     Examples

@@ -63,11 +63,13 @@ def evaluate(
     ----------
     metric : str, Metric or list
         Such as ``"ndcg@10"``, ``"map"`` or ``NDCG(k=10, gain_type="linear")``; see :func:`ltr_objectives.metrics`.
-        Less is better of "rmse" and "mae", errors of scores as estimates of labels, and of "first", the rank of the
+        Lower is better of "rmse" and "mae", errors of scores as estimates of labels, and of "first", the rank of the
         first relevant document. No objective trains for these three.
-    scores, labels : arrays of shape (rows,)
-        Finite numbers; higher scores rank first. For metrics such as ``"ndcg@10[revenue]"`` labels are a mapping of
-        goals to arrays, of which the first is read by metrics that name no goal.
+    scores : array of shape (rows,)
+        Finite numbers; higher scores rank first.
+    labels : array of shape (rows,), or mapping of goals to such arrays
+        Finite numbers; higher is more relevant. Metrics such as ``"ndcg@10[revenue]"`` read the labels of their goal,
+        and metrics that name no goal the first.
     group : array of shape (queries,), optional
         Group sizes; or pass ``qid``, one id per row.
     weight : array of shape (queries,) or (rows,), optional
@@ -86,8 +88,8 @@ def evaluate(
 
     Returns
     -------
-    float, or array of shape (queries,) with ``per_query``
-        For a list of metrics, a dict of these by metric name.
+    float or array of shape (queries,)
+        The array with ``per_query``. For a list of metrics, a dict of these by metric name.
 
     Raises
     ------

@@ -31,7 +31,7 @@ def evaluate_exposure(
 
     * ``ee_d``: disparity :math:`\sum_i \varepsilon_i^2`, least if all documents have equal exposure;
     * ``ee_r``: relevance :math:`\sum_i \varepsilon_i \varepsilon^*_i`;
-    * ``ee_l``: loss :math:`\sum_i (\varepsilon_i - \varepsilon^*_i)^2 = \text{ee\_d} - 2 \, \text{ee\_r} +
+    * ``ee_l``: loss :math:`\sum_i (\varepsilon_i - \varepsilon^*_i)^2 = \mathrm{ee}_d - 2 \, \mathrm{ee}_r +
       \sum_i {\varepsilon^*_i}^2`; 0 is best.
 
     With ``owner`` also ``owner_ee_d``, ``owner_ee_r`` and ``owner_ee_l``, the same of the sums over the documents of
@@ -52,8 +52,10 @@ def evaluate_exposure(
     policy : "sorted" or "plackett-luce"
         "plackett-luce" ranks at random, with the probabilities of :class:`ltr_objectives.PLRank`; ``samples`` rankings
         of each query are drawn.
-    samples, seed : int
-        Of the policy "plackett-luce".
+    samples : int
+        Number of rankings of each query with the policy "plackett-luce".
+    seed : int
+        Selects these rankings.
     owner : array of shape (rows,), optional
         The group that a document belongs to, such as its author or seller: numbers or strings.
 

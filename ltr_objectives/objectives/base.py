@@ -227,9 +227,11 @@ class Objective(abc.ABC):
 
         Parameters
         ----------
-        scores, labels : arrays of shape (rows,)
-            Finite numbers; higher scores rank first. For an objective that reads several labels, a mapping of goals to
-            arrays, such as ``{"relevance": y, "revenue": r}``: the first is read by parts that name no goal.
+        scores : array of shape (rows,)
+            Finite numbers; higher scores rank first.
+        labels : array of shape (rows,), or mapping of goals to such arrays
+            Finite numbers; higher is more relevant. For an objective that reads several labels, a mapping such as
+            ``{"relevance": y, "revenue": r}``: the first is read by parts that name no goal.
         group : array of shape (queries,), optional
             Group sizes; or pass ``qid``, one id per row.
         weight : array of shape (queries,) or (rows,), optional
@@ -248,8 +250,10 @@ class Objective(abc.ABC):
 
         Returns
         -------
-        grad, hess : float64 arrays of shape (rows,)
-            Derivatives of the loss; trees fit ``-grad / hess``.
+        grad : float64 array of shape (rows,)
+            First derivatives of the loss.
+        hess : float64 array of shape (rows,)
+            Second derivatives, or what takes their place; trees fit ``-grad / hess``.
         """
         from ltr_objectives.diagnostics import warn_if_long
 

@@ -28,15 +28,19 @@ class Candidate(NamedTuple):
     Attributes
     ----------
     objective : str
+        Its name.
     native : bool
         True if it is the library's own.
     value : float or None
         Its mean over the queries of the last pair of ``eval_set``; None if it cannot be trained on these data.
     rounds : int
         The rounds that its model predicts with.
-    difference, se, p : float or None
-        The mean difference from the chosen one over queries, its paired standard error, and p of the paired t-test
-        after Holm's correction; None for the chosen one and for what was left out.
+    difference : float or None
+        Mean difference from the chosen one over queries; None for the chosen one and for what was left out.
+    se : float or None
+        Paired standard error of the difference.
+    p : float or None
+        p of the paired t-test after Holm's correction.
     left_out : str
         The reason why it could not be trained; empty if it was.
     """

@@ -66,10 +66,12 @@ def dask_by_query(
     Parameters
     ----------
     X : array, sparse matrix, pandas DataFrame, Dask array or Dask DataFrame of shape (rows, features)
-    y, qid : arrays or series of shape (rows,)
-        Labels and query ids, numbers or strings; Dask collections if ``X`` is one, with the same partitions. Rows of
-        one query stand together; in Dask collections they may lie anywhere, and are brought together. For several goals
-        ``y`` is a mapping such as ``{"relevance": y, "revenue": r}``; whatever names no goal reads the first labels.
+        Features. Rows of one query stand together; in Dask collections they may lie anywhere, and are brought together.
+    y : array or series of shape (rows,), or mapping of goals to such arrays
+        Labels; a Dask collection if ``X`` is one, with the same partitions. For several goals a mapping such as
+        ``{"relevance": y, "revenue": r}``; whatever names no goal reads the first labels.
+    qid : array or series of shape (rows,)
+        Query ids, numbers or strings; a Dask collection if ``X`` is one, with the same partitions.
     weight : array or series of shape (rows,), optional
         Weight of each row. LightGBM takes it; XGBoost's Dask interface refuses weights for rankings.
     client : distributed.Client, optional
@@ -158,9 +160,15 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
     ----------
     metric : str or Metric
         Such as ``"ndcg@10"``.
-    scores, y, qid, weight : Dask arrays or series of shape (rows,), or ``y`` a mapping of goals to them
-        With the same partitions; ``weight`` is optional. No query may be cut; :func:`dask_by_query` cuts none.
-    labels : optional
+    scores : Dask array or series of shape (rows,)
+        Higher scores rank first. The arguments below have the same partitions.
+    y : Dask array or series of shape (rows,), or mapping of goals to such collections
+        Labels.
+    qid : Dask array or series of shape (rows,)
+        Query ids. No query may be cut; :func:`dask_by_query` cuts none.
+    weight : Dask array or series of shape (rows,), optional
+        Weight of each row.
+    labels : mapping of goals to arrays, optional
         ``data.labels``, if ``data = dask_by_query(...)`` has several goals.
 
     Returns

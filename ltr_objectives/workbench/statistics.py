@@ -95,10 +95,16 @@ class Comparison(NamedTuple):
 
     Attributes
     ----------
-    a, b : float
-        The mean of the metric of each model.
-    difference, low, high : float
-        The mean difference, a - b, and its confidence interval; NaN for the latter if fewer than two queries count.
+    a : float
+        Mean of the metric of the first model.
+    b : float
+        Mean of the metric of the second model.
+    difference : float
+        Mean difference, a - b.
+    low : float
+        Lower end of the confidence interval of the difference; NaN if fewer than two queries count.
+    high : float
+        Its upper end.
     p : float
         Two-sided p of the paired t-test.
     queries : int
@@ -129,8 +135,10 @@ def compare_scores(
     ----------
     metric, labels, group, weight, qid, convention, n_threads
         As in :func:`ltr_objectives.evaluate`.
-    scores_a, scores_b : arrays of shape (rows,)
-        The scores of each model for the same rows.
+    scores_a : array of shape (rows,)
+        Scores of the first model.
+    scores_b : array of shape (rows,)
+        Scores of the second model for the same rows.
     level : float
         Confidence level of the interval, between 0 and 1.
     user : array of shape (queries,), optional

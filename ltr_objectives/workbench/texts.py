@@ -19,13 +19,14 @@ def marked(text: str, mark: str) -> str:
     return f"{text} {mark}" if mark else text
 
 
-def signed(difference: float, error: float) -> str:
-    """A difference and its standard error.
+def signed(difference: float, error: float, digits: int = 4) -> str:
+    """A difference and its standard error. A difference that rounds to zero has no sign.
 
-    >>> signed(-0.0125, 0.25)
-    '-0.0125 (0.2500)'
+    >>> signed(-0.0125, 0.25), signed(-0.01, 0.2, 1)
+    ('-0.0125 (0.2500)', '0.0 (0.2)')
     """
-    return f"{difference:+.4f} ({error:.4f})"
+    text = f"{difference:+.{digits}f}"
+    return f"{text if text.strip('+-0.') else text[1:]} ({error:.{digits}f})"
 
 
 def p_of(p: float) -> str:
