@@ -116,8 +116,8 @@ class Report:
     >>> print(LambdaMART("mrr").report([0.0, 0.0, 1.0], [1, 0, 1], group=[2, 1]))
     LambdaMART(metric=MRR(k=None, ties='average', empty=0.0, query_weights='mean', goal=None, threshold=0.0), ...)
     queries                2, rows 3
-      useful               1 (50 %)
-      one document         1 (50 %): nothing to order
+      useful               1 (50%)
+      one document         1 (50%): nothing to order
     Hessian                sum 0.25; 0 zero, 0 negative
     gradient norm          0.3536; by useful query 0.3536, 0.3536, 0.3536 (smallest, median, largest)
     """
@@ -140,7 +140,7 @@ class Report:
 
     def __str__(self) -> str:
         def share(n: int) -> str:
-            return f"{n} ({100 * n / self.queries:.0f} %)"
+            return f"{n} ({100 * n / self.queries:.0f}%)"
 
         low, middle, high = self.query_norms
         lines = [

@@ -71,5 +71,5 @@ def check_read(given: Iterable[str], read: Iterable[str], reader: str) -> None:
     require(
         unused is None,
         f"labels has {unused!r}, which {reader} does not read ({have}); leave it out, or name it in brackets, as in "
-        f"'yetiloss:ndcg@10+.3*yetiloss:ndcg@10[{unused}]'{did_you_mean(unused, known)}",
+        f"'yetiloss:ndcg@10+0.3*yetiloss:ndcg@10[{unused}]'{did_you_mean(unused, known)}",
     )

@@ -46,7 +46,7 @@ OBJECTIVES = {
 }
 # how objectives are written that have no name in text
 WRAPPERS = {
-    "mixture": "a sum, 'yetiloss:ndcg@10+.3*yetiloss:mrr', or Mixture(['yetiloss:ndcg@10', 'yetiloss:mrr'], [1, 0.3])",
+    "mixture": "a sum, 'yetiloss:ndcg@10+0.3*yetiloss:mrr', or Mixture(['yetiloss:ndcg@10', 'yetiloss:mrr'], [1, 0.3])",
     "subsample": "Subsample('yetiloss:map', queries=0.5)",
     "langevin": "Langevin('yetiloss:map', temperature=0.01)",
     "unithessian": "UnitHessian('yetiloss:map')",
@@ -119,7 +119,7 @@ def objectives() -> tuple[str, ...]:
 
 
 def metrics() -> tuple[str, ...]:
-    """Names of all metrics. :func:`evaluate` also takes "rmse", "mae" and "first", of which less is better.
+    """Names of all metrics. :func:`evaluate` also takes "rmse", "mae" and "first", of which lower is better.
 
     >>> "ndcg" in metrics()
     True
@@ -345,9 +345,9 @@ def get_objective(objective: str | Objective) -> Objective:
     'map@5'
     >>> get_objective("lambdamart:sigma=2;hessian=ones").sigma
     2
-    >>> get_objective("yetiloss:ndcg@10 + .3*yetiloss:mrr").weights
+    >>> get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:mrr").weights
     (1.0, 0.3)
-    >>> get_objective("yetiloss:ndcg@10 + .3*yetiloss:ndcg@10[revenue]").labels
+    >>> get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:ndcg@10[revenue]").labels
     (None, 'revenue')
     """
     from ltr_objectives.objectives.base import Objective

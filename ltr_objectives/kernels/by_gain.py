@@ -1,13 +1,14 @@
-"""The loop over the logistic pairs of one linear metric, by gain.
+r"""The loop over the logistic pairs of one linear metric, by gain.
 
-A swap changes the metric by scale |g_i - g_j| |w_i - w_j|, with w_i the discount at the rank of i. Documents come in
-descending order of gain, and each is paired with the documents of lower gain. So the pairs of equal gains, two fifths
-of all in web search data, are skipped. With a truncation, only documents that a draw ranks within it are taken. Each is
-paired with all documents of lower gain, and with the ones of higher gain that no draw ranks there.
+A swap changes the metric by :math:`c \, |g_i - g_j| \, |w_i - w_j|`, with the scale :math:`c` and :math:`w_i` the
+discount at the rank of :math:`i`. Documents come in descending order of gain, and each is paired with the documents of
+lower gain. So the pairs of equal gains, two fifths of all in web search data, are skipped. With a truncation, only
+documents that a draw ranks within it are taken. Each is paired with all documents of lower gain, and with the ones of
+higher gain that no draw ranks there.
 
-If the discount is 0 beyond the truncation and most documents are, |w_i - w_j| = w_i + w_j - 2 min(w_i, w_j), and the
-last term is 0 unless both are at the top of the draw. So the sum over the draws takes one pass over the documents and
-one over the top ranks, however many draws there are. It saves 5 to 8 % of a training's time for NDCG@10.
+If the discount is 0 beyond the truncation and most documents are, :math:`|w_i - w_j| = w_i + w_j - 2 \min(w_i, w_j)`,
+and the last term is 0 unless both are at the top of the draw. So the sum over the draws takes one pass over the
+documents and one over the top ranks, however many draws there are. It saves 5 to 8% of a training's time for NDCG@10.
 """
 
 import numpy as np

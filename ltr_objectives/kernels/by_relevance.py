@@ -1,14 +1,16 @@
-"""The loop over the logistic pairs of average precision, by relevance.
+r"""The loop over the logistic pairs of average precision, by relevance.
 
-Only swaps of a relevant document with one that is not relevant change average precision. Each relevant document is
-paired with the others: R (n - R) pairs instead of n^2 / 2. A pair is skipped if both documents are beyond the cutoff in
-every draw.
+Only swaps of a relevant document with one that is not relevant change average precision. Each of the :math:`R` relevant
+documents is paired with the others: :math:`R (n - R)` pairs instead of :math:`n^2 / 2`. A pair is skipped if both
+documents are beyond the cutoff in every draw.
 
-The weight of a relevant i and a j that is not is max(x, y), x = U_i + V_j, y = V_i + U_j, with U and V of
-:mod:`ltr_objectives.kernels.swaps`, scale included. The swap of a relevant document with one further down lowers
-average precision, so U + V of the upper and the lower rank is at least 0. For discounts w that do not increase, U + V
-of the lower and the upper rank is at most N_d (w_e - w_d) <= 0. Because max(x, y) = (x + y + |x - y|) / 2, a pair takes
-in each draw only |D_i - D_j|, D = (U - V) / 2, and once S_i + S_j, the sums of (U + V) / 2 over the draws.
+The weight of a relevant :math:`i` and a :math:`j` that is not is :math:`\max(x, y)` with :math:`x = U_i + V_j` and
+:math:`y = V_i + U_j`, with :math:`U` and :math:`V` of :mod:`ltr_objectives.kernels.swaps`, scale included. The swap of
+a relevant document with one further down lowers average precision, so :math:`U + V` of the upper and the lower rank is
+at least 0. For discounts :math:`w` that do not increase, :math:`U + V` of the lower and the upper rank is at most
+:math:`N_d (w_e - w_d) \le 0`. Because :math:`\max(x, y) = (x + y + |x - y|) / 2`, a pair takes in each draw only
+:math:`|D_i - D_j|` with :math:`D = (U - V) / 2`, and once :math:`S_i + S_j`, the sums of :math:`(U + V) / 2` over the
+draws.
 """
 
 import numpy as np

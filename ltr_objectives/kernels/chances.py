@@ -1,7 +1,7 @@
-r"""Chances that each document j beats a document i, ``1 / (1 + exp(alpha (s_i - s_j)))``.
+r"""Chances that each document j beats a document i, :math:`1 / (1 + e^{\alpha (s_i - s_j)})`.
 
-One exponential a document serves all its pairs: with ``E = exp(alpha (s - s_max))`` the chance that j beats i is
-``E_j / (E_i + E_j)``. If scores span more than the exponential can hold, each pair takes its own exponential.
+One exponential a document serves all its pairs: with :math:`E = e^{\alpha (s - s_{max})}` the chance that j beats i is
+:math:`E_j / (E_i + E_j)`. If scores span more than the exponential can hold, each pair takes its own exponential.
 """
 
 import math

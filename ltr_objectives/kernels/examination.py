@@ -1,18 +1,22 @@
 r"""The examination of positions, given scores: the most likely factors of a Plackett-Luce model of clicks.
 
-A click on document i of query q, at position k(i), is a draw with chances exp(sigma s_i) theta_k(i) / Z_q, where
-Z_q = sum_j exp(sigma s_j) theta_k(j). With clicks c_i, their totals C_q and weights w_q, the log likelihood
+A click on document :math:`i` of query :math:`q`, at position :math:`k(i)`, is a draw with chances
+:math:`e^{\sigma s_i} \theta_{k(i)} / Z_q`, with :math:`Z_q = \sum_j e^{\sigma s_j} \theta_{k(j)}`. With clicks
+:math:`c_i`, their totals :math:`C_q` and weights :math:`w_q`, the log likelihood
 
-    sum_q w_q sum_i c_i [sigma s_i + log theta_k(i) - log Z_q]  +  a sum_k (log theta_k - theta_k)
+.. math::
+    \sum_q w_q \sum_i c_i \left(\sigma s_i + \log \theta_{k(i)} - \log Z_q\right)
+    + a \sum_k \left(\log \theta_k - \theta_k\right)
 
-is concave in log theta. Its last sum is a gamma prior: it adds ``a`` clicks to each position, and ``a`` to the clicks
-expected there. The step
+is concave in :math:`\log \theta`. Its last sum is a gamma prior: it adds :math:`a` clicks to each position, and
+:math:`a` to the clicks expected there. The step
 
-    theta_k = (sum_{i at k} w c_i + a) / (sum_{i at k} w C exp(sigma s_i) / Z + a)
+.. math::
+    \theta_k = \frac{a + \sum_{i \text{ at } k} w_q c_i}{a + \sum_{i \text{ at } k} w_q C_q e^{\sigma s_i} / Z_q}
 
 never lowers the likelihood (Hunter, "MM algorithms for generalized Bradley-Terry models", 2004). At the maximum the
-derivatives by log theta_k add up to 0, so that the mean theta is 1. So each step also divides theta by its mean. About
-20 steps suffice; without the division the mean took thousands of steps to reach 1.
+derivatives by :math:`\log \theta_k` add up to 0, so that the mean :math:`\theta` is 1. So each step also divides
+:math:`\theta` by its mean. About 20 steps suffice; without the division the mean took thousands of steps to reach 1.
 """
 
 import math

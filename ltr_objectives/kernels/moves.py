@@ -1,34 +1,33 @@
 r"""Exact change of a metric when one document moves to any other rank and the others keep their order.
 
-A move is a chain of swaps of neighbours. Let a document of gain a at rank r + 1 be swapped with one of gain b at rank
-r. In the families of :mod:`ltr_objectives.kernels.swaps` the metric grows by
+A move is a chain of swaps of neighbours. Let a document of gain :math:`a` at rank :math:`r + 1` be swapped with one of
+gain :math:`b` at rank :math:`r`. In the families of :mod:`ltr_objectives.kernels.swaps` the metric grows by
+:math:`(a - b) (w_r - w_{r+1}) H` with, over the documents :math:`c` above both,
 
-    (a - b) (w_r - w_{r+1}) H
+* linear: :math:`H = 1`
+* cascade: :math:`H = \prod_c (1 - g_c)`
+* average: :math:`H = a + b + \sum_c g_c`
+* level: :math:`H = [a = 0] + [b = 0]`
 
-with, over the documents c above both,
+Let the list be in rank order and :math:`i` the document that moves. It is swapped with a document :math:`j` above it at
+ranks :math:`j` and :math:`j + 1`, and with a document :math:`j` below it at ranks :math:`j - 1` and :math:`j`. Sums and
+products over the documents above leave :math:`i` out. The metric with :math:`i` just above :math:`j`, less the metric
+with :math:`i` just below :math:`j`, is :math:`(g_i - g_j) (P_j + g_i Q_j)` for :math:`j` above :math:`i`, and
+:math:`(g_i - g_j) R_j f_i` for :math:`j` below.
 
-* linear:   H = 1
-* cascade:  H = prod_c (1 - g_c)
-* average:  H = a + b + sum_c g_c
-* level:    H = [a = 0] + [b = 0]
+One pass over the list fills the arrays. With :math:`D_j = w_j - w_{j+1}`, :math:`T_j = \prod_{c<j} (1 - g_c)` and
+:math:`N_j = \sum_{c \le j} g_c`,
 
-Let the list be in rank order and i the document that moves. It is swapped with a document j above it at ranks j and
-j + 1, and with a document j below it at ranks j - 1 and j. Sums and products over the documents above leave i out. The
-metric with i just above j, less the metric with i just below j, is
+* linear: :math:`P_j = D_j,\ Q_j = 0,\ R_j = D_{j-1},\ f_i = 1`
+* cascade: :math:`P_j = D_j T_j,\ Q_j = 0,\ R_j = D_{j-1} T_j,\ f_i = 1 / (1 - g_i)`
+* average: :math:`P_j = D_j N_j,\ Q_j = D_j,\ R_j = D_{j-1} N_j,\ f_i = 1`
+* level: :math:`P_j = 2 h_j,\ Q_j = 0,\ R_j = 2 h_j,\ f_i = 1`
 
-    j above i:  (g_i - g_j) (P_j + g_i Q_j)        j below i:  (g_i - g_j) R_j f_i
+In the sum over labels of the level family, :math:`[a = 0]` and :math:`[b = 0]` give the same; so twice the latter
+stands for both.
 
-One pass over the list fills the arrays. With D_j = w_j - w_{j+1}, T_j = prod_{c<j} (1 - g_c) and N_j = sum_{c<=j} g_c,
-
-* linear:   P_j = D_j,      Q_j = 0,    R_j = D_{j-1},      f_i = 1
-* cascade:  P_j = D_j T_j,  Q_j = 0,    R_j = D_{j-1} T_j,  f_i = 1 / (1 - g_i)
-* average:  P_j = D_j N_j,  Q_j = D_j,  R_j = D_{j-1} N_j,  f_i = 1
-* level:    P_j = 2 h_j,    Q_j = 0,    R_j = 2 h_j,        f_i = 1
-
-In the sum over labels of the level family, [a = 0] and [b = 0] give the same; so twice the latter stands for both.
-
-If 1 - g_i is too small to divide by, ``restart`` computes R f_i in O(n). Few documents need it, because one that
-certainly satisfies the user hides all that follow.
+If :math:`1 - g_i` is too small to divide by, ``restart`` computes :math:`R f_i` in :math:`O(n)`. Few documents need it,
+because one that certainly satisfies the user hides all that follow.
 """
 
 import numpy as np

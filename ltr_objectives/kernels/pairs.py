@@ -1,18 +1,22 @@
 r"""Gradient and Hessian of a loss over pairs of documents, each weighted by the change of a metric.
 
 For each query, ``draw.draws`` times, add noise to the scores and sort. Each pair of ranks d < e <= d + neighbors with
-d < ranks has the weight ``delta = |change of the metric when d and e are swapped|``. Let ``hi`` be the document of the
-larger gain. Then, for the logistic loss at the scores without noise, or at those of the draw if ``pairs.noisy``,
+d < ranks has the weight :math:`\delta`, the absolute change of the metric when d and e are swapped. Let :math:`hi` be
+the document of the larger gain. Then, for the logistic loss at the scores without noise, or at those of the draw if
+``pairs.noisy``,
 
-    rho = 1 / (1 + exp(sigma (s_hi - s_lo)))
-    grad_hi -= sigma delta rho;  grad_lo += sigma delta rho;  hess_both += sigma^2 delta rho (1 - rho)
+.. math::
+    \rho = \frac{1}{1 + e^{\sigma (s_{hi} - s_{lo})}}, \quad
+    g_{hi} \mathrel{-}= \sigma \delta \rho, \quad g_{lo} \mathrel{+}= \sigma \delta \rho, \quad
+    h \mathrel{+}= \sigma^2 \delta \rho (1 - \rho) \text{ for both,}
 
 averaged over the draws. The weight of a pair is the sum of its weights in the ``layers``, each of one family.
-With ``score_norm`` delta is divided by 0.01 + |s_hi - s_lo|. With propensities delta is divided by that of hi. The
-gradient is linear in the weights, so pairs are not stored: a thread takes O(n) memory.
+With ``score_norm`` :math:`\delta` is divided by :math:`0.01 + |s_{hi} - s_{lo}|`. With propensities :math:`\delta` is
+divided by that of :math:`hi`. The gradient is linear in the weights, so pairs are not stored: a thread takes
+:math:`O(n)` memory.
 
-One exponential per document serves all its pairs: with E = exp(sigma (s - s_max)), the probability that e beats d is
-E_e / (E_d + E_e). If scores span more than the exponential can represent, and for other losses, ``slope_and_curve``
+One exponential per document serves all its pairs: with :math:`E = e^{\sigma (s - s_{max})}`, the probability that e
+beats d is :math:`E_e / (E_d + E_e)`. If scores span more than the exponential can represent, and for other losses, ``slope_and_curve``
 computes each pair by itself. Inner loops run over slices from index 0, so that LLVM vectorises them: 0.8 ns a pair.
 Loops over whole arrays from d + 1 would take 2.4 ns, and so would ``min`` and ``max`` in ``capped``.
 

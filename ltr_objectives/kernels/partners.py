@@ -1,7 +1,7 @@
 r"""A random part of the pairs of a long list, whose weighted sum has the expected value of the sum over all pairs.
 
 Of the pairs of ranks d < e with d < ``top``, each document meets about m, its partners. They come in runs
-``(d + i, e + i)``, so that the inner loops read contiguous arrays and a list takes O(m n) time:
+``(d + i, e + i)``, so that the inner loops read contiguous arrays and a list takes :math:`O(m n)` time:
 
 * Among the first ``top`` ranks a run has all pairs that are k ranks apart. m distances k are drawn, one from each of m
   equal strata of 1 to top - 1, and the weight is (top - 1) / m. ``near`` draws half of them uniformly by log k instead,

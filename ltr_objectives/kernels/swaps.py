@@ -1,40 +1,44 @@
-r"""Exact change of a metric when the documents at ranks d < e are swapped, in O(1) a pair.
+r"""Exact change of a metric when the documents at ranks d < e are swapped, in constant time a pair.
 
-Every metric of the package belongs to one of four families, or is a sum of several of one family. ``g`` is the gain:
-in the cascade family the probability that a document satisfies the user, in the average family 0/1 relevance. ``w`` is
-the discount by rank, non-increasing and zero beyond a cutoff.
+Every metric of the package belongs to one of four families, or is a sum of several of one family. :math:`g` is the
+gain: in the cascade family the probability that a document satisfies the user, in the average family 0/1 relevance.
+:math:`w` is the discount by rank, non-increasing and zero beyond a cutoff. With a scale :math:`C`,
 
-* linear:   M = scale sum_d w_d g_d                        (DCG, NDCG, precision, recall, AUC, ...)
-* cascade:  M = scale sum_d w_d g_d prod_{c<d} (1 - g_c)   (reciprocal rank, ERR, PFound)
-* average:  M = scale sum_d w_d g_d sum_{c<=d} g_c         (average precision; w_d = 1/(d + 1))
-* level:    M = scale sum_{c<e} (g_c - g_e) (h_c + h_e)/2  (Kendall's tau; h_d = 1 where g_d = 0, else 0)
+* linear: :math:`M = C \sum_d w_d g_d`, as DCG, NDCG, precision, recall, AUC, ...;
+* cascade: :math:`M = C \sum_d w_d g_d \prod_{c<d} (1 - g_c)`, as reciprocal rank, ERR, PFound;
+* average: :math:`M = C \sum_d w_d g_d \sum_{c \le d} g_c`, as average precision with :math:`w_d = 1 / (d + 1)`;
+* level: :math:`M = C \sum_{c<e} (g_c - g_e) (h_c + h_e) / 2`, for Kendall's tau, with :math:`h_d = 1` if
+  :math:`g_d = 0`, else 0.
 
-In all four the signed change under the swap is
+In all four the signed change under the swap is :math:`(g_e - g_d) (U_d + A_d V_e)`, with arrays by rank that one pass
+over the list fills. For the linear family :math:`U_d = w_d`, :math:`A_d = 1` and :math:`V_e = -w_e`. For the cascade,
+with :math:`T_d = \prod_{c<d} (1 - g_c)` and :math:`F_d = \sum_{c \le d} w_c g_c T_c`,
 
-    (g_e - g_d) (U_d + A_d V_e)
+.. math::
+    U_d = T_d w_d + \frac{F_d}{1 - g_d}, \quad A_d = \frac{1}{1 - g_d}, \quad V_e = -(F_{e-1} + w_e T_e),
 
-with arrays by rank that one pass over the list fills. For the cascade, with T_d = prod_{c<d} (1 - g_c) and
-F_d = sum_{c<=d} w_c g_c T_c,
+and for average precision, with :math:`N_d = \sum_{c \le d} g_c` and :math:`P_d = \sum_{c \le d} w_c g_c`,
 
-    U_d = T_d w_d + F_d / (1 - g_d),  A_d = 1 / (1 - g_d),  V_e = -(F_{e-1} + w_e T_e),
+.. math::
+    U_d = (N_d + 1 - g_d) w_d - P_d, \quad A_d = 1, \quad V_e = P_{e-1} - N_e w_e.
 
-and for average precision, with N_d = sum_{c<=d} g_c and P_d = sum_{c<=d} w_c g_c,
+Kendall's tau is a sum over the labels :math:`l` of a query, with :math:`g_d = \mathrm{sign}(y_d - l)`. A pair c < e of
+different labels adds :math:`\mathrm{sign}(y_c - y_e) / 2` in the terms of its two labels, and 0 in those of others. The
+swap of labels :math:`y_d > y_e` changes the sum over pairs by -2 for the pair itself, by -4 for each c between with
+:math:`y_d > y_c > y_e`, and by -2 for each c between with :math:`y_c = y_d` or :math:`y_c = y_e`, because
+:math:`\mathrm{sign}(y_d - y_c) + \mathrm{sign}(y_c - y_e)` is 2 and 1 there and 0 elsewhere. With :math:`m_d` the sum
+of :math:`h` above d and half of :math:`h_d`, the sum over :math:`l` of
 
-    U_d = (N_d + 1 - g_d) w_d - P_d,  A_d = 1,  V_e = P_{e-1} - N_e w_e.
+.. math::
+    U_d = -2 C m_d, \quad A_d = 1, \quad V_e = 2 C m_e
 
-Kendall's tau is a sum over the labels l of a query, with g_d = sign(y_d - l). A pair c < e of different labels adds
-sign(y_c - y_e)/2 in the terms of its two labels, and 0 in those of others. The swap of labels y_d > y_e changes the
-sum over pairs by -2 for the pair itself, by -4 for each c between with y_d > y_c > y_e, and by -2 for each c between
-with y_c = y_d or y_c = y_e, since sign(y_d - y_c) + sign(y_c - y_e) is 2 and 1 there and 0 elsewhere. With m_d the sum
-of h above d and half of h_d, the sum over l of
+times :math:`g_e - g_d` is just that: :math:`g_d - g_e` is 2 for labels between, 1 for the labels of d and e, each of
+which is half in :math:`m_e - m_d`, and 0 elsewhere. So the terms of all labels together have the change of the metric,
+but one alone does not.
 
-    U_d = -2 scale m_d,  A_d = 1,  V_e = 2 scale m_e
-
-times g_e - g_d is just that: g_d - g_e is 2 for labels between, 1 for the labels of d and e, each of which is half in
-m_e - m_d, and 0 elsewhere. So the terms of all labels together have the change of the metric, but one alone does not.
-
-If 1 - g_d is too small to divide by, A_d is -1, and ``restart`` fills W instead of V for that d, in O(n). Few ranks
-need it, because a document that certainly satisfies the user hides all that follow.
+If :math:`1 - g_d` is too small to divide by, :math:`A_d` is -1, and ``restart`` fills :math:`W` instead of :math:`V`
+for that d, in :math:`O(n)`. Few ranks need it, because a document that certainly satisfies the user hides all that
+follow.
 """
 
 import numpy as np

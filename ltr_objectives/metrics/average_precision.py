@@ -37,8 +37,8 @@ class MAP(Binary):
 
     Examples
     --------
-    >>> float(MAP().per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])
-    0.8333333333333333
+    >>> round(float(MAP().per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0]), 4)
+    0.8333
     """
 
     normalizer: str = "reachable"
@@ -104,8 +104,8 @@ class GAP(Metric):
     --------
     >>> round(float(GAP().per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0]), 4)
     0.7333
-    >>> float(GAP(weights=(1,)).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0])  # as MAP
-    0.8333333333333333
+    >>> round(float(GAP(weights=(1,)).per_query([3.0, 2.0, 1.0], [1, 0, 2], group=[3])[0]), 4)  # as MAP
+    0.8333
     """
 
     weights: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125)

@@ -26,8 +26,8 @@ class MRR(Binary):
 
     Examples
     --------
-    >>> float(MRR().per_query([3.0, 2.0, 1.0], [0, 0, 2], group=[3])[0])
-    0.3333333333333333
+    >>> round(float(MRR().per_query([3.0, 2.0, 1.0], [0, 0, 2], group=[3])[0]), 4)
+    0.3333
     """
 
     name: ClassVar[str] = "mrr"

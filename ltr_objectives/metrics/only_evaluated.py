@@ -1,4 +1,4 @@
-r"""Values of which less is better: :func:`ltr_objectives.evaluate` computes them, no objective trains for them."""
+r"""Values of which lower is better: :func:`ltr_objectives.evaluate` computes them, no objective trains for them."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,12 +1,12 @@
 r"""ApproxNDCG, ApproxMRR and ApproxMAP: metrics of soft ranks, which are sums of logistic functions.
 
-The soft rank of i is ``pi_i = 1 + sum_j p_ij``, with ``p_ij`` the chance that j beats i.
+The soft rank of i is :math:`\pi_i = 1 + \sum_j p_{ij}`, with :math:`p_{ij}` the chance that j beats i.
 
-Only the ranks of relevant documents count, so a list takes two passes over (relevant x all) pairs and O(n) memory. Let
-c_i be the derivative of the loss by ``pi_i``. Each pair adds ``alpha c_i p (1 - p)`` to the gradient of j and subtracts
-it from that of i. It adds alpha times the absolute value of that to both Hessians, because
-``|d^2 p / ds^2| <= alpha^2 p (1 - p)``. The curvature of -1/log and -1/x is left out, because it is negative.
-"""
+Only the ranks of relevant documents count, so a list takes two passes over (relevant x all) pairs and :math:`O(n)`
+memory. Let :math:`c_i` be the derivative of the loss by :math:`\pi_i`. Each pair adds
+:math:`\alpha c_i p_{ij} (1 - p_{ij})` to the gradient of j and subtracts it from that of i. It adds :math:`\alpha`
+times the absolute value of that to both Hessians, because :math:`|d^2 p / ds^2| \le \alpha^2 p (1 - p)`. The curvature
+of :math:`-1 / \log` and :math:`-1 / x` is left out, because it is negative."""
 
 import abc
 import math

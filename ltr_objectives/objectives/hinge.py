@@ -31,8 +31,8 @@ class Hinge(PairwiseObjective):
         Only pairs with a document among this many first ranks count; by default all pairs count.
     partners : int, optional
         Pairs of a document with about this many others, drawn at random in each iteration, instead of all pairs of a
-        longer list. Gradient and Hessian then have the same expected values, and a list of n documents takes
-        O(n ``partners``) time.
+        longer list. Gradient and Hessian then have the same expected values, and the time of a list grows
+        in proportion to its documents.
     seed : int
         Seed of ``partners``.
 

@@ -1,14 +1,17 @@
 r"""LambdaLoss: the bounds of NDCG that lie behind LambdaRank.
 
-Each pair has a logistic loss in both directions, with weights that depend on its ranks.
+Each pair has a logistic loss in both directions, with weights that depend on its ranks. For ranks d < e, with gains
+:math:`G` over the ideal DCG, discounts :math:`w` and chance :math:`p` that e beats d, it is
 
-For ranks d < e, with gains G over the ideal DCG, discounts w and chance p that e beats d,
+.. math:: a \log_2 \frac{1}{1 - p} + b \log_2 \frac{1}{p}
 
-    loss += a log2(1 / (1 - p)) + b log2(1 / p)
+with :math:`a` the weight of d above e, and :math:`b` that of e above d. For NDCG-Loss1 they are :math:`G_d w_d` and
+:math:`G_e w_e`. For the others only the document of larger gain has a weight,
 
-with a the weight of d above e, and b that of e above d. For NDCG-Loss1 they are ``G_d w_d`` and ``G_e w_e``. For the
-others only the document of larger gain has a weight: ``|G_d - G_e| (far delta_{e-d} + near (w_d - w_e))``. There
-delta_m is the discount at rank m less that at rank m + 1, counted from 1; ``far`` and ``near`` choose the loss.
+.. math:: |G_d - G_e| \, (\mathrm{far} \cdot \delta_{e-d} + \mathrm{near} \cdot (w_d - w_e)).
+
+There :math:`\delta_m` is the discount at rank m less that at rank m + 1, counted from 1; ``far`` and ``near`` choose
+the loss.
 """
 
 import math
@@ -82,8 +85,8 @@ class LambdaLoss(NDCGObjective):
         As in :class:`NDCG`.
     partners : int, optional
         Pairs of a document with about this many others, drawn at random in each iteration, instead of all pairs of a
-        longer list. Gradient and Hessian then have the same expected values, and a list of n documents takes
-        O(n ``partners``) time.
+        longer list. Gradient and Hessian then have the same expected values, and the time of a list grows
+        in proportion to its documents.
     seed : int
         Seed of ``partners``.
 

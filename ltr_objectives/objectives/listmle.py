@@ -1,9 +1,9 @@
 r"""ListMLE: the likelihood that a Plackett-Luce model ranks by label.
 
-At rank d by label the documents from d on are open. Their mass S_d, the sum of ``exp(s)``, is kept as a multiple of its
-largest term, whose logarithm is the unit. It is summed from the last rank to the first, so that nothing is subtracted
-and nothing overflows. Sums over the ranks above are taken from the first rank to the last, in the unit of the current
-S, so that each step multiplies them by at most 1. A list takes O(n).
+At rank d by label the documents from d on are open. Their mass :math:`S_d`, the sum of :math:`e^s`, is kept as a
+multiple of its largest term, whose logarithm is the unit. It is summed from the last rank to the first, so that nothing
+is subtracted and nothing overflows. Sums over the ranks above are taken from the first rank to the last, in the unit of
+the current :math:`S`, so that each step multiplies them by at most 1. A list takes :math:`O(n)`.
 """
 
 import math

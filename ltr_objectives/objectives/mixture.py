@@ -87,8 +87,8 @@ class Mixture(Objective):
 
     Notes
     -----
-    ``get_objective`` and everything that takes an objective by name read ``"yetiloss:ndcg@10+.3*yetiloss:mrr"``, and
-    ``"yetiloss:ndcg@10+.3*yetiloss:ndcg@10[revenue]"`` for a part on the labels of a goal.
+    ``get_objective`` and everything that takes an objective by name read ``"yetiloss:ndcg@10+0.3*yetiloss:mrr"``, and
+    ``"yetiloss:ndcg@10+0.3*yetiloss:ndcg@10[revenue]"`` for a part on the labels of a goal.
 
     The labels of a goal are passed as ``labels={"revenue": array}`` to the adapters and to ``fit``. Propensities and
     positions correct the clicks of the data's own labels only.
@@ -99,7 +99,7 @@ class Mixture(Objective):
     --------
     >>> from ltr_objectives import get_objective
     >>> mixture = Mixture(["yetiloss:ndcg@10", "yetiloss:mrr"], weights=[1, 0.3])
-    >>> mixture == get_objective("yetiloss:ndcg@10 + .3*yetiloss:mrr")
+    >>> mixture == get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:mrr")
     True
     >>> grad, hess = mixture.gradient_hessian([0.0, 0.0], [0, 1], group=[2])
     >>> goals = Mixture(["ranknet", "ranknet"], [1, 3], labels=[None, "revenue"], normalize=False)

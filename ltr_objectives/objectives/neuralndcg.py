@@ -3,17 +3,21 @@ r"""NeuralNDCG and NeuralSort: NDCG or another metric of a differentiable sortin
 Documents are in the order of descending scores. In the relaxed permutation matrix a row i is a rank and a column j is a
 document:
 
-    K_ij = softmax_j(c_ij / tau),  c_i,j+1 - c_ij = (s_j - s_j+1) (2 (i - j) - 1).
+.. math::
+    K_{ij} = \operatorname{softmax}_j(c_{ij} / \tau), \quad
+    c_{i,j+1} - c_{ij} = (s_j - s_{j+1}) (2 (i - j) - 1).
 
-c falls off on both sides of the diagonal, quadratically in the distance if gaps are even. So K is a band: only
-entries above 4e-18 times that on the diagonal are kept. The diagonal is at least 1/n, so that no sum is near 0.
+:math:`c` falls off on both sides of the diagonal, quadratically in the distance if gaps are even. So :math:`K` is a
+band: only entries above 4e-18 times that on the diagonal are kept. The diagonal is at least :math:`1 / n`, so that no
+sum is near 0.
 
-Sinkhorn scaling multiplies rows by u and columns by v until the rows and columns of P = u K v add up to 1. A round is
-one sweep over K. For each row it takes ``u_i = 1 / (K v)_i`` and, while the row is in cache, adds ``u_i K_i`` to the
-next column sums. The factors of all rounds are kept, O(n) each. The exact gradient goes back through them, one sweep a
-round. The derivative of the loss by K is then a sum of outer products of known vectors. Up to a constant of each row,
-c_ij is rho_i s_j - sum_k |s_j - s_k| with rho_i = n - 1 - 2i. So with dc_ij, the derivative of the loss by c_ij, only
-``C1_j = sum_i rho_i dc_ij`` and ``C0_j = -sum_i dc_ij`` are needed.
+Sinkhorn scaling multiplies rows by :math:`u` and columns by :math:`v` until the rows and columns of :math:`P = u K v`
+add up to 1. A round is one sweep over :math:`K`. For each row it takes :math:`u_i = 1 / (K v)_i` and, while the row is
+in cache, adds :math:`u_i K_i` to the next column sums. The factors of all rounds are kept, :math:`O(n)` each. The exact
+gradient goes back through them, one sweep a round. The derivative of the loss by :math:`K` is then a sum of outer
+products of known vectors. Up to a constant of each row, :math:`c_{ij}` is :math:`\rho_i s_j - \sum_k |s_j - s_k|` with
+:math:`\rho_i = n - 1 - 2i`. So with :math:`dc_{ij}`, the derivative of the loss by :math:`c_{ij}`, only
+:math:`C^1_j = \sum_i \rho_i \, dc_{ij}` and :math:`C^0_j = -\sum_i dc_{ij}` are needed.
 """
 
 import abc

@@ -1,26 +1,32 @@
 r"""PL-Rank: the expected DCG or NDCG of rankings drawn from a Plackett-Luce model of the scores.
 
 Kang, de Rijke and Oosterhuis, "Estimating the Hessian Matrix of Ranking Objectives for Stochastic Learning to Rank with
-Gradient Boosted Trees", SIGIR 2024. For one ranking y with open masses S_k, weights theta and rewards rho (eqs. 5-8):
+Gradient Boosted Trees", SIGIR 2024. For one ranking :math:`y` with open masses :math:`S_k`, weights :math:`\theta` and
+rewards :math:`\rho` (eqs. 5-8), let
 
-    PR_i = sum_{k>=i} theta_k rho_{y_k}     RI_i = sum_{k<=i} PR_k / S_k      RS_i = sum_{k<=i} PR_k / S_k^2
-    DN_i = sum_{k<=i} 1 / S_k               DR_i = sum_{k<=i} theta_k / S_k   DS_i = sum_{k<=i} theta_k / S_k^2
+.. math::
+    \begin{aligned}
+    PR_i &= \sum_{k \ge i} \theta_k \rho_{y_k}, & RI_i &= \sum_{k \le i} PR_k / S_k, &
+    RS_i &= \sum_{k \le i} PR_k / S_k^2, \\
+    DN_i &= \sum_{k \le i} 1 / S_k, & DR_i &= \sum_{k \le i} \theta_k / S_k, &
+    DS_i &= \sum_{k \le i} \theta_k / S_k^2.
+    \end{aligned}
 
-and for a document of mass e at rank i, with a = rho DR_i - RI_i (eqs. 6, 9, 10):
+A document of mass :math:`e` at rank :math:`i` has, with :math:`a = \rho \, DR_i - RI_i` (eqs. 6, 9, 10), the gradient
+:math:`PR_{i+1} + e a` and the Hessian
 
-    gradient = PR_{i+1} + e a
-    Hessian  = PR_{i+1} + 2 e a - e DN_i PR_{i+1} + e^2 (RS_i - rho DS_i - DN_i a)
+.. math:: PR_{i+1} + 2 e a - e \, DN_i \, PR_{i+1} + e^2 (RS_i - \rho \, DS_i - DN_i \, a).
 
-A document beyond the last rank K has PR_{i+1} = 0, the sums at K, and e a instead of 2 e a. Its derivatives depend on
-the ranking only through RI, DR, RS, DS, DN DR and DN RI at K. So these are added up over the N rankings once for all
-documents, and each ranking visits only the K documents that it places. A list takes about O(N K log K + n log n),
-because later ranks reject more draws, instead of O(N (n + K)).
+A document beyond the last rank :math:`K` has :math:`PR_{i+1} = 0`, the sums at :math:`K`, and :math:`e a` instead of
+:math:`2 e a`. Its derivatives depend on the ranking only through RI, DR, RS, DS, DN DR and DN RI at :math:`K`. So these
+are added up over the :math:`N` rankings once for all documents, and each ranking visits only the :math:`K` documents
+that it places. A list takes about :math:`O(N K \log K + n \log n)`, because later ranks reject more draws, instead of
+:math:`O(N (n + K))`.
 
-Every document gets these sums, and a ranking that placed it subtracts its part again. That would cancel badly if
-the ranking placed it early, because e may be far above S_K. But a document is open at K only if e <= S_K, in floating
-point too. So rankings are sorted by S_K, and a document gets only the sums of those with S_K >= e. Then each term is at
-most of order 1, and exactly what was added is subtracted.
-"""
+Every document gets these sums, and a ranking that placed it subtracts its part again. That would cancel badly if the
+ranking placed it early, because :math:`e` may be far above :math:`S_K`. But a document is open at :math:`K` only if
+:math:`e \le S_K`, in floating point too. So rankings are sorted by :math:`S_K`, and a document gets only the sums of
+the rankings with :math:`S_K \ge e`. Then each term is at most of order 1, and exactly what was added is subtracted."""
 
 import itertools
 import math

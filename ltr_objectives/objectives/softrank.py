@@ -1,14 +1,14 @@
-r"""SoftRank: expected NDCG of documents with normally distributed scores, in O(n^2) a list.
+r"""SoftRank: expected NDCG of documents with normally distributed scores, in quadratic time.
 
-The rank of document i, counted from 0, is a sum of independent 0/1 variables: for each j the chance is ``p_ij`` that j
-beats i. Its distribution takes O(n^2) a document by recursion. But let the discount be a sum of a few exponentials,
-``w_r = sum_m c_m z_m^r`` for r = 0, 1, .... Then the expected discount is a sum of products,
+The rank of document i, counted from 0, is a sum of independent 0/1 variables: for each j the chance is :math:`p_{ij}`
+that j beats i. Its distribution takes :math:`O(n^2)` a document by recursion. But let the discount be a sum of a few
+exponentials, :math:`w_r = \sum_m c_m z_m^r` for r = 0, 1, .... Then the expected discount is a sum of products,
 
-    E w = sum_m c_m prod_j (1 - (1 - z_m) p_ij).
+.. math:: \mathbb{E} w = \sum_m c_m \prod_j (1 - (1 - z_m) p_{ij}).
 
-Its derivative by ``p_ij`` has ``-(1 - z_m)`` in place of the factor of j. That takes one division by the factor, which
-is at least z_m > 0. The derivative of a distribution would need the distribution without j, for which no recursion is
-stable for all chances.
+Its derivative by :math:`p_{ij}` has :math:`-(1 - z_m)` in place of the factor of j. That takes one division by the
+factor, which is at least :math:`z_m > 0`. The derivative of a distribution would need the distribution without j, for
+which no recursion is stable for all chances.
 """
 
 import functools

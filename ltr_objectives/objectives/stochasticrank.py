@@ -1,27 +1,36 @@
 r"""StochasticRank: the gradient of a metric's expected value under Gaussian noise, for any metric.
 
-Let x = z + sigma eps with independent standard normal eps, M the metric of the ranking by x, and l(z) = E M. A ranking
-does not change when all scores shift. So for each document i, condition only on the *differences* of the other
-documents' noise. Their mean noise, e = (sum_{j != i} eps_j) / (n - 1), is independent of the differences and of eps_i,
-so it is integrated out together with eps_i. Subtract sigma e from all scores. Then those of the others depend on the
-differences only, and that of i is z_i + sigma (eps_i - e). Add sigma e of the drawn noise to all again: beside the
-drawn x_j, the score of i is normal with
+Let :math:`x = z + \sigma \varepsilon` with independent standard normal :math:`\varepsilon`, :math:`M` the metric of the
+ranking by :math:`x`, and :math:`l(z) = \mathbb{E} M`. A ranking does not change when all scores shift. So for each
+document i, condition only on the *differences* of the other documents' noise. Their mean noise,
+:math:`e = \sum_{j \ne i} \varepsilon_j / (n - 1)`, is independent of the differences and of :math:`\varepsilon_i`, so
+it is integrated out together with :math:`\varepsilon_i`. Subtract :math:`\sigma e` from all scores. Then the scores of
+the others depend on the differences only, and that of i is :math:`z_i + \sigma (\varepsilon_i - e)`. Add
+:math:`\sigma e` of the drawn noise to all again: beside the drawn :math:`x_j`, the score of i is normal with
 
-    mean m_i = z_i + sigma e,  deviation tau = sigma sqrt(1 + 1 / (n - 1)) = sigma sqrt(n / (n - 1)).
+.. math::
+    \text{mean } m_i = z_i + \sigma e, \quad
+    \text{deviation } \tau = \sigma \sqrt{1 + \tfrac{1}{n - 1}} = \sigma \sqrt{\tfrac{n}{n - 1}}.
 
-Let M_d be the metric when i has rank d, between two others. Then
+Let :math:`M_d` be the metric when i has rank d, between two others, and :math:`\varphi` the density of that normal.
+Then
 
-    dl/dz_i = E sum_d M_d (phi(lower edge of d) - phi(upper edge of d)),  phi the density of that normal.
+.. math::
+    \frac{\partial l}{\partial z_i}
+    = \mathbb{E} \sum_d M_d \, (\varphi(\text{lower edge of } d) - \varphi(\text{upper edge of } d)).
 
 Each edge is another document j, and i is just above or just below it. Summed by edges instead of ranks,
 
-    dl/dz_i = E sum_j Delta_ij phi(x_j),  Delta_ij = M(i just above j) - M(i just below j).
+.. math::
+    \frac{\partial l}{\partial z_i} = \mathbb{E} \sum_j \Delta_{ij} \varphi(x_j), \quad
+    \Delta_{ij} = M(i \text{ just above } j) - M(i \text{ just below } j).
 
-Delta_ij is the change of one swap of neighbours, which :mod:`ltr_objectives.kernels.moves` has in O(1). It is zero for
-equal gains and beyond the cutoff. The others are sorted, so that two binary searches find where the density is not
-negligible. The second derivative has the same terms:
+:math:`\Delta_{ij}` is the change of one swap of neighbours, which :mod:`ltr_objectives.kernels.moves` has in
+:math:`O(1)`. It is zero for equal gains and beyond the cutoff. The others are sorted, so that two binary searches find
+where the density is not negligible. The second derivative has the same terms:
 
-    d2l/dz_i2 = E sum_j Delta_ij phi(x_j) (x_j - m_i) / tau^2.
+.. math::
+    \frac{\partial^2 l}{\partial z_i^2} = \mathbb{E} \sum_j \Delta_{ij} \varphi(x_j) \frac{x_j - m_i}{\tau^2}.
 """
 
 import math

@@ -101,7 +101,7 @@ def split_objective(text: str) -> tuple[str, str]:
     require(
         weight is None,
         f"{shown(text)} is not a sum, and only parts of a sum have weights: leave out the weight, or add a part, "
-        "as in '2*yetiloss:map+.3*yetiloss:ndcg@10'",
+        "as in '2*yetiloss:map+0.3*yetiloss:ndcg@10'",
     )
     name, _, settings = objective.partition(":")
     return name, settings
