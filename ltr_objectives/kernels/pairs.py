@@ -16,9 +16,10 @@ divided by that of :math:`hi`. The gradient is linear in the weights, so pairs a
 :math:`O(n)` memory.
 
 One exponential per document serves all its pairs: with :math:`E = e^{\sigma (s - s_{max})}`, the probability that e
-beats d is :math:`E_e / (E_d + E_e)`. If scores span more than the exponential can represent, and for other losses, ``slope_and_curve``
-computes each pair by itself. Inner loops run over slices from index 0, so that LLVM vectorises them: 0.8 ns a pair.
-Loops over whole arrays from d + 1 would take 2.4 ns, and so would ``min`` and ``max`` in ``capped``.
+beats d is :math:`E_e / (E_d + E_e)`. If scores span more than the exponential can represent, and for other losses,
+``slope_and_curve`` computes each pair by itself. Inner loops run over slices from index 0, so that LLVM vectorises
+them: 0.8 ns a pair. Loops over whole arrays from d + 1 would take 2.4 ns, and so would ``min`` and ``max`` in
+``capped``.
 
 Each of three loops takes the pairs of a list: ``by_rank`` for any metric, loss and choice of
 pairs, ``by_gain`` for linear metrics, ``by_relevance`` for

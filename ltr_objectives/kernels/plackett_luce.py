@@ -5,10 +5,10 @@ of the open documents, those not yet placed. Documents come sorted by descending
 
 ``narrow`` lists keep the sums of their masses :math:`e^{s_d - s_0}` over a document and all below it. ``top`` is the
 first open document. A uniform number is a share of the sum from ``top`` on, and a guide finds the document there in
-:math:`O(1)`. A document already placed is rejected, and another uniform number drawn. Documents above ``top`` are all placed,
-and none below has a larger mass. So with k placed documents at least one of k + 1 draws is expected to be accepted,
-however few documents hold the mass. The open mass is the sum from ``top`` on less the masses placed there. It is at
-least a (k + 1)-th of that sum, so that the relative error of the difference grows at most by a factor of k + 1.
+:math:`O(1)`. A document already placed is rejected, and another uniform number drawn. Documents above ``top`` are all
+placed, and none below has a larger mass. So with k placed documents at least one of k + 1 draws is expected to be
+accepted, however few documents hold the mass. The open mass is the sum from ``top`` on less the masses placed there. It
+is at least a (k + 1)-th of that sum, so that the relative error of the difference grows at most by a factor of k + 1.
 
 ``wide`` lists have scores that span more than exponentials can hold. At each rank the scores are shifted by the largest
 open one, and only the documents within ``REACH`` of it are read.
