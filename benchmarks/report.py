@@ -154,7 +154,7 @@ def verdict(values: Values) -> pd.DataFrame:
 
 def best_lines(table: pd.DataFrame, alpha: float) -> list[list[str]]:
     """The best of ours in each library by each metric; the first line is the head."""
-    head = ["library", "metric", "best native", "", "best of ours", "", "difference", "p"]
+    head = ["library", "metric", "best native", "its mean", "best of ours", "its mean", "difference", "p"]
     return [head, *(
         [r["library"], r["metric"], r["native"], f"{r['native_mean']:.4f}", r["objective"], f"{r['mean']:.4f}",
          _difference(r, alpha), p_of(r["p"])]

@@ -248,7 +248,7 @@ def in_file_link(public: str, thing: Any) -> str:
 def texts(names: dict[str, Any], table: bool = True) -> str:
     """A table of names with the first paragraphs of their texts, if asked for, and these texts."""
     rows = [f"| {in_file_link(name, thing)} | {summary(thing)} |" for name, thing in names.items()]
-    head = "\n".join(["| name | |", "|---|---|", *rows, "", ""]) if table and len(rows) > 1 else ""
+    head = "\n".join(["| name | summary |", "|---|---|", *rows, "", ""]) if table and len(rows) > 1 else ""
     return head + "\n".join(text_of(name, thing, level_of(name)) for name, thing in names.items())
 
 
