@@ -38,7 +38,7 @@ def _read(first, last, ptr, given, values, largest):
 
 @kernel
 def _content(first, last, ptr, scores, steps, sums):
-    """The terms are independent, so several are computed at once: .5 ns a row; a chain takes 5."""
+    """The terms are independent, so several are computed at once: 0.5 ns a row; a chain takes 5."""
     part = scores[ptr[first] : ptr[last]]
     x, row = np.uint64(0), np.uint64(ptr[first]) * GAMMA
     for i in range(len(part)):
