@@ -252,9 +252,9 @@ class MetricCallable:
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
         """Each metric and its mean over queries. Once a data set, warns of metrics that no order changes."""
-        if self._memo.is_new(queries):
-            warn_of_equal_orders(self.metrics, queries, f"a data set with {len(queries)} queries")
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
+        if self._memo.is_new(queries):
+            warn_of_equal_orders(self.metrics, queries, f"a data set with {len(queries)} queries", n_threads)
         return [(m, m.mean(queries, s, n_threads=n_threads)) for m in self.metrics]
 
     def sums(self, queries: Queries, scores: Any, params: Params | None) -> np.ndarray:

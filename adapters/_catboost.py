@@ -399,5 +399,5 @@ def catboost_metric(
     known = LabelSets(labels, [chosen])
     made = CatBoostMetric(chosen, rows, n_threads, tuple(known.of(each.labels) for each in rows))
     for i, each in enumerate(rows[1:], 1):
-        warn_of_equal_orders([chosen], made._queries(i, each.labels), f"pool {i} of catboost_metric")
+        warn_of_equal_orders([chosen], made._queries(i, each.labels), f"pool {i} of catboost_metric", n_threads)
     return made

@@ -277,7 +277,7 @@ class Ranker:
             check_plan(plan, self.library)
             if listed != AUTO:  # which refuses such eval sets
                 for i, part in enumerate(plan.evals):
-                    warn_of_equal_orders(plan.own_metrics, part.queries, f"eval_set[{i}]")
+                    warn_of_equal_orders(plan.own_metrics, part.queries, f"eval_set[{i}]", plan.n_threads)
         with _unchanged_by_errors(self):
             self.nameless_ = False
             check_features(self, train.X, reset=True)

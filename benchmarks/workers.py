@@ -16,13 +16,14 @@ def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _follow)
     try:
         yield pool
+        pool.shutdown()
     except BaseException:
-        for process in active_children():
-            if process not in others:
+        pool.shutdown(wait=False, cancel_futures=True)
+        while own := [process for process in active_children() if process not in others]:  # one may start only now
+            for process in own:
                 process.terminate()
+                process.join(1)
         raise
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _follow() -> None:

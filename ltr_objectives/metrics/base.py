@@ -3,6 +3,7 @@
 import abc
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -237,12 +238,12 @@ class Metric(abc.ABC):
         values = self.values(queries, scores, n_threads=n_threads)
         return self.average(*self.sums(values, queries.weight_by_query))
 
-    def _same_for_every_order(self, queries: Queries) -> bool:
+    def _same_for_every_order(self, queries: Queries, n_threads: int | None = None) -> bool:
         """True if every order of the documents has the same value, so that nothing is better."""
         queries = queries.of(self.goal)
-        labels, layers = queries.labels, self.layers(queries)
+        labels, layers, values = queries.labels, self.layers(queries), partial(self.values, n_threads=n_threads)
         return all(
-            np.allclose(self.values(queries, by), self.values(queries, -by), 1e-12, 1e-12, equal_nan=True)
+            np.allclose(values(queries, by), values(queries, -by), 1e-12, 1e-12, equal_nan=True)
             for by in (labels, np.sum([terms.gain for terms in layers], axis=0))
         )
 

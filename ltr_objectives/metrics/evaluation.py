@@ -147,7 +147,7 @@ def evaluate(
         if getattr(m, "threshold", np.inf) < y.min() < y.max():  # such as stars 1 to 5
             from ltr_objectives.diagnostics import warn_of_equal_orders
 
-            warn_of_equal_orders([m], queries, "these labels")
+            warn_of_equal_orders([m], queries, "these labels", n_threads)
     found = {str(m): value(m) for m in chosen}
     return found if isinstance(metric, list | tuple) else found[str(chosen[0])]
 
