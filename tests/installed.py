@@ -1,7 +1,6 @@
 """The package as users get it: built from a copy of the tree, and installed into new environments."""
 
 import importlib.metadata
-import importlib.util
 import shutil
 import subprocess
 import sys
@@ -33,7 +32,9 @@ def clone(folder):
 def require_tools():
     """Skip if a tool for building is missing, since tests must not download it."""
     for name in ("pip", "build", "setuptools"):
-        if importlib.util.find_spec(name) is None:
+        try:  # the finder of modules that setuptools installs may warn of pip
+            importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
             pytest.skip(f"{name} is not installed")
     if int(importlib.metadata.version("setuptools").partition(".")[0]) < 77:
         pytest.skip("pyproject.toml needs setuptools>=77")

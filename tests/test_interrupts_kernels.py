@@ -7,11 +7,13 @@ import sys
 import time
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
+from numba.core.caching import NullCache
 
 from ltr_objectives import Queries, get_objective, objectives
-from ltr_objectives.kernels import threads
+from ltr_objectives.kernels import _jit, threads
 from ltr_objectives.objectives import call
 
 ROOT = Path(__file__).parent.parent
@@ -63,6 +65,25 @@ def test_one_thread_stops_between_chunks_where_a_kernel_knows_no_stop(ctrl_c):
     with pytest.raises(KeyboardInterrupt):
         threads.run(kernel, np.arange(ROWS + 1), (), 1)
     assert seen == [0]
+
+
+@SIGINT
+@pytest.mark.skipif(_jit.parts is _jit._Plain or numba.config.DISABLE_JIT, reason="numba compiles as it always does")
+def test_an_interrupt_waits_for_the_end_of_compiling(ctrl_c):
+    class Interrupting(NullCache):
+        def load_overload(self, sig, target_context):
+            ctrl_c()
+
+    def add_one(x):
+        return x + 1
+
+    add_one = _jit.kernel(add_one)
+    add_one._cache = Interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        add_one(1)
+    assert len(add_one.signatures) == 1
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
 
 
 @pytest.mark.parametrize("stoppable", [True, False])

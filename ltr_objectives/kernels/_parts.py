@@ -7,7 +7,10 @@ in all kernels. Its arguments are marked noalias.
 """
 
 import gc
+import signal
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -167,6 +170,23 @@ class _ToCopy(_ToRun):
         return result
 
 
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Handle Ctrl-C at the end of the block: within it, KeyboardInterrupt could leave numba's locks locked for ever."""
+    handler: Any = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *call: came.append(call))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came.pop())
+
+
 class _Part(CPUDispatcher):
     """A function for calls from kernels, compiled once for all constant arguments."""
 
@@ -193,7 +213,8 @@ class _Kernel(CPUDispatcher):
         enabled = gc.isenabled()
         gc.disable()
         try:
-            return super().compile(sig)
+            with _ctrl_c_later():
+                return super().compile(sig)
         finally:
             if enabled:
                 gc.enable()
