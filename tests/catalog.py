@@ -145,6 +145,8 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"k": 2, "weights": "ndcg1", "gain": TABLE},
         {"partners": 2, "weights": "ndcg2"},
         {"partners": 1, "k": 4, "pairs": "both", "seed": LARGEST_SEED},
+        {"noise": "gumbel", "samples": 3, "noise_scale": 0.5, "seed": LARGEST_SEED},
+        {"noise": "gaussian", "samples": 2, "partners": 2, "weights": "ndcg1"},
     ),
     "approxndcg": ({}, {"alpha": 10.0}, {"step": 1}, {"gain": "linear"}, {"alpha": 0.3, "gain": TABLE}),
     "approxmrr": ({}, {"alpha": 10.0}, {"step": 1}),

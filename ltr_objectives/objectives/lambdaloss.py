@@ -20,13 +20,22 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_integer, check_not_negative, check_positive, check_seed
+from ltr_objectives.checks import (
+    check_choice,
+    check_draws,
+    check_integer,
+    check_not_negative,
+    check_positive,
+    check_seed,
+)
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.chances import chances
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.pairs import pair
 from ltr_objectives.kernels.partners import is_sampled, runs
+from ltr_objectives.kernels.rankings import number_of
 from ltr_objectives.kernels.records import MANY
+from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, sorter
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
@@ -88,7 +97,14 @@ class LambdaLoss(NDCGObjective):
         longer list. Gradient and Hessian then have the same expected values, and the time of a list grows
         in proportion to its documents.
     seed : int
-        Seed of ``partners``.
+        Seed of the noise and of ``partners``.
+    noise : "gumbel", "logistic", "gaussian" or None
+        With noise the loss is the mean over several draws of noisy scores. With "gumbel" that is the expected loss of
+        Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM 2020.
+    samples : int
+        Draws per iteration, from 1 to 1,000,000, if there is noise. Each takes as long as the loss without noise.
+    noise_scale : float
+        The noise is multiplied by this.
 
     Examples
     --------
@@ -103,6 +119,9 @@ class LambdaLoss(NDCGObjective):
     pairs: str = "either"
     partners: int | None = None
     seed: int = 0
+    noise: str | None = None
+    samples: int = 10
+    noise_scale: float = 1.0
 
     name: ClassVar[str] = "lambdaloss"
     fewer_pairs = "choose a cutoff, such as k=30, or partners=10"
@@ -114,12 +133,15 @@ class LambdaLoss(NDCGObjective):
         check_positive("sigma", self.sigma)
         check_choice("pairs", self.pairs, ("either", "both"))
         check_seed(self.seed)
+        check_choice("noise", self.noise, tuple(NOISES))
+        check_draws("samples", self.samples)
+        check_positive("noise_scale", self.noise_scale)
         if self.partners is not None:
             check_integer("partners", self.partners)
 
     @property
     def random(self) -> bool:
-        return self.partners is not None
+        return self.noise is not None or self.partners is not None
 
     @property
     def hessian_kind(self) -> str:
@@ -131,7 +153,8 @@ class LambdaLoss(NDCGObjective):
         near, far = {"ndcg2": (0.0, 1.0), "ndcg2++": (1.0, float(self.mu))}.get(self.weights, (0.0, 0.0))
         both, partners = self.pairs == "both", int(self.partners or MANY)
         how = ByRank(float(self.sigma), self.weights == "ndcg1", near, far, int(self.k or MANY), both, partners)
-        draw = call.draw(self.seed) if self.random else None
+        draws = 1 if self.noise is None else self.samples
+        draw = call.draw(self.seed, draws, NOISES[self.noise], self.noise_scale) if self.random else None
         call.run(_lambdaloss, terms, discount[:-1] - discount[1:], how, draw)
 
     def _weights(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -231,39 +254,45 @@ def _some(a, b, weight, delta, how, w, wide, s, E, r):
 @kernel
 def _lambdaloss(first, last, ptr, scores, terms, delta, how, draw, out):
     """``delta[m - 1]`` is the discount at rank m less that at rank m + 1, counted from 1."""
-    longest, w = longest_list(ptr, first, last), terms.discount
-    sort, order, E = sorter(longest), np.empty(longest, np.int64), np.empty(longest)
+    longest, w, draws = longest_list(ptr, first, last), terms.discount, number_of(draw)
+    sort, order, E, noisy = sorter(longest), np.empty(longest, np.int64), np.empty(longest), np.empty(longest)
     r = Ranked(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
         if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
             continue
-        descending_order(scores[a:b], order, sort)
-        s = sort.key
-        wide = not relative_to_top(s[:n], how.sigma, E)
-        for d in range(n):
-            r.g[d] = terms.gain[a + order[d]] * terms.scale[q]
-            r.lam[d], r.hes[d] = 0.0, 0.0
-        end = min(n, how.k) if how.both else n
-        ranks = min(end - 1, how.k)
-        if draw is not None:
-            top = end if ranks == end - 1 else ranks
-            if is_sampled(end, top, how.partners):
-                found, weight = runs(end, top, how.partners, True, draw, q, 0)
-                for k in range(len(weight)):
-                    for i in range(found[2, k]):
-                        d, e = found[0, k] + i, found[1, k] + i
-                        _some(d, e, weight[k], delta[e - d - 1], how, w, wide, s, E, r)
-                ranks = 0
-        for d in range(ranks):
-            if out.stop[0]:
-                return
-            chances(d, s[:end], E, wide, how.sigma, d + 1, r.p, r.rest)
-            if how.one:
-                _one(d, end, w, r)
-            else:
-                _two(d, end, how, w, delta, r)
-        for d in range(n):
-            out.grad[a + order[d]] = r.lam[d] * how.sigma * LOG2_E
-            out.hess[a + order[d]] = r.hes[d] * how.sigma * how.sigma * LOG2_E
+        for number in range(draws):
+            x = scores[a:b]
+            if draw is not None and draw.noise:
+                key, start = stream(draw.seed, draw.iteration, np.uint64(q)), np.uint64(number) * np.uint64(2 * n)
+                add_noise(x, draw.noise, draw.scale, key, start, noisy[:n])
+                x = noisy[:n]
+            descending_order(x, order, sort)
+            s = sort.key
+            wide = not relative_to_top(s[:n], how.sigma, E)
+            for d in range(n):
+                r.g[d] = terms.gain[a + order[d]] * terms.scale[q]
+                r.lam[d], r.hes[d] = 0.0, 0.0
+            end = min(n, how.k) if how.both else n
+            ranks = min(end - 1, how.k)
+            if draw is not None:
+                top = end if ranks == end - 1 else ranks
+                if is_sampled(end, top, how.partners):
+                    found, weight = runs(end, top, how.partners, True, draw, q, number)
+                    for k in range(len(weight)):
+                        for i in range(found[2, k]):
+                            d, e = found[0, k] + i, found[1, k] + i
+                            _some(d, e, weight[k], delta[e - d - 1], how, w, wide, s, E, r)
+                    ranks = 0
+            for d in range(ranks):
+                if out.stop[0]:
+                    return
+                chances(d, s[:end], E, wide, how.sigma, d + 1, r.p, r.rest)
+                if how.one:
+                    _one(d, end, w, r)
+                else:
+                    _two(d, end, how, w, delta, r)
+            for d in range(n):
+                out.grad[a + order[d]] += r.lam[d] * how.sigma * LOG2_E / draws
+                out.hess[a + order[d]] += r.hes[d] * how.sigma * how.sigma * LOG2_E / draws
