@@ -43,6 +43,8 @@ _ELSEWHERE = {
     "Report": "ltr_objectives.diagnostics",
     "StochasticLabels": "ltr_objectives.objectives.mixture",
     "Subsample": "ltr_objectives.objectives.around",
+    "to_qrels": "ltr_objectives.metrics.trec",
+    "to_run": "ltr_objectives.metrics.trec",
     "UnitHessian": "ltr_objectives.objectives.around",
 }
 
@@ -68,6 +70,8 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.metrics.linear import DCG as DCG
     from ltr_objectives.metrics.linear import NDCG as NDCG
     from ltr_objectives.metrics.linear import ExpDCG as ExpDCG
+    from ltr_objectives.metrics.trec import to_qrels as to_qrels
+    from ltr_objectives.metrics.trec import to_run as to_run
     from ltr_objectives.objectives.approx import ApproxMAP as ApproxMAP
     from ltr_objectives.objectives.approx import ApproxMRR as ApproxMRR
     from ltr_objectives.objectives.approx import ApproxNDCG as ApproxNDCG
