@@ -281,8 +281,11 @@ class Ranker:
         with _unchanged_by_errors(self):
             self.nameless_ = False
             check_features(self, train.X, reset=True)
-            for part in evals:
-                check_features(self, part.X)
+            for i, part in enumerate(evals):
+                try:
+                    check_features(self, part.X)
+                except ValueError as error:
+                    raise type(error)(f"eval_set[{i}]: {error}") from None
             vars(self).pop("report_", None)  # of another training
             self.bag_rounds_, self.label_columns_ = [], columns
             if bags:

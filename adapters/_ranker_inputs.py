@@ -254,15 +254,24 @@ def read_eval_sets(eval_set: Any, lists: Mapping[str, Any], columns: Sequence[st
     return tuple(parts)
 
 
-def require_numbers(X: Any, others: Sequence[Any]) -> None:
+def require_numbers(name: str, X: Any, others: Sequence[Any]) -> None:
     """Raise for columns of text, dates and the like, unless ``others`` has their name or position."""
     columns = enumerate(X.dtypes.items() if is_frame(X) else ())
     wrong = [f"{c!r} ({d})" for i, (c, d) in columns if not (d.kind in "biuf" or d == "category" or {c, i} & {*others})]
     require(
         not wrong,
-        f"X has columns that are neither numbers nor categories: {', '.join(wrong)}; make them numbers, such as days "
-        "since a first date, or, if they are text, categorical features with astype('category')",
+        f"{name} has columns that are neither numbers nor categories: {', '.join(wrong)}; make them numbers, such as "
+        "days since a first date, or, if they are text, categorical features with astype('category')",
     )
+
+
+def require_same_kinds(name: str, X: Any, train: Any, others: Sequence[Any]) -> None:
+    """Raise for a column that is a category in only one of two tables, unless ``others`` has its name or position."""
+    before = categories(train)
+    for i, c in enumerate(X.columns if is_frame(X) and is_frame(train) else ()):
+        if c in train.columns and (c in categories(X)) != (c in before) and not {c, i} & {*others}:
+            kinds = ("categories", "numbers") if c in before else ("numbers", "categories")
+            raise LTRError(f"{name} has {kinds[1]} in the column {c!r}, but X has {kinds[0]}; give both the same dtype")
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool = False) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.adapters._libraries import LIBRARIES, LIGHTGBM, Library
 from ltr_objectives.adapters._parameters import refuse_unread
-from ltr_objectives.adapters._ranker_inputs import Part, require_numbers
+from ltr_objectives.adapters._ranker_inputs import Part, require_numbers, require_same_kinds
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
@@ -305,7 +305,11 @@ def _check_settings(plan: Plan, library: Library) -> None:
     good = all(callable(callback) or hasattr(callback, "after_iteration") for callback in plan.callbacks)
     require(good, f"callbacks must be a list of {library.name}'s callbacks, got {plan.callbacks}")
     listed = [name for name in plan.of_the_data if name.endswith("_features")]  # CatBoost's, which need not be numbers
-    require_numbers(plan.train.X, [c for name in listed for c in check_list(name, plan.of_the_data[name], "columns")])
+    others = [c for name in listed for c in check_list(name, plan.of_the_data[name], "columns")]
+    require_numbers("X", plan.train.X, others)
+    for i, part in enumerate(plan.evals):
+        require_numbers(f"eval_set[{i}]", part.X, others)
+        require_same_kinds(f"eval_set[{i}]", part.X, plan.train.X, others)
 
 
 def _check_goals(plan: Plan) -> None:

@@ -197,12 +197,21 @@ def test_columns_that_are_no_features_are_named_before_training(library):
     for wrong in (X.assign(shop=["red", "blue"] * 30), X.assign(shop=dates)):
         with pytest.raises(LTRError, match=r"^X has columns that are neither numbers nor categories: 'shop' .*astype"):
             ranker(library).fit(wrong, y, qid=qid)
+        with pytest.raises(LTRError, match=r"^eval_set\[1\] has columns that are neither numbers .*: 'shop' .*astype"):
+            ranker(library).fit(X, y, qid=qid, eval_set=[(X, y), (wrong, y)], eval_qid=[qid, qid])
         if library == "catboost":  # they may be named, or given by index
             for column in ("shop", 2):
                 named = ranker(library, cat_features=[column]).fit(wrong.astype({"shop": str}), y, qid=qid)
                 assert named.n_features_in_ == 3
     numbers = X.assign(a=y > 0, b=y.astype("float32"), c=pandas.array(y, "Int64"))
     assert ranker(library).fit(numbers, y, qid=qid).n_features_in_ == 5
+    for train, other in ((numbers, numbers.astype({"c": "category"})), (numbers.astype({"c": "category"}), numbers)):
+        with pytest.raises(
+            LTRError, match=r"^eval_set\[0\] has \w+ in the column 'c', but X has \w+; give both the same"
+        ):
+            ranker(library).fit(train, y, qid=qid, eval_set=[(other, y)], eval_qid=[qid])
+    with pytest.raises(ValueError, match=r"^eval_set\[0\]: .*feature names"):
+        ranker(library).fit(numbers, y, qid=qid, eval_set=[(X, y)], eval_qid=[qid])
 
 
 def test_a_column_of_ids_is_no_feature(library):
