@@ -46,7 +46,8 @@ def torch_loss(objective: str | Objective, reduction: str = "mean", seed: int = 
     -------
     torch.nn.Module
         Its attribute ``value_is`` names what it returns: "loss", or minus a metric, such as "-ndcg@10", for objectives
-        that are random, have a metric or parts, or are no loss. The gradient is the objective's in either case.
+        that are random, have a metric or parts, or are no loss. The gradient is the objective's in either case. Both
+        have the dtype and the device of the scores.
 
     Raises
     ------

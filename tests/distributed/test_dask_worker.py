@@ -63,7 +63,7 @@ def rounds(library, client, data, callbacks=()):
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_a_worker_that_dies_takes_its_rows_with_it(client, library, tmp_path):
     data = dask_by_query(X, Y, QID, client=client)
-    with pytest.raises(FutureCancelledError):
+    with pytest.raises((FutureCancelledError, lgb.basic.LightGBMError)):  # the second from the worker that is left
         rounds(library, client, data, [dying(tmp_path / "died")])
     assert (tmp_path / "died").exists()
     client.wait_for_workers(2)
