@@ -28,6 +28,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     read_pairs,
     read_part,
     read_table,
+    require_same_kinds,
 )
 from ltr_objectives.adapters._ranker_plan import (
     EvalMetric,
@@ -284,6 +285,7 @@ class Ranker:
             for i, part in enumerate(evals):
                 try:
                     check_features(self, part.X)
+                    require_same_kinds(part.X, train.X, plan.listed_columns)
                 except ValueError as error:
                     raise type(error)(f"eval_set[{i}]: {error}") from None
             vars(self).pop("report_", None)  # of another training

@@ -254,24 +254,34 @@ def read_eval_sets(eval_set: Any, lists: Mapping[str, Any], columns: Sequence[st
     return tuple(parts)
 
 
-def require_numbers(name: str, X: Any, others: Sequence[Any]) -> None:
+def require_numbers(X: Any, others: Sequence[Any]) -> None:
     """Raise for columns of text, dates and the like, unless ``others`` has their name or position."""
-    columns = enumerate(X.dtypes.items() if is_frame(X) else ())
-    wrong = [f"{c!r} ({d})" for i, (c, d) in columns if not (d.kind in "biuf" or d == "category" or {c, i} & {*others})]
+    wrong = [f"{c!r} ({d})" for i, (c, d) in _no_numbers(X).items() if d != "category" and not {c, i} & {*others}]
     require(
         not wrong,
-        f"{name} has columns that are neither numbers nor categories: {', '.join(wrong)}; make them numbers, such as "
-        "days since a first date, or, if they are text, categorical features with astype('category')",
+        f"X has columns that are neither numbers nor categories: {', '.join(wrong)}; make them numbers, such as days "
+        "since a first date, or, if they are text, categorical features with astype('category')",
     )
 
 
-def require_same_kinds(name: str, X: Any, train: Any, others: Sequence[Any]) -> None:
-    """Raise for a column that is a category in only one of two tables, unless ``others`` has its name or position."""
-    before = categories(train)
-    for i, c in enumerate(X.columns if is_frame(X) and is_frame(train) else ()):
-        if c in train.columns and (c in categories(X)) != (c in before) and not {c, i} & {*others}:
-            kinds = ("categories", "numbers") if c in before else ("numbers", "categories")
-            raise LTRError(f"{name} has {kinds[1]} in the column {c!r}, but X has {kinds[0]}; give both the same dtype")
+def require_same_kinds(X: Any, train: Any, others: Sequence[Any]) -> None:
+    """Raise for a column that has numbers in one table only: libraries read the codes of categories as numbers."""
+    if any(not is_frame(table) and table.dtype.kind not in "biuf" for table in (X, train)):
+        return  # cells of any type
+    now, before = _no_numbers(X), _no_numbers(train)
+    for i in sorted(now.keys() ^ before.keys()):
+        c, dtype = {**now, **before}[i]
+        kinds = (dtype, "numbers") if i in now else ("numbers", dtype)
+        require(
+            {c, i} & {*others},
+            f"the column {c!r} has {kinds[0]} here and {kinds[1]} in X; give it the same dtype in both tables",
+        )
+
+
+def _no_numbers(X: Any) -> dict[int, tuple[Any, Any]]:
+    """Name and dtype of the columns of a frame that are not numbers, by position."""
+    columns = enumerate(X.dtypes.items() if is_frame(X) else ())
+    return {i: (c, d) for i, (c, d) in columns if d == "category" or d.kind not in "biuf"}
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool = False) -> None:

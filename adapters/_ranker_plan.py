@@ -13,7 +13,7 @@ import numpy as np
 from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.adapters._libraries import LIBRARIES, LIGHTGBM, Library
 from ltr_objectives.adapters._parameters import refuse_unread
-from ltr_objectives.adapters._ranker_inputs import Part, require_numbers, require_same_kinds
+from ltr_objectives.adapters._ranker_inputs import Part, require_numbers
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
@@ -123,6 +123,12 @@ class Plan(NamedTuple):
             return [(str(m), m.mean(queries, s, n_threads=self.n_threads)) for m in self.own_metrics]
 
         return values
+
+    @property
+    def listed_columns(self) -> list[Any]:
+        """The names or positions of CatBoost's columns that need not be numbers."""
+        listed = [name for name in self.of_the_data if name.endswith("_features")]
+        return [column for name in listed for column in check_list(name, self.of_the_data[name], "columns")]
 
     @property
     def own_metrics(self) -> tuple[Metric, ...]:
@@ -304,12 +310,7 @@ def _check_settings(plan: Plan, library: Library) -> None:
     # LightGBM's are functions; those of XGBoost and CatBoost have a method that is called after each round
     good = all(callable(callback) or hasattr(callback, "after_iteration") for callback in plan.callbacks)
     require(good, f"callbacks must be a list of {library.name}'s callbacks, got {plan.callbacks}")
-    listed = [name for name in plan.of_the_data if name.endswith("_features")]  # CatBoost's, which need not be numbers
-    others = [c for name in listed for c in check_list(name, plan.of_the_data[name], "columns")]
-    require_numbers("X", plan.train.X, others)
-    for i, part in enumerate(plan.evals):
-        require_numbers(f"eval_set[{i}]", part.X, others)
-        require_same_kinds(f"eval_set[{i}]", part.X, plan.train.X, others)
+    require_numbers(plan.train.X, plan.listed_columns)
 
 
 def _check_goals(plan: Plan) -> None:

@@ -69,19 +69,23 @@ def test_one_thread_stops_between_chunks_where_a_kernel_knows_no_stop(ctrl_c):
 
 @SIGINT
 @pytest.mark.skipif(_jit.parts is _jit._Plain or numba.config.DISABLE_JIT, reason="numba compiles as it always does")
-def test_an_interrupt_waits_for_the_end_of_compiling(ctrl_c):
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_interrupt_waits_for_the_end_of_compiling(fails, ctrl_c):
     class Interrupting(NullCache):
         def load_overload(self, sig, target_context):
             ctrl_c()
+            if fails:
+                raise ValueError("as planned")
 
     def add_one(x):
         return x + 1
 
     add_one = _jit.kernel(add_one)
     add_one._cache = Interrupting()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as raised:
         add_one(1)
-    assert len(add_one.signatures) == 1
+    assert len(add_one.signatures) == (not fails)
+    assert isinstance(raised.value.__context__, ValueError if fails else type(None))
     with pytest.raises(KeyboardInterrupt):
         ctrl_c()
 

@@ -25,6 +25,10 @@ def test_documents_have_names_and_may_have_no_judgement():
     qid, item = ["a", "a", "b"], np.array([7, 8, 7])
     assert to_run(SCORES, qid=qid, item=item) == {"a": {"7": 1.0, "8": 2.0}, "b": {"7": 3.0}}
     assert to_qrels([np.nan, 0, 2], qid=qid, item=item) == {"a": {"8": 0}, "b": {"7": 2}}
+    for same in (np.array([7.0, 7.0, 8.0]), [7, 7, 8], ["7", "7", "8"], np.array([b"7", b"7", b"8"])):
+        assert [*to_run(SCORES, qid=same)] == ["7", "8"]
+        assert [*to_run(SCORES[1:], [2], item=same[1:])["1"]] == ["7", "8"]
+    assert to_qrels([np.nan, np.nan, 1], [2, 1], item=["a", "b", "b"]) == {"1": {}, "2": {"b": 1}}
     assert {type(label) for of in to_qrels(np.float32(LABELS), [3]).values() for label in of.values()} == {int}
 
 
@@ -33,13 +37,22 @@ def test_documents_have_names_and_may_have_no_judgement():
     [
         (to_run, [1.0, np.nan, 3.0], {"group": [3]}, "scores must be finite, but row 1 is nan"),
         (to_run, SCORES, {}, r"pass group= \(sizes\) or qid= \(one id per row\)"),
-        (to_run, SCORES, {"group": [2]}, "group adds up to 2"),
+        (to_run, SCORES, {"group": [2]}, "group adds up to 2 rows, but scores has 3"),
+        (to_run, SCORES, {"qid": [1, 1]}, "qid has 2 rows, but scores has 3"),
+        (to_run, [], {"group": [3]}, "scores is empty"),
         (to_run, SCORES, {"qid": [1, 2, 1]}, "qid is not sorted"),
-        (to_run, SCORES, {"group": [3], "item": [1, 2]}, "item has 2 entries, but there are 3 rows"),
+        (to_run, SCORES, {"group": [3], "item": [1, 2]}, "item has 2 entries, but there are 3 rows; give one"),
         (to_run, SCORES, {"group": [3], "item": [1, None, 2]}, "item has no id in row 1"),
-        (to_run, SCORES, {"qid": [5, 5, 6], "item": [1, 1, 1]}, "item has a document of query 5 twice"),
-        (to_qrels, [0, 0.5, 1], {"group": [3]}, "labels must be whole numbers, .* but row 1 is 0.5"),
-        (to_qrels, [0, np.inf, 1], {"group": [3]}, "labels must be finite, but row 1 is inf"),
+        (to_run, SCORES, {"qid": [5, 6, 6], "item": [1, 2, 2]}, "item has '2' in rows 1 and 2 of query 6; keep one"),
+        (to_qrels, LABELS, {"group": [2]}, "group adds up to 2 rows, but labels has 3"),
+        (to_qrels, [0, 0.5, 1], {"group": [3]}, "labels must be whole numbers of 32 bits, .* but row 1 is 0.5"),
+        (
+            to_qrels,
+            [0, 2.0**31, 1],
+            {"group": [3]},
+            "labels must be whole numbers of 32 bits, .* but row 1 is 2147483648",
+        ),
+        (to_qrels, [0, np.inf, 1], {"group": [3]}, "labels must be whole numbers of 32 bits, .* but row 1 is inf"),
     ],
 )
 def test_wrong_input_is_refused(function, values, of, said):

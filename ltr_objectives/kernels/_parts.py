@@ -172,7 +172,10 @@ class _ToCopy(_ToRun):
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Handle Ctrl-C at the end of the block: within it, KeyboardInterrupt could leave numba's locks locked for ever."""
+    """Handle Ctrl-C once, at the end of the block: KeyboardInterrupt within could leave numba's locks locked for ever.
+
+    Functions that numba compiles for the user, and other versions of numba, are interrupted as ever.
+    """
     handler: Any = signal.getsignal(signal.SIGINT)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield

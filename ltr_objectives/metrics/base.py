@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice, check_integer, is_number, refuse
-from ltr_objectives.errors import LTRError, refuse_overrides, require
+from ltr_objectives.errors import AS_FIELDS, LTRError, refuse_overrides, require
 from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.records import Terms
@@ -65,6 +65,7 @@ class Metric(abc.ABC):
         "per_query": "override values instead",
         "terms": "override gain, discount, scale or offset instead",
         **dict.fromkeys(("swap_changes", "move_changes"), "they follow from kind, gain, discount and scale"),
+        "__init__": AS_FIELDS,
     }
 
     def __init_subclass__(cls) -> None:
@@ -176,7 +177,11 @@ class Metric(abc.ABC):
         )
         self.check_labels(queries.labels)
         gain = self._each("gain", "label", queries.labels)
-        top = int(np.argmax(gain))
+        low, top = int(np.argmin(gain)), int(np.argmax(gain))
+        require(
+            gain[low] >= 0,
+            f"{self}: gain of label {queries.labels[low]:g} is {gain[low]:g}, but must not be negative; {CHECK}",
+        )
         require(
             self.kind != CASCADE or gain[top] <= 1,
             f"{self}: gain of label {queries.labels[top]:g} is {gain[top]:g}, but must be a probability in the family "

@@ -8,14 +8,16 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries, ids_of, vector
 
+LARGEST = 2.0**31  # of labels: pytrec_eval has whole numbers of 32 bits
+
 
 def to_run(
     scores: ArrayLike, group: ArrayLike | None = None, *, qid: ArrayLike | None = None, item: ArrayLike | None = None
 ) -> dict[str, dict[str, float]]:
     """Convert scores to a run: the score of each document by query, as ir_measures, pytrec_eval and ranx read it.
 
-    trec_eval ranks equal scores by descending name of the document. Without ``item`` names descend from row to row, so
-    that equal scores rank in the order of the rows.
+    trec_eval compares scores in float32, and ranks equal ones by descending name of the document. Without ``item``
+    names descend from row to row, so that equal scores rank in the order of the rows.
 
     Parameters
     ----------
@@ -24,11 +26,13 @@ def to_run(
     group : array of shape (queries,), optional
         Group sizes; or pass ``qid``, one id per row. With ``group`` queries are named "1", "2", and so on.
     item : array of shape (rows,), optional
-        The name of each document, once in a query: numbers or strings.
+        The name of each document, once in a query: numbers or strings. Without it, ``to_run`` and :func:`to_qrels`
+        must have the same rows, because names are numbers of rows.
 
     Returns
     -------
     dict of dict of float
+        Scores by query, then by document.
 
     Raises
     ------
@@ -41,8 +45,8 @@ def to_run(
     {'7': {'a': 0.3, 'b': 0.1}, '8': {'a': 0.2}}
     """
     values = vector("scores", scores)
-    queries = Queries(np.zeros(len(values)), group, qid=qid)
-    return _by_query(queries.check_scores(values).values.tolist(), queries, qid, item)
+    queries = _queries("scores", len(values), group, qid)
+    return _by_query(queries, queries.check_scores(values).values.tolist(), qid, item)
 
 
 def to_qrels(
@@ -53,13 +57,14 @@ def to_qrels(
     Parameters
     ----------
     labels : array of shape (rows,)
-        Whole numbers. A document whose label is NaN is left out: it has no judgement.
+        Whole numbers of 32 bits. A document whose label is NaN is left out: it has no judgement.
     group, qid, item
         As in :func:`to_run`.
 
     Returns
     -------
     dict of dict of int
+        Labels by query, then by document.
 
     Raises
     ------
@@ -73,28 +78,45 @@ def to_qrels(
     """
     values = vector("labels", labels)
     judged = ~np.isnan(values)
-    queries = Queries(np.where(judged, values, 0.0), group, qid=qid)
-    for row in np.flatnonzero(queries.labels != np.floor(queries.labels)):
+    queries = _queries("labels", len(values), group, qid)
+    for row in np.flatnonzero(judged & ((values != np.floor(values)) | (np.abs(values) >= LARGEST))):
         raise LTRError(
-            f"labels must be whole numbers, because these tools read integers, but row {row} is {values[row]}; round "
+            f"labels must be whole numbers of 32 bits, which these tools read, but row {row} is {values[row]}; round "
             "or scale them"
         )
-    return _by_query([int(y) if known else None for y, known in zip(values, judged, strict=True)], queries, qid, item)
+    return _by_query(queries, [int(y) if known else None for y, known in zip(values, judged, strict=True)], qid, item)
+
+
+def _queries(name: str, rows: int, group: ArrayLike | None, qid: ArrayLike | None) -> Queries:
+    try:
+        return Queries(np.zeros(rows), group, qid=qid)
+    except LTRError as error:
+        raise LTRError(str(error).replace("labels", name)) from None
 
 
 def _by_query(
-    values: list[Any], queries: Queries, qid: ArrayLike | None, item: ArrayLike | None
+    queries: Queries, entries: list[Any], qid: ArrayLike | None, item: ArrayLike | None
 ) -> dict[str, dict[str, Any]]:
-    rows, ends = queries.rows, queries.ptr.tolist()
-    asked = range(1, len(ends)) if qid is None else ids_of(qid)[ends[:-1]].tolist()
+    ends = queries.ptr.tolist()
+    asked = [str(q + 1) for q in range(len(queries))] if qid is None else _names(ids_of(qid)[ends[:-1]])
     if item is None:
-        names = [f"{row:0{len(str(rows))}}" for row in range(rows, 0, -1)]
+        items = [f"{row:0{len(str(queries.rows))}}" for row in range(queries.rows, 0, -1)]
     else:
-        names = [str(name) for name in ids_of(item, "item").tolist()]
-        require(len(names) == rows, f"item has {len(names)} entries, but there are {rows} rows")
-    found = {}
+        items = _names(ids_of(item, "item"))
+        n = len(items)
+        require(n == queries.rows, f"item has {n} entries, but there are {queries.rows} rows; give one name per row")
+    found: dict[str, dict[str, Any]] = {query: {} for query in asked}
     for query, a, b in zip(asked, ends[:-1], ends[1:], strict=True):
-        require(len(set(names[a:b])) == b - a, f"item has a document of query {query} twice; keep one of its rows")
-        of = zip(names[a:b], values[a:b], strict=True)
-        found[str(query)] = {name: value for name, value in of if value is not None}
-    return found
+        for row in range(a, b):
+            known = found[query].setdefault(items[row], (row, entries[row]))
+            require(known[0] == row, f"item has {items[row]!r} in rows {known[0]} and {row} of query {query}; keep one")
+    return {q: {i: entry for i, (_, entry) in of.items() if entry is not None} for q, of in found.items()}
+
+
+def _names(ids: np.ndarray) -> list[str]:
+    """Ids as text: 7 and 7.0 alike, as everywhere in this package."""
+    found = ids.tolist()
+    return [
+        i.decode() if isinstance(i, bytes) else str(int(i)) if isinstance(i, float) and i.is_integer() else str(i)
+        for i in found
+    ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import LTRError, refuse_overrides, require, shown, warn
+from ltr_objectives.errors import AS_FIELDS, LTRError, refuse_overrides, require, shown, warn
 from ltr_objectives.goals import check_read
 from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.objectives.call import Arrays, Call
@@ -52,6 +52,7 @@ class Objective(abc.ABC):
     _not_read: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("compute", "gradient_hessian", "report"), "override fill instead"),
         **dict.fromkeys(("worth", "whole"), "it is no longer a method of objectives: give it another name"),
+        "__init__": AS_FIELDS,
     }
 
     def __init_subclass__(cls) -> None:

@@ -70,12 +70,13 @@ class LambdaLoss(NDCGObjective):
     * NDCG-Loss2: :math:`w_{ij} = |G_i - G_j| \left(1 / D(|d - e|) - 1 / D(|d - e| + 1)\right)` if :math:`y_i > y_j`;
     * NDCG-Loss2++: the same times ``mu``, plus LambdaRank's :math:`|G_i - G_j| \left|1 / D(d) - 1 / D(e)\right|`.
 
-    Ranks count as constants; the Hessian is then exact. The Hessians of a query grow with its length n. Without a
-    cutoff they add up to at most :math:`0.73\, n \sigma^2` for NDCG-Loss1 and :math:`1.45 \log_2(1 + n)\, \sigma^2` for
-    NDCG-Loss2. For NDCG-Loss2++ the limit is ``mu`` times the latter plus :math:`1.45\, n \sigma^2`. With 100 documents
-    and ``mu=10`` the largest sums found are 71, 3 and 63 times :math:`\sigma^2`. The first and the last come from a
-    query with tied scores, whose only relevant document ranks first. Newton steps are at most :math:`2 / \sigma` for
-    tied scores, longer for pairs far apart in the wrong order.
+    Ranks count as constants; without noise and partners the Hessian is then exact. The Hessians of a query grow with
+    its length n. Without a cutoff they add up to at most :math:`0.73\, n \sigma^2` for NDCG-Loss1 and
+    :math:`1.45 \log_2(1 + n)\, \sigma^2` for NDCG-Loss2. For NDCG-Loss2++ the limit is ``mu`` times the latter plus
+    :math:`1.45\, n \sigma^2`. With 100 documents and ``mu=10`` the largest sums found are 71, 3 and 63 times
+    :math:`\sigma^2`. The first and the last come from a query with tied scores, whose only relevant document ranks
+    first. Without noise, Newton steps are at most :math:`2 / \sigma` for tied scores, longer for pairs far apart in the
+    wrong order.
 
     Parameters
     ----------
@@ -99,8 +100,9 @@ class LambdaLoss(NDCGObjective):
     seed : int
         Seed of the noise and of ``partners``.
     noise : "gumbel", "logistic", "gaussian" or None
-        With noise the loss is the mean over several draws of noisy scores. With "gumbel" that is the expected loss of
-        Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM 2020.
+        With noise the loss is its mean over ``samples`` draws of noise added to the scores. With "gumbel" that
+        estimates the expected loss of Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions",
+        WSDM 2020.
     samples : int
         Draws per iteration, from 1 to 1,000,000, if there is noise. Each takes as long as the loss without noise.
     noise_scale : float

@@ -240,7 +240,7 @@ class Mixture(Objective):
                 rankings = summand.on(queries, _rankings)
                 alike.setdefault(summand.place if rankings is None else (summand.goal, rankings), []).append(summand)
         return [
-            group[0] if len(group) == 1 else Summand(_OnSameRankings(group), 1.0, group[0].goal)
+            group[0] if len(group) == 1 else Summand(_OnSameRankings.of(group), 1.0, group[0].goal)
             for group in alike.values()
         ]
 
@@ -375,10 +375,13 @@ class _OnSameRankings(PairwiseObjective):
 
     name = "mixture"
 
-    def __init__(self, parts: list[Summand]) -> None:
-        first: Any = parts[0].objective
+    @classmethod
+    def of(cls, parts: list[Summand]) -> "_OnSameRankings":
+        """The sum of such parts."""
+        whole, first = cls(), parts[0].objective
         settings = {name: getattr(first, name) for name in (*SAME_PAIRS, "preset", "loss")}
-        vars(self).update(settings, _parts=tuple((part.objective, part.factor) for part in parts))
+        vars(whole).update(settings, _parts=tuple((part.objective, part.factor) for part in parts))
+        return whole
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         parts: tuple[tuple[PairwiseObjective, float], ...] = vars(self)["_parts"]
