@@ -162,7 +162,13 @@ class Metric(abc.ABC):
         return layers
 
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
-        return (self._terms(queries),)
+        terms = self._terms(queries)
+        low = int(np.argmin(terms.gain))
+        require(
+            terms.gain[low] >= 0,
+            f"{self}: gain of label {queries.labels[low]:g} is {terms.gain[low]:g}, but must not be negative; {CHECK}",
+        )
+        return (terms,)
 
     def terms(self, queries: Queries) -> Terms:
         """This metric on ``queries`` as one term; raises if it is a sum of several."""
@@ -177,11 +183,7 @@ class Metric(abc.ABC):
         )
         self.check_labels(queries.labels)
         gain = self._each("gain", "label", queries.labels)
-        low, top = int(np.argmin(gain)), int(np.argmax(gain))
-        require(
-            gain[low] >= 0,
-            f"{self}: gain of label {queries.labels[low]:g} is {gain[low]:g}, but must not be negative; {CHECK}",
-        )
+        top = int(np.argmax(gain))
         require(
             self.kind != CASCADE or gain[top] <= 1,
             f"{self}: gain of label {queries.labels[top]:g} is {gain[top]:g}, but must be a probability in the family "

@@ -6,7 +6,7 @@ record that :mod:`ltr_objectives.workbench.summary` pools over folds and tests a
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
@@ -166,17 +166,20 @@ class Training(NamedTuple):
         return np.asarray(self.ranker.predict(X, **first), np.float64)
 
 
+@dataclass(frozen=True)
 class Smoothed(Metric):
-    """A metric whose mean is that over slightly noisy scores."""
+    """A metric whose mean is that over slightly noisy scores of so many rows."""
+
+    of: Any = None
+    rows: int = 0
 
     name = "smoothed"
     maximum = None
-    of: Metric
-    noise: np.ndarray
 
-    def __init__(self, of: Metric, rows: int) -> None:
-        super().__init__()
-        self.__dict__.update(of=of, noise=np.random.default_rng(0).standard_normal((DRAWS, rows)))
+    @cached_property
+    def noise(self) -> np.ndarray:
+        """By draw and row."""
+        return np.random.default_rng(0).standard_normal((DRAWS, self.rows))
 
     def __str__(self) -> str:
         return str(self.of)
@@ -184,7 +187,7 @@ class Smoothed(Metric):
     def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
         s = np.asarray(scores, np.float64)
         exact = partial(self.of.mean, queries, n_threads=n_threads)
-        if len(s) != self.noise.shape[1]:  # other data, which CatBoost evaluates too
+        if len(s) != self.rows:  # other data, which CatBoost evaluates too
             return exact(s)
         return float(np.mean([exact(s + NOISE * s.std() * noise) for noise in self.noise]))
 
@@ -255,7 +258,7 @@ def train(
     metrics = [get_metric(name) for name in trial.stops]
     given: dict[str, Any] = {}
     if vali is not None:
-        metrics = [Smoothed(m, len(vali.y)) if str(m) in budget.smooth else m for m in metrics]
+        metrics = [Smoothed(of=m, rows=len(vali.y)) if str(m) in budget.smooth else m for m in metrics]
         given = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "eval_sample_weight": [vali.weight]}
         given |= {"early_stopping_rounds": budget.patience} if len(metrics) == 1 else {}
     with library.estimator() as estimator:
