@@ -21,6 +21,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
     check_features,
     check_is_fitted,
+    kinds_of,
     named,
     pairs_of,
     read_eval_sets,
@@ -43,7 +44,7 @@ from ltr_objectives.adapters._ranker_plan import (
     refuse_unknown,
 )
 from ltr_objectives.checks import check_integer, check_list
-from ltr_objectives.diagnostics import warn_of_equal_orders
+from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -104,6 +105,7 @@ class Ranker:
     bag_rounds_: list[int] = FROM_FIT()
     label_columns_: tuple[str, ...] = ()
     nameless_ = False  # read from a file without names of features
+    kinds_in_: Mapping[int, tuple[Any, Any]] = {}  # of the columns, unless read from a file
 
     if TYPE_CHECKING:  # scikit-learn makes them when a class is derived
 
@@ -280,12 +282,12 @@ class Ranker:
                 for i, part in enumerate(plan.evals):
                     warn_of_equal_orders(plan.own_metrics, part.queries, f"eval_set[{i}]", plan.n_threads)
         with _unchanged_by_errors(self):
-            self.nameless_ = False
+            self.nameless_, self.kinds_in_ = False, kinds_of(train.X, plan.listed_columns)
             check_features(self, train.X, reset=True)
             for i, part in enumerate(evals):
                 try:
                     check_features(self, part.X)
-                    require_same_kinds(part.X, train.X, plan.listed_columns)
+                    require_same_kinds(part.X, self.kinds_in_)
                 except ValueError as error:
                     raise type(error)(f"eval_set[{i}]: {error}") from None
             vars(self).pop("report_", None)  # of another training
@@ -319,6 +321,7 @@ class Ranker:
         check_is_fitted(self)
         table = read_table(X, self.label_columns_).X
         check_features(self, table)
+        require_same_kinds(table, self.kinds_in_)
         return cast(np.ndarray, self._scores(named(table), **options))
 
     def score(
@@ -347,6 +350,7 @@ class Ranker:
             )
         metric = first if isinstance(first, Metric) else get_metric(DEFAULT, given.get("convention"))
         part = read_part(X, y, group, qid, sample_weight, labels, self.label_columns_)
+        warn_if_all_relevant([metric], part.queries, "y", self._n_threads(given))
         return metric.mean(part.queries, self.predict(X), n_threads=self._n_threads(given))
 
     @property
@@ -396,7 +400,7 @@ class Ranker:
         for name, attribute in vars(Ranker).items():  # of another training
             if isinstance(attribute, FromFit):
                 vars(self).pop(name, None)
-        self.label_columns_ = ()
+        self.label_columns_, self.kinds_in_ = (), {}
         self.n_features_in_, names = self._features()
         self.nameless_ = names is None  # then any names are accepted
         if names is not None:

@@ -264,17 +264,22 @@ def require_numbers(X: Any, others: Sequence[Any]) -> None:
     )
 
 
-def require_same_kinds(X: Any, train: Any, others: Sequence[Any]) -> None:
-    """Raise for a column that has numbers in one table only: libraries read the codes of categories as numbers."""
-    if any(not is_frame(table) and table.dtype.kind not in "biuf" for table in (X, train)):
-        return  # cells of any type
-    now, before = _no_numbers(X), _no_numbers(train)
-    for i in sorted(now.keys() ^ before.keys()):
-        c, dtype = {**now, **before}[i]
-        kinds = (dtype, "numbers") if i in now else ("numbers", dtype)
+def kinds_of(X: Any, others: Sequence[Any] = ()) -> dict[int, tuple[Any, Any]]:
+    """Name, and dtype or "numbers", of the columns whose name or position is not in ``others``, by position."""
+    if is_frame(X):
+        found = {i: (c, "numbers") for i, c in enumerate(X.columns)} | _no_numbers(X)
+        return {i: (c, str(kind)) for i, (c, kind) in found.items() if not {c, i} & {*others}}
+    return {i: (i, "numbers") for i in range(X.shape[1]) if i not in others} if X.dtype.kind in "biuf" else {}
+
+
+def require_same_kinds(X: Any, before: Mapping[int, tuple[Any, Any]]) -> None:
+    """Raise for a column that has numbers only here, or only in training: libraries read codes of categories so."""
+    for i, (column, kind) in kinds_of(X).items():
+        name, known = before.get(i, (column, kind))
+        column = name if isinstance(name, str) else column  # an array has none
         require(
-            {c, i} & {*others},
-            f"the column {c!r} has {kinds[0]} here and {kinds[1]} in X; give it the same dtype in both tables",
+            kind == known or "numbers" not in (kind, known),
+            f"the column {column!r} has {kind} here and {known} in the training; give it the same dtype",
         )
 
 

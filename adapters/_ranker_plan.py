@@ -42,11 +42,13 @@ START = (
     "begin from a model with init_model=, or train with the library's own functions and the callables of "
     "ltr_objectives.adapters, which read it from a DMatrix, Dataset or Pool"
 )
+CALLED = {  # other names of arguments of fit
+    "group_id": "qid", "query_id": "qid", "weight": "sample_weight", "weights": "sample_weight",
+    "group_weight": "sample_weight", "xgb_model": "init_model",
+}  # fmt: skip
+NO_PARAMETERS = {**LIGHTGBM.of_metrics, **{name: f"it is called {ours}= here" for name, ours in CALLED.items()}}
 IN_FIT = {  # arguments of the libraries' fit: what to write instead
-    "group_id": "it is called qid= here",
-    "group_weight": "it is called sample_weight= here",
-    "xgb_model": "it is called init_model= here",
-    **LIGHTGBM.of_metrics,
+    **NO_PARAMETERS,
     "eval_names": "eval sets are called validation_0, validation_1 and so on",
     **dict.fromkeys(("plot", "plot_file"), "draw evals_result_ after fit"),
     **dict.fromkeys(("baseline", "base_margin", "init_score", "base_margin_eval_set", "eval_init_score"), START),
@@ -69,7 +71,7 @@ def refuse_others(
     require(not positional, "only X and y are given by position; name all others, as in fit(X, y, qid=qid)")
     known = [name for name, p in inspect.signature(call).parameters.items() if p.kind is p.KEYWORD_ONLY]
     for name in others:
-        given = is_parameter(name) and name not in LIGHTGBM.of_metrics
+        given = is_parameter(name) and name not in NO_PARAMETERS
         instead = f"give it to {ranker}({name}=...)" if given else IN_FIT.get(name)
         instead = instead or did_you_mean(name, known).removeprefix("; ") or f"it takes {', '.join(known)}"
         raise LTRError(f"{call.__name__} takes no {name}=; {instead}")

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ltr_objectives.adapters._parameters import leaves
-from ltr_objectives.checks import check_choice, check_integer, check_seed
+from ltr_objectives.checks import check_choice, check_integer, check_seed, is_number
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.preferences import Preferences
-from ltr_objectives.queries import Labels, Queries
+from ltr_objectives.queries import Labels, Queries, vector
 from ltr_objectives.registry import get_metric, get_objective
 
 try:
@@ -155,7 +155,12 @@ class _Batch:
     """One of the three forms of input, as flat tensors of the documents that exist."""
 
     def __init__(self, scores: Any, labels: Any, group: Any, qid: Any, mask: Tensor | None, padding: Any) -> None:
-        listed, self.mask, self.sizes = not isinstance(scores, Tensor), mask, None
+        listed, self.sizes = isinstance(scores, list | tuple), None
+        require(
+            isinstance(scores, Tensor) or (listed and all(isinstance(x, Tensor) for x in scores)),
+            f"scores must be a tensor, or a list of tensors, got {type(scores).__name__}",
+        )
+        self.mask = mask = None if mask is None else torch.as_tensor(mask)
         several = labels if isinstance(labels, Mapping) else {None: labels}
         first = next(iter(several.values()), None)
         if not listed and scores.ndim == 1:
@@ -179,6 +184,7 @@ class _Batch:
             require(
                 padding is None or padding == padding, "padding=nan equals no label; give mask=, True for documents"
             )
+            require(padding is None or is_number(padding), f"padding must be a number, got {padding!r}")
             if mask is None:
                 _warn_of_padding(torch.as_tensor(first), padding)
                 same = torch.ones(scores.shape, dtype=torch.bool)
@@ -191,6 +197,11 @@ class _Batch:
         self.scores = torch.cat(list(scores)) if listed else scores if self.mask is None else scores[self.mask]
         require(self.scores.is_floating_point(), f"scores are {self.scores.dtype}, but must be floating-point numbers")
         flat = {goal: self.rows("labels", values) for goal, values in several.items()}
+        for values in flat.values():
+            require(
+                not np.isnan(vector("labels", values)).any(),
+                "labels have NaN; leave such documents out, in padded tensors by mask=, which is True for documents",
+            )
         self.labels: Labels = flat if isinstance(labels, Mapping) else flat[None]
         self.group = _numpy(group) if self.sizes is None else np.array([n for n in self.sizes if n > 0])
         self.qid = _numpy(qid)

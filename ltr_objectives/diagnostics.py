@@ -300,6 +300,14 @@ def warn_of_equal_orders(metrics: Iterable[Metric], queries: Queries, where: str
         warn(f"{where}: every order of the documents has the same {metric}; {remedy}")
 
 
+def warn_if_all_relevant(metrics: Iterable[Metric], queries: Queries, where: str, n_threads: int | None = None) -> None:
+    """Warn of a metric whose threshold is below or above all labels, such as MAP of stars 1 to 5."""
+    for metric in metrics if len(queries) > 1 else ():
+        labels, threshold = queries.of(metric.goal).labels, getattr(metric, "threshold", None)
+        if threshold is not None and labels.min() < labels.max() and not labels.min() <= threshold < labels.max():
+            warn_of_equal_orders([metric], queries, where, n_threads)
+
+
 class _Price(NamedTuple):
     """About what a gradient takes."""
 

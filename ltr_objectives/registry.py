@@ -225,6 +225,8 @@ objective='lambdamart:partners=...'
         meant = f"; it is a parameter of metrics, as in {'eval_metric=' * argument}'{metric}({name}=...)'"
     elif objective:
         meant = f"; it is a parameter of objectives, as in {'objective=' * argument}'{objective}:{name}=...'"
+    elif name in ("class_weight", "class_weights"):
+        meant = "; it is for classes: give sample_weight= by row or by query to fit"
     return LTRError(f"{library} knows no parameter {name!r}{meant}")
 
 

@@ -73,4 +73,5 @@ def test_it_ends_with_130_and_without_a_traceback(tmp_path):
     )
     assert (done.returncode, done.stdout) == (0, "")
     assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines().count("interrupted") == 5 * len(SUFFIX)
     assert "error" not in done.stderr

@@ -207,21 +207,23 @@ def test_columns_that_are_no_features_are_named_before_training(library):
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")  # of the array
 @pytest.mark.filterwarnings("ignore:X has feature names:UserWarning")
-def test_an_eval_set_has_the_columns_of_the_training(library):
+def test_eval_sets_and_predict_take_the_columns_of_the_training(library):
     X, y, qid = categorical(60, 0)
     X = X.assign(shop=y + 1.0)
-    category, text = X.astype({"shop": "category"}), X.assign(shop=["red", "blue"] * 30)
+    category, text = X.assign(shop=pandas.Categorical(y.astype(int))), X.assign(shop=["red", "blue"] * 30)
     other_names = X.drop(columns="shop")
     for train, other, said in (
-        (X, category, "the column 'shop' has category here and numbers in X"),
-        (category, X, "the column 'shop' has numbers here and category in X"),
+        (X, category, "the column 'shop' has category here and numbers in the training"),
+        (category, X, "the column 'shop' has numbers here and category in the training"),
         (X.drop(columns="colour").to_numpy(), category.drop(columns="colour"), "'shop' has category here and numbers"),
         (category.drop(columns="colour"), X.drop(columns="colour").to_numpy(), "'shop' has numbers here and category"),
-        (X, text, "the column 'shop' has (object|str) here and numbers in X; give it the same dtype in both tables"),
+        (X, text, "the column 'shop' has (object|str) here and numbers in the training; give it the same dtype"),
         (X, other_names, ".*feature names"),
     ):
         with pytest.raises(ValueError, match=rf"(?s)^eval_set\[1\]: .*{said}"):
             ranker(library).fit(train, y, qid=qid, eval_set=[(train, y), (other, y)], eval_qid=[qid, qid])
+        with pytest.raises(ValueError, match=rf"(?s)^.*{said}"):
+            ranker(library).fit(train, y, qid=qid).predict(other)
 
 
 def test_a_column_of_ids_is_no_feature(library):

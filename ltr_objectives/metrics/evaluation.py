@@ -142,12 +142,10 @@ def evaluate(
         values[of] = m.values(part, scores[kept], n_threads=n_threads)
         return values
 
-    for m in () if judged or len(queries) == 1 else chosen:
-        y = queries.of(m.goal).labels
-        if getattr(m, "threshold", np.inf) < y.min() < y.max():  # such as stars 1 to 5
-            from ltr_objectives.diagnostics import warn_of_equal_orders
+    if not judged and any(hasattr(m, "threshold") for m in chosen):
+        from ltr_objectives.diagnostics import warn_if_all_relevant
 
-            warn_of_equal_orders([m], queries, "these labels", n_threads)
+        warn_if_all_relevant(chosen, queries, "these labels", n_threads)
     found = {str(m): value(m) for m in chosen}
     return found if isinstance(metric, list | tuple) else found[str(chosen[0])]
 

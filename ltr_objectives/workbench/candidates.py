@@ -59,8 +59,8 @@ def check_comparable(metric: Metric, queries: Queries, data: str) -> None:
     require(
         not metric._same_for_every_order(queries),
         f"{data}: every order of the documents has the same {metric}, so that nothing can be compared: no query has "
-        f"labels that differ in gain (they are from {labels.min():g} to {labels.max():g}); correct the labels, or "
-        "choose another metric",
+        f"labels that differ in gain (they are from {labels.min():g} to {labels.max():g}); correct the labels, choose "
+        "another metric, or another threshold, as in 'map(threshold=2)'",
     )
 
 

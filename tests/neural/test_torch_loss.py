@@ -48,7 +48,7 @@ def test_all_forms_have_the_gradient_of_the_kernel(name):
     torch_loss(objective, "sum")(s, torch.tensor(LABELS), SIZES).backward()
     np.testing.assert_array_equal(s.grad.numpy(), grad)
     y = padded(LABELS, -1.0)
-    for given in ({"padding": -1}, {"mask": y >= 0}):
+    for given in ({"padding": -1}, {"mask": y >= 0}, {"mask": (np.asarray(y) >= 0).tolist()}):
         matrix = padded(SCORES, float("nan")).requires_grad_()
         torch_loss(objective, "sum")(matrix, y, **given).backward()
         np.testing.assert_array_equal(matrix.grad[y >= 0].numpy(), grad)
@@ -218,6 +218,10 @@ WRONG = [
     (r"group and qid belong .* have shape \(2, 2\); leave them out", (SQUARE, SQUARE, [2, 2]), {}),
     (r"have shape \(4, 1\); write scores.squeeze\(1\)", (SQUARE.reshape(4, 1), [0, 1, 0, 1], [2, 2]), {}),
     ("scores are a list; leave them out", ([SQUARE[0]], [SQUARE[0]]), {"qid": [1, 1]}),
+    ("padding must be a number, got '-1'", (SQUARE, SQUARE), {"padding": "-1"}),
+    ("labels have NaN; .* mask=", (SQUARE, SQUARE * math.nan), {}),
+    ("scores must be a tensor, or a list of tensors, got ndarray", (np.zeros(2), [0, 1], [2]), {}),
+    ("scores must be a tensor, or a list of tensors, got list", ([[0.0, 1.0]], [[0, 1]]), {}),
     ("equals no label", (SQUARE, SQUARE), {"padding": math.nan}),
     ("not both", (SQUARE, SQUARE), {"padding": -1, "mask": SQUARE == 0}),
     ("labels has shape", (SQUARE, torch.zeros((2, 3))), {}),

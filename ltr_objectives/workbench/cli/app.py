@@ -47,6 +47,9 @@ class OneLineErrors(TyperGroup):
                 return super().invoke(ctx)
         except BrokenPipeError:  # the reader of the output has closed it
             raise
+        except KeyboardInterrupt:  # of which Typer says nothing
+            typer.echo("interrupted", err=True)
+            raise
         except (UsageError, LTRError, ImportError, OSError) as error:
             said = error.format_message() if isinstance(error, UsageError) else error
             line = " ".join(f"error: {said}".splitlines())

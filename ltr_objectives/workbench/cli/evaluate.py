@@ -64,6 +64,9 @@ def evaluate(
 
     columns = Columns(label, weight=weight)
     lists = _read(data, labels, scores, qid, columns, run, qrels, complete, convention, drop_unjudged)
+    from ltr_objectives.diagnostics import warn_if_all_relevant
+
+    warn_if_all_relevant(chosen, lists.queries, "these labels")
     means = {str(m): lists.mean(m) for m in chosen}
     beyond = {"familiarity": familiarity, "vectors": options.names_in(vectors), "expected": expected}
     require(item is not None or not any(beyond.values()), "--familiarity, --vectors and --expected need --item")
