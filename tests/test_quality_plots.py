@@ -48,7 +48,7 @@ def test_every_picture_of_a_study_is_drawn_and_nothing_is_cut_off(sets, ours, tm
         picture = imread(path)[..., :3]
         assert picture.std() > 0.03
         # clipped content touches the edge
-        assert picture[:3].min() == picture[-3:].min() == picture[:, :3].min() == picture[:, -3:].min() == 1.0
+        assert picture[[0, -1]].min() == picture[:, [0, -1]].min() == 1.0
 
 
 def test_dots_have_the_place_and_the_interval_of_the_summary(tmp_path, monkeypatch):
