@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, Subset, labels_for, taken
-from ltr_objectives.adapters._libraries import LIBRARIES, Library
+from ltr_objectives.adapters._libraries import Library, native_of
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
@@ -211,9 +211,10 @@ def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
 
 def read_objective(objective: str | Objective) -> Objective:
     """`get_objective`, which refuses the libraries' own objectives with the remedy."""
-    if isinstance(objective, str) and (name := objective.partition(":")[0]).lower() not in OBJECTIVES:
-        own = next((each.name for each in LIBRARIES.values() if {name, objective} & {*each.natives}), None)
-        require(own is None, f"{objective!r} is {own}'s own objective; give it to {own} itself, without an adapter")
+    if isinstance(objective, str) and (objective.partition(":")[0].lower() not in OBJECTIVES or "mode=" in objective):
+        own, ours = native_of(objective)
+        meant = f", or ours that is nearest here: {ours!r}" if ours else ""
+        require(not own, f"{objective!r} is {own}'s own objective; give it to {own} itself, without an adapter{meant}")
     return get_objective(objective)
 
 

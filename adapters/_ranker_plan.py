@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ltr_objectives.adapters._callables import ObjectiveCallable
-from ltr_objectives.adapters._libraries import LIBRARIES, LIGHTGBM, Library
+from ltr_objectives.adapters._libraries import LIGHTGBM, Library, native_of
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part, require_numbers
 from ltr_objectives.checks import check_integer, check_list
@@ -185,14 +185,14 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
         "objective that ranked best in our studies, or write the loss of the metric itself, "
         f"'yetiloss:{objective.lower()}'",
     )
+    other, ours = native_of(objective)
+    require(
+        other in ("", library.name),
+        f"objective={objective!r} is {other}'s, which {library.name} does not have; ours work in all, such as "
+        f"{ours or 'yetiloss:ndcg@10'!r}",
+    )
     if head.lower() in OBJECTIVES and not library.capitals:  # LightGBM would read RMSE as its own rmse
         raise LTRError(f"objective={objective!r} is unknown{objective_meant(objective, library)}")
-    other = next((each.name for each in LIBRARIES.values() if {objective, head} & {*each.natives}), library.name)
-    require(
-        other == library.name,
-        f"objective={objective!r} is {other}'s, which {library.name} does not have; ours work in all, such as "
-        "'yetiloss:ndcg@10'",
-    )
     return objective
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager, redirect_stdout
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from ltr_objectives.adapters import _libraries
 from ltr_objectives.errors import LTRError, essence
 from ltr_objectives.objectives.text import split_metric
 
@@ -77,10 +78,7 @@ XGBOOST = Library(
     rivals=("rank:ndcg", "rank:pairwise"),
     rivals_for={"map": "rank:map"},
     binary=("rank:map",),
-    twins={
-        "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
-        "rank:pairwise": "ranknet:preset=xgboost",
-    },
+    twins=_libraries.XGBOOST.natives,
 )  # fmt: skip
 LIGHTGBM = Library(
     name="lightgbm",
@@ -91,7 +89,7 @@ LIGHTGBM = Library(
     first_trees="num_iteration",
     natives=("lambdarank", "rank_xendcg"),
     rivals=("lambdarank", "rank_xendcg"),
-    twins={"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact"},
+    twins=_libraries.LIGHTGBM.natives,
 )
 CATBOOST = Library(
     name="catboost",
