@@ -48,6 +48,7 @@ def test_every_parameter_can_be_written_in_the_string(any_objective):
         ("lambdamart:sigma=", "is not of the form parameter=value"),
         ("lambdamart:ndcg;;sigma=1", "is not of the form parameter=value"),
         ("lambdamart:map;metric=mrr", "metric is given twice"),
+        ("lambdamart:map(threshold=1, ties=average),sigma=2", "write ';' between the parameters"),
         (
             "lambdamart:map;threshold=2",
             r"there are metric.*; metrics have it, as in 'lambdamart:map\(threshold=\.\.\.\)'",
