@@ -300,6 +300,11 @@ WRONG_OBJECTIVES = {
     "a shape": ({"reference": lambda self, s, y: (s - y, 1.0)}, r"one number each a document, but returned shapes"),
     "nothing returned": ({"reference": lambda self, s, y: None}, "gradient and Hessian, .* but raised TypeError"),
     "labels changed": ({"reference": lambda self, s, y: (s - y.sort(), s)}, "but raised TypeError"),
+    "a loss of another scale": ({"reference_loss": lambda self, s, y: ((s - y) ** 2).sum()}, "slope of reference_loss"),
+    "a negative Hessian": (
+        {**other_fill(lambda call: call.hess.__imul__(-1)), "reference": lambda self, s, y: (s - y, -np.ones(len(s)))},
+        "the Hessian is negative for some lists; return 0",
+    ),
     "not invariant": ({"shift_invariant": True}, "1 added to all scores; set shift_invariant = False"),
     "other lists": (other_fill(lambda call: call.grad.__setitem__(0, call.grad[-1])), "reference gives"),
     "number of lists": (

@@ -18,10 +18,11 @@ DRAWS = 800  # of an objective whose randomness cannot be turned off
 def check_objective(objective: Objective, labels: ArrayLike | None = None) -> None:
     """Raise unless ``fill`` of an objective computes what its ``reference`` does.
 
-    Gradient and Hessian are compared on small random lists, with ties, equal labels and scores far apart. The result
-    must not depend on the number of threads, nor a list on other lists; a constant added to all scores must change
-    nothing, unless the class sets ``shift_invariant = False``; and the gradient must raise better documents. Call it in
-    a test of an objective of your own.
+    Gradient and Hessian are compared on small random lists, with ties, equal labels and scores far apart, and the
+    gradient with differences of ``reference_loss``, if the class has it. Hessians must not be negative. The result must
+    not depend on the number of threads, nor a list on other lists; a constant added to all scores must change nothing,
+    unless the class sets ``shift_invariant = False``; and the gradient must raise better documents. Call it in a test
+    of an objective of your own.
 
     Parameters
     ----------
@@ -60,6 +61,8 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None) -> No
             if quiet.shift_invariant:
                 shifted = quiet.gradient_hessian(scores + 1.0, some, [len(some)])
                 _require_equal(found, shifted, told, "but with 1 added to all scores; set shift_invariant = False for")
+            if 2 <= len(some) <= 7 and 0 < np.ptp(scores) < 100:
+                _compare_loss(quiet, rng.permutation(len(some)) + rng.uniform(0.2, 0.4, len(some)), some)
         elif len(some) < 4:
             _compare_means(objective, scores.clip(-3, 3), some)
     _compare_calls(objective, quiet, lists)
@@ -84,6 +87,21 @@ def _require_equal(found: Arrays, expected: Arrays, told: str, but: str) -> None
         require(np.allclose(a, b, rtol=1e-9, atol=1e-12), f"{told} the {name} {a.tolist()}, {but} {b.tolist()}")
 
 
+def _compare_loss(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> None:
+    """Compare the gradient with central differences of ``reference_loss``, at scores too far apart to change order."""
+    if objective.reference_loss(scores, labels) is None:
+        return
+    grad, _ = objective.gradient_hessian(scores, labels, [len(labels)])
+    slopes = np.array([
+        [float(np.real(np.subtract(*(objective.reference_loss(scores + way, labels) for way in (step, -step)))))
+         / (2 * step.max()) for step in size * np.eye(len(scores))]
+        for size in (1e-3, 1e-4, 1e-5, 1e-6)  # steep losses need short steps, flat ones are rounded
+    ])  # fmt: skip
+    close = (np.abs(slopes - grad) <= 1e-3 * np.abs(grad).max() + 1e-6).any(axis=0)
+    told = f"{_told(objective, scores, labels)} the gradient is {grad.tolist()}"
+    require(close.all(), f"{told}, but the slope of reference_loss {slopes[1].tolist()}; it must be the loss of fill")
+
+
 def _compare_means(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> None:
     """Compare means over draws with the reference, which has expected values if there is always noise."""
     queries = Queries(np.tile(labels, DRAWS), np.full(DRAWS, len(labels)))
@@ -106,6 +124,10 @@ def _compare_calls(objective: Objective, quiet: Objective | None, lists: list[Ar
     parts = [slice(*ends) for ends in itertools.pairwise(np.cumsum([0, *group]))]
     one, three = (objective.gradient_hessian(scores, labels, group, n_threads=n) for n in (1, 3))
     told = f"{objective}: gradient or Hessian"
+    require(
+        (one[1] >= 0).all() or getattr(objective, "hessian", "") == "exact",  # a parameter that allows it
+        f"{objective}: the Hessian is negative for some lists; return 0 or its absolute value",
+    )
     require(
         all(map(np.array_equal, one, three)), f"{told} depends on the number of threads; write the query's rows only"
     )

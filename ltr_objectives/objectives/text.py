@@ -109,7 +109,7 @@ def split_objective(text: str) -> tuple[str, str]:
 
 def read_settings(text: str, name: str, known: tuple[str, ...]) -> dict[str, Any]:
     """The settings of the objective ``name``, which has the parameters ``known``, by parameter."""
-    is_comma = re.search(r",\s*\w+\s*=", re.sub(r"\(.*?\)", "", text))
+    is_comma = re.search(r",\s*\w+\s*=", re.sub(r"\(.*\)", "", text))
     require(not is_comma, f"write ';' between the parameters in {shown(f'{name}:{text}')}, not ','")
     first, *others = (part.strip() for part in text.split(";"))
     if not text or "=" in first.partition("(")[0]:
