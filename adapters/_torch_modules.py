@@ -41,11 +41,9 @@ class TorchLoss(nn.Module):
         self.seed = check_seed(seed)
         self.step = 0
         metric = getattr(self.objective, "metric", None)
-        plain = (
-            value == "loss" and metric is None and not self.objective.random and self.objective.inner is self.objective
-        )
+        own = self.objective
+        plain = value == "loss" and metric is None and not (own.random or own._inside or own.goals)
         two = np.array([0.0, 1.0])
-        plain = plain and not self.objective.goals
         self._has_loss = plain and self.objective.reference_loss(two, two) is not None
         self.metric = get_metric("ndcg" if metric is None else metric)
         self.value_is = "loss" if self._has_loss else f"-{self.metric}"
@@ -62,6 +60,7 @@ class TorchLoss(nn.Module):
         """Continue the random numbers after so many steps."""
         self.step = state
 
+    @torch.compiler.disable  # torch.compile cannot follow NumPy and numba
     def forward(
         self,
         scores: Tensor | Sequence[Tensor],
@@ -84,7 +83,7 @@ class TorchLoss(nn.Module):
         queries = self.objective._queries(batch.labels, batch.group, qid=batch.qid, **given)
         s = batch.scores.detach().to("cpu", torch.float64).contiguous().numpy()
         grad, _ = self.objective.compute(queries, s, iteration=self.seed * GOLDEN + self.step)
-        self.step += self.training
+        self.step += self.training and torch.is_grad_enabled()
         if mask is None and padding is None and len(queries) > 1 and queries.longest == 1 and not grad.any():
             warn(
                 f"all {len(queries)} lists have one document, so no order is better than another and all gradients are "
@@ -186,7 +185,7 @@ class _Batch:
             )
             require(padding is None or is_number(padding), f"padding must be a number, got {padding!r}")
             if mask is None:
-                _warn_of_padding(torch.as_tensor(first), padding)
+                _check_padding(torch.as_tensor(first), padding)
                 same = torch.ones(scores.shape, dtype=torch.bool)
                 mask = same if padding is None else torch.as_tensor(first) != padding
             require(
@@ -234,10 +233,17 @@ class _Batch:
         return torch.from_numpy(values).to(self.scores.device, self.scores.dtype)
 
 
-def _warn_of_padding(labels: Tensor, padding: float | None) -> None:
-    """Warn of a negative label that only the ends of lists have, which may be padding."""
+def _check_padding(labels: Tensor, padding: float | None) -> None:
+    """Warn of a negative label that only the ends of lists have, and raise for padding that may be a label."""
     if labels.ndim != 2 or labels.shape[1] == 0:
         return
+    if padding is not None and padding >= 0:
+        absent = labels == padding
+        require(
+            not (absent[:, :-1] & ~absent[:, 1:]).any(),
+            f"padding={padding:g} stands before other labels, so documents with this label would be left out; pad "
+            "labels with -1, or give mask=, True for documents",
+        )
     least = labels[:, -1].min()
     absent = labels == least
     if least < 0 and least != padding and not (absent[:, :-1] & ~absent[:, 1:]).any():
