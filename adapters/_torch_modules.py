@@ -60,7 +60,7 @@ class TorchLoss(nn.Module):
         """Continue the random numbers after so many steps."""
         self.step = state
 
-    @torch.compiler.disable  # torch.compile cannot follow NumPy and numba
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # torch.compile cannot follow NumPy and numba
     def forward(
         self,
         scores: Tensor | Sequence[Tensor],

@@ -1,13 +1,49 @@
 """Checks of parameters: each raises an LTRError that names the argument."""
 
+import inspect
 import math
 import numbers
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn, TypeGuard
+from dataclasses import fields
+from itertools import takewhile
+from typing import Any, ClassVar, NoReturn, TypeGuard
 
 import numpy as np
 
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
+
+DATACLASS = "@dataclass(frozen=True)"
+
+
+class Extensible:
+    """A base of classes that users extend. It refuses what would be ignored in them, and classes without a name."""
+
+    _not_read: ClassVar[dict[str, str]] = {
+        "__init__": f"make its parameters fields of {DATACLASS}, because objects with equal fields count as one"
+    }
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        not_read = {name: read for base in cls.__mro__[1:] for name, read in vars(base).get("_not_read", {}).items()}
+        if "__dataclass_params__" in vars(cls):  # made anew with slots: __init__ is the decorator's
+            not_read.pop("__init__", None)
+        for name in vars(cls).keys() & not_read.keys():
+            raise LTRError(f"{cls.__name__}.{name} would be ignored in places; {not_read[name]}")
+
+    def __new__(cls, *_: object, **__: object) -> Any:
+        for own in takewhile(lambda each: "__dataclass_params__" not in vars(each), cls.__mro__):
+            names = _parameters_of(own)
+            told = f"{own.__name__} sets {', '.join(names)}, but parameters are fields: put {DATACLASS} above the class"
+            require(not names, f"{told} and write each as name: type = value")
+        require(hasattr(cls, "name"), f"{cls.__name__} has no name; add one, such as name: ClassVar[str] = 'mine'")
+        return super().__new__(cls)
+
+
+def _parameters_of(cls: type) -> list[str]:
+    """The names that ``cls`` itself annotates as fields, and the fields of its bases to which it gives a value."""
+    annotated = [name for name, of in inspect.get_annotations(cls).items() if "ClassVar" not in str(of)]
+    inherited = {field.name for field in fields(cls)} if hasattr(cls, "__dataclass_fields__") else set()
+    return [*annotated, *sorted(inherited & vars(cls).keys())]
 
 
 def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:

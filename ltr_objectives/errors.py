@@ -24,18 +24,6 @@ def require(condition: object, message: str) -> None:
         raise LTRError(message)
 
 
-AS_FIELDS = "make its parameters fields of @dataclass(frozen=True), because objects with equal fields count as one"
-
-
-def refuse_overrides(cls: type) -> None:
-    """Raise if ``cls`` overrides a method that a base lists in ``_not_read``, because it would be ignored."""
-    not_read = {name: read for base in cls.__mro__[1:] for name, read in vars(base).get("_not_read", {}).items()}
-    if "__dataclass_params__" in vars(cls):  # made anew with slots: __init__ is the decorator's
-        not_read.pop("__init__", None)
-    for name in vars(cls).keys() & not_read.keys():
-        raise LTRError(f"{cls.__name__}.{name} would be ignored in places; {not_read[name]}")
-
-
 def shown(value: object) -> str:
     """The repr of ``value`` for a message, cut if it is long.
 

@@ -68,6 +68,19 @@ class Complete(Named):
     kind: ClassVar[int] = LINEAR
 
 
+def test_a_class_with_parameters_must_be_a_dataclass():
+    for base, name, changed in (
+        (Squares, "scale", {"__annotations__": {"scale": float}}),
+        (Right, "ties", {"ties": "worst"}),
+    ):
+        forgotten = type("Forgotten", (base,), changed)
+        with pytest.raises(LTRError, match=f"Forgotten sets {name}, but parameters are fields: put @dataclass"):
+            forgotten()
+        with pytest.raises(LTRError, match="Forgotten sets"):
+            type("Below", (type("Forgotten", (base,), changed),), {})()
+    type("Renamed", (Squares,), {"name": "renamed", "__annotations__": {"name": "ClassVar[str]"}})()
+
+
 def test_a_name_and_a_family_are_asked_for():
     with pytest.raises(LTRError, match="Nameless has no name; add one, such as name: ClassVar"):
         Nameless()

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import check_choice, check_integer, is_number, refuse
-from ltr_objectives.errors import AS_FIELDS, LTRError, refuse_overrides, require
+from ltr_objectives.checks import Extensible, check_choice, check_integer, is_number, refuse
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.records import Terms
@@ -27,7 +27,7 @@ Convention = Literal["lightgbm", "xgboost", "catboost", "sklearn", "trec_eval", 
 
 
 @dataclass(frozen=True)
-class Metric(abc.ABC):
+class Metric(Extensible, abc.ABC):
     """A ranking metric, with the options in which libraries differ.
 
     Parameters
@@ -65,17 +65,9 @@ class Metric(abc.ABC):
         "per_query": "override values instead",
         "terms": "override gain, discount, scale or offset instead",
         **dict.fromkeys(("swap_changes", "move_changes"), "they follow from kind, gain, discount and scale"),
-        "__init__": AS_FIELDS,
     }
 
-    def __init_subclass__(cls) -> None:
-        """Refuse methods that would be ignored."""
-        super().__init_subclass__()
-        refuse_overrides(cls)
-
     def __post_init__(self) -> None:
-        mine = type(self).__name__
-        require(hasattr(self, "name"), f"{mine} has no name; add one, such as name: ClassVar[str] = 'mine'")
         require(self.cutoff != "none" or self.k is None, f"{self.name} has no cutoff; leave k out")
         require(
             self.cutoff != "required" or self.k is not None,

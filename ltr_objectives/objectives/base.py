@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import AS_FIELDS, LTRError, refuse_overrides, require, shown, warn
+from ltr_objectives.checks import Extensible
+from ltr_objectives.errors import LTRError, require, shown, warn
 from ltr_objectives.goals import check_read
 from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.objectives.call import Arrays, Call
@@ -38,7 +39,7 @@ class Facts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Objective(abc.ABC):
+class Objective(Extensible, abc.ABC):
     """A ranking loss for gradient-boosted trees.
 
     An objective holds parameters only. It can be pickled, hashed, compared and used for many trainings at once. The
@@ -52,18 +53,7 @@ class Objective(abc.ABC):
     _not_read: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("compute", "gradient_hessian", "report"), "override fill instead"),
         **dict.fromkeys(("worth", "whole"), "it is no longer a method of objectives: give it another name"),
-        "__init__": AS_FIELDS,
     }
-
-    def __init_subclass__(cls) -> None:
-        """Refuse methods that would be ignored."""
-        super().__init_subclass__()
-        refuse_overrides(cls)
-
-    def __new__(cls, *_: object, **__: object) -> "Objective":
-        """Refuse a class without a name."""
-        require(hasattr(cls, "name"), f"{cls.__name__} has no name; add one, such as name: ClassVar[str] = 'mine'")
-        return super().__new__(cls)
 
     def __str__(self) -> str:
         """The text that ``get_objective`` reads, such as ``yetiloss:map@5;permutations=20``; else as ``repr``."""

@@ -378,7 +378,7 @@ class _OnSameRankings(PairwiseObjective):
     @classmethod
     def of(cls, parts: list[Summand]) -> "_OnSameRankings":
         """The sum of such parts."""
-        whole, first = cls(), parts[0].objective
+        whole, first = object.__new__(cls), parts[0].objective
         settings = {name: getattr(first, name) for name in (*SAME_PAIRS, "preset", "loss")}
         vars(whole).update(settings, _parts=tuple((part.objective, part.factor) for part in parts))
         return whole
