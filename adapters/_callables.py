@@ -187,11 +187,13 @@ class ObjectiveCallable:
             stream = self._memo.stream(queries if training is None else training)
             how["iteration"] = stream.iteration(checked, queries, n_threads, new_tree)
         grad, hess = self.objective.compute(queries, checked, **how)
-        require(
-            self.library.negative_hessians or hess.min() >= 0,
-            f"{self.objective.inner.name} has negative second derivatives, from which {self.library.name} learns "
-            "nothing or diverges: choose another hessian=, such as 'absolute', or write other Hessians in fill",
-        )
+        if not self.library.negative_hessians and hess.min() < 0:
+            inner = self.objective.inner
+            remedy = "choose another hessian=, such as 'absolute'" if hasattr(inner, "hessian") else "change its fill"
+            raise LTRError(
+                f"{inner.name} has negative second derivatives, from which {self.library.name} learns nothing or "
+                f"diverges: {remedy}"
+            )
         if new:
             warn_if_useless(self.objective, queries, s, grad, n_threads, all_zero)
             if params is not None and self.library.least_hessian and grad.any():

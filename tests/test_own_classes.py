@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numba
 import numpy as np
 import pytest
 
@@ -314,11 +315,20 @@ WRONG_OBJECTIVES = {
     "nothing returned": ({"reference": lambda self, s, y: None}, "gradient and Hessian, .* but raised TypeError"),
     "labels changed": ({"reference": lambda self, s, y: (s - y.sort(), s)}, "but raised TypeError"),
     "a loss of another scale": ({"reference_loss": lambda self, s, y: ((s - y) ** 2).sum()}, "slope of reference_loss"),
+    "a list as parameter": ({"__hash__": None}, "unhashable .* give a tuple instead of a list"),
+    "an overflow": (
+        other_fill(lambda call: call.grad.__iadd__(math.inf if np.ptp(call.scores) > 900 else 0.0)),
+        "range of float64.* bound what fill computes",
+    ),
+    "a parallel kernel": (
+        other_fill(lambda call: call.run(numba.njit(parallel=True)(lambda first, last, ptr, s, out: None))),
+        "has parallel=True, .* leave it out",
+    ),
     "a negative Hessian": (
         {**other_fill(lambda call: call.hess.__imul__(-1)), "reference": lambda self, s, y: (s - y, -np.ones(len(s)))},
         "the Hessian is negative for some lists; return 0",
     ),
-    "not invariant": ({"shift_invariant": True}, "1 added to all scores; set shift_invariant = False"),
+    "not invariant": ({"shift_invariant": True}, "set shift_invariant = False if .* but after 1 is added to all"),
     "other lists": (other_fill(lambda call: call.grad.__setitem__(0, call.grad[-1])), "reference gives"),
     "number of lists": (
         other_fill(lambda call: call.hess.__imul__(len(call.queries))), "beside other lists, the Hessian .* but alone"

@@ -53,6 +53,11 @@ class Call(NamedTuple):
 
         The time of a ``linear`` kernel is proportional to the rows, so it need not read ``out.stop``.
         """
+        require(
+            not getattr(kernel, "targetoptions", {}).get("parallel"),
+            f"{getattr(kernel, '__name__', 'the kernel')} has parallel=True, which writes nothing here: leave it out, "
+            "because run gives each thread queries of its own",
+        )
         ptr, stop = self.queries.ptr, np.zeros(1, np.bool_)
         skip = np.zeros(len(self.queries), np.bool_) if self.skip is None else self.skip
         out = Out(self.grad, self.hess, stop, skip)

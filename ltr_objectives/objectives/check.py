@@ -47,20 +47,24 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None) -> No
         f"objective must be an object of a subclass of ltr_objectives.Objective, got {described(objective)}",
     )
     require(not objective.goals, f"{objective} reads the labels of {objective.goals}; check its parts one by one")
+    try:
+        hash(objective)
+    except TypeError as error:
+        raise LTRError(f"{objective!r}: {error}; parameters must be hashable: give a tuple instead of a list") from None
     rng, known = np.random.default_rng(0), None if labels is None else vector("labels", labels)
     require(known is None or len(known), "labels is empty; give the labels to draw from")
     lists = []
     for scale, n in (*itertools.product((0.0, 2.0**-13, 0.125, 8.0, 1024.0), (1, 2, 3, 7)), (0.125, 30), (1024.0, 30)):
         some = random_labels(objective.label_limit, rng, n) if known is None else rng.choice(known, n)
-        lists.append((np.round(8 * rng.normal(size=n)) * scale, some))  # 1 is added without rounding
+        lists.append((np.round(8 * rng.normal(size=n)) * scale + 0.0, some))  # no -0.0; 1 is added without rounding
     quiet = objective.without_noise()
     for scores, some in lists:
         if quiet is not None:
-            found, told = quiet.gradient_hessian(scores, some, [len(some)]), _told(quiet, scores, some)
+            found, told = _at(quiet, scores, some), _told(quiet, scores, some)
             _require_equal(found, _reference(quiet, scores, some), f"{told} fill gives", "but reference gives")
             if quiet.shift_invariant:
-                shifted = quiet.gradient_hessian(scores + 1.0, some, [len(some)])
-                _require_equal(found, shifted, told, "but with 1 added to all scores; set shift_invariant = False for")
+                told = f"set shift_invariant = False if a constant that is added to all scores matters: {told}"
+                _require_equal(found, _at(quiet, scores + 1.0, some), told, "but after 1 is added to all scores")
             if 2 <= len(some) <= 7 and 0 < np.ptp(scores) < 100:
                 _compare_loss(quiet, rng.permutation(len(some)) + rng.uniform(0.2, 0.4, len(some)), some)
         elif len(some) < 4:
@@ -70,6 +74,14 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None) -> No
 
 def _told(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> str:
     return f"{objective}: with scores {scores.tolist()} and labels {labels.tolist()}"
+
+
+def _at(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> Arrays:
+    try:
+        return objective.gradient_hessian(scores, labels, [len(labels)])
+    except LTRError as error:
+        far = "; training may bring scores as far apart, so bound what fill computes" if np.ptp(scores) > 100 else ""
+        raise LTRError(f"{_told(objective, scores, labels)} {error}{far}") from error
 
 
 def _reference(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> Arrays:
