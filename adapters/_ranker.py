@@ -19,6 +19,7 @@ from ltr_objectives.adapters._model_files import require_sound
 from ltr_objectives.adapters._parameters import check_names, with_gain
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
+    as_trained,
     check_features,
     check_is_fitted,
     kinds_of,
@@ -29,7 +30,6 @@ from ltr_objectives.adapters._ranker_inputs import (
     read_pairs,
     read_part,
     read_table,
-    require_same_kinds,
 )
 from ltr_objectives.adapters._ranker_plan import (
     EvalMetric,
@@ -284,12 +284,14 @@ class Ranker:
         with _unchanged_by_errors(self):
             self.nameless_, self.kinds_in_ = False, kinds_of(train.X, plan.listed_columns)
             check_features(self, train.X, reset=True)
+            like_train = []
             for i, part in enumerate(evals):
                 try:
                     check_features(self, part.X)
-                    require_same_kinds(part.X, self.kinds_in_)
+                    like_train.append(part._replace(X=named(as_trained(part.X, self.kinds_in_))))
                 except ValueError as error:
                     raise type(error)(f"eval_set[{i}]: {error}") from None
+            plan = plan._replace(evals=tuple(like_train))
             vars(self).pop("report_", None)  # of another training
             self.bag_rounds_, self.label_columns_ = [], columns
             if bags:
@@ -321,8 +323,7 @@ class Ranker:
         check_is_fitted(self)
         table = read_table(X, self.label_columns_).X
         check_features(self, table)
-        require_same_kinds(table, self.kinds_in_)
-        return cast(np.ndarray, self._scores(named(table), **options))
+        return cast(np.ndarray, self._scores(named(as_trained(table, self.kinds_in_)), **options))
 
     def score(
         self,
@@ -396,11 +397,11 @@ class Ranker:
         on many damaged files.
         """
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
+        self.label_columns_, self.kinds_in_ = (), {}
         self.booster_ = self._load(require_sound(self.library.name, os.fspath(path)))
         for name, attribute in vars(Ranker).items():  # of another training
             if isinstance(attribute, FromFit):
                 vars(self).pop(name, None)
-        self.label_columns_, self.kinds_in_ = (), {}
         self.n_features_in_, names = self._features()
         self.nameless_ = names is None  # then any names are accepted
         if names is not None:

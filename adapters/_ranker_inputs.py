@@ -268,19 +268,38 @@ def kinds_of(X: Any, others: Sequence[Any] = ()) -> dict[int, tuple[Any, Any]]:
     """Name, and dtype or "numbers", of the columns whose name or position is not in ``others``, by position."""
     if is_frame(X):
         found = {i: (c, "numbers") for i, c in enumerate(X.columns)} | _no_numbers(X)
-        return {i: (c, str(kind)) for i, (c, kind) in found.items() if not {c, i} & {*others}}
+        return {i: (c, _kind(dtype)) for i, (c, dtype) in found.items() if not {c, i} & {*others}}
     return {i: (i, "numbers") for i in range(X.shape[1]) if i not in others} if X.dtype.kind in "biuf" else {}
 
 
-def require_same_kinds(X: Any, before: Mapping[int, tuple[Any, Any]]) -> None:
-    """Raise for a column that has numbers only here, or only in training: libraries read codes of categories so."""
+def _kind(dtype: Any) -> str:
+    """The dtype in a word or two; of categories also whether they are numbers."""
+    return kind_of_categories(dtype.categories) if dtype == "category" else str(dtype)
+
+
+def kind_of_categories(values: Any) -> str:
+    """The kind of a column with these categories."""
+    return f"categories of {'numbers' if np.asarray(values).dtype.kind in 'biuf' else 'text'}"
+
+
+def as_trained(X: Any, before: Mapping[int, tuple[Any, Any]]) -> Any:
+    """``X`` with text as categories where the training had categories of text.
+
+    Raises for a column that has numbers only here or only in training, which libraries would read as codes, and for
+    categories that are numbers only here or only in training.
+    """
+    text = {}
     for i, (column, kind) in kinds_of(X).items():
         name, known = before.get(i, (column, kind))
         column = name if isinstance(name, str) else column  # an array has none
+        both = {kind, known}
         require(
-            kind == known or "numbers" not in (kind, known),
+            len(both) == 1 or not ("numbers" in both or all(each.startswith("categories") for each in both)),
             f"the column {column!r} has {kind} here and {known} in the training; give it the same dtype",
         )
+        if kind in ("object", "str", "string") and known.startswith("categories"):
+            text[X.columns[i]] = "category"
+    return X.astype(text) if text else X
 
 
 def _no_numbers(X: Any) -> dict[int, tuple[Any, Any]]:

@@ -13,7 +13,13 @@ import numpy as np
 
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._ranker_inputs import Part, categories, is_frame, require_same_categories
+from ltr_objectives.adapters._ranker_inputs import (
+    Part,
+    categories,
+    is_frame,
+    kind_of_categories,
+    require_same_categories,
+)
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, objective_meant, read_param, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import require
@@ -205,6 +211,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def _features(self) -> tuple[int, list[str] | None]:
         self.categories_ = _read_categories(self._Booster)
+        self.kinds_in_ = {i: (i, kind_of_categories(known)) for i, known in self.categories_.items()}
         names = self._Booster.feature_names
         return self._Booster.num_features(), None if names is None else list(names)
 

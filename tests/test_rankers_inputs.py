@@ -213,10 +213,19 @@ def test_eval_sets_and_predict_take_the_columns_of_the_training(library):
     category, text = X.assign(shop=pandas.Categorical(y.astype(int))), X.assign(shop=["red", "blue"] * 30)
     other_names = X.drop(columns="shop")
     for train, other, said in (
-        (X, category, "the column 'shop' has category here and numbers in the training"),
-        (category, X, "the column 'shop' has numbers here and category in the training"),
-        (X.drop(columns="colour").to_numpy(), category.drop(columns="colour"), "'shop' has category here and numbers"),
-        (category.drop(columns="colour"), X.drop(columns="colour").to_numpy(), "'shop' has numbers here and category"),
+        (X, category, "the column 'shop' has categories of numbers here and numbers in the training"),
+        (category, X, "the column 'shop' has numbers here and categories of numbers in the training"),
+        (
+            X.drop(columns="colour").to_numpy(),
+            category.drop(columns="colour"),
+            "'shop' has categories of .* and numbers",
+        ),
+        (
+            category.drop(columns="colour"),
+            X.drop(columns="colour").to_numpy(),
+            "'shop' has numbers here and categories",
+        ),
+        (category, text.astype({"shop": "category"}), "has categories of text here and categories of numbers"),
         (X, text, "the column 'shop' has (object|str) here and numbers in the training; give it the same dtype"),
         (X, other_names, ".*feature names"),
     ):
@@ -224,6 +233,20 @@ def test_eval_sets_and_predict_take_the_columns_of_the_training(library):
             ranker(library).fit(train, y, qid=qid, eval_set=[(train, y), (other, y)], eval_qid=[qid, qid])
         with pytest.raises(ValueError, match=rf"(?s)^.*{said}"):
             ranker(library).fit(train, y, qid=qid).predict(other)
+
+
+def test_text_is_read_as_the_categories_of_the_training(library, tmp_path):
+    X, y, qid = categorical(60, 0)
+    text = X.astype({"colour": str})
+    fitted = ranker(library).fit(X, y, qid=qid, eval_set=[(X, y), (text, y)], eval_qid=[qid, qid])
+    first, second = fitted.evals_result_.values()
+    assert first == second
+    np.testing.assert_array_equal(fitted.predict(text), fitted.predict(X))
+    fitted.save_model(tmp_path / f"model{SUFFIX[library]}")
+    if library == "xgboost":  # the only library whose models have our attributes
+        loaded = ranker_class(library)().load_model(tmp_path / f"model{SUFFIX[library]}")
+        with pytest.raises(LTRError, match="'colour' has numbers here and categories of text in the training"):
+            loaded.predict(X.assign(colour=1.0))
 
 
 def test_a_column_of_ids_is_no_feature(library):
