@@ -79,6 +79,7 @@ class Library(NamedTuple):
     check_labels: Callable[[np.ndarray], None] = lambda labels: None  # raises for labels that it has misread
     error: str = ""  # its exception
     natives: Mapping[str, str] = {}  # its own ranking objectives: ours that is nearest, "" if none is near
+    binary: tuple[str, ...] = ()  # natives that learn only which documents are relevant, by a part of the name
 
     def load(self) -> Any:
         """Import the library, or say what to install."""
@@ -122,6 +123,7 @@ XGBOOST = Library(
     least_hessian="min_child_weight",
     least_hessian_default=1.0,
     l2="reg_lambda",
+    renamed={"metric": "eval_metric", "loss_function": "objective", "iterations": "n_estimators"},
     aliases=(
         ("learning_rate", "eta"), ("reg_lambda", "lambda"), ("reg_alpha", "alpha"), ("gamma", "min_split_loss"),
         ("random_state", "seed"), ("n_jobs", "nthread"),
@@ -142,6 +144,7 @@ XGBOOST = Library(
         "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
         "rank:pairwise": "ranknet:preset=xgboost",
     },
+    binary=("rank:map",),
 )  # fmt: skip
 
 LIGHTGBM = Library(
@@ -169,7 +172,10 @@ LIGHTGBM = Library(
     of_metrics={"eval_at": "name the cutoffs in eval_metric=, as in eval_metric=['ndcg@5', 'ndcg@10']"},
     stored_name=lambda name: name.replace(" ", "_"),
     of_the_data=("categorical_feature", "feature_name"),
-    renamed={"metric": "eval_metric", "objective": "objective"},
+    renamed={
+        "metric": "eval_metric", "objective": "objective", "loss_function": "objective",
+        "cat_features": "categorical_feature",
+    },
     error="basic.LightGBMError",
     natives={"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact"},
 )  # fmt: skip
@@ -182,7 +188,10 @@ CATBOOST = Library(
     aliases=(("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait")),
     unread={"bayesian_matrix_reg": ""},
     of_the_data=("cat_features", "text_features", "embedding_features"),
-    renamed={"loss_function": "objective"},
+    renamed={
+        "loss_function": "objective", "metric": "eval_metric", "metrics": "eval_metric",
+        "categorical_feature": "cat_features",
+    },
     capitals=True,
     dtype=np.float64,
     negative_hessians=True,
@@ -192,6 +201,7 @@ CATBOOST = Library(
         "LambdaMart": "lambdamart", "StochasticRank": "stochasticrank", "StochasticFilter": "",
         "QueryRMSE": "queryrmse", "QuerySoftMax": "listnet:target=labels", "QueryCrossEntropy": "",
     },
+    binary=("mode=MAP", "mode=MRR", "metric=MRR"),
 )  # fmt: skip
 
 # The private names of the libraries that we use, beside the functions that _frames looks for on the stack. They were

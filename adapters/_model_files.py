@@ -21,6 +21,10 @@ SECONDS, SECONDS_A_BYTE = 60, 1e-6  # to read a model on a busy machine; on dama
 def require_sound(library: str, path: str) -> str:
     """Return ``path``; raise if the library cannot read the file and predict, which a process of its own tries."""
     require(os.path.isfile(path), f"{path!r} is not a file; give the file of a model of {library}")
+    with open(path, "rb") as file:
+        start = file.read(4)
+    other = {b"tree": "lightgbm", b"CBM1": "catboost"}.get(start, library)
+    require(other == library, f"{path} is a model of {other}; read it with {other}'s ranker")
     if library == "lightgbm":
         require_whole(path)
     if getattr(sys, "frozen", False) or not sys.executable:

@@ -48,7 +48,7 @@ from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_order
 from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_metric, objective_for
+from ltr_objectives.registry import get_metric, objective_for, own_metric
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -437,8 +437,9 @@ class Ranker:
             return own_or_native(objective, self.library)
         first = next(iter(read_metrics(given.get("eval_metric"), "", self._knows_metric)), None)
         if isinstance(first, str) and objective is None:
+            ours = first.lower() if own_metric(first.lower()) else "map"
             warn(f"eval_metric={first!r} is {self.library.name}'s own, so this trains for {DEFAULT}; to train for a "
-                 "metric name ours first, such as 'map', or pass objective=")  # fmt: skip
+                 f"metric name ours first, such as {ours!r}, or pass objective=")  # fmt: skip
         return objective_for(first if isinstance(first, Metric) else DEFAULT)
 
     def _read_metrics(self, given: Mapping[str, Any], objective: Objective | str | None) -> tuple[Metric | str, ...]:

@@ -15,7 +15,7 @@ from ltr_objectives.adapters._libraries import LIGHTGBM, Library, native_of
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part, require_numbers
 from ltr_objectives.checks import check_integer, check_list
-from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.metrics.base import Metric
@@ -191,9 +191,11 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
         f"objective={objective!r} is {other}'s, which {library.name} does not have; ours work in all, such as "
         f"{ours or 'yetiloss:ndcg@10'!r}",
     )
-    if head.lower() in OBJECTIVES and not library.capitals:  # LightGBM would read RMSE as its own rmse
+    if head.lower() not in OBJECTIVES or other or (head == "RMSE" and library.capitals):
+        return objective
+    if head == "RMSE":  # LightGBM would read it as its own rmse
         raise LTRError(f"objective={objective!r} is unknown{objective_meant(objective, library)}")
-    return objective
+    return get_objective(objective)
 
 
 def refuse_unknown(objective: Objective | str, error: str, library: Library) -> None:
@@ -211,9 +213,11 @@ def objective_meant(objective: str, library: Library) -> str:
     """The end of a message about the name of an objective: the nearest one, and all of them."""
     known = {name.lower(): name for name in (*library.natives, *OBJECTIVES)}
     written = objective.lower()
-    close = [match for name in (written, written.partition(":")[0]) for match in get_close_matches(name, known, 1)]
+    head, *settings = written.partition(":")
+    close = [known[match] for match in get_close_matches(written, known, 1)]
+    close += [known[match] + "".join(settings) for match in get_close_matches(head, known, 1)]
     return (
-        f"{f'; did you mean {known[close[0]]!r}?' if close else '.'} {library.name} has {', '.join(library.natives)}; "
+        f"{f'; did you mean {close[-1]!r}?' if close else '.'} {library.name} has {', '.join(library.natives)}; "
         f"ours are {', '.join(OBJECTIVES)}"
     )
 
@@ -292,6 +296,12 @@ def check_plan(plan: Plan, library: Library) -> None:
             plan.train.queries.propensity is None and plan.train.queries.position is None,
             f"objective={plan.objective!r} is the library's own; leave propensity= and position= out",
         )
+        given = plan.train.queries.labels
+        if any(part in plan.objective for part in library.binary) and given.max() > 1:
+            warn(
+                f"objective={plan.objective!r} learns only which labels are above 0; give y > threshold, or train "
+                f"{native_of(plan.objective)[1]!r}, with a threshold as in 'yetiloss:map(threshold=2.5)'"
+            )
     _check_goals(plan)
     for metric in plan.own_metrics:
         for part in plan.evals:

@@ -36,6 +36,8 @@ def replacing(path: str | os.PathLike[str], mode: int | None = None) -> Iterator
     if mode is None and target.exists() and not target.is_file():
         yield Path(path)
         return
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {os.fspath(target.parent)!r} to write {target.name} in")
     with tempfile.TemporaryDirectory(prefix=".", dir=target.parent) as folder:
         new = Path(folder, target.name)
         yield new

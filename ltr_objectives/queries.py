@@ -71,7 +71,11 @@ def _finite(name: str, array: np.ndarray) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         what, many = ("query", "queries") if name == "group" else ("row", "rows")
-        repair = "the model has diverged" if name == "scores" else f"remove or repair {int(bad.sum())} such {many}"
+        repair = (
+            "the model has diverged, or a join left rows out"
+            if name == "scores"
+            else f"remove or repair {int(bad.sum())} such {many}"
+        )
         if name.startswith("labels") and np.isnan(array[row]):
             repair += ", before fit by judged = ~np.isnan(y) and X[judged], y[judged], qid[judged]"
             repair += "; evaluate(..., unjudged='drop') leaves them out"
@@ -106,11 +110,18 @@ def _kept(labels: np.ndarray) -> np.ndarray:
 
 
 def _sizes(group: ArrayLike) -> np.ndarray:
+    index = getattr(group, "index", None) if getattr(group, "name", None) == "count" else None
     try:
         sizes = vector("group", group)
     except LTRError as error:
         raise LTRError(f"{error}; {SIZES_OR_IDS}") from None
     _finite("group", sizes)
+    sorted_by_size = len(sizes) > 1 and sizes[0] > sizes[-1] and (np.diff(sizes) <= 0).all()
+    require(
+        not (sorted_by_size and getattr(index, "is_monotonic_increasing", True) is False),
+        "group comes from value_counts(), which sorts queries by size; count them in the order of the rows: "
+        "table.groupby('query', sort=False).size(), or pass qid=",
+    )
     wrong = (sizes != np.floor(sizes)) | (sizes < 1)
     if wrong.any():
         at = int(np.argmax(wrong))

@@ -174,6 +174,8 @@ def metric_meant(written: str) -> str:
     match = text.METRIC_ELSEWHERE.fullmatch(plain.lower())
     name, cutoff, settings = match.groups("") if match else ("", "", "")
     near = ELSEWHERE.get(name) or next(iter(get_close_matches(name, (*METRICS, *ONLY_EVALUATED), 1)), "")
+    if "+" in plain:
+        return "; write an objective in each part of a sum, as in 'yetiloss:map+yetiloss:ndcg@10'"
     if ";" in plain or ("(" in plain and not settings):
         return "; write its settings in brackets, before the cutoff, as in 'map(threshold=2.5)@10'"
     if "," in plain and not settings:
@@ -265,6 +267,8 @@ def any_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     if isinstance(metric, str):
         plain, goal = split_goal(metric.strip())
         split = text.split_metric(plain)
+        if split is None and re.fullmatch(r"\w+", plain):
+            metric_class(plain, metric)  # raises
         if split is None:
             raise LTRError(
                 f"metric {shown(metric)} is not of the form name, name@k or name(parameter=value)@k, such as 'ndcg@10'"

@@ -21,7 +21,7 @@ NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
 # weights=ndcg2++ are not before a name.
 PLUS = re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[:+\[]|$))", re.IGNORECASE)
 PART = re.compile(rf"(?:({NUMBER})\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
-METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
+METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:\s*@\s*([0-9]{1,9}))?", re.DOTALL)
 # map@2.5, map@-3, map@, map(threshold=2.5)@2.5
 NO_CUTOFF = re.compile(r"([a-z]+)\s*(\(.*\))?\s*@\s*(?![0-9]+$)([-+.e0-9]*)", re.DOTALL)
 METRIC_ELSEWHERE = re.compile(  # P@5, ndcg_cut_10, mean_average_precision, map@10(threshold=2.5)
@@ -127,8 +127,8 @@ def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...])
     found: dict[str, Any] = {}
     for part in parts:
         key, equals, value = (piece.strip() for piece in part.partition("="))
-        example = "threshold" if "threshold" in known else known[0]
-        form = f"{shown(part)} in {shown(whole)} is not of the form parameter=value, such as '{example}=2'"
+        example = "threshold=1.5" if "threshold" in known else f"{known[0]}=2"
+        form = f"{shown(part)} in {shown(whole)} is not of the form parameter=value, such as '{example}'"
         require(equals and value, form)
         if key not in known:
             meant = _of_a_metric(key, name, known) or did_you_mean(key, known)

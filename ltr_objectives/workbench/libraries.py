@@ -77,7 +77,7 @@ XGBOOST = Library(
     natives=("rank:ndcg", "rank:map", "rank:pairwise"),
     rivals=("rank:ndcg", "rank:pairwise"),
     rivals_for={"map": "rank:map"},
-    binary=("rank:map",),
+    binary=_libraries.XGBOOST.binary,
     twins=_libraries.XGBOOST.natives,
 )  # fmt: skip
 LIGHTGBM = Library(
@@ -105,7 +105,7 @@ CATBOOST = Library(
     rivals=("YetiRank", "QueryRMSE"),
     rivals_for=dict.fromkeys(("ndcg", "dcg", "map", "mrr", "err"), "YetiRank:mode={metric}"),
     unusable=("StochasticRank:metric=MAP", "YetiRank:mode=PRECISION"),
-    binary=("mode=MAP", "mode=MRR", "metric=MRR"),
+    binary=_libraries.CATBOOST.binary,
     capitals=True,
 )  # fmt: skip
 LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}
