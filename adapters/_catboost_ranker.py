@@ -28,7 +28,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     read_table,
 )
 from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
-from ltr_objectives.errors import LTRError, did_you_mean, require, warn
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Convention
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import unknown_parameter
@@ -223,10 +223,6 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         found = list(categories(part.X))
         if found:
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
-        columns = list(part.X.columns) if is_frame(part.X) else []
-        for name in options.get("cat_features", ()):
-            if columns and isinstance(name, str) and name not in columns:
-                raise LTRError(f"cat_features: there is no column {name!r}{did_you_mean(name, columns)}")
         with _missing_categories():
             return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
 

@@ -13,7 +13,7 @@ import numpy as np
 from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.adapters._libraries import LIGHTGBM, Library, native_of
 from ltr_objectives.adapters._parameters import refuse_unread
-from ltr_objectives.adapters._ranker_inputs import Part, require_numbers
+from ltr_objectives.adapters._ranker_inputs import Part, is_frame, require_numbers
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.goals import check_read, split_goal
@@ -129,8 +129,13 @@ class Plan(NamedTuple):
     @property
     def listed_columns(self) -> list[Any]:
         """The names or positions of CatBoost's columns that need not be numbers."""
-        listed = [name for name in self.of_the_data if name.endswith("_features")]
-        return [column for name in listed for column in check_list(name, self.of_the_data[name], "columns")]
+        found, columns = [], list(self.train.X.columns) if is_frame(self.train.X) else []
+        for name in (name for name in self.of_the_data if name.endswith("_features")):
+            for column in check_list(name, self.of_the_data[name], "columns"):
+                known = not (columns and isinstance(column, str)) or column in columns
+                require(known, f"{name}: there is no column {column!r}{did_you_mean(column, columns)}")
+                found.append(column)
+        return found
 
     @property
     def own_metrics(self) -> tuple[Metric, ...]:
