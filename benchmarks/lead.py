@@ -38,7 +38,8 @@ EXPLANATION = (
 OBJECTIVES_TITLE = "**Each objective of ours, minus the native objective chosen on vali**"
 OBJECTIVES_EXPLANATION = (
     "Thousandths, means over the three libraries, with standard errors over test queries in brackets. `{metric}` is "
-    "the metric of the column; the first is the best in the mean over all columns."
+    "the metric of the column. The best in the mean over the metrics comes first. In this mean each query on which the "
+    "objective was compared counts once, so data with more queries count more."
 )
 
 
