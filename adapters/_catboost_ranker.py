@@ -28,7 +28,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     read_table,
 )
 from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
-from ltr_objectives.errors import LTRError, require, warn
+from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Convention
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import unknown_parameter
