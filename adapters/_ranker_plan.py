@@ -15,7 +15,7 @@ from ltr_objectives.adapters._libraries import LIGHTGBM, Library, native_of
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part, is_frame, require_numbers
 from ltr_objectives.checks import check_integer, check_list
-from ltr_objectives.errors import LTRError, did_you_mean, require, warn
+from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.metrics.base import Metric
@@ -301,12 +301,6 @@ def check_plan(plan: Plan, library: Library) -> None:
             plan.train.queries.propensity is None and plan.train.queries.position is None,
             f"objective={plan.objective!r} is the library's own; leave propensity= and position= out",
         )
-        given = plan.train.queries.labels
-        if any(part in plan.objective for part in library.binary) and given.max() > 1:
-            warn(
-                f"objective={plan.objective!r} learns only which labels are above 0; give y > threshold, or train "
-                f"{native_of(plan.objective)[1]!r}, with a threshold as in 'yetiloss:map(threshold=2.5)'"
-            )
     _check_goals(plan)
     for metric in plan.own_metrics:
         for part in plan.evals:

@@ -201,7 +201,7 @@ def signed(name: str, thing: Any) -> str:
     if isinstance(function, property) or not callable(function):
         return name if isinstance(function, property) or "." in name else f"{name} = {function!r}"
     if inspect.isclass(thing) and (thing is ltr_objectives.Objective or issubclass(thing, Exception)):
-        return f"class {name}({thing.__bases__[0].__name__})".removesuffix("(ABC)")
+        return f"class {name}({thing.__bases__[0].__name__})".removesuffix("(Extensible)")
     given = inspect.signature(function).parameters.values()
     bare = [p.replace(annotation=p.empty) for p in given if p.name not in ("self", "cls")]
     written = re.sub(r"<[a-z -]+ '?([\w.]+)'?[^>]*>", r"\1", str(inspect.Signature(bare)))  # names of functions

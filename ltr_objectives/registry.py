@@ -165,6 +165,9 @@ def metric_meant(written: str) -> str:
     "; a cutoff is a whole number of at least 1; a threshold of labels is written 'map(threshold=2.5)'"
     """
     plain, goal = split_goal(written.strip())
+    tight = re.sub(r"\s*@\s*", "@", plain.lower())
+    if "(" in plain and tight != plain.lower() and text.split_metric(tight):
+        return f"; did you mean {with_goal(tight, goal)!r}?"
     if no_cutoff := text.NO_CUTOFF.fullmatch(plain.lower()):
         name, settings, value = no_cutoff.groups()
         is_threshold = not settings and re.fullmatch("[0-9.]+", value) and name in METRICS

@@ -133,7 +133,9 @@ def test_nothing_to_evaluate_is_an_error():
 def test_a_missing_package_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     (folder / "x.csv").write_text("a\n1\n")
-    assert "this file needs pandas: pip install pandas" in fails("evaluate", *columns(folder), "--scores", "x.csv")
+    assert "this file needs pandas: pip install pandas" in fails(
+        "evaluate", *columns(folder)[:2], "--qid", folder / "qid", "--scores", "x.csv"
+    )
 
 
 def test_errors_are_red(folder, monkeypatch):
@@ -172,7 +174,9 @@ def test_it_runs_as_a_module(folder):
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["metrics"] == {"mrr": 0.75}
-    done = subprocess.run([*command, "--metric", "x"], capture_output=True, text=True, env=environment)
+    twice = fails(*command[3:], "--metric", "x")
+    assert twice == "error: --metric is given twice; give it once, several values separated by commas\n"
+    done = subprocess.run([*command[:-2], "x", "--json"], capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: unknown metric 'x'")
 

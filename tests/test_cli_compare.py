@@ -49,7 +49,7 @@ def folder(workplace):
 
 
 def compare(*arguments, data="data.csv", small=SMALL):
-    ignore = ["--ignore", "weight"] if str(data).endswith("csv") and "--weight" not in arguments else []
+    ignore = ["--ignore", "weight"] if str(data).endswith("csv") and not {"--weight", "--ignore"} & {*arguments} else []
     return run_json("compare", "--data", data, *ignore, *small, *arguments)
 
 
@@ -219,14 +219,14 @@ def test_columns_that_nearly_equal_the_labels_are_named_with_what_to_ignore(fold
         "noisy": DATA.y + rng.normal(0, 0.2, len(DATA.y)),
     }
     pandas.read_csv("data.csv").assign(rare=np.arange(len(DATA.y)) == 0, **copies).to_csv("leak.csv", index=False)
-    asked = ["--library", "lightgbm", "--ignore", "weight", "--threads", 1, "--trees", 2]
+    asked = ["--library", "lightgbm", "--threads", 1, "--trees", 2]
     told = "warning: 'revenue', 'worst first', 'missing', 'noisy' nearly always order the documents of a query as the "
     ignore = "weight,revenue,worst first,missing,noisy"
     for command in (
         ["compare", "--data", "leak.csv", "--objectives", "lambdarank", "--folds", 3],
         ["train", "--train", "leak.csv", "--vali", "leak.csv", "--out", "model.txt"],
     ):
-        printed = run(*command, *asked)
+        printed = run(*command, *asked, "--ignore", "weight")
         assert printed.count("warning: ") == 1
         assert told in printed
         assert f"--ignore '{ignore}'\n" in printed

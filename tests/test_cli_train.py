@@ -148,7 +148,7 @@ def test_errors_are_one_line(folder, arguments, message):
         (["trian"], "No such command 'trian'"),
         (
             ["train", "--library", "xgboost", "--out", "m.json", "--train", "train.txt", "--objective", "YetiRank"],
-            "objective='YetiRank' is unknown; did you mean 'yetirank'?",
+            "objective='YetiRank' is catboost's, which xgboost does not have; ours work in all, such as 'yetirank'",
         ),
     ],
 )

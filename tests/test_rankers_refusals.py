@@ -170,11 +170,9 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
     [
         (
             {"objective": "yetilos:map"},
-            "objective='yetilos:map' is .*; did you mean 'yetiloss'[?] .*; ours are lambdamart",
+            "objective='yetilos:map' is .*; did you mean 'yetiloss:map'[?] .*; ours are lambdamart",
         ),
         ({"objective": "lambdamrt"}, "did you mean '(?i:lambdamart)'"),
-        ({"objective": "YetiLoss"}, "objective='YetiLoss' is .*; did you mean 'yetiloss'"),
-        ({"objective": "YETILOSS:map"}, "did you mean 'yetiloss'"),
         ({"objective": "stochastic_rank"}, "did you mean '(?i:stochasticrank)'"),
         ({"objective": "rank:foo"}, "(?s)objective='rank:foo' is .*ours are lambdamart"),
         ({"objective": "qwxz"}, "(?s)objective='qwxz' is [a-z ]*[.] .* has .*; ours are lambdamart"),
@@ -200,6 +198,26 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
 def test_names_that_are_nearly_ours_are_refused(library, parameters, message):
     with pytest.raises(LTRError, match=message):
         fit(library, **parameters)
+
+
+@everywhere
+def test_objectives_of_ours_are_read_in_any_case(library):
+    for written in ("YETILOSS:map", "ListNet"):
+        assert str(fit(library, written, n_estimators=1).objective_.inner) == written.lower()
+
+
+def test_native_objectives_of_grades_that_they_ignore_are_warned_of():
+    for native, ours in (("YetiRank:mode=MAP", "yetiloss:map"), ("YetiRank:mode=MRR;top=5", "yetiloss:mrr@5")):
+        with pytest.warns(LTRWarning, match=f"{native}' learns only which labels are above 0; .* or train '{ours}'"):
+            fit("catboost", native, n_estimators=1)
+        fit("catboost", native, n_estimators=1, data={**FIT, "y": DATA.y > 1})
+
+
+@everywhere
+def test_names_of_other_libraries_are_answered_by_ours(library):
+    for name, ours in (("loss_function", "objective"), ("metric", "eval_metric")):
+        with pytest.raises(LTRError, match=f"^{name}= is called {ours}= in this "):
+            fit(library, **{name: "yetiloss"})
 
 
 @everywhere

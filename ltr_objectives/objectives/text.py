@@ -21,7 +21,7 @@ NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
 # weights=ndcg2++ are not before a name.
 PLUS = re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[:+\[]|$))", re.IGNORECASE)
 PART = re.compile(rf"(?:({NUMBER})\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
-METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:\s*@\s*([0-9]{1,9}))?", re.DOTALL)
+METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
 # map@2.5, map@-3, map@, map(threshold=2.5)@2.5
 NO_CUTOFF = re.compile(r"([a-z]+)\s*(\(.*\))?\s*@\s*(?![0-9]+$)([-+.e0-9]*)", re.DOTALL)
 METRIC_ELSEWHERE = re.compile(  # P@5, ndcg_cut_10, mean_average_precision, map@10(threshold=2.5)
