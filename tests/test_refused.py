@@ -46,6 +46,7 @@ def cat_train(fit_on=pool, **params):
 
 NAMES = {
     "np": np,
+    "pd": pd,
     "xgb": xgb,
     "lgb": lgb,
     "Pool": Pool,
