@@ -16,7 +16,7 @@ import numpy as np
 
 from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective
 from ltr_objectives.adapters._catboost_fit import rows_of
-from ltr_objectives.adapters._libraries import CATBOOST, native_of
+from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
@@ -188,8 +188,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         own = isinstance(plan.objective, Objective)
         pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
         params = _params(plan, pools[0])
-        if isinstance(plan.objective, str) and any(part in plan.objective for part in CATBOOST.binary):
-            _warn_of_grades(plan.objective, plan.train.queries.labels)
+        _warn_of_thresholds(plan)
         if plan.init_model is not None:
             _warn_of_statistics(plan.train.X, pools[0], params)
         stops = bool(plan.early_stopping_rounds or STOPPING & params.keys() or params.get("use_best_model"))
@@ -284,13 +283,16 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return len(names), None if names == [str(i) for i in range(len(names))] else names
 
 
-def _warn_of_grades(objective: str, labels: np.ndarray) -> None:
-    """Warn that a native objective ignores grades."""
-    if labels.max() > 1:
-        warn(
-            f"objective={objective!r} learns only which labels are above 0; give y > threshold, or train "
-            f"{native_of(objective)[1]!r}, with a threshold as in 'yetiloss:map(threshold=2.5)'"
-        )
+def _warn_of_thresholds(plan: Plan) -> None:
+    """Warn of a native objective to which every label above 0 is relevant, and a metric to which it is not."""
+    native = isinstance(plan.objective, str) and any(part in plan.objective for part in CATBOOST.binary)
+    for metric in plan.own_metrics if native and plan.train.queries.labels.max() > 1 else ():
+        threshold = vars(metric).get("threshold", 0.0)
+        if threshold > 0:
+            warn(
+                f"objective={plan.objective!r} learns which labels are above 0, and {metric} has another threshold; "
+                f"give y > {threshold:g}, or train 'yetiloss:{metric}'"
+            )
 
 
 @contextmanager

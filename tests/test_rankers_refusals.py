@@ -206,11 +206,12 @@ def test_objectives_of_ours_are_read_in_any_case(library):
         assert str(fit(library, written, n_estimators=1).objective_.inner) == written.lower()
 
 
-def test_native_objectives_of_grades_that_they_ignore_are_warned_of():
-    for native, ours in (("YetiRank:mode=MAP", "yetiloss:map"), ("YetiRank:mode=MRR;top=5", "yetiloss:mrr@5")):
-        with pytest.warns(LTRWarning, match=f"{native}' learns only which labels are above 0; .* or train '{ours}'"):
-            fit("catboost", native, n_estimators=1)
-        fit("catboost", native, n_estimators=1, data={**FIT, "y": DATA.y > 1})
+def test_native_objectives_with_another_threshold_than_a_metric_are_warned_of():
+    given = {"eval_metric": ["ndcg", "map(threshold=1.5)"], "n_estimators": 1}
+    with pytest.warns(LTRWarning, match=r"mode=MAP' learns .* or train 'yetiloss:map\(threshold=1.5\)'"):
+        fit("catboost", "YetiRank:mode=MAP", **given)
+    fit("catboost", "YetiRank:mode=MAP", data={**FIT, "y": DATA.y > 1}, **given)
+    fit("catboost", "YetiRank:mode=MAP", eval_metric="map", n_estimators=1)
 
 
 @everywhere
