@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, Subset, labels_for, taken
-from ltr_objectives.adapters._libraries import Library, native_of
+from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.goals import CodedLabels, coded_by
 from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.natives import native_of
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, to_numpy
 from ltr_objectives.registry import OBJECTIVES, get_metrics, get_objective

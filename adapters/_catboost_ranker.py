@@ -30,6 +30,7 @@ from ltr_objectives.adapters._ranker_inputs import (
 from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
 from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Convention
+from ltr_objectives.natives import BINARY
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import unknown_parameter
 
@@ -285,7 +286,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
 def _warn_of_thresholds(plan: Plan) -> None:
     """Warn of a native objective to which every label above 0 is relevant, and a metric to which it is not."""
-    native = isinstance(plan.objective, str) and any(part in plan.objective for part in CATBOOST.binary)
+    native = isinstance(plan.objective, str) and any(part in plan.objective for part in BINARY["catboost"])
     for metric in plan.own_metrics if native and plan.train.queries.labels.max() > 1 else ():
         threshold = vars(metric).get("threshold", 0.0)
         if threshold > 0:

@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import re
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -12,7 +11,6 @@ import numpy as np
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.gains import numbers_of
-from ltr_objectives.registry import METRICS
 
 
 def _check_bytes(labels: np.ndarray) -> None:
@@ -78,8 +76,6 @@ class Library(NamedTuple):
     negative_hessians: bool = False  # whether it learns from them
     check_labels: Callable[[np.ndarray], None] = lambda labels: None  # raises for labels that it has misread
     error: str = ""  # its exception
-    natives: Mapping[str, str] = {}  # its own ranking objectives: ours that is nearest, "" if none is near
-    binary: tuple[str, ...] = ()  # natives that learn only which documents are relevant, by a part of the name
 
     def load(self) -> Any:
         """Import the library, or say what to install."""
@@ -140,11 +136,6 @@ XGBOOST = Library(
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
     check_labels=_check_bytes,
     error="core.XGBoostError",
-    natives={
-        "rank:ndcg": "lambdamart:preset=xgboost", "rank:map": "lambdamart:map;preset=xgboost",
-        "rank:pairwise": "ranknet:preset=xgboost",
-    },
-    binary=("rank:map",),
 )  # fmt: skip
 
 LIGHTGBM = Library(
@@ -177,7 +168,6 @@ LIGHTGBM = Library(
         "cat_features": "categorical_feature",
     },
     error="basic.LightGBMError",
-    natives={"lambdarank": "lambdamart:preset=lightgbm", "rank_xendcg": "xendcg:hessian=exact"},
 )  # fmt: skip
 
 CATBOOST = Library(
@@ -196,12 +186,6 @@ CATBOOST = Library(
     dtype=np.float64,
     negative_hessians=True,
     error="CatBoostError",
-    natives={
-        "YetiRank": "yetirank", "YetiRankPairwise": "yetirank", "PairLogit": "ranknet", "PairLogitPairwise": "ranknet",
-        "LambdaMart": "lambdamart", "StochasticRank": "stochasticrank", "StochasticFilter": "",
-        "QueryRMSE": "queryrmse", "QuerySoftMax": "listnet:target=labels", "QueryCrossEntropy": "",
-    },
-    binary=("mode=MAP", "mode=MRR", "metric=MRR"),
 )  # fmt: skip
 
 # The private names of the libraries that we use, beside the functions that _frames looks for on the stack. They were
@@ -225,20 +209,3 @@ PRIVATE = {
 }
 
 LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}
-
-
-def native_of(objective: str) -> tuple[str, str]:
-    """The library whose own ranking objective this text names, and ours that is nearest; both may be empty.
-
-    >>> native_of("rank:map"), native_of("YetiRank:mode=MAP;top=10"), native_of("yetiloss:map")
-    (('xgboost', 'lambdamart:map;preset=xgboost'), ('catboost', 'yetiloss:map@10'), ('', ''))
-    """
-    head = objective.partition(":")[0]
-    for library in LIBRARIES.values():
-        for native in {objective, head} & {*library.natives}:
-            metric = re.search(rf"(?i)\b(?:mode|metric)=({'|'.join(METRICS)})\b", objective)
-            top = re.search(r"\btop=(\d+)", objective)
-            name = "stochasticrank" if native == "StochasticRank" else "yetiloss"
-            ours = f"{name}:{metric[1].lower()}" + (f"@{top[1]}" if top else "") if metric else ""
-            return library.name, ours or library.natives[native]
-    return "", ""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ltr_objectives.adapters._callables import ObjectiveCallable
-from ltr_objectives.adapters._libraries import LIGHTGBM, Library, native_of
+from ltr_objectives.adapters._libraries import LIGHTGBM, Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part, is_frame, require_numbers
 from ltr_objectives.checks import check_integer, check_list
@@ -19,6 +19,7 @@ from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.natives import NATIVES, native_of
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.text import split_list
@@ -205,7 +206,9 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
 
 def refuse_unknown(objective: Objective | str, error: str, library: Library) -> None:
     """Raise if ``error`` is the library's about the name of ``objective``, because that is not one of its own."""
-    named = isinstance(objective, str) and objective.partition(":")[0] in library.natives  # its settings are wrong
+    named = (
+        isinstance(objective, str) and objective.partition(":")[0] in NATIVES[library.name]
+    )  # its settings are wrong
     if (
         isinstance(objective, str)
         and not named
@@ -216,13 +219,13 @@ def refuse_unknown(objective: Objective | str, error: str, library: Library) -> 
 
 def objective_meant(objective: str, library: Library) -> str:
     """The end of a message about the name of an objective: the nearest one, and all of them."""
-    known = {name.lower(): name for name in (*library.natives, *OBJECTIVES)}
+    known = {name.lower(): name for name in (*NATIVES[library.name], *OBJECTIVES)}
     written = objective.lower()
     head, *settings = written.partition(":")
     close = [known[match] for match in get_close_matches(written, known, 1)]
     close += [known[match] + "".join(settings) for match in get_close_matches(head, known, 1)]
     return (
-        f"{f'; did you mean {close[-1]!r}?' if close else '.'} {library.name} has {', '.join(library.natives)}; "
+        f"{f'; did you mean {close[-1]!r}?' if close else '.'} {library.name} has {', '.join(NATIVES[library.name])}; "
         f"ours are {', '.join(OBJECTIVES)}"
     )
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager, redirect_stdout
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from ltr_objectives.adapters import _libraries
 from ltr_objectives.errors import LTRError, essence
+from ltr_objectives.natives import BINARY, NATIVES
 from ltr_objectives.objectives.text import split_metric
 
 
@@ -77,8 +77,8 @@ XGBOOST = Library(
     natives=("rank:ndcg", "rank:map", "rank:pairwise"),
     rivals=("rank:ndcg", "rank:pairwise"),
     rivals_for={"map": "rank:map"},
-    binary=_libraries.XGBOOST.binary,
-    twins=_libraries.XGBOOST.natives,
+    binary=BINARY["xgboost"],
+    twins=NATIVES["xgboost"],
 )  # fmt: skip
 LIGHTGBM = Library(
     name="lightgbm",
@@ -89,7 +89,7 @@ LIGHTGBM = Library(
     first_trees="num_iteration",
     natives=("lambdarank", "rank_xendcg"),
     rivals=("lambdarank", "rank_xendcg"),
-    twins=_libraries.LIGHTGBM.natives,
+    twins=NATIVES["lightgbm"],
 )
 CATBOOST = Library(
     name="catboost",
@@ -105,7 +105,7 @@ CATBOOST = Library(
     rivals=("YetiRank", "QueryRMSE"),
     rivals_for=dict.fromkeys(("ndcg", "dcg", "map", "mrr", "err"), "YetiRank:mode={metric}"),
     unusable=("StochasticRank:metric=MAP", "YetiRank:mode=PRECISION"),
-    binary=_libraries.CATBOOST.binary,
+    binary=BINARY["catboost"],
     capitals=True,
 )  # fmt: skip
 LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}
