@@ -1,5 +1,6 @@
 """Gradients, metrics and the `Queries` of data sets, as the callables of all libraries need them."""
 
+import re
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -214,7 +215,9 @@ def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
 
 def read_objective(objective: str | Objective) -> Objective:
     """`get_objective`, which refuses the libraries' own objectives with the remedy."""
-    if isinstance(objective, str) and (objective.partition(":")[0].lower() not in OBJECTIVES or "mode=" in objective):
+    if isinstance(objective, str) and (
+        objective.partition(":")[0].lower() not in OBJECTIVES or re.search(r"\b(mode|top)=", objective)
+    ):
         own, ours = native_of(objective)
         meant = f", or ours that is nearest here: {ours!r}" if ours else ""
         require(not own, f"{objective!r} is {own}'s own objective; give it to {own} itself, without an adapter{meant}")

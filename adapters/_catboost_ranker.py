@@ -287,9 +287,10 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 def _warn_of_thresholds(plan: Plan) -> None:
     """Warn of a native objective to which every label above 0 is relevant, and a metric to which it is not."""
     native = isinstance(plan.objective, str) and any(part in plan.objective for part in BINARY["catboost"])
-    for metric in plan.own_metrics if native and plan.train.queries.labels.max() > 1 else ():
+    labels = plan.train.queries.labels
+    for metric in plan.own_metrics if native else ():
         threshold = vars(metric).get("threshold", 0.0)
-        if threshold > 0:
+        if ((labels > 0) & (labels <= threshold)).any() and labels.max() > threshold:
             warn(
                 f"objective={plan.objective!r} learns which labels are above 0, and {metric} has another threshold; "
                 f"give y > {threshold:g}, or train 'yetiloss:{metric}'"

@@ -397,8 +397,8 @@ class Ranker:
         on many damaged files.
         """
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
-        self.label_columns_, self.kinds_in_ = (), {}
-        self.booster_ = self._load(require_sound(self.library.name, os.fspath(path)))
+        loaded = self._load(require_sound(self.library.name, os.fspath(path)))
+        self.booster_, self.label_columns_, self.kinds_in_ = loaded, (), {}
         for name, attribute in vars(Ranker).items():  # of another training
             if isinstance(attribute, FromFit):
                 vars(self).pop(name, None)

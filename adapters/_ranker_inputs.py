@@ -279,27 +279,33 @@ def _kind(dtype: Any) -> str:
 
 def kind_of_categories(values: Any) -> str:
     """The kind of a column with these categories."""
-    return f"categories of {'numbers' if np.asarray(values).dtype.kind in 'biuf' else 'text'}"
+    return f"categories of {'numbers' if np.asarray(values).dtype.kind in 'biuf' else 'text'}" if len(values) else ""
 
 
 def as_trained(X: Any, before: Mapping[int, tuple[Any, Any]]) -> Any:
-    """``X`` with text as categories where the training had categories of text.
+    """``X`` with text as categories, and objects as numbers, where the training had these.
 
-    Raises for a column that has numbers only here or only in training, which libraries would read as codes, and for
-    categories that are numbers only here or only in training.
+    Columns in which all is missing get the kind of the training. Raises for a column that has numbers only here or only
+    in training, which libraries would read as codes, and for categories that are numbers only here or only in training.
     """
-    text = {}
+    cast = {}
     for i, (column, kind) in kinds_of(X).items():
         name, known = before.get(i, (column, kind))
         column = name if isinstance(name, str) else column  # an array has none
-        both = {kind, known}
+        values = X.iloc[:, i] if kind != known and is_frame(X) else None
+        dtype = "category" if known.startswith("categories") else float
+        if known == "" or (values is not None and values.isna().all()):
+            kind, cast[i] = known, dtype
+        elif values is not None and kind != "numbers" and dtype == "category" and values.dtype.kind not in "mM":
+            kind, cast[i] = _kind(values.astype("category").dtype), dtype
+        elif values is not None and dtype is float and values.infer_objects().dtype.kind in "biuf":
+            kind, cast[i] = known, dtype
         require(
-            len(both) == 1 or not ("numbers" in both or all(each.startswith("categories") for each in both)),
+            kind == known,
             f"the column {column!r} has {kind} here and {known} in the training; give it the same dtype",
         )
-        if kind in ("object", "str", "string") and known.startswith("categories"):
-            text[X.columns[i]] = "category"
-    return X.astype(text) if text else X
+    changed = {X.columns[i]: dtype for i, dtype in cast.items() if X.dtypes.iloc[i] != dtype} if is_frame(X) else {}
+    return X.astype(changed) if changed else X
 
 
 def _no_numbers(X: Any) -> dict[int, tuple[Any, Any]]:

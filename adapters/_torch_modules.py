@@ -183,6 +183,7 @@ class _Batch:
             require(
                 padding is None or padding == padding, "padding=nan equals no label; give mask=, True for documents"
             )
+            padding = padding.item() if isinstance(padding, Tensor) and padding.ndim == 0 else padding
             require(padding is None or is_number(padding), f"padding must be a number, got {padding!r}")
             if mask is None:
                 _check_padding(torch.as_tensor(first), padding)
@@ -239,9 +240,10 @@ def _check_padding(labels: Tensor, padding: float | None) -> None:
         return
     if padding is not None and padding >= 0:
         absent = labels == padding
+        ends = (absent[:, :-1] != absent[:, 1:]).sum(1)  # of runs; 1 in a list that is padded at one end
         require(
-            not (absent[:, :-1] & ~absent[:, 1:]).any(),
-            f"padding={padding:g} stands before other labels, so documents with this label would be left out; pad "
+            (ends <= 1).all(),
+            f"padding={padding:g} stands among other labels, so documents with this label would be left out; pad "
             "labels with -1, or give mask=, True for documents",
         )
     least = labels[:, -1].min()

@@ -4,8 +4,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
-from itertools import takewhile
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, NoReturn, TypeGuard
 
 import numpy as np
@@ -18,6 +17,7 @@ DATACLASS = "@dataclass(frozen=True)"
 class Extensible:
     """A base of classes that users extend. It refuses what would be ignored in them, and classes without a name."""
 
+    _is_checked: ClassVar[bool]
     _not_read: ClassVar[dict[str, str]] = {
         "__init__": f"make its parameters fields of {DATACLASS}, because objects with equal fields count as one"
     }
@@ -28,22 +28,37 @@ class Extensible:
         if "__dataclass_params__" in vars(cls):  # made anew with slots: __init__ is the decorator's
             not_read.pop("__init__", None)
         for name in vars(cls).keys() & not_read.keys():
-            raise LTRError(f"{cls.__name__}.{name} would be ignored in places; {not_read[name]}")
+            why = "would fail where copies are made" if name == "__init__" else "would be ignored in places"
+            raise LTRError(f"{cls.__name__}.{name} {why}; {not_read[name]}")
 
     def __new__(cls, *_: object, **__: object) -> Any:
-        for own in takewhile(lambda each: "__dataclass_params__" not in vars(each), cls.__mro__):
-            names = _parameters_of(own)
-            told = f"{own.__name__} sets {', '.join(names)}, but parameters are fields: put {DATACLASS} above the class"
-            require(not names, f"{told} and write each as name: type = value")
-        require(hasattr(cls, "name"), f"{cls.__name__} has no name; add one, such as name: ClassVar[str] = 'mine'")
+        if "_is_checked" not in vars(cls):
+            ours = [each for each in cls.__mro__ if issubclass(each, Extensible)]
+            last = next(i for i, each in enumerate(ours) if "__dataclass_params__" in vars(each))
+            for own in ours[: last + 1]:
+                names = _ignored_of(own)
+                told = f"{own.__name__} sets {', '.join(names)}, but parameters are fields: put {DATACLASS} above the"
+                require(not names, f"{told} class and write each as name: type = value")
+            require(hasattr(cls, "name"), f"{cls.__name__} has no name; add one, such as name: ClassVar[str] = 'mine'")
+            cls._is_checked = True
         return super().__new__(cls)
 
 
-def _parameters_of(cls: type) -> list[str]:
-    """The names that ``cls`` itself annotates as fields, and the fields of its bases to which it gives a value."""
-    annotated = [name for name, of in inspect.get_annotations(cls).items() if "ClassVar" not in str(of)]
-    inherited = {field.name for field in fields(cls)} if hasattr(cls, "__dataclass_fields__") else set()
-    return [*annotated, *sorted(inherited & vars(cls).keys())]
+def _ignored_of(cls: type) -> list[str]:
+    """The names that ``cls`` annotates as fields although it is no dataclass, and fields whose default it loses."""
+    bases: list[Any] = [each for each in cls.__mro__[1:] if issubclass(each, Extensible)]
+    inherited = {of.name: of.default for base in bases if is_dataclass(base) for of in fields(base)}
+    try:
+        annotated, *of_bases = map(inspect.get_annotations, (cls, *bases))
+    except NameError:  # Python 3.14 evaluates annotations, of which some are for type checkers only
+        return []
+    given = vars(cls).keys() & inherited.keys() - annotated.keys()
+    lost = {name for name in given if vars(cls)[name] is not inherited[name]}
+    if "__dataclass_params__" in vars(cls):
+        return sorted(lost)
+    of_classes = {name for base in (*map(vars, bases), *of_bases) for name in base} - inherited.keys()
+    new = {name for name, of in annotated.items() if name not in of_classes and "ClassVar" not in str(of)}
+    return sorted(new | lost)
 
 
 def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -32,7 +32,7 @@ def native_of(objective: str) -> tuple[str, str]:
         for native in {objective, head} & natives.keys():
             metric = re.search(rf"(?i)\b(?:mode|metric)=({'|'.join(METRICS)})\b", objective)
             top = re.search(r"\btop=(\d+)", objective)
-            name = "stochasticrank" if native == "StochasticRank" else "yetiloss"
+            name = natives[native] if native in ("StochasticRank", "LambdaMart") else "yetiloss"
             ours = f"{name}:{metric[1].lower()}" + (f"@{top[1]}" if top else "") if metric else ""
             return library, ours or natives[native]
     return "", ""

@@ -116,10 +116,10 @@ def _sizes(group: ArrayLike) -> np.ndarray:
     except LTRError as error:
         raise LTRError(f"{error}; {SIZES_OR_IDS}") from None
     _finite("group", sizes)
-    sorted_by_size = len(sizes) > 4 and sizes[0] > sizes[-1] and (np.diff(sizes) <= 0).all()
+    sorted_by_size = len(np.unique(sizes)) > 2 and (np.diff(sizes) <= 0).all()
     require(
         not (sorted_by_size and getattr(index, "is_monotonic_increasing", True) is False),
-        "group comes from value_counts(), which sorts queries by size; count them in the order of the rows: "
+        "group seems to come from value_counts(), which sorts queries by size; count them in the order of the rows: "
         "table.groupby('query', sort=False).size(), or pass qid=",
     )
     wrong = (sizes != np.floor(sizes)) | (sizes < 1)

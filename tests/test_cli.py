@@ -175,7 +175,7 @@ def test_it_runs_as_a_module(folder):
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["metrics"] == {"mrr": 0.75}
     twice = fails(*command[3:], "--metric", "x")
-    assert twice == "error: --metric is given twice; give it once, several values separated by commas\n"
+    assert twice == "error: --metric is given twice, of which only the last would count; give it once\n"
     done = subprocess.run([*command[:-2], "x", "--json"], capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: unknown metric 'x'")

@@ -235,6 +235,39 @@ def test_eval_sets_and_predict_take_the_columns_of_the_training(library):
             ranker(library).fit(train, y, qid=qid).predict(other)
 
 
+def test_columns_in_which_all_is_missing_are_of_any_kind(library):
+    X, y, qid = categorical(60, 0)
+    X = X.assign(shop=pandas.Categorical(y.astype(int)))
+    fitted = ranker(library).fit(X, y, qid=qid)
+    none, nan = pandas.Series([None] * 60, dtype=object), np.full(60, np.nan)
+    for column in ("noise", "colour", "shop"):
+        all_missing = X.assign(**{column: nan if column == "noise" else pandas.Series(nan).astype("category")})
+        expected = fitted.predict(all_missing)
+        for missing in (none, nan, none.astype("category"), pandas.array([None] * 60, "Int64")):
+            np.testing.assert_array_equal(fitted.predict(X.assign(**{column: missing})), expected)
+
+
+def test_objects_are_read_as_in_the_training(library):
+    X, y, qid = categorical(60, 0)
+    X = X.assign(shop=pandas.Categorical(y.astype(int)))
+    fitted = ranker(library).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(fitted.predict(X.astype({"noise": object, "shop": object})), fitted.predict(X))
+    for wrong in (X.astype({"shop": int}).astype({"shop": str}), X.assign(colour=pandas.Timestamp(0))):
+        with pytest.raises(LTRError, match=r"has .* here and categories of (text|numbers) in the training"):
+            fitted.predict(wrong)
+
+
+def test_a_file_that_is_no_model_changes_nothing(library, tmp_path):
+    X, y, qid = categorical(60, 0)
+    fitted = ranker(library).fit(X, y, qid=qid)
+    expected = fitted.predict(X)
+    with pytest.raises(LTRError, match="is not a file"):
+        fitted.load_model(tmp_path / "nothing")
+    np.testing.assert_array_equal(fitted.predict(X), expected)
+    with pytest.raises(LTRError, match="'colour' has numbers here and categories of text in the training"):
+        fitted.predict(X.assign(colour=1.0))
+
+
 def test_text_is_read_as_the_categories_of_the_training(library, tmp_path):
     X, y, qid = categorical(60, 0)
     text = X.astype({"colour": str})

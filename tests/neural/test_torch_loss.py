@@ -231,7 +231,7 @@ WRONG = [
     ("labels have NaN; .* mask=", (SQUARE, SQUARE * math.nan), {}),
     ("scores must be a tensor, or a list of tensors, got ndarray", (np.zeros(2), [0, 1], [2]), {}),
     ("scores must be a tensor, or a list of tensors, got list", ([[0.0, 1.0]], [[0, 1]]), {}),
-    ("padding=0 stands before other labels", (SQUARE, torch.tensor([[0, 1], [2, 0]])), {"padding": 0}),
+    ("padding=0 stands among other labels", (SQUARE.reshape(1, 4), torch.tensor([[2, 0, 1, 0]])), {"padding": 0}),
     ("equals no label", (SQUARE, SQUARE), {"padding": math.nan}),
     ("not both", (SQUARE, SQUARE), {"padding": -1, "mask": SQUARE == 0}),
     ("labels has shape", (SQUARE, torch.zeros((2, 3))), {}),
@@ -256,7 +256,8 @@ def test_padding_and_columns_that_were_forgotten_are_warned_of():
     for labels, warned in ((PADDED, True), (-PADDED.abs().flip(1), False), (PADDED.abs(), False)):
         with pytest.warns(LTRWarning, match="padding=-1, or mask=") if warned else nullcontext():
             loss(torch.zeros((2, 3), requires_grad=True), labels)
-    loss(torch.zeros((2, 3), requires_grad=True), PADDED, padding=-1)
+    loss(torch.zeros((2, 3), requires_grad=True), PADDED, padding=torch.tensor(-1))
+    loss(torch.zeros((2, 3), requires_grad=True), torch.tensor([[255, 1, 0], [2, 0, 255]]), padding=255)
     with pytest.warns(LTRWarning, match="labels of -100, .* pass padding=-100"):
         loss(torch.zeros((2, 3)), torch.where(torch.as_tensor(PADDED) == -1, -100, torch.as_tensor(PADDED)), padding=-1)
     with pytest.warns(LTRWarning, match=r"all 4 lists have one document.*scores.squeeze\(1\)") as said:

@@ -64,7 +64,7 @@ class OnceOnly(TyperCommand):
         """Read the arguments."""
         given = [arg.partition("=")[0] for arg in args]
         for name in (name for each in self.params if not getattr(each, "multiple", True) for name in each.opts):
-            require(given.count(name) < 2, f"{name} is given twice; give it once, several values separated by commas")
+            require(given.count(name) < 2, f"{name} is given twice, of which only the last would count; give it once")
         return super().parse_args(ctx, args)
 
 
