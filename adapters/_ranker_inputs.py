@@ -283,7 +283,7 @@ def kind_of_categories(values: Any) -> str:
 
 
 def as_trained(X: Any, before: Mapping[int, tuple[Any, Any]]) -> Any:
-    """``X`` with text as categories, and objects as numbers, where the training had these.
+    """``X`` with text as categories, and objects as numbers, if the training had these in the column.
 
     Columns in which all is missing get the kind of the training. Raises for a column that has numbers only here or only
     in training, which libraries would read as codes, and for categories that are numbers only here or only in training.

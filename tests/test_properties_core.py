@@ -46,7 +46,7 @@ def test_report(objective, data):
 
 
 @pytest.mark.filterwarnings("ignore:scores are a few whole numbers")  # drawn data may look swapped
-@pytest.mark.filterwarnings("ignore:.*every order of the documents has the same")
+@pytest.mark.filterwarnings("ignore:.*every order of the documents has the same")  # drawn labels may be all relevant
 @given(
     st.sampled_from(METRICS),
     data_sets(shares),
