@@ -36,8 +36,10 @@ lint: .venv/installed
 mutants: .venv/installed  ## break the package in a dozen places of each file and list what no test notices; FILES= for some of them
 	OMP_WAIT_POLICY=passive $(BIN)/python tests/mutants.py $(FILES)
 
-size: .venv/installed  ## lines, modules, members, arguments, circles and tests
-	$(BIN)/python tests/size.py
+size:  ## lines and modules of the package by folder, of tests and benchmarks; words of the pages
+	@for d in ltr_objectives ltr_objectives/[kmow]*/ ltr_objectives/workbench/cli adapters tests tests/*/ benchmarks benchmarks/figures; do \
+	  find $$d -maxdepth 1 -name '*.py' | xargs cat | wc -l | xargs printf '%-28s %6d lines\n' $$d; done
+	@echo "pages: $$(find docs -name '*.md' | wc -l), $$(find docs -name '*.md' | xargs cat | wc -w) words"
 
 bench: .venv/installed  ## list the benchmarks
 	$(BIN)/python -m benchmarks --help

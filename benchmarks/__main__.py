@@ -4,23 +4,14 @@ import os
 
 import typer
 
-from benchmarks.bags import bags
-from benchmarks.calibration import calibration
 from benchmarks.demo import demo
-from benchmarks.distributed import distributed
-from benchmarks.ideas import ideas
 from benchmarks.kernels import kernels
 from benchmarks.large import large
 from benchmarks.lead import lead_command
-from benchmarks.neural import neural
-from benchmarks.neural_rankers import neural_rankers
-from benchmarks.order import order
-from benchmarks.panel import panel
 from benchmarks.publish import publish
 from benchmarks.quality import quality
 from benchmarks.scaling import scaling
 from benchmarks.startup import startup
-from benchmarks.subsample import subsample
 from benchmarks.training import evaluation, training
 from ltr_objectives.workbench.cli.app import OneLineErrors
 
@@ -35,24 +26,15 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
-app.command()(bags)
-app.command()(calibration)
 app.command()(demo)
-app.command()(distributed)
 app.command()(evaluation)
-app.command()(ideas)
 app.command()(kernels)
 app.command()(large)
 app.command("lead")(lead_command)
-app.command()(neural)
-app.command()(neural_rankers)
-app.command()(order)
-app.command()(panel)
 app.command()(publish)
 app.command()(quality)
 app.command()(scaling)
 app.command()(startup)
-app.command()(subsample)
 app.command()(training)
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ class Cell(Trial):
         """Where its record is kept."""
         return out / "cells" / f"{self.key}.json"
 
-    def compute(self, out: Path | None) -> Record:
-        """Train and evaluate; ``out`` is the folder with earlier records."""
+    def compute(self) -> Record:
+        """Train and evaluate."""
         data = load(self.fold)
         if self.objective != CONSTANT:
             return measure(self, data, train(self, data.train, data.vali))
@@ -46,7 +46,7 @@ class Cell(Trial):
 
 def run(cell: Cell, out: Path | None) -> Record:
     """Train, evaluate, and write the record; the file appears only when it is complete."""
-    record = cell.compute(out) | {"versions": versions([cell.library] if cell.library else [])}
+    record = cell.compute() | {"versions": versions([cell.library] if cell.library else [])}
     if out is not None:
         write_whole(cell.path(out), record)
     return record

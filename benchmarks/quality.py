@@ -33,7 +33,6 @@ DRAWS = (
 DOCUMENTS = "L2 in documents; --min-child-weight then is in documents, too. 0 leaves both in each objective's units."
 SMOOTH = "Metrics whose vali value is the mean over slightly noisy scores, such as mrr."
 PRESET = "web10k, web30k, yahoo or istella, found in --data: its folds, and settings as published."
-TUNE = "Trials of hyper-parameters for each training and metric, chosen on vali; 0 takes those below."
 PARAM = (
     "A parameter of a library by its own name, such as catboost:random_strength=0,1; of several values the best on "
     "vali counts; may be repeated."
@@ -48,13 +47,13 @@ OF_THE_STUDY = (
     "random_state", "nthread", "n_jobs", "num_threads", "thread_count", "early_stopping_rounds", "od_wait",
 )  # fmt: skip
 # Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", section 4.1: 1000 trees without early stopping, cut
-# to the best number on vali; 20 random and 80 Bayesian trials.
+# to the best number on vali.
 AS_PUBLISHED: dict[str, object] = {
     "metrics": "ndcg@10,mrr,map,err",
     "objectives": "queryrmse,lambdamart:{metric},stochasticrank:{metric},yetirank,yetiloss:{metric}",
     "natives": "lambdarank,rank:ndcg,rank:map,QueryRMSE,LambdaMart:metric={metric},StochasticRank:metric={metric},"
     "YetiRank,YetiRank:mode={metric}",
-    "seeds": "0", "trees": 1000, "patience": 1000, "tune": 100,
+    "seeds": "0", "trees": 1000, "patience": 1000,
 }  # fmt: skip
 COLUMNS = (
     TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
@@ -80,7 +79,6 @@ def quality(
     natives: Annotated[str, Option(help="'usual', 'none', or names; {metric} as above.")] = "usual",
     metrics: Annotated[str, Option(help="Each stops the trainings by itself.")] = "ndcg@10,map,mrr,err",
     seeds: Annotated[str, Option(help="Of objectives and libraries, and of generated data.")] = "0",
-    tune: Annotated[int, Option(min=0, help=TUNE)] = 0,
     draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
     learning_rates: Annotated[str, Option(help="Of several the best on vali counts.")] = "0.1",
     param: Annotated[list[str] | None, Option(help=PARAM)] = None,
@@ -124,12 +122,11 @@ def quality(
     rates = [number(r, float, "learning-rates") for r in names_in(learning_rates)]
     if draws:
         refuse_with_draws(context, "learning_rates", "leaves", "min_child_weight", "documents", "l2")
-    searched = [bool(tune), bool(draws), len(rates) > 1]
-    require(sum(searched) <= 1, "--tune and --draws search the learning rate; give one of these and --learning-rates")
+    require(not draws or len(rates) == 1, "--draws searches the learning rate; give --learning-rates or --draws")
     settings: list[dict[str, Any]] = drawn(draws) or [{"learning_rate": rate} for rate in rates]
     wanted = plan(
         folds, names_in(libraries), names_in(objectives), names_in(natives), names_in(metrics),
-        [replace(budget, **found) for found in settings], tune, param or (), native_param or (),
+        [replace(budget, **found) for found in settings], param or (), native_param or (),
     )  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     todo = [cell for cell in wanted if not cell.path(out).exists()]
@@ -152,12 +149,11 @@ def quality(
 
 def plan(
     folds: Sequence[Fold], libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str],
-    metrics: Sequence[str], budgets: Sequence[Any], tune: int = 0, param: Sequence[str] = (),
+    metrics: Sequence[str], budgets: Sequence[Any], param: Sequence[str] = (),
     native_param: Sequence[str] = (),
 ) -> list[Any]:  # fmt: skip
     """Every training of the study; those on the same data come together."""
     from benchmarks.cells import CONSTANT, Cell
-    from benchmarks.tuning import TunedCell
     from ltr_objectives.workbench import trials
 
     for library in libraries:
@@ -191,11 +187,10 @@ def plan(
             at = [replace(b, seed=fold.seed, params=params) for b in budgets for params in tried[library]]
             own = list(of_metric(library, get_metric(names[0])))
             further = [replace(b, params=(*b.params, *params)) for b in at for params in more[library]]
-            planned_here = trials.plan([library], objectives, own, names, at, apart=bool(tune))
-            planned_here += trials.plan([library], [], own, names, further, apart=bool(tune))
+            planned_here = trials.plan([library], objectives, own, names, at)
+            planned_here += trials.plan([library], [], own, names, further)
             for t in dict.fromkeys(planned_here):
-                cell = (t.library, t.objective, t.label, t.metrics, t.budget)
-                planned.append(TunedCell(*cell, tune, fold=fold) if tune else Cell(*cell, fold=fold))
+                planned.append(Cell(t.library, t.objective, t.label, t.metrics, t.budget, fold=fold))
     return list(dict.fromkeys(planned))
 
 
@@ -220,7 +215,7 @@ def train(todo: Sequence[Any], out: Path, jobs: int, console: Console) -> list[A
             except LTRError as error:
                 failed.append(cell)
                 text = f"failed: {error}"
-            rate = f"{cell.trials} trials" if hasattr(cell, "trials") else f"lr {cell.budget.learning_rate:g}"
+            rate = f"lr {cell.budget.learning_rate:g}"
             rate = " ".join([rate, *(f"{name}={value}" for name, value in settings_of(asdict(cell.budget)))])
             place = f"{cell.fold.data} {Path(cell.fold.source).name} seed {cell.fold.seed}"
             progress.console.print(f"  {place}  {cell.library}  {cell.objective}  {rate}  {text}", markup=False)

@@ -45,8 +45,8 @@ def write(
 ) -> list[Path]:
     """Print the tables, write them as markdown, CSV and parquet, and draw the plots.
 
-    ``summary`` has every data set, ``verdict`` ours against the best native objectives, ``queries`` the value of each
-    test query, and ``tuned`` the chosen hyper-parameters.
+    ``summary`` has every data set, ``verdict`` ours against the best native objectives, and ``queries`` the value of
+    each test query.
     """
     frame = chosen(results)
     values = by_query(frame)
@@ -86,7 +86,6 @@ def write(
     for name, found in (
         ("lead.csv", ours_named),
         ("verdict.csv", against),
-        ("tuned.csv", tuned(results)),
         ("chosen.csv", settings_on_vali(frame)),
     ):
         if not found.empty:
@@ -116,18 +115,6 @@ def settings_on_vali(frame: pd.DataFrame) -> pd.DataFrame:
     if not (frame["params"] != "").any() and frame["learning_rate"].nunique() < 2:
         return frame[:0]
     return frame[["data", "fold", "seed", "library", "label", "metric", *columns, "vali"]]
-
-
-def tuned(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The hyper-parameters that the search found, one line for each training."""
-    return pd.DataFrame.from_records(
-        [
-            {"data": r["fold"][0], "fold": Path(r["fold"][1]).name, "seed": r["fold"][2]}
-            | {"library": r["library"], "objective": r["objective"], "metric": r["metrics"][0], "trials": r["trials"]}
-            | r["tuned"] | {"vali": r["vali"][r["metrics"][0]]}
-            for r in results if "tuned" in r
-        ]
-    )  # fmt: skip
 
 
 def verdict(values: Values) -> pd.DataFrame:

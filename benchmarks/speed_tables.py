@@ -12,7 +12,7 @@ from rich.table import Table
 
 from benchmarks.cells import write_whole
 from benchmarks.provenance import provenance
-from ltr_objectives.workbench.texts import pipe_table, signed
+from ltr_objectives.workbench.texts import pipe_table
 
 Document = dict[str, Any]
 Lines = list[list[str]]  # the first is the head
@@ -88,103 +88,11 @@ def training_short(document: Document) -> Lines:
     return lines
 
 
-def bags(document: Document) -> Lines:
-    """NDCG of each arm minus that of one model, in thousandths, by data set and library."""
-    libraries = list(dict.fromkeys(r["library"] for r in document["results"]))
-    lines = [["data", "queries", "model", *libraries, "trees"]]
-    arms: dict[tuple[str, str], dict[str, Any]] = {}
-    for r in document["results"]:
-        arms.setdefault((r["data"], r["arm"]), {})[r["library"]] = r
-    for (data, arm), by in arms.items():
-        if any(r["se"] for r in by.values()):  # all but the model that the others are compared with
-            cells = [signed(1000 * by[each]["difference"], 1000 * by[each]["se"], 1) for each in libraries]
-            trees = ", ".join(f"{by[each]['trees']:.0f}" for each in libraries if "trees" in by[each])
-            lines.append([data, f"{max(r['queries'] for r in by.values()):,}", arm, *cells, trees])
-    return lines
-
-
-def ideas(document: Document) -> Lines:
-    """NDCG of the choice on vali minus that without the idea, in thousandths, and of each arm over all data."""
-    sets = list(dict.fromkeys(r["data"] for r in document["results"]))
-    lines = [["idea", "library", *sets, "always, all data sets"]]
-    by: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
-    for r in document["results"]:
-        cell = signed(1000 * r["difference"], 1000 * r["se"], 1)
-        by.setdefault((r["idea"], r["library"]), {})[r["data"], r["arm"]] = cell
-    for (idea, library), cells in sorted(by.items()):
-        arms = "; ".join(f"{arm} {cell}" for (data, arm), cell in cells.items() if arm and data == sets[-1])
-        lines.append([idea, library, *(cells.get((data, ""), "") for data in sets), arms])
-    return lines
-
-
 def startup(document: Document) -> Lines:
     """Time to the first gradient in new processes."""
     lines = [["objective", "first gradient, s", "the same, compiling, s"]]
     lines += [[r["objective"], f"{r['warm']:.2f}", f"{r['cold']:.2f}"] for r in document["results"]]
     return [*lines, ["(import alone)", f"{document['import']:.2f}", ""]]
-
-
-def subsample(document: Document) -> Lines:
-    """Trainings on a share of the queries in each iteration."""
-    lines = [["library", "objective", "queries", document["metric"], "difference", "trees", "ms a tree", "of all"]]
-    for r in document["results"]:
-        gap = signed(r["difference"], r["se"]) if r["se"] else ""
-        trees, took = f"{np.mean(r['trees']):.0f}", f"{1e3 * np.mean(r['seconds']):.0f}"
-        cells = [f"{r['share']:g}", f"{r['value']:.4f}", gap, trees, took, f"{r['ratio']:.2f}"]
-        lines.append([r["library"], r["objective"], *cells])
-    return lines
-
-
-def calibration(document: Document) -> Lines:
-    """Ranking, and probabilities before and after isotonic regression."""
-    pair = [("log_loss", "log loss"), ("brier", "Brier"), ("error", "ECE")]
-    columns = [f"{name}, {when}" for when in ("raw", "isotonic") for _, name in pair]
-    lines = [["library", "objective", "NDCG@10", "difference", *columns, "log loss difference"]]
-    for r in document["results"]:
-        numbers = [f"{r[when][key]:.4f}" for when in ("before", "after") for key, _ in pair]
-        gaps = [signed(r[key], r[se]) if r[se] else ""
-                for key, se in (("ndcg_difference", "ndcg_se"), ("log_loss_difference", "log_loss_se"))]  # fmt: skip
-        lines.append([r["library"], r["objective"], f"{r['ndcg']:.4f}", gaps[0], *numbers, gaps[1]])
-    of = document["constant"]
-    constant = [f"{of['log_loss']:.4f}", f"{of['brier']:.4f}", "0"]
-    return [*lines, ["", "share of relevant documents", "", "", *constant, *constant, ""]]
-
-
-def neural(document: Document) -> Lines:
-    """A batch's loss and gradients in PyTorch, a line for each objective."""
-    batches = list(dict.fromkeys(r["batch"] for r in document["results"]))
-    columns = [(batch, kind) for batch in batches for kind in ("metric", "loss")]
-    lines = [["objective", *(f"{batch}, {kind}, ms" for batch, kind in columns)]]
-    by: dict[str, dict[Any, str]] = {}
-    for r in document["results"]:
-        for kind in {"metric", "loss"} & set(r):
-            by.setdefault(r["objective"], {})[r["batch"], kind] = f"{r[kind]:.{1 if r[kind] < 10 else 0}f}"
-    return lines + [[name, *(cells.get(column, "") for column in columns)] for name, cells in by.items()]
-
-
-def neural_rankers(document: Document) -> Lines:
-    """NDCG on test in hundredths, with standard errors over queries and over seeds, by data set and loss."""
-    models = list(dict.fromkeys(r["model"] for r in document["results"]))
-    columns = [(model, metric) for model in models for metric in document["metrics"]]
-    by: dict[tuple[str, str], dict[Any, str]] = {}
-    for r in document["results"]:
-        for metric in document["metrics"]:
-            errors = [100 * r[metric][key] for key in ("se", "se of seeds") if r[metric][key]]
-            cell = f"{100 * r[metric]['mean']:.1f} ({', '.join(f'{error:.1f}' for error in errors)})"
-            by.setdefault((r["data"], r["loss"]), {})[r["model"], metric] = cell
-    lines = [["data", "loss", *(f"{model}, {metric}" for model, metric in columns)]]
-    return lines + [[*key, *(cells.get(column, "") for column in columns)] for key, cells in by.items()]
-
-
-def distributed(document: Document) -> Lines:
-    """Seconds, memory and quality of one process and of Dask workers."""
-    metric = document["metric"]
-    lines = [["objective", "trained in", "prepare, s", "train, s", "client, GiB", "each worker, GiB", metric]]
-    for r in document["results"]:
-        first, *others = (f"{gib:.2f}" for gib in r["memory"])
-        seconds = f"{r['prepare']:.1f}", f"{r['train']:.1f}"
-        lines.append([r["objective"], r["trained"], *seconds, first, " ".join(others), f"{r['value']:.4f}"])
-    return lines
 
 
 def large(document: Document) -> Lines:
@@ -198,19 +106,6 @@ def large(document: Document) -> Lines:
         more = "" if r is floor else f"{(r['training'] - floor['training']) / rows:.0f}"
         memory = (f"{most / 2**30:.2f}" for most in (max(r["before"], r["training"]), r["training"]))
         lines.append([r["library"], r["objective"], f"{took:.2f}", f"{took / least:.2f}", *memory, more])
-    return lines
-
-
-def panel(document: Document) -> Lines:
-    """Very long queries; differences are from the first line."""
-    lines = [["objective", "rank correlation", "difference", "NDCG@100", "difference", "processor, ms a tree"]]
-    first = document["results"][0]
-    for r in document["results"]:
-        cells = []
-        for metric in ("spearman", "ndcg@100"):
-            gap = signed(r[metric] - first[metric], r[f"{metric} se"]) if r is not first else ""
-            cells += [f"{r[metric]:.4f}", gap]
-        lines.append([r["training"], *cells, f"{r['ms_a_tree']:.0f}"])
     return lines
 
 
@@ -239,10 +134,8 @@ def _few(seconds: float) -> str:
 
 
 TABLES: dict[str, Callable[[Document], Lines]] = {
-    "bags": bags, "ideas": ideas, "kernels": kernels, "training": training, "training/short": training_short,
-    "evaluation": evaluation, "scaling": scaling, "startup": startup,
-    "subsample": subsample, "calibration": calibration, "distributed": distributed, "neural": neural,
-    "neural_rankers": neural_rankers, "panel": panel, "scaling/long": long_lists, "large": large,
+    "kernels": kernels, "training": training, "training/short": training_short, "evaluation": evaluation,
+    "scaling": scaling, "scaling/long": long_lists, "startup": startup, "large": large,
 }  # fmt: skip
 
 

@@ -1,9 +1,8 @@
 """Write the pages of the documentation to ``build/docs``, from which Zensical builds the site.
 
 A page asks for content from the code by a comment on a line of its own, ``<!-- from the code: objectives -->``; see
-``CONTENTS``. The lines up to ``<!-- end -->`` are for readers of the file itself, as on GitHub. ``python docs/pages.py
---files`` writes them, see ``IN_FILES``. Notebooks become pages, and MathJax is added, so that the
-site needs no other server.
+``CONTENTS``. ``python docs/pages.py --files`` writes the list of public names into ``promises.md`` itself, where the
+tests compare it with the code. Notebooks become pages, and MathJax is added, so that the site needs no other server.
 """
 
 import importlib
@@ -14,7 +13,6 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,12 +47,6 @@ FOR_CLASSES = {  # what metrics and objectives of one's own need beside the base
 NOTEBOOK = re.compile(r"\]\(\.\./(notebooks/\w+)\.ipynb(?=[)#])")
 HEADER = re.compile(r"\A<!-- site: (.+) -->$", re.MULTILINE)  # what the site reads at the head of a page
 REQUEST = re.compile(r"^<!-- from the code: (.+?) -->\n((?:.*\n)*?)<!-- end -->$", re.MULTILINE)
-ROLE = re.compile(r":(math|\w+):`([^`]+)`")
-SECTION = re.compile(r"^([A-Z]\w+)\n-{3,}\n", re.MULTILINE)
-ENTRY = re.compile(r"^(\S.*)\n((?:(?: .*)?\n)*)", re.MULTILINE)
-ENTRY_NAMES = re.compile(r"\w+(, \w+)*")
-DISPLAY = re.compile(r"^( *)\.\. math::(.*(?:\n(?: *\n)*\1 +\S.*)*)", re.MULTILINE)
-DOCTEST = re.compile(r"^>>> .*\n?(?:.+\n?)*", re.MULTILINE)
 FENCE = re.compile(r"(^ *```.*?^ *```$|^#[^\n]*$|^---\n.*?^---$)", re.MULTILINE | re.DOTALL)
 MENTION = re.compile(r"(?<!\[)`(\w+)(?:\([^`]*\))?`(?!\])")
 COMPOUND = re.compile(r"(?=.*[a-z])(?=.*[A-Z_]).+")
@@ -239,90 +231,7 @@ def on_site(public: str, thing: Any) -> str:
     return f"[`{thing.__name__}`][{public}]"
 
 
-def in_file_link(public: str, thing: Any) -> str:
-    """The name as a link to its text in the same file."""
-    name = public.rpartition(".")[2]
-    return f"[`{name}`](#{name.lower()})"
-
-
-def texts(names: dict[str, Any], table: bool = True) -> str:
-    """A table of names with the first paragraphs of their texts, if asked for, and these texts."""
-    rows = [f"| {in_file_link(name, thing)} | {summary(thing)} |" for name, thing in names.items()]
-    head = "\n".join(["| name | summary |", "|---|---|", *rows, "", ""]) if table and len(rows) > 1 else ""
-    return head + "\n".join(text_of(name, thing, level_of(name)) for name, thing in names.items())
-
-
-def level_of(public: str) -> int:
-    """The level of the heading of a name."""
-    return 3 if public.startswith(MODULES) or "." not in public else 2
-
-
-def summary(thing: Any) -> str:
-    """The first paragraph of a docstring on one line of a table."""
-    return " ".join(inline((inspect.getdoc(thing) or "").partition("\n\n")[0]).split()).replace("|", "\\|")
-
-
-def text_of(public: str, thing: Any, level: int, source: bool = True) -> str:
-    """Name, parameters, docstring and file, and the same of the members that its reference shows."""
-    name = public.rpartition(".")[2]
-    parts = [f'<a id="{public}"></a>', f"{'#' * level} {name}"]
-    if callable(thing):
-        parts.append(f"```python\n{signed(name, thing)}\n```")
-    parts.append(in_markdown(inspect.getdoc(thing) or ""))
-    if source:
-        path = inspect.getsourcefile(getattr(thing, "fget", inspect.unwrap(thing))) or ""
-        parts.append(f"[Source](../../{Path(path).resolve().relative_to(ROOT).as_posix()})")
-    shown = promised(thing) if inspect.isclass(thing) else []
-    inside = {each: inspect.getattr_static(thing, each, None) for each in shown}
-    inside = {each: getattr(value, "__func__", value) for each, value in inside.items() if inspect.getdoc(value)}
-    parts += [text_of(f"{public}.{each}", value, level + 1, False).rstrip() for each, value in inside.items()
-              if isinstance(value, property) or callable(value)]  # fmt: skip
-    return "\n\n".join(parts) + "\n"
-
-
-def in_markdown(docstring: str) -> str:
-    """A docstring as GitHub shows it."""
-    first, *sections = SECTION.split(docstring)
-    found = [prose(first)]
-    for title, body in zip(sections[::2], sections[1::2], strict=True):
-        listed = title not in ("Examples", "Notes")
-        found.append(f"**{title}**\n\n{entries(body) if listed else prose(body)}")
-    return "\n\n".join(found)
-
-
-def entries(body: str) -> str:
-    """A section of parameters or results as a list."""
-    lines = []
-    for head, text in ENTRY.findall(f"{body}\n"):
-        name, _, kind = head.partition(" : ")
-        names = ", ".join(f"`{each}`" for each in name.split(", "))
-        what = f"{names} ({inline(kind)})" if kind else names if ENTRY_NAMES.fullmatch(name) else inline(name)
-        lines.append(textwrap.indent(f"* {what}: {prose(textwrap.dedent(text))}", "  ").strip())
-    return "\n".join(lines)
-
-
-def prose(text: str) -> str:
-    """Paragraphs in Markdown, with formulas and examples in blocks."""
-    text = DOCTEST.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```\n", text)
-    text = DISPLAY.sub(lambda match: textwrap.indent(f"```math\n{formula(match[2])}\n```\n", match[1]), text)
-    parts = FENCE.split(text)
-    joined = "".join(part if i % 2 else inline(part) for i, part in enumerate(parts))
-    return re.sub(r"\n{3,}", "\n\n", joined).strip()
-
-
-def formula(text: str) -> str:
-    """The lines of a directive for mathematics, without their indentation."""
-    first, _, rest = text.partition("\n")
-    return f"{first.strip()}\n{textwrap.dedent(rest)}".strip()
-
-
-def inline(text: str) -> str:
-    """Roles and code of reST in Markdown."""
-    text = re.sub(r"``([^`]+)``", r"`\1`", text)
-    return ROLE.sub(lambda role: f"$`{' '.join(role[2].split())}`$" if role[1] == "math" else f"`{role[2]}`", text)
-
-
-def objectives_table(link: Callable[[str, Any], str]) -> str:
+def objectives_table() -> str:
     """One line for each objective: notation, metric, randomness, Hessian, and what a library has of it."""
     lines = ["| objective | optimises | random | Hessian | native counterpart |", "|---" * 5 + "|"]
     for public, thing in registered("objectives").items():
@@ -330,7 +239,7 @@ def objectives_table(link: Callable[[str, Any], str]) -> str:
         subject = "any metric" if "metric" in thing.parameters() else what_it_is(thing)
         native = [f"{library} `{name}`" for library, name in thing.native.items()]
         lines.append(
-            f'| {link(public, thing)}<br>`"{thing.name}"` | {subject} | {"yes" if plain.random else "no"} '
+            f'| {on_site(public, thing)}<br>`"{thing.name}"` | {subject} | {"yes" if plain.random else "no"} '
             f"| {plain.hessian_kind} | {'<br>'.join(native) or '-'} |"
         )
     return "\n".join(lines) + "\n"
@@ -343,13 +252,13 @@ def what_it_is(thing: Any) -> str:
     return what if what[1:2].isupper() else what[:1].lower() + what[1:]
 
 
-def conventions_table(link: Callable[[str, Any], str]) -> str:
+def conventions_table() -> str:
     """What each metric changes for the convention of each library."""
     lines = ["| metric | convention | sets |", "|---|---|---|"]
     for public, thing in registered("metrics").items():
         for library, settings in thing.conventions.items():
             shown = ", ".join(f"`{name}={value!r}`" for name, value in settings.items())
-            lines.append(f"| {link(public, thing)} | {library} | {shown} |")
+            lines.append(f"| {on_site(public, thing)} | {library} | {shown} |")
     return "\n".join(lines) + "\n"
 
 
@@ -401,27 +310,17 @@ def from_here(text: str) -> str:
 CONTENTS: dict[str, Callable[[], str]] = {
     "opening of the README": opening,
     "reasons of the README": reasons,
-    "table of objectives": partial(objectives_table, on_site),
+    "table of objectives": objectives_table,
     "objectives": lambda: rendered(registered("objectives")),
     "kernels": derivations,
-    "table of conventions": partial(conventions_table, on_site),
+    "table of conventions": conventions_table,
     "metrics": lambda: rendered(registered("metrics")),
     "methods of the estimators": methods,
     "evidence of auto": evidence,
     "surface": surface,
     **{f"other names of {name}": lambda name=name: rendered(others(name)) for name in (*PACKAGES, *MODULES)},
 }
-IN_FILES: dict[str, Callable[[], str]] = {
-    "table of objectives": partial(objectives_table, in_file_link),
-    "objectives": lambda: texts(registered("objectives"), table=False),
-    "kernels": lambda: texts({name: importlib.import_module(name) for name in kernels()}),
-    "table of conventions": partial(conventions_table, in_file_link),
-    "metrics": lambda: texts(registered("metrics")),
-    "methods of the estimators": lambda: texts({name: inspect.getattr_static(Ranker, name) for name in SHARED}),
-    "surface": surface,
-    "evidence of auto": lambda: texts({each.__name__: each for each in EVIDENCE}),
-    **{f"other names of {name}": lambda name=name: texts(others(name)) for name in (*PACKAGES, *MODULES)},
-}
+IN_FILES = {"surface": surface}
 
 if __name__ == "__main__":
     write_files() if "--files" in sys.argv else write()

@@ -1,11 +1,8 @@
-"""Scores that mean something: a pointwise part, and the benchmark of probabilities."""
-
-import json
+"""A pointwise part gives scores a scale of their own."""
 
 import numpy as np
 import pytest
 from rankers import LIBRARIES, ranker
-from typer.testing import CliRunner
 
 from ltr_objectives import Langevin, Mixture, Ordinal, evaluate, get_objective, registry
 
@@ -38,29 +35,3 @@ def test_a_pointwise_part_tells_queries_apart_and_keeps_the_ranking(library):
         found[name] = metrics.roc_auc_score(y[half:] > 0, scores), within
     assert found["mixture"][0] > found["ranking"][0] + 0.1
     assert found["mixture"][1] > found["ranking"][1] - 0.02
-
-
-def test_the_benchmark_measures_what_it_says(tmp_path, rng):
-    calibration = pytest.importorskip("benchmarks.calibration", reason="the tests run beside an unpacked wheel")
-    from benchmarks.__main__ import app
-
-    p, relevant = np.round(rng.uniform(0.05, 0.95, 300), 1), rng.random(300) < 0.4
-    assert calibration.log_losses(p, relevant).mean() == pytest.approx(metrics.log_loss(relevant, p))
-    bins = np.array_split(np.argsort(p, kind="stable"), 15)
-    shares = {value: relevant[p == value].mean() for value in np.unique(p)}
-    expected = sum(abs(sum(p[i] - shares[p[i]] for i in rows)) for rows in bins) / 300
-    assert calibration.calibration_error(p, relevant) == pytest.approx(expected)
-    arguments = ["calibration", "--data", "generated:12,10,10:0", "--libraries", "lightgbm", "--trees", "3"]
-    done = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    written = json.loads((tmp_path / "calibration.json").read_text())
-    assert [r["objective"] for r in written["results"]] == ["ranking", "mixture", "pointwise"]
-    for result in written["results"]:
-        assert sum(size for _, _, size in result["after"]["curve"]) == sum(x[2] for x in result["before"]["curve"])
-        assert 0 < result["after"]["log_loss"] < -np.log(calibration.FLOOR)
-    base = written["results"][0]
-    for result in written["results"]:
-        gap = result["after"]["log_loss"] - base["after"]["log_loss"]
-        assert result["log_loss_difference"] == pytest.approx(gap, abs=1e-12)
-        assert result["ndcg_difference"] == pytest.approx(result["ndcg"] - base["ndcg"], abs=1e-12)
-    assert (tmp_path / "reliability.png").stat().st_size > 10_000

@@ -1,7 +1,6 @@
 """The installed package is complete and light to import, and everything registered exists."""
 
 import ast
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -11,8 +10,6 @@ from pathlib import Path
 
 import pytest
 from loading import load
-from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 
 import ltr_objectives
 from ltr_objectives import adapters, registry
@@ -103,40 +100,6 @@ def test_the_citation_names_the_version():
     if not (ROOT / "CITATION.cff").exists():
         pytest.skip("the tests run beside an unpacked wheel")
     assert f"\nversion: {ltr_objectives.__version__}\n" in (ROOT / "CITATION.cff").read_text()
-
-
-def test_the_recipe_of_conda_forge_says_what_the_project_says():
-    yaml = pytest.importorskip("yaml")
-    if not (path := ROOT / "recipe" / "recipe.yaml").exists():
-        pytest.skip("the tests run beside an unpacked wheel")
-    text = path.read_text()
-    known = yaml.safe_load(text)["context"]
-    recipe = yaml.safe_load(re.sub(r"\$\{\{ (\w+) \}\}", lambda found: known.get(found[1], found[0]), text))
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    project = settings["project"]
-    extras = project["optional-dependencies"]
-
-    def needs(listed):
-        """Name and versions of each requirement; this project's own extras are replaced by what they ask for."""
-        for need in map(Requirement, listed):
-            own = [each for extra in need.extras for each in extras[extra]] if need.name == project["name"] else None
-            yield from [(need.name, need.specifier)] if own is None else needs(own)
-
-    def asked(part):
-        return {(name, SpecifierSet(versions)) for name, _, versions in (n.partition(" ") for n in part)}
-
-    python = ("python", SpecifierSet(project["requires-python"]))
-    requirements = recipe["requirements"]
-    assert recipe["package"] == {"name": project["name"], "version": ltr_objectives.__version__}
-    assert ltr_objectives.__version__ in recipe["source"]["url"]
-    assert asked(requirements["run"]) == {*needs(project["dependencies"]), python}
-    assert asked(requirements["run_constraints"]) == {*needs(extras["all"])}
-    assert requirements["host"][:2] == [f"python {known['python_min']}.*", "pip"]
-    assert asked(requirements["host"][2:]) == {*needs(settings["build-system"]["requires"])}
-    assert recipe["build"]["python"]["entry_points"] == [f"{n} = {at}" for n, at in project["scripts"].items()]
-    assert (recipe["about"]["license"], recipe["about"]["summary"]) == (project["license"], project["description"])
-    for module in recipe["tests"][0]["python"]["imports"]:
-        assert importlib.util.find_spec(module)
 
 
 def test_registered_names_are_the_classes_names():

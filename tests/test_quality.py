@@ -172,7 +172,6 @@ def test_two_data_sets_of_one_name_are_refused(tmp_path):
         (["--seeds", "x"], "--seeds: 'x' is not a valid number"),
         (["--smooth", "map"], "smooth='map' is not known; choose one of 'ndcg@5', 'mrr'"),
         (["--draws", "1"], "--draws tries settings of its own for --leaves; leave out either --draws or --leaves"),
-        (["--tune", "1", "--learning-rates", ".1,.2"], "--tune and --draws search the learning rate"),
         (["--learning-rates", "0"], "--learning-rates: '0' is not a valid number"),
         (["--libraries", ","], "name libraries, metrics, seeds and learning rates"),
         (["--param", "subsample=1"], "must look like"),
@@ -252,7 +251,7 @@ def test_a_fold_of_a_preset_may_be_named_and_what_was_looked_for_is_said(tmp_pat
 
 def test_a_preset_replaces_the_defaults_and_options_go_before_it(tmp_path):
     write_fold(tmp_path / "data", *LAYOUTS["web10k"][0])
-    cut = ["--libraries", "lightgbm", "--metrics", "map,err", "--tune", "0", "--trees", "3", "--leaves", "4"]
+    cut = ["--libraries", "lightgbm", "--metrics", "map,err", "--trees", "3", "--leaves", "4"]
     found = study(tmp_path / "out", "--preset", "web10k", "--data", tmp_path / "data", "--threads", "1", "--no-plots",
                   small=cut)  # fmt: skip
     assert found.exit_code == 0, found.output

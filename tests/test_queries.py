@@ -35,7 +35,7 @@ def test_labels_are_a_copy_that_nobody_changes():
 
 
 def test_wrong_sizes():
-    """Beside the rows of docs/refused.md, which test_refused.py runs."""
+    """Beside the rows of refusals.toml."""
     with pytest.raises(LTRError, match="sizes of at least one document, but query 1 has -1"):
         Queries([0, 1], [3, -1])
     with pytest.raises(LTRError, match="labels must be finite, but row 1 is inf"):

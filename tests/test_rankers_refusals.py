@@ -1,4 +1,4 @@
-"""Refusals of the estimators beside the rows of docs/refused.md, which test_refused.py runs; what they accept."""
+"""Refusals of the estimators beside the rows of refusals.toml; what they accept."""
 
 import inspect
 import re

@@ -12,14 +12,12 @@ from typer.testing import CliRunner
 
 from benchmarks import publish, speed_tables, startup
 from benchmarks.__main__ import app
-from benchmarks.folds import Fold
-from benchmarks.ideas import softened, summary, widened
 from benchmarks.kernels import CASES
 from benchmarks.plrank_numpy import plrank_numpy
 from benchmarks.scaling import all_names
 from benchmarks.training import Stored
 from ltr_objectives import PLRank, adapters
-from ltr_objectives.datasets import RankingData, make_ranking
+from ltr_objectives.datasets import make_ranking
 from ltr_objectives.registry import objectives
 
 
@@ -76,17 +74,6 @@ def test_large(tmp_path):
     again = json.loads((tmp_path / "large.json").read_text())
     different = [a["objective"] for a, b in zip(first["results"][4:], again["results"], strict=True) if a != b]
     assert different == ["lambdarank"]
-
-
-def test_distributed(tmp_path):
-    pytest.importorskip("distributed")
-    output = run("distributed", "--rows", 4000, "--features", 10, "--trees", 2, "--objectives", "lambdamart",
-                 "--threads", 1, "--out", tmp_path)  # fmt: skip
-    one, many = json.loads((tmp_path / "distributed.json").read_text())["results"]
-    assert (len(one["memory"]), len(many["memory"])) == (1, 2)
-    assert min(one["train"], many["train"], *one["memory"], *many["memory"]) > 0
-    assert one["value"] == pytest.approx(many["value"], abs=0.1)
-    assert "one process" in output
 
 
 def test_startup(tmp_path):
@@ -170,20 +157,3 @@ def test_evaluation_writes_its_parts(tmp_path):
     written = json.loads((tmp_path / "evaluation.json").read_text())
     assert [r["library"] for r in written["results"]] == ["xgboost", "lightgbm", "catboost"]
     assert all(len(r[key]) == 2 and min(r[key]) > 0 for r in written["results"] for key in ("none", "own", "ours"))
-
-
-def test_ideas_change_features_and_labels_within_queries():
-    X, y, qid = np.array([[1.0], [3.0], [5.0], [5.0]], np.float32), np.array([0, 2, 0, 0]), np.array([1, 1, 2, 2])
-    data = RankingData(X, y, np.array([2, 2]), qid)
-    expected = [[1, -1, 0.5, -2], [3, 1, 1, 0], [5, 0, 0.75, 0], [5, 0, 0.75, 0]]
-    np.testing.assert_allclose(widened(data, "all three").X, expected)
-    np.testing.assert_allclose(softened(data, np.array([4.0, 2.0, 0.0, 1.0]), 0.5).y, [0.75, 2.25, 0, 0])
-
-
-def test_ideas_are_judged_by_the_arm_that_vali_chooses():
-    arms = [("", "", 0.5, [0.1, None]), ("a", "x", 0.4, [0.4, None]), ("a", "y", 0.6, [0.2, None])]
-    found = [{"idea": idea, "arm": arm, "vali": vali, "test": test} for idea, arm, vali, test in arms]
-    lines = summary({(Fold("d", fold, 0), "lightgbm"): found for fold in ("/1", "/2")})
-    assert {(r["data"], r["arm"], round(r["difference"], 9), r["queries"]) for r in lines} == {
-        (data, arm, gap, 2) for data in ("d", "all data sets") for arm, gap in (("x", 0.3), ("y", 0.1), ("", 0.1))
-    }

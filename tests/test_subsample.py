@@ -1,13 +1,11 @@
 """A random share of the queries in each iteration."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
 from catalog import OBJECTIVES
 from rankers import LIBRARIES, ranker
-from typer.testing import CliRunner
 
 from ltr_objectives import (
     Langevin,
@@ -121,20 +119,6 @@ def test_the_libraries_learn_from_it(library):
     scores = made.fit(train.X, train.y, qid=train.qid).predict(test.X)
     nothing = evaluate("ndcg", np.zeros(len(test.y)), test.y, test.group)
     assert evaluate("ndcg", scores, test.y, test.group) > nothing + 0.05
-
-
-def test_the_benchmark_compares_shares_of_the_same_queries(tmp_path):
-    app = pytest.importorskip("benchmarks.__main__", reason="the tests run beside an unpacked wheel").app
-    arguments = ["--data", "generated:12,5,10:0", "--libraries", "lightgbm", "--objectives", "lambdamart"]
-    done = CliRunner().invoke(
-        app, ["subsample", *arguments, "--shares", "1,.5", "--trees", "3", "--out", str(tmp_path)]
-    )
-    assert done.exit_code == 0, done.output
-    whole, half = json.loads((tmp_path / "subsample.json").read_text())["results"]
-    assert (whole["share"], half["share"], whole["ratio"]) == (1.0, 0.5, 1.0)
-    assert half["difference"] == pytest.approx(half["value"] - whole["value"], abs=1e-12)
-    assert half["se"] > 0 == whole["se"]
-    assert half["ratio"] == pytest.approx(sum(half["seconds"]) / sum(whole["seconds"]))
 
 
 @everywhere

@@ -1,6 +1,5 @@
 """PyTorch gets the kernels' gradients, in each form of input, and nothing else."""
 
-import json
 import math
 from contextlib import nullcontext
 
@@ -10,7 +9,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ltr_objectives import (  # noqa: E402 - skipped without torch
-    LambdaLoss,
     Langevin,
     LTRError,
     LTRWarning,
@@ -275,27 +273,6 @@ def test_bad_settings_are_refused():
         torch_loss("lisnet")
     with pytest.raises(LTRError, match="Preferences number the rows of one data set"):
         torch_loss(Mixture(["listnet", Preferences([[1, 0]], 2)]))
-
-
-def test_the_benchmark(tmp_path):
-    testing = pytest.importorskip("typer.testing")
-    from benchmarks.__main__ import app
-    from benchmarks.neural import REFERENCE, padded_lambdaloss
-
-    y = padded(LABELS, -1.0)
-    one, two = padded(SCORES, 0.0).requires_grad_(), padded(SCORES, 0.0).requires_grad_()
-    values = padded_lambdaloss(one, y, y >= 0), torch_loss(LambdaLoss(mu=0.0), "sum")(two, y, padding=-1) / len(y)
-    assert values[0].item() == pytest.approx(values[1].item())
-    for value in values:
-        value.backward()
-    torch.testing.assert_close(one.grad, two.grad)
-    small = ["--batches", "3x4", "--objectives", "listnet,yetiloss", "--rounds", "1", "--out", str(tmp_path)]
-    done = testing.CliRunner().invoke(app, ["neural", *small])
-    assert done.exit_code == 0, done.output
-    results = json.loads((tmp_path / "neural.json").read_text())["results"]
-    assert [(r["objective"], "loss" in r, "metric" in r) for r in results] == [
-        (REFERENCE, True, False), ("listnet", True, True), ("yetiloss", False, True)
-    ]  # fmt: skip
 
 
 def test_a_network_learns():
