@@ -91,7 +91,7 @@ test-lowest:  ## the suite with the lowest supported versions; needs $(PYTHON_LO
 	touch $@
 
 test-serving: .venv-serving/installed  ## ONNX, Treelite, TL2cgen, CatBoost's code and MLflow give the libraries' scores; needs gcc and g++
-	OMP_WAIT_POLICY=passive .venv-serving/bin/python -m pytest -o addopts='-ra --doctest-modules' tests/serving adapters/_perpetual.py
+	OMP_WAIT_POLICY=passive .venv-serving/bin/python -m pytest -o addopts='-ra --doctest-modules' tests/serving
 
 test-distributed: .venv-distributed/installed  ## Ray Train, Spark and a Dask worker that dies, on this machine; needs Java 17
 	OMP_WAIT_POLICY=passive .venv-distributed/bin/python -m pytest tests/distributed

@@ -14,11 +14,9 @@ _MODULES = {
     "lightgbm_metric": "_lightgbm",
     "catboost_objective": "_catboost",
     "catboost_metric": "_catboost",
-    "perpetual_objective": "_perpetual",
     "XGBRanker": "_xgboost_ranker",
     "LGBMRanker": "_lightgbm_ranker",
     "CatBoostRanker": "_catboost_ranker",
-    "explain_pair": "_explain",
     "torch_loss": "_torch",
     "cross_encoder_loss": "_torch",
     "dask_by_query": ".workbench.dask",
@@ -31,11 +29,9 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.adapters._catboost import catboost_metric as catboost_metric
     from ltr_objectives.adapters._catboost import catboost_objective as catboost_objective
     from ltr_objectives.adapters._catboost_ranker import CatBoostRanker as CatBoostRanker
-    from ltr_objectives.adapters._explain import explain_pair as explain_pair
     from ltr_objectives.adapters._lightgbm import lightgbm_metric as lightgbm_metric
     from ltr_objectives.adapters._lightgbm import lightgbm_objective as lightgbm_objective
     from ltr_objectives.adapters._lightgbm_ranker import LGBMRanker as LGBMRanker
-    from ltr_objectives.adapters._perpetual import perpetual_objective as perpetual_objective
     from ltr_objectives.adapters._torch import cross_encoder_loss as cross_encoder_loss
     from ltr_objectives.adapters._torch import torch_loss as torch_loss
     from ltr_objectives.adapters._xgboost import xgboost_metric as xgboost_metric
