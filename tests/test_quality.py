@@ -137,7 +137,7 @@ def test_the_file_of_a_cell_depends_on_its_settings_but_not_on_threads_or_place(
 
 def test_every_combination_is_planned_once():
     tried = ["lightgbm:bagging_freq=1", "lightgbm:bagging_fraction=.5,1", "xgboost:booster=gbtree"]
-    found = planned(0, tried, libraries=("lightgbm", "xgboost"))
+    found = planned(tried, libraries=("lightgbm", "xgboost"))
     assert [(c.library, c.budget.params) for c in found[1:]] == [
         ("lightgbm", (("bagging_fraction", 0.5), ("bagging_freq", 1))),
         ("lightgbm", (("bagging_fraction", 1), ("bagging_freq", 1))),
