@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ltr_objectives._memory import available_memory
 from ltr_objectives.adapters._model_child import RAISED, STARTED
 from ltr_objectives.errors import LTRError, essence, require
 
@@ -29,7 +28,7 @@ def require_sound(library: str, path: str) -> str:
         require_whole(path)
     if getattr(sys, "frozen", False) or not sys.executable:
         return path  # there is no Python to start
-    given = json.dumps([library, os.path.abspath(path), [*map(str, sys.path)], available_memory()])
+    given = json.dumps([library, os.path.abspath(path), [*map(str, sys.path)], None])
     command = [sys.executable, "-I", str(Path(__file__).with_name("_model_child.py")), given]
     seconds = SECONDS + SECONDS_A_BYTE * os.path.getsize(path)
     try:

@@ -8,7 +8,7 @@ import pytest
 from catalog import ONE_OF_EACH
 from rankers import LIBRARIES, NATIVE, ranker
 
-from ltr_objectives import LTRWarning, _files
+from ltr_objectives import LTRWarning
 from ltr_objectives.adapters import (
     catboost_metric,
     catboost_objective,
@@ -17,7 +17,6 @@ from ltr_objectives.adapters import (
     xgboost_metric,
     xgboost_objective,
 )
-from ltr_objectives.datasets import load_letor
 
 xgb = pytest.importorskip("xgboost")
 lgb = pytest.importorskip("lightgbm")
@@ -129,13 +128,6 @@ def test_score_by_another_metric(library):
     name = {"xgboost": "rmse", "lightgbm": "l2", "catboost": "QueryRMSE"}[library]
     fitted = ranker(library, NATIVE[library], eval_metric=name, n_estimators=1).fit(X, LEARNABLE, qid=QID)
     assert "fitted.score" in place(lambda: fitted.score(X, LEARNABLE, qid=QID), "score is the mean ndcg@10")
-
-
-def test_a_cache_that_cannot_be_used(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "_said", set())
-    path = tmp_path / "a.txt"
-    path.write_text("1 qid:1 1:0.5\n")
-    assert "load_letor(path" in place(lambda: load_letor(path, cache="/dev/null/x"), "parsed files are not kept")
 
 
 def test_through_scikit_learn():

@@ -209,9 +209,7 @@ def make_ranking_fold(queries: tuple[int, int, int] = (600, 200, 200), seed: int
     return RankingFold(data.select(train), data.select(vali), data.select(test))
 
 
-def load_letor(
-    path: str | os.PathLike[str], *, cache: str | os.PathLike[str] | None = "default"
-) -> RankingData | RankingFold:
+def load_letor(path: str | os.PathLike[str]) -> RankingData | RankingFold:
     """Read LETOR text, ``label qid:1 1:0.5 2:0 ... # comment``, plain, ``.gz`` or ``.bz2``.
 
     Parameters
@@ -220,38 +218,33 @@ def load_letor(
         A file, a pipe, or the folder of one fold. The folder has ``train.txt``, ``test.txt`` and perhaps ``vali.txt``
         (or ``valid.txt``), as in MSLR-WEB10K/30K and Istella. If it has several data sets, add the start of the
         file names, such as ``yahoo/set1`` for ``set1.train.txt``.
-    cache : path, optional
-        Folder that keeps parsed files, because parsing is slow. The default is ``$LTR_OBJECTIVES_CACHE``, else
-        ``ltr_objectives`` in ``$XDG_CACHE_HOME``, ``$LOCALAPPDATA`` or ``~/.cache``. With None nothing is kept. A file
-        whose content changed is parsed again. A folder that cannot be used causes a warning.
 
     Returns
     -------
     RankingData or RankingFold
         RankingData for a file or a pipe, RankingFold for a fold. All its parts have the same number of features.
     """
-    from ltr_objectives.workbench.letor import find_parts, parse_cached
+    from ltr_objectives.workbench.letor import find_parts, parse
 
     require(isinstance(path, str | os.PathLike), f"path={path!r} must be a path: a string or a pathlib.Path")
     where = Path(path).expanduser()
     if where.exists() and not where.is_dir():
-        return _ranking_data(where, parse_cached(where, cache))
-    data = load_parts(find_parts(where), cache=cache)
+        return _ranking_data(where, parse(where))
+    data = load_parts(find_parts(where))
     return RankingFold(data["train"], data.get("vali"), data["test"])
 
 
-def load_parts(files: dict[str, Path], *, cache: str | os.PathLike[str] | None = "default") -> dict[str, RankingData]:
+def load_parts(files: dict[str, Path]) -> dict[str, RankingData]:
     """Read LETOR files by name as :func:`load_letor` does, with the same number of features in all."""
-    from ltr_objectives.workbench.letor import DENSE, parse_cached, too_wide, widest
+    from ltr_objectives.workbench.letor import DENSE, parse, too_wide
 
-    parsed = {part: parse_cached(file, cache) for part, file in files.items()}
+    parsed = {part: parse(file) for part, file in files.items()}
     widths = {part: X.shape[1] for part, (X, _, _) in parsed.items()}
     most = max(widths, key=lambda part: widths[part])
     width = widths[most]
     for part, (X, _, _) in parsed.items():
         if X.shape[1] < width and too_wide(len(X), width, int(np.count_nonzero(X))):
-            line = widest(files[most], width)
-            raise LTRError(f"{files[most]}{line} {width:,} columns, also in the {len(X):,} rows of {part}; {DENSE}")
+            raise LTRError(f"{files[most]} has {width:,} columns, also for the {len(X):,} rows of {part}; {DENSE}")
     return {part: _ranking_data(files[part], found, width) for part, found in parsed.items()}
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ltr_objectives._files import UNREADABLE, replacing
-from ltr_objectives._memory import within_memory
 from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.queries import ids_of, sizes_of
 from ltr_objectives.workbench.data import RankingData
@@ -92,12 +91,11 @@ def names_in_table(path: Path) -> list[str]:
 
 @contextmanager
 def naming(option: str, path: Path) -> Iterator[None]:
-    """Add to errors about a file the option that named it, and read it within the available memory."""
-    with within_memory(f"--{option} {path}"):
-        try:
-            yield
-        except UNREADABLE as error:
-            raise LTRError(f"--{option} {path}: {error}") from None
+    """Add to errors about a file the option that named it."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise LTRError(f"--{option} {path}: {error}") from None
 
 
 def read_frame(

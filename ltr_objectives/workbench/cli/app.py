@@ -8,16 +8,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.text import Text
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from ltr_objectives import __version__
-from ltr_objectives.errors import LTRError, LTRWarning, require
+from ltr_objectives.errors import LTRError, LTRWarning
 from ltr_objectives.workbench.cli.compare import compare
 from ltr_objectives.workbench.cli.evaluate import evaluate
 from ltr_objectives.workbench.cli.predict import predict
-from ltr_objectives.workbench.cli.report import report
 from ltr_objectives.workbench.cli.train import train
-from ltr_objectives.workbench.cli.warmup import warmup
 
 SHOWN = ("numpy", "numba", "scikit-learn", "xgboost", "lightgbm", "catboost")
 UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's own copy of it
@@ -57,17 +55,6 @@ class OneLineErrors(TyperGroup):
             raise typer.Exit(2) from None
 
 
-class OnceOnly(TyperCommand):
-    """Refuse an option that is given twice, of which only the last would count."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments."""
-        given = [arg.partition("=")[0] for arg in args]
-        for name in (name for each in self.params if not getattr(each, "multiple", True) for name in each.opts):
-            require(given.count(name) < 2, f"{name} is given twice, of which only the last would count; give it once")
-        return super().parse_args(ctx, args)
-
-
 app = typer.Typer(
     cls=OneLineErrors,
     no_args_is_help=True,
@@ -99,9 +86,7 @@ def main(
     """Ranking metrics, and ranking objectives in XGBoost, LightGBM and CatBoost."""
 
 
-app.command(cls=OnceOnly)(compare)
-app.command(cls=OnceOnly)(evaluate)
-app.command(cls=OnceOnly)(predict)
-app.command(cls=OnceOnly)(report)
-app.command(cls=OnceOnly)(train)
-app.command(cls=OnceOnly)(warmup)
+app.command()(compare)
+app.command()(evaluate)
+app.command()(predict)
+app.command()(train)

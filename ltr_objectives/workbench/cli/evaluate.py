@@ -33,26 +33,11 @@ def evaluate(
     drop_unjudged: Annotated[
         bool, Option("--drop-unjudged", help="Leave out documents without a label or judgement (condensed lists).")
     ] = False,
-    item: Annotated[
-        str | None,
-        Option(metavar="COLUMN", help=f"{options.OF_TABLES} with the items: print coverage too.", show_default=False),
-    ] = None,
-    familiarity: Annotated[
-        str | None, Option(metavar="COLUMN", help="With --item: the share of users who know it; print novelty too.")
-    ] = None,
-    vectors: Annotated[
-        str, Option(metavar="COLUMNS", help="With --item: its vector, separated by commas; print diversity too.")
-    ] = "",
-    expected: Annotated[
-        str | None,
-        Option(metavar="COLUMN", help="With --item: true where a plain recommender shows it; print serendipity too."),
-    ] = None,
-    top: Annotated[int, Option(min=1, help="With --item: documents of each query that count.")] = 10,
     convention: options.Convention = None,
     per_query: Annotated[bool, Option("--per-query", help="Also print the value of each query.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Print the mean of ranking metrics over queries, and with --item what the first documents show.
+    """Print the mean of ranking metrics over queries.
 
     Pass labels, scores and query ids as separate files, a LETOR, Parquet or CSV file and scores, or a TREC run and its
     judgements. Rows of one query must be consecutive, except in Parquet and CSV files. Judged documents missing from
@@ -68,13 +53,6 @@ def evaluate(
 
     warn_if_all_relevant(chosen, lists.queries, "these labels")
     means = {str(m): lists.mean(m) for m in chosen}
-    beyond = {"familiarity": familiarity, "vectors": options.names_in(vectors), "expected": expected}
-    require(item is not None or not any(beyond.values()), "--familiarity, --vectors and --expected need --item")
-    if item is not None:
-        require(data is not None and not drop_unjudged, "--item names a column of --data, without --drop-unjudged")
-        assert data is not None
-        columns = columns if qid is None else columns._replace(qid=qid)
-        means |= _beyond_accuracy(data, columns, lists, top, {"item": item, **beyond})
     values = {str(m): lists.values(m) for m in chosen} if per_query else {}
     if as_json:
         numbers = {name: None if np.isnan(mean) else mean for name, mean in means.items()}
@@ -96,22 +74,6 @@ def evaluate(
     options.console().print(table)
     for note in lists.notes:
         echo(f"note: {note}", err=True)
-
-
-def _beyond_accuracy(data: Path, columns: "Columns", lists: "Lists", k: int, named: dict[str, Any]) -> dict[str, float]:
-    """:func:`ltr_objectives.evaluate_items` of columns of a table, in the order of the lists."""
-    from ltr_objectives.metrics.items import evaluate_items
-    from ltr_objectives.workbench.tables import is_table, naming, read_frame, read_keys
-
-    require(is_table(data), f"--item names a column of Parquet and CSV files; {data} has none")
-    rows = read_keys("data", data, columns).rows
-    given = {name: column for name, column in named.items() if column}
-    with naming("data", data):
-        names = [each for column in given.values() for each in ([column] if isinstance(column, str) else column)]
-        frame = read_frame(data, names, only=True, text=[named["item"]]).iloc[rows]
-        found = {name: frame[column].to_numpy() for name, column in given.items()}
-        labels = lists.queries.labels if "expected" in found else None
-        return evaluate_items(lists.scores, group=lists.group, labels=labels, k=k, **found)
 
 
 def _read(

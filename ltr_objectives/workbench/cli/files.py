@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ltr_objectives._files import require_readable
-from ltr_objectives._memory import within_memory
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
@@ -110,8 +109,7 @@ def _lists(y: np.ndarray, ids: np.ndarray, scores: np.ndarray, weight: np.ndarra
 def read_letor(option: str, path: Path) -> RankingData:
     """Read one LETOR file."""
     existing(option, path)
-    with within_memory(f"--{option} {path}"):
-        found = load_letor(path)
+    found = load_letor(path)
     require(isinstance(found, RankingData), f"--{option} {path} is a folder; pass one LETOR file")
     assert isinstance(found, RankingData)
     return found

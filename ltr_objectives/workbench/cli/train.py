@@ -166,15 +166,13 @@ def _files(folder: Path | None, files: dict[str, Path | None]) -> dict[str, Path
 
 def _read(files: dict[str, Path], columns: "Columns") -> "dict[str, RankingData]":
     """All files as tables, or all of them as LETOR text."""
-    from ltr_objectives._memory import within_memory
     from ltr_objectives.workbench.data import load_parts
     from ltr_objectives.workbench.tables import is_table, read_tables
 
     tables = [path for path in files.values() if is_table(path)]
     if not tables:
         columns.refuse(next(iter(files.values())))
-        with within_memory(" and ".join(map(str, files.values()))):
-            return load_parts(files)
+        return load_parts(files)
     others = [path for path in files.values() if path not in tables]
     require(not others, f"{tables[0]} has columns by name, and LETOR text such as {(others or tables)[0]} does not")
     return read_tables(files, columns)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ltr_objectives._files import UNREADABLE
-from ltr_objectives._memory import within_memory
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.cli.files import Lists, existing
@@ -33,8 +32,7 @@ def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None,
     drop_unjudged : bool
         Documents without a judgement, or with a negative one, are left out, as with trec_eval's option -J.
     """
-    with within_memory(f"--run {run} and --qrels {qrels}"):
-        ranked, judged = _read("run", run, RUN, "score"), _read("qrels", qrels, QRELS, "label")
+    ranked, judged = _read("run", run, RUN, "score"), _read("qrels", qrels, QRELS, "label")
     asked, answered = list(dict.fromkeys(judged["query"])), set(ranked["query"])
     kept = asked if complete else [query for query in asked if query in answered]
     require(kept, f"no query of --run is in --qrels; their ids are such as {ranked['query'][0]!r} and {asked[0]!r}")
