@@ -112,11 +112,9 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"weights": "difference", "sigma": 2.0, "truncation": 3},
         {"score_norm": True, "hessian": "ones"},
         {"weights": "difference", "lambda_norm": True},
-        {"weights": "partner", "sigma": 0.5, "truncation": 3},
         {"weights": "all", "sigma": 2.0, "truncation": 3},
         {"weights": "all"},
         {"preset": "xgboost"},
-        {"preset": "xgboost-1.7"},
         {"partners": 3},
     ),
     "plrank": (
@@ -135,18 +133,17 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"terms": 1, "hessian": "exact", "noise": None},
         {"terms": 1, "seed": LARGEST_SEED},
     ),
-    "listmle": ({}, {"hessian": "exact"}, {"ties": "random", "seed": LARGEST_SEED}),
+    "listmle": ({}, {"hessian": "exact"}),
     "lambdaloss": (
         {},
-        {"weights": "ndcg1"},
         {"weights": "ndcg2", "sigma": 0.5},
         {"k": 3, "weights": "ndcg2", "sigma": 2.0},
-        {"k": 5, "mu": 0.5, "pairs": "both", "gain": "linear"},
-        {"k": 2, "weights": "ndcg1", "gain": TABLE},
+        {"k": 5, "mu": 0.5, "gain": "linear"},
+        {"k": 2, "gain": TABLE},
         {"partners": 2, "weights": "ndcg2"},
-        {"partners": 1, "k": 4, "pairs": "both", "seed": LARGEST_SEED},
+        {"partners": 1, "k": 4, "seed": LARGEST_SEED},
         {"noise": "gumbel", "samples": 3, "noise_scale": 0.5, "seed": LARGEST_SEED},
-        {"noise": "gaussian", "samples": 2, "partners": 2, "weights": "ndcg1"},
+        {"noise": "gaussian", "samples": 2, "partners": 2, "weights": "ndcg2"},
     ),
     "approxndcg": ({}, {"alpha": 10.0}, {"step": 1}, {"gain": "linear"}, {"alpha": 0.3, "gain": TABLE}),
     "approxmrr": ({}, {"alpha": 10.0}, {"step": 1}),
@@ -261,10 +258,20 @@ _STEPS: dict[str, Callable[[Any], float | None]] = {
 _TIES_ALIKE: dict[str, Callable[[Any], bool]] = {
     "ranknet": lambda o: o.truncation is None,
     "xendcg": lambda o: not o.random,
-    "listmle": lambda o: o.ties == "average",
     "neuralsort": lambda o: True,
     **dict.fromkeys(
-        ("approxndcg", "approxmrr", "approxmap", "listnet", "neuralndcg", "ordinal", "queryrmse", "rmse", "softrank"),
+        (
+            "approxndcg",
+            "approxmrr",
+            "approxmap",
+            "listmle",
+            "listnet",
+            "neuralndcg",
+            "ordinal",
+            "queryrmse",
+            "rmse",
+            "softrank",
+        ),
         lambda o: True,
     ),
 }
@@ -283,7 +290,7 @@ def hessian_limit(objective: Any, n: int) -> float | None:
         # A pair of weight w adds at most w sigma^2 / (4 ln 2) to the Hessian of either document. Gains over the ideal
         # add up to at most log2(1 + n), and also to at most n over the sum of discounts.
         far = 2.0 * np.log2(1.0 + n)
-        units = {"ndcg1": n, "ndcg2": far, "ndcg2++": objective.mu * far + 2.0 * n}[objective.weights]
+        units = {"ndcg2": far, "ndcg2++": objective.mu * far + 2.0 * n}[objective.weights]
         return float(objective.sigma**2 / (2.0 * np.log(2.0)) * units)
     return None
 

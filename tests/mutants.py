@@ -82,9 +82,6 @@ EQUIVALENT = {  # (file, line of the source, what is written there instead): why
      "m, rounds, noisy = min(longest, how.most), how.rounds + 1, np.empty(longest)",
      "2"):
         "a larger buffer",
-    ("ltr_objectives/objectives/ranknet.py",
-     "return Terms(PARTNER, level, flat, (found > 1).astype(np.float64), 0.0 * ones, cap=1.0)", "1"):
-        "gradients do not read the offset",
     ("ltr_objectives/objectives/unit.py",
      "return 1.0 / mean if mean > SMALLEST else 1.0", "2.0"):
         "the factor of zeros",

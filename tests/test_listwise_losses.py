@@ -1,13 +1,11 @@
 """ListMLE against enumerated rankings, XE-NDCG against LightGBM, LambdaLoss against LambdaMART."""
 
-import itertools
-
 import numpy as np
 import pytest
 from oracles.pairs import DISTRIBUTIONS
 from oracles.rankings import exact_rankings
 
-from ltr_objectives import XENDCG, LambdaLoss, LambdaMART, ListMLE, Queries, YetiLoss
+from ltr_objectives import XENDCG, LambdaLoss, LambdaMART, ListMLE, YetiLoss
 
 
 def test_without_ties_listmle_is_the_likelihood_of_one_ranking(rng):
@@ -15,26 +13,6 @@ def test_without_ties_listmle_is_the_likelihood_of_one_ranking(rng):
     rankings, probabilities = exact_rankings(scores, 5)
     [chance] = probabilities[(rankings == np.argsort(-labels)).all(axis=1)]
     assert ListMLE().reference_loss(scores, labels) == pytest.approx(-np.log(chance))
-    average, random = (ListMLE(ties).gradient_hessian(scores, labels, [5]) for ties in ("average", "random"))
-    np.testing.assert_allclose(average, random, rtol=1e-12)
-
-
-def test_random_ties_are_every_order_equally_often(rng):
-    scores, labels = np.array([0.5, -1.0, 2.0, 0.0, 1.0]), np.array([1.0, 0.0, 1.0, 1.0, 0.0])
-    seen = []
-    for top in itertools.permutations([0, 2, 3]):
-        for bottom in itertools.permutations([1, 4]):
-            order = np.empty(5)
-            order[list(top + bottom)] = [4, 3, 2, 1, 0]
-            seen.append(ListMLE().reference(scores, order)[0])
-    count = 20_000
-    grad, _ = ListMLE("random", seed=1).compute(
-        Queries(np.tile(labels, count), np.full(count, 5)), np.tile(scores, count)
-    )
-    grad = grad.reshape(count, 5)
-    # one of five bounds of 5 standard errors fails by chance once in 300,000 seeds
-    assert (np.abs(grad.mean(axis=0) - np.mean(seen, axis=0)) < 5 * grad.std(axis=0) / np.sqrt(count)).all()
-    assert len(np.unique(grad.round(9), axis=0)) == 12
 
 
 def test_lambdaloss_with_lambdarank_s_weights_alone_is_lambdamart(rng):
@@ -55,7 +33,7 @@ def test_with_lambdarank_s_weights_alone_and_noise_it_is_yetiloss_with_noise_in_
         np.testing.assert_allclose(a * np.log(2), b, rtol=1e-9, atol=1e-15)
 
 
-@pytest.mark.parametrize("weights", ["ndcg1", "ndcg2", "ndcg2++"])
+@pytest.mark.parametrize("weights", ["ndcg2", "ndcg2++"])
 def test_noise_in_lambdaloss_gives_the_expected_loss(weights, rng):
     scores, labels, rounds = rng.normal(size=6), rng.integers(0, 4, 6).astype(float), 4000
     objective = LambdaLoss(4, weights, noise="gumbel", noise_scale=0.5, samples=100_000)
@@ -96,10 +74,11 @@ def test_xendcg_is_lightgbm_s_with_its_random_numbers(weighted, rng):
     given = np.concatenate([lightgbm_uniform(5 + q, k) for q, k in enumerate(group)])
 
     class WithNumbers(XENDCG):
-        def uniforms(self, queries):
-            return given
+        def _power(self, queries):  # so that the mean of the noise, 1/2, is replaced by these numbers
+            power, largest = super()._power(queries)
+            return power + (0.5 - given) / np.repeat(largest, group), largest
 
-    grad, hess = WithNumbers(hessian="exact").gradient_hessian(start, labels, group)
+    grad, hess = WithNumbers(hessian="exact", noise=None).gradient_hessian(start, labels, group)
     w = np.ones(n) if weight is None else weight.astype(float)
     assert len(np.unique(leaves)) > 10
     for leaf in np.unique(leaves):
@@ -108,7 +87,7 @@ def test_xendcg_is_lightgbm_s_with_its_random_numbers(weighted, rng):
         np.testing.assert_allclose(native[rows], expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("weights", ["ndcg1", "ndcg2", "ndcg2++"])
+@pytest.mark.parametrize("weights", ["ndcg2", "ndcg2++"])
 def test_steps_of_lambdaloss_at_tied_scores(weights, rng):
     for sigma in (0.5, 3.0):
         objective = LambdaLoss(weights=weights, sigma=sigma)

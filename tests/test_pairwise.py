@@ -144,22 +144,6 @@ def test_yetiloss_without_noise_over_all_neighbors_is_lambdamart(rng):
                 np.testing.assert_allclose(x, z, rtol=1e-12, atol=1e-12)
 
 
-def test_partner_weights_are_the_mean_over_all_partners(rng):
-    scores, labels = rng.normal(size=12), rng.integers(0, 4, 12)
-    grad, hess = np.zeros(12), np.zeros(12)
-    for i in range(12):
-        others = np.flatnonzero(labels != labels[i])
-        for j in others:
-            hi, lo = (i, j) if labels[i] > labels[j] else (j, i)
-            p = 1 / (1 + np.exp(scores[lo] - scores[hi]))
-            grad[hi] += (p - 1) / len(others)
-            grad[lo] -= (p - 1) / len(others)
-            hess[[hi, lo]] += 2 * p * (1 - p) / len(others)
-    found = RankNet(preset="xgboost-1.7").gradient_hessian(scores, labels, [12])
-    np.testing.assert_allclose(found, (grad, hess), rtol=1e-12, atol=1e-14)
-    assert np.abs(RankNet("partner").gradient_hessian(scores, np.ones(12), [12])).max() == 0
-
-
 @pytest.mark.parametrize("sigma", [1.0, 2.5])
 def test_pairs_of_equal_labels_have_the_target_probability_one_half(sigma, rng):
     """The cross-entropy of all pairs, as the lecture writes it; S is the sign of the difference of two labels."""

@@ -12,7 +12,7 @@ from ltr_objectives.kernels.records import Draw
 CLASSES = [cls for name in registry.objectives() if "partners" in (cls := registry.objective_class(name)).parameters()]
 VARIANTS = (
     {}, {"sigma": 300.0}, {"metric": "mrr"}, {"metric": "err"}, {"metric": "map"}, {"metric": "ndcg@6"},
-    {"truncation": 6}, {"score_norm": True}, {"k": 6}, {"k": 6, "pairs": "both"}, {"weights": "ndcg1"},
+    {"truncation": 6}, {"score_norm": True}, {"k": 6},
     {"weights": "ndcg2"}, {"weights": "difference"}, {"noise": None},
     {"noise": None, "difference": "noisy"},
 )  # fmt: skip

@@ -45,7 +45,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 
-LINEAR, CASCADE, AVERAGE, HEAD, CATBOOST_MRR, CATBOOST_MAP, LEVEL, PARTNER = range(8)
+LINEAR, CASCADE, AVERAGE, HEAD, CATBOOST_MRR, CATBOOST_MAP, LEVEL = range(7)
 
 SMALL = 2.0**-10  # the least 1 - g to divide by
 NEGLIGIBLE = 1e-30  # a document reached with a smaller probability than this is left out
@@ -144,19 +144,6 @@ def _catboost_map(g, w, scale, n, U, A, V):
 
 
 @kernel
-def _partner(g, w, scale, n, U, A, V):
-    """The weight 1/(n - n_d) + 1/(n - n_e) of RankNet with one partner a document; n_d documents have gain g_d < n."""
-    V[:n] = 0.0
-    for d in range(n):
-        V[int(g[d])] += 1.0
-    for d in range(n):
-        U[d] = w[d] * scale / max(n - V[int(g[d])], 1.0)
-    for d in range(n):
-        A[d] = 1.0
-        V[d] = U[d]
-
-
-@kernel
 def swap_terms(kind, g, w, scale, n, U, A, V):
     """Fill ``U, A, V`` for one list in rank order."""
     if kind == LINEAR:
@@ -170,8 +157,6 @@ def swap_terms(kind, g, w, scale, n, U, A, V):
         _level(g, w, scale, n, U, A, V)
     elif kind == HEAD:
         _head(g, w, scale, n, U, A, V)
-    elif kind == PARTNER:
-        _partner(g, w, scale, n, U, A, V)
     elif kind == CATBOOST_MRR:
         _catboost_mrr(g, w, scale, n, U, A, V)
     elif kind == CATBOOST_MAP:

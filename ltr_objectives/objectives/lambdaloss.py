@@ -5,8 +5,7 @@ Each pair has a logistic loss in both directions, with weights that depend on it
 
 .. math:: a \log_2 \frac{1}{1 - p} + b \log_2 \frac{1}{p}
 
-with :math:`a` the weight of d above e, and :math:`b` that of e above d. For NDCG-Loss1 they are :math:`G_d w_d` and
-:math:`G_e w_e`. For the others only the document of larger gain has a weight,
+with :math:`a` the weight of d above e, and :math:`b` that of e above d. Only the document of larger gain has a weight,
 
 .. math:: |G_d - G_e| \, (\mathrm{far} \cdot \delta_{e-d} + \mathrm{near} \cdot (w_d - w_e)).
 
@@ -41,7 +40,7 @@ from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.reference import sigmoid, softplus
 
-WEIGHTS = ("ndcg1", "ndcg2", "ndcg2++")
+WEIGHTS = ("ndcg2", "ndcg2++")
 LOG2_E = 1.4426950408889634
 
 
@@ -49,11 +48,9 @@ class ByRank(NamedTuple):
     """The weights of pairs by their ranks."""
 
     sigma: float
-    one: bool  # NDCG-Loss1
     near: float
     far: float
     k: int
-    both: bool
     partners: int
 
 
@@ -66,31 +63,25 @@ class LambdaLoss(NDCGObjective):
     over pairs at the ranks d and e of the current ranking, with gains :math:`G` over the ideal DCG,
     :math:`D(d) = \log_2(1 + d)`, and weights
 
-    * NDCG-Loss1: :math:`w_{ij} = G_i / D(d)`, for all pairs in both directions;
     * NDCG-Loss2: :math:`w_{ij} = |G_i - G_j| \left(1 / D(|d - e|) - 1 / D(|d - e| + 1)\right)` if :math:`y_i > y_j`;
     * NDCG-Loss2++: the same times ``mu``, plus LambdaRank's :math:`|G_i - G_j| \left|1 / D(d) - 1 / D(e)\right|`.
 
     Ranks count as constants; without noise and partners the Hessian is then exact. The Hessians of a query grow with
-    its length n. Without a cutoff they add up to at most :math:`0.73\, n \sigma^2` for NDCG-Loss1 and
-    :math:`1.45 \log_2(1 + n)\, \sigma^2` for NDCG-Loss2. For NDCG-Loss2++ the limit is ``mu`` times the latter plus
-    :math:`1.45\, n \sigma^2`. With 100 documents and ``mu=10`` the largest sums found are 71, 3 and 63 times
-    :math:`\sigma^2`. The first and the last come from a query with tied scores, whose only relevant document ranks
-    first. Without noise, Newton steps are at most :math:`2 / \sigma` for tied scores, longer for pairs far apart in the
-    wrong order.
+    its length n. Without a cutoff they add up to at most :math:`1.45 \log_2(1 + n)\, \sigma^2` for NDCG-Loss2. For
+    NDCG-Loss2++ the limit is ``mu`` times this plus :math:`1.45\, n \sigma^2`. With 100 documents and ``mu=10`` the
+    largest sums found are 3 and 63 times :math:`\sigma^2`. Without noise, Newton steps are at most
+    :math:`2 / \sigma` for tied scores, longer for pairs far apart in the wrong order.
 
     Parameters
     ----------
     k : int, optional
-        Cutoff of the pairs and of the ideal; None is the whole list.
-    weights : "ndcg2++", "ndcg2" or "ndcg1"
-        The loss: NDCG-Loss2++, NDCG-Loss2 or NDCG-Loss1.
+        Cutoff of the ideal and of the pairs, of which one document must be within it; None is the whole list.
+    weights : "ndcg2++" or "ndcg2"
+        The loss: NDCG-Loss2++ or NDCG-Loss2.
     mu : float
         The factor above, for NDCG-Loss2++; 10 in the paper and in allRank.
     sigma : float
         Steepness of the logistic function, above 0.
-    pairs : "either" or "both"
-        The number of documents of a pair that must be within the cutoff: at least one, or both. With "both", as in
-        allRank, documents beyond the cutoff have zero gradient.
     gain : "exp", "linear" or table
         As in :class:`NDCG`.
     partners : int, optional
@@ -118,7 +109,6 @@ class LambdaLoss(NDCGObjective):
     weights: str = "ndcg2++"
     mu: float = 10.0
     sigma: float = 1.0
-    pairs: str = "either"
     partners: int | None = None
     seed: int = 0
     noise: str | None = None
@@ -133,7 +123,6 @@ class LambdaLoss(NDCGObjective):
         check_choice("weights", self.weights, WEIGHTS)
         check_not_negative("mu", self.mu)
         check_positive("sigma", self.sigma)
-        check_choice("pairs", self.pairs, ("either", "both"))
         check_seed(self.seed)
         check_choice("noise", self.noise, tuple(NOISES))
         check_draws("samples", self.samples)
@@ -152,9 +141,8 @@ class LambdaLoss(NDCGObjective):
     def fill(self, call: Call) -> None:
         discount = 1.0 / np.log2(np.arange(2, call.queries.longest + 3))
         terms = self.terms(call.queries)._replace(discount=discount)
-        near, far = {"ndcg2": (0.0, 1.0), "ndcg2++": (1.0, float(self.mu))}.get(self.weights, (0.0, 0.0))
-        both, partners = self.pairs == "both", int(self.partners or MANY)
-        how = ByRank(float(self.sigma), self.weights == "ndcg1", near, far, int(self.k or MANY), both, partners)
+        near, far = (0.0, 1.0) if self.weights == "ndcg2" else (1.0, float(self.mu))
+        how = ByRank(float(self.sigma), near, far, int(self.k or MANY), int(self.partners or MANY))
         draws = 1 if self.noise is None else self.samples
         draw = call.draw(self.seed, draws, NOISES[self.noise], self.noise_scale) if self.random else None
         call.run(_lambdaloss, terms, discount[:-1] - discount[1:], how, draw)
@@ -169,11 +157,8 @@ class LambdaLoss(NDCGObjective):
         gap = np.where(d == e, 1.0, np.abs(d - e))
         lower = 1.0 / np.log2(1.0 + gap) - 1.0 / np.log2(2.0 + gap)
         near = np.abs(1.0 / np.log2(1.0 + d) - 1.0 / np.log2(1.0 + e))
-        w = {"ndcg1": gain[:, None] / np.log2(1.0 + d), "ndcg2": lower, "ndcg2++": self.mu * lower + near}[self.weights]
-        if self.weights != "ndcg1":
-            w = w * np.maximum(gain[:, None] - gain, 0.0)
-        inside = np.maximum(d, e) if self.pairs == "both" else np.minimum(d, e)
-        return np.where((inside <= (self.k or n)) & (d != e), w, 0.0)
+        w = (lower if self.weights == "ndcg2" else self.mu * lower + near) * np.maximum(gain[:, None] - gain, 0.0)
+        return np.where((np.minimum(d, e) <= (self.k or n)) & (d != e), w, 0.0)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         if self.random:
@@ -200,24 +185,7 @@ class Ranked(NamedTuple):
 
 
 @inlined
-def _one(d, end, w, r):
-    a, g, lam, hes = r.g[d] * w[d], r.g[d + 1 : end], r.lam[d + 1 : end], r.hes[d + 1 : end]
-    p, rest, w = r.p[d + 1 : end], r.rest[d + 1 : end], w[d + 1 : end]
-    down, curve = 0.0, 0.0
-    for e in range(len(g)):
-        b = g[e] * w[e]
-        x = a * p[e] - b * rest[e]
-        h = (a + b) * p[e] * rest[e]
-        lam[e] += x
-        hes[e] += h
-        down += x
-        curve += h
-    r.lam[d] -= down
-    r.hes[d] += curve
-
-
-@inlined
-def _two(d, end, how, w, delta, r):
+def _row(d, end, how, w, delta, r):
     g_d, w_d, near, far = r.g[d], w[d], how.near, how.far
     g, lam, hes = r.g[d + 1 : end], r.lam[d + 1 : end], r.hes[d + 1 : end]
     p, rest, w = r.p[d + 1 : end], r.rest[d + 1 : end], w[d + 1 : end]
@@ -242,11 +210,7 @@ def _some(a, b, weight, delta, how, w, wide, s, E, r):
         rest = (1.0 if gap > 0.0 else e) / (1.0 + e)
     else:
         p, rest = E[b] / (E[a] + E[b]), E[a] / (E[a] + E[b])
-    if how.one:
-        up, down = r.g[a] * w[a], r.g[b] * w[b]
-        x, h = up * p - down * rest, (up + down) * p * rest
-    else:
-        x, h = pair((r.g[a] - r.g[b]) * (how.far * delta + how.near * (w[a] - w[b])), p, rest)
+    x, h = pair((r.g[a] - r.g[b]) * (how.far * delta + how.near * (w[a] - w[b])), p, rest)
     r.lam[a] -= weight * x
     r.lam[b] += weight * x
     r.hes[a] += weight * h
@@ -276,12 +240,11 @@ def _lambdaloss(first, last, ptr, scores, terms, delta, how, draw, out):
             for d in range(n):
                 r.g[d] = terms.gain[a + order[d]] * terms.scale[q]
                 r.lam[d], r.hes[d] = 0.0, 0.0
-            end = min(n, how.k) if how.both else n
-            ranks = min(end - 1, how.k)
+            ranks = min(n - 1, how.k)
             if draw is not None:
-                top = end if ranks == end - 1 else ranks
-                if is_sampled(end, top, how.partners):
-                    found, weight = runs(end, top, how.partners, True, draw, q, number)
+                top = n if ranks == n - 1 else ranks
+                if is_sampled(n, top, how.partners):
+                    found, weight = runs(n, top, how.partners, True, draw, q, number)
                     for k in range(len(weight)):
                         for i in range(found[2, k]):
                             d, e = found[0, k] + i, found[1, k] + i
@@ -290,11 +253,8 @@ def _lambdaloss(first, last, ptr, scores, terms, delta, how, draw, out):
             for d in range(ranks):
                 if out.stop[0]:
                     return
-                chances(d, s[:end], E, wide, how.sigma, d + 1, r.p, r.rest)
-                if how.one:
-                    _one(d, end, w, r)
-                else:
-                    _two(d, end, how, w, delta, r)
+                chances(d, s[:n], E, wide, how.sigma, d + 1, r.p, r.rest)
+                _row(d, n, how, w, delta, r)
             for d in range(n):
                 out.grad[a + order[d]] += r.lam[d] * how.sigma * LOG2_E / draws
                 out.hess[a + order[d]] += r.hes[d] * how.sigma * how.sigma * LOG2_E / draws

@@ -7,20 +7,18 @@ the current :math:`S`, so that each step multiplies them by at most 1. A list ta
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.checks import check_choice, check_seed
+from ltr_objectives.checks import check_choice
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.rng import stream, uniform
 from ltr_objectives.kernels.sorting import all_equal, longest_list
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import derivatives
 
-TIES = ("average", "random")
 HESSIANS = ("bounded", "exact")
 
 
@@ -29,7 +27,6 @@ class Truth(NamedTuple):
 
     labels: np.ndarray
     by_label: np.ndarray
-    random: bool  # the order of tied labels
 
 
 @dataclass(frozen=True)
@@ -42,18 +39,15 @@ class ListMLE(Objective):
     a Plackett-Luce model. Gradients lie between -1 and the length n of the list; for tied scores the largest is about
     log n. Queries whose labels are all equal have zero gradient.
 
+    Of documents of equal label each counts by the average share of it that is still open: at rank l = 0, 1, ... of a
+    tie of m documents, :math:`S` is the mass of the lower labels plus 1 - l/m times that of the tie. That is Efron's
+    treatment of ties in Cox's model ("The Efficiency of Cox's Likelihood Function for Censored Data", JASA 1977). It
+    approximates the mean over all orders, which does not have a short form.
+
     Parameters
     ----------
-    ties : "average" or "random"
-        "random" draws a new order of documents of equal label for each iteration. "average" counts each document by the
-        average share of it that is still open: at rank l = 0, 1, ... of a tie of m documents, :math:`S` is the mass of
-        the lower labels plus 1 - l/m times that of the tie. That is Efron's treatment of ties in Cox's model ("The
-        Efficiency of Cox's Likelihood Function for Censored Data", JASA 1977). It approximates the mean over all
-        orders, which does not have a short form.
     hessian : "bounded" or "exact"
         As in :class:`ListNet`.
-    seed : int
-        Seed of the random order.
 
     Examples
     --------
@@ -62,31 +56,19 @@ class ListMLE(Objective):
     (array([-0.5,  0.5]), array([0.5, 0.5]))
     """
 
-    ties: str = "average"
     hessian: str = "bounded"
-    seed: int = 0
 
     name: ClassVar[str] = "listmle"
 
     def __post_init__(self) -> None:
-        check_choice("ties", self.ties, TIES)
         check_choice("hessian", self.hessian, HESSIANS)
-        check_seed(self.seed)
-
-    @property
-    def random(self) -> bool:
-        return self.ties == "random"
-
-    def without_noise(self) -> Objective:
-        return replace(self, ties="average")
 
     @property
     def hessian_kind(self) -> str:
         return "bound" if self.hessian == "bounded" else "exact"
 
     def fill(self, call: Call) -> None:
-        truth = Truth(call.queries.labels, call.queries.by_label, self.random)
-        call.run(_listmle, truth, call.draw(self.seed), linear=True)
+        call.run(_listmle, Truth(call.queries.labels, call.queries.by_label), linear=True)
 
     @staticmethod
     def _open_shares(labels: np.ndarray) -> list[np.ndarray]:
@@ -113,14 +95,6 @@ class ListMLE(Objective):
             chance /= chance.sum()
             hess += chance * (1.0 - chance)
         return derivatives(self, scores, labels, hess)
-
-
-@kernel
-def _shuffle(order, key, start):
-    """Shuffle ``order``, with the random numbers from ``start`` on."""
-    for i in range(len(order) - 1, 0, -1):
-        j = int(uniform(key, np.uint64(start + i)) * (i + 1))
-        order[i], order[j] = order[j], order[i]
 
 
 @kernel
@@ -174,7 +148,7 @@ def _derivatives(s, end, unit, S, order, grad, hess):
 
 
 @kernel
-def _listmle(first, last, ptr, scores, truth, draw, out):
+def _listmle(first, last, ptr, scores, truth, out):
     longest = longest_list(ptr, first, last)
     order, end = np.empty(longest, np.int64), np.empty(longest, np.int64)
     s, unit, S = np.empty(longest), np.empty(longest), np.empty(longest)
@@ -184,7 +158,6 @@ def _listmle(first, last, ptr, scores, truth, draw, out):
         y = truth.labels[a:b]
         if all_equal(y) or out.skip[q]:
             continue
-        key = stream(draw.seed, draw.iteration, np.uint64(q))
         for i in range(n):
             order[i] = truth.by_label[a + i]
         i = 0
@@ -192,10 +165,7 @@ def _listmle(first, last, ptr, scores, truth, draw, out):
             j = i + 1
             while j < n and y[order[j]] == y[order[i]]:
                 j += 1
-            if truth.random:
-                _shuffle(order[i:j], key, i)
-            for d in range(i, j):
-                end[d] = d + 1 if truth.random else j
+            end[i:j] = j
             i = j
         for i in range(n):
             s[i] = scores[a + order[i]]

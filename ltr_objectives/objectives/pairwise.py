@@ -25,7 +25,7 @@ from ltr_objectives.queries import Queries
 from ltr_objectives.registry import metric_to_learn
 
 HESSIANS = ("exact", "double", "ones")
-XGBOOST = ("xgboost", "xgboost-1.7")  # presets that divide the weights of queries by their mean
+XGBOOST = ("xgboost",)  # presets that divide the weights of queries by their mean
 NO_PROPENSITY = np.empty(0)
 NO_ORDER = np.empty(0, np.int32)
 

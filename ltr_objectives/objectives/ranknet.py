@@ -7,12 +7,12 @@ import numpy as np
 
 from ltr_objectives.checks import check_choice
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.kernels.swaps import HEAD, PARTNER
+from ltr_objectives.kernels.swaps import HEAD
 from ltr_objectives.metrics.correlation import levels
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
-PAIR_WEIGHTS = ("equal", "all", "difference", "partner")
+PAIR_WEIGHTS = ("equal", "all", "difference")
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,17 @@ class RankNet(PairwiseObjective):
 
     Parameters
     ----------
-    weights : "equal", "all", "difference" or "partner"
+    weights : "equal", "all" or "difference"
         "equal" is 1 for all pairs of different labels. "all" is 1 for pairs of equal labels too, unless a query has no
         others. Their target probability is 1/2, as in the paper, so the loss of a pair is
         :math:`\tfrac12 \log(1 + e^{-\sigma (s_i - s_j)}) + \tfrac12 \log(1 + e^{\sigma (s_i - s_j)})`, which pulls the
         two scores together. It does not take clicks, because documents without a click need not be equally relevant.
-        "difference" is the difference of the labels. "partner" is
-        :math:`1 / m_{hi} + 1 / m_{lo}`, with :math:`m_i` documents of the query that have another label than :math:`i`.
-        So each document has one pair on average, as if it chose one of the others at random.
+        "difference" is the difference of the labels.
     sigma, truncation, score_norm, lambda_norm, hessian
         As in :class:`LambdaMART`.
-    preset : "xgboost" or "xgboost-1.7", optional
-        Set each parameter that is left out to its value in XGBoost's rank:pairwise. That of XGBoost 1.7 and earlier
-        draws the partner of each document anew in each iteration; here the gradient is its expected value. Both also
-        divide query weights by their mean.
+    preset : "xgboost", optional
+        Set each parameter that is left out to its value in XGBoost's rank:pairwise, and divide query weights by their
+        mean.
     partners : int, optional
         Pairs of a document with about this many others, drawn at random in each iteration, instead of all pairs of a
         longer list. Gradient and Hessian then have the same expected values, and the time of a list grows
@@ -72,7 +69,6 @@ class RankNet(PairwiseObjective):
     native: ClassVar[dict[str, str]] = {"xgboost": "rank:pairwise"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "xgboost": {"truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},
-        "xgboost-1.7": {"weights": "partner", "hessian": "double"},
     }
     defaults: ClassVar[dict[str, Any]] = {
         "weights": "equal", "score_norm": False, "lambda_norm": False, "hessian": "exact"
@@ -106,18 +102,12 @@ class RankNet(PairwiseObjective):
         flat = np.ones(queries.longest)
         if self.weights == "difference":
             return Terms(HEAD, queries.labels.copy(), flat, ones, 0.0 * ones)
-        if self.weights == "partner":
-            level, found = levels(queries)
-            return Terms(PARTNER, level, flat, (found > 1).astype(np.float64), 0.0 * ones, cap=1.0)
         # gains differ by at least 1, and a difference counts for at most 1
         steps = np.unique(queries.labels, return_inverse=True)[1].astype(np.float64)
         return Terms(HEAD, steps, flat, ones, 0.0 * ones, cap=1.0)
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         gap = np.abs(labels[:, None] - labels)
-        if self.weights == "partner":
-            share = 1.0 / np.maximum((gap > 0).sum(axis=0), 1)
-            return (gap > 0) * (share[:, None] + share)
         return gap if self.weights == "difference" else (gap > 0).astype(np.float64)
 
     def _ranked(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -19,7 +19,6 @@ from ltr_objectives.objectives.reference import log_sum_exp, reference_softmax
 from ltr_objectives.queries import Queries
 
 HESSIANS = ("bounded", "exact")
-NOTHING = np.empty(0)
 
 
 class Lowered(NamedTuple):
@@ -27,8 +26,7 @@ class Lowered(NamedTuple):
 
     power: np.ndarray  # 2^y of each row over the largest of its query
     largest: np.ndarray  # by query; 0 if the gradient is zero
-    u: np.ndarray  # by row; empty if the kernel draws it, or takes 1/2
-    random: bool
+    random: bool  # else u is 1/2
     terms: int
 
 
@@ -95,13 +93,9 @@ class XENDCG(Objective):
     def label_limit(self) -> float | None:
         return gains.gain_limit("exp")
 
-    def uniforms(self, queries: Queries) -> np.ndarray:
-        """The ``u`` of each row; empty, as by default, if the kernel draws them."""
-        return NOTHING
-
     def fill(self, call: Call) -> None:
         power, largest = call.queries.once("xendcg", lambda: self._power(call.queries))
-        gains = Lowered(power, largest, self.uniforms(call.queries), self.random, int(self.terms))
+        gains = Lowered(power, largest, self.random, int(self.terms))
         call.run(_xendcg, gains, call.draw(self.seed), linear=True)
 
     def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
@@ -184,11 +178,11 @@ def _xendcg(first, last, ptr, s, gains, draw, out):
         g, h, y = out.grad[a:b], out.hess[a:b], gains.power[a:b]
         best, rest = softmax(x, rho)
         unit = 1.0 / gains.largest[q]
-        if gains.random and len(gains.u) == 0:
+        if gains.random:
             sum_ = _lowered(y, stream(draw.seed, draw.iteration, np.uint64(q)), unit, part)
         else:
             for i in range(n):
-                part[i] = y[i] - (gains.u[a + i] if len(gains.u) > 0 else 0.5) * unit
+                part[i] = y[i] - 0.5 * unit
             sum_ = total(part)
         for i in range(n):
             inverse[i] = 1.0 / (1.0 - rho[i])
