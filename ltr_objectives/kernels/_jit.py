@@ -58,7 +58,7 @@ class _Plain:
         return result._reduce()
 
 
-if hasattr(os, "register_at_fork"):  # a fork waits for other threads' compiles: a lock of theirs is never free in a child
+if hasattr(os, "register_at_fork"):  # a lock that another thread has stays locked in the child
     os.register_at_fork(
         before=global_compiler_lock.acquire,
         after_in_parent=global_compiler_lock.release,
