@@ -35,7 +35,6 @@ from ltr_objectives.adapters._ranker_plan import (
     EvalMetric,
     Plan,
     check_plan,
-    compile_beside,
     in_documents,
     own_or_native,
     read_metrics,
@@ -309,7 +308,6 @@ class Ranker:
     def _train_known(self, plan: Plan) -> tuple[Any, Records]:
         """Train as ``plan`` says; an unknown objective of the library gets our message."""
         try:
-            compile_beside(plan.objective, self.library)
             return self._train_plan(plan)
         except self.library.exception() as error:
             refuse_unknown(plan.objective, str(error), self.library)

@@ -20,7 +20,7 @@ from ltr_objectives.adapters._goals import ByGoal, read_labels
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.objectives.preferences import Preferences
-from ltr_objectives.queries import Queries, by_goal, refuse_masked, to_numpy, vector
+from ltr_objectives.queries import Queries, by_goal, refuse_masked, refuse_merged, to_numpy, vector
 
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
 PAGE = "see 'Train with the estimators' in the documentation"
@@ -169,6 +169,7 @@ def read_part(
     weight = None if weight is None else _as_stored("weight", weight)
     queries = Queries(by_name, group, qid=qid if column is None else column, weight=weight, **clicks)
     require(table.shape[0] == queries.rows, f"X has {table.shape[0]} rows, but y has {queries.rows}")
+    refuse_merged(vector("labels", y), queries.ptr)
     return Part(table, queries)
 
 

@@ -1,9 +1,7 @@
 """One training of an estimator, validated before it begins: objective, metrics, data."""
 
-import contextlib
 import inspect
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -17,13 +15,12 @@ from ltr_objectives.adapters._ranker_inputs import Part, is_frame, require_numbe
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
-from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.natives import NATIVES, native_of
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.text import split_list
-from ltr_objectives.queries import Queries, to_numpy
+from ltr_objectives.queries import to_numpy
 from ltr_objectives.registry import ELSEWHERE as OTHER_NAMES
 from ltr_objectives.registry import (
     METRICS,
@@ -147,27 +144,6 @@ class Plan(NamedTuple):
     def native_metrics(self) -> list[str]:
         """The library's metrics."""
         return [m for m in self.metrics if isinstance(m, str)]
-
-
-_compiled: set[str] = set()
-
-
-def compile_beside(objective: Objective | str, library: Library) -> None:
-    """Compile the kernels of our objective on a thread, while the library prepares its data."""
-    use = f"{library.name} {objective!r}"
-    if isinstance(objective, str) or use in _compiled:
-        return
-    _compiled.add(use)
-
-    def run() -> None:
-        with contextlib.suppress(Exception):  # the training raises it again
-            queries = Queries({goal: [0, 1] for goal in objective.goals} or [0, 1], [2])
-            scores = queries.check_scores(np.zeros(2, np.float32 if library.name == "xgboost" else np.float64), 1)
-            if objective.random:
-                content_stream(scores, queries.ptr)
-            objective.compute(queries, scores, n_threads=1, dtype=library.dtype)
-
-    threading.Thread(target=run, name="ltr-objectives-compiler").start()
 
 
 def in_documents(objective: Objective | str) -> Objective | str:

@@ -236,7 +236,7 @@ class _Batch:
 
 def _check_padding(labels: Tensor, padding: float | None) -> None:
     """Warn of a negative label that only the ends of lists have, and raise for padding that may be a label."""
-    if labels.ndim != 2 or labels.shape[1] == 0:
+    if labels.ndim != 2 or labels.numel() == 0:
         return
     if padding is not None and padding >= 0:
         absent = labels == padding

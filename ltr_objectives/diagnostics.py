@@ -262,6 +262,7 @@ def warn_if_useless(
 ) -> None:
     """Warn if more than half of the queries have zero gradient; ``grad`` is that of ``objective``.
 
+    A query does not count if its gradient is not zero at other scores, as in squared error of equal labels.
     ``all_zero`` ends the sentence "every label is 0, ..." with a cause other than the user's data. Labels that are
     clicks do not cause a warning, because queries without a click are usual.
     """
@@ -269,11 +270,15 @@ def warn_if_useless(
         return
     if objective.inner is not objective:
         grad, _ = objective.inner.compute(queries, scores, n_threads=n_threads)
-    without = int((_largest(grad, queries) == 0).sum())
+    useless = _largest(grad, queries) == 0
+    if 2 * useless.sum() > len(queries):
+        elsewhere, _ = objective.inner.compute(queries, np.cos(np.arange(queries.rows)), n_threads=n_threads)
+        useless &= _largest(elsewhere, queries) == 0
+    without = int(useless.sum())
     if 2 * without <= len(queries):
         return
-    useless = diagnose(objective, queries, scores, n_threads=n_threads).useless
-    reasons = "; ".join(f"{n} {reason}" for reason, n in useless.items())
+    by_reason = diagnose(objective, queries, scores, n_threads=n_threads).useless
+    reasons = "; ".join(f"{n} {reason}" for reason, n in by_reason.items())
     zeros = f"; every label is 0, {all_zero}" if all_zero and not queries.labels.any() else ""
     warn(
         f"{without} of {len(queries)} queries have zero gradient ({reasons}){zeros}; "

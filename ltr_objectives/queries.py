@@ -62,6 +62,24 @@ def vector(name: str, values: ArrayLike, keep: Any = np.float64) -> np.ndarray:
         raise LTRError(f"{name} must be numbers that float64 can hold: {error}") from None
 
 
+def refuse_merged(labels: np.ndarray, ptr: np.ndarray) -> None:
+    """Raise if float32, in which the libraries store labels, makes different labels of a query equal."""
+    with np.errstate(over="ignore"):
+        stored = labels.astype(np.float32)
+    if (stored == labels).all():
+        return
+    query = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+    order = np.lexsort((labels, query))
+    different = (np.diff(labels[order]) > 0) & (np.diff(query[order]) == 0)
+    merged = np.flatnonzero(different & (np.diff(stored[order]) == 0))
+    if len(merged):
+        low, high = labels[order][merged[0] : merged[0] + 2].tolist()
+        raise LTRError(
+            f"labels {low!r} and {high!r} of one query are equal in float32, which the libraries store; rank the "
+            "labels within each query, or pass them as float32 if such differences do not matter"
+        )
+
+
 def _of_numbers(kind: type) -> bool:
     return issubclass(kind, numbers.Real | Decimal | np.bool_) and not issubclass(kind, np.timedelta64)
 

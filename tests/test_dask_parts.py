@@ -201,6 +201,10 @@ def test_refused_before_training(client):
         dask_by_query(X, y, qid, partitions=0)
     with pytest.raises(LTRError, match="takes labels up to 4, got 7"):
         dask_by_query(X, y + 4, qid, objective="lambdamart:err")
+    with pytest.raises(LTRError, match="rank the labels within each query"):
+        dask_by_query(X, 2.0**24 + y, qid)
+    with pytest.raises(LTRError, match="rank the labels within each query"):
+        dask_by_query(*in_dask(X, 2.0**24 + y, qid))
     far = [da.from_array(c, chunks=(50, *c.shape[1:])) for c in (X, np.where(y == 2, np.nan, y), qid)]
     with pytest.raises(LTRError, match="in one partition, labels must be finite"):
         dask_by_query(*far)

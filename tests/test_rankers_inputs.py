@@ -380,3 +380,30 @@ def test_labels_are_no_features(library, form):
             make(train.X), train.y, qid=train.qid, labels={"rev": train.y}, eval_set=[(rest, train.y)],
             eval_qid=[train.qid], eval_labels=[{"rev": train.y}],
         )  # fmt: skip
+
+
+MERGED = {  # labels that grow with the grades, and that float32 makes equal
+    "milliseconds": lambda y: 1_700_000_000_000 + 1000 * y,
+    "cents": lambda y: 100_000_000.01 + y / 100,
+    "ids": lambda y: 2**24 + y % 2,
+    "tiny": lambda y: np.where(y > 1, 1.0, 1e-300 * y),
+}
+
+
+@pytest.mark.parametrize("kind", MERGED)
+def test_labels_that_float32_makes_equal_are_refused(library, kind):
+    """Otherwise the library learns from fewer grades than `evaluate` counts."""
+    train, vali, _ = fold()
+    wrong = MERGED[kind](vali.y.astype(np.float64))
+    assert any(len(np.unique(y)) > len(np.unique(y.astype(np.float32))) for y in split(wrong, vali))
+    for data, y, also in ((vali, wrong, {}), (train, train.y, {"eval_set": [(vali.X, wrong)], "eval_qid": [vali.qid]})):
+        with pytest.raises(LTRError, match="rank the labels within each query"):
+            ranker(library).fit(data.X, y, qid=data.qid, **also)
+    grades = np.concatenate([np.unique(y, return_inverse=True)[1] for y in split(wrong, vali)])
+    ranker(library, n_estimators=1).fit(vali.X, grades, qid=vali.qid)
+    apart = np.where(vali.qid == vali.qid[0], 2**24, 2**24 + 2.0)  # merged labels of two queries do no harm
+    ranker(library, "rmse", n_estimators=1).fit(vali.X, apart - (vali.qid > vali.qid[0]), qid=vali.qid)
+
+
+def split(labels, data):
+    return np.split(labels, np.cumsum(data.group)[:-1])

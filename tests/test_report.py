@@ -24,8 +24,10 @@ from ltr_objectives import (
     adapters,
     get_objective,
 )
+from ltr_objectives.diagnostics import warn_if_useless
 from ltr_objectives.metrics.cascade import MRR
 from ltr_objectives.objectives.around import Langevin
+from ltr_objectives.queries import Queries
 
 EVERY_REASON = {
     "one document": ([0.0], [1], 1.0),
@@ -140,6 +142,21 @@ def test_a_training_warns_once_where_most_queries_are_useless(library):
     with pytest.warns(LTRWarning, match=message):
         train(library, "lambdamart", data=mostly_useless(6))
     train(library, "lambdamart", data=mostly_useless(5))  # warnings are errors here
+
+
+def test_queries_from_which_an_objective_learns_are_not_useless(any_objective):
+    """As squared error does from equal labels: their gradient is zero at tied scores, but not at others."""
+    _, y, qid = mostly_useless(9)
+    y = np.minimum(y - (y == 1) * (qid < 9), 1.0)  # the nine have label 0 alone
+    group, rng = np.full(10, 6), np.random.default_rng(1)
+    zeros = [(any_objective.gradient_hessian(s, y, group)[0].reshape(10, 6) == 0).all(1) for s in
+             (np.zeros(60), rng.normal(size=60))]  # fmt: skip
+    expected = np.all(zeros, axis=0).sum() > 5
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        grad, _ = any_objective.gradient_hessian(np.zeros(60), y, group)
+        warn_if_useless(any_objective, Queries(y, group), np.zeros(60), grad)
+    assert expected == any("zero gradient" in str(each.message) for each in caught)
 
 
 def test_an_object_warns_once_for_a_data_set():

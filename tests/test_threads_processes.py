@@ -77,6 +77,29 @@ stop.set()
     assert script(code) == ["0"] * 20
 
 
+@FORKS
+def test_forks_while_another_thread_compiles():
+    code = """
+import os, signal, threading, numba
+import ltr_objectives.kernels._jit
+def work(): return numba.njit(lambda x: x + 1)(1)
+stop = threading.Event()
+def busy():
+    while not stop.is_set(): work()
+work()
+thread = threading.Thread(target=busy)
+thread.start()
+for _ in range(4):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(work() != 2)
+    print(os.waitpid(child, 0)[1])
+stop.set()
+"""
+    assert script(code) == ["0"] * 4
+
+
 def test_a_thread_that_trains_after_the_main_thread_has_ended():
     code = """
 import threading, time, numpy as np

@@ -30,6 +30,7 @@ from typing import Any
 import numba
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
 from ltr_objectives._files import Foreign, private_folder, read_sealed, say_once, user_cache, write_sealed
@@ -56,6 +57,13 @@ class _Plain:
     def reduced(result: Any) -> Any:
         return result._reduce()
 
+
+if hasattr(os, "register_at_fork"):  # a lock that another thread has stays locked in the child
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 parts: Any = _Plain
 if numba.__version__.rpartition(".")[0] in TESTED:

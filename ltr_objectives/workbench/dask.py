@@ -12,7 +12,17 @@ from ltr_objectives.errors import LTRError, require
 from ltr_objectives.goals import LEAST, LIMIT, CodedLabels, coded_by
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries, first_rows, ids_of, read_labels, refuse_masked, sizes_of, to_numpy
+from ltr_objectives.queries import (
+    Queries,
+    first_rows,
+    ids_of,
+    read_labels,
+    refuse_masked,
+    refuse_merged,
+    sizes_of,
+    to_numpy,
+    vector,
+)
 from ltr_objectives.registry import get_metric, get_objective
 from ltr_objectives.workbench.data import cut
 
@@ -398,6 +408,8 @@ def _join(*tables: Table) -> Part:
         weight = None if weight is None else weight[order]
     try:
         queries = Queries(_by_goal(y), qid=number, weight=weight)
+        if y.dtype.names is None:  # several goals have codes, which are exact
+            refuse_merged(vector("labels", y), queries.ptr)
     except LTRError as error:
         raise LTRError(f"in one partition, {error}") from None
     return Part(X, y, number, np.diff(queries.ptr), weight)

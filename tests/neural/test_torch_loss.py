@@ -203,6 +203,20 @@ def test_goals_and_clicks():
     np.testing.assert_array_equal(s.grad.numpy(), expected)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (0, 0)])
+def test_an_empty_batch_has_loss_0(shape, reduction):
+    options = (
+        [{"group": []}, {"qid": []}] if len(shape) == 1 else [{}, {"padding": -1}, {"mask": torch.ones(shape) > 0}]
+    )
+    for given in options:
+        scores = torch.zeros(shape, requires_grad=True)
+        loss = torch_loss("listnet", reduction)(scores, torch.zeros(shape), **given)
+        loss.sum().backward()
+        assert not loss.any()
+        assert scores.grad.shape == shape
+
+
 def test_torch_compile_leaves_the_loss_alone():
     s, loss = flat(), torch_loss("listnet")
     torch.compile(lambda scores: loss(2 * scores, LABELS, SIZES), backend="eager")(s).backward()
