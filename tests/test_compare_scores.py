@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from catalog import ONE_OF_EACH
 from generated import ranking
 from scipy import stats
 
-from ltr_objectives import LTRError, compare_scores, evaluate
+from ltr_objectives import LTRError, LTRWarning, compare_scores, evaluate
 
 RNG = np.random.default_rng(3)
 X, Y, QID = ranking(0)
@@ -107,3 +108,15 @@ def test_a_single_query_has_no_interval_and_what_is_wrong_is_named():
         compare_scores("map", [1, 0], [0, 1], [1, 0], [2], level=95)
     with pytest.raises(LTRError, match="scores has 3 entries, but labels has 2"):
         compare_scores("map", [1, 0], [0, 1, 2], [1, 0], [2])
+
+
+@pytest.mark.parametrize("metric", ONE_OF_EACH, ids=str)
+def test_labels_for_which_every_order_is_as_good_are_named(metric):
+    graded = np.minimum(Y, metric.label_limit or np.inf)
+    useless = [np.ones(len(Y))]  # stars 1 to 3 are all relevant
+    useless += [Y + metric.threshold + 1] if hasattr(metric, "threshold") else []
+    for labels in useless if hasattr(metric, "kind") else ():
+        with pytest.warns(LTRWarning, match="every order of the documents has the same"):
+            found = compare_scores(metric, A, B, labels, qid=QID)
+        assert (found.difference, found.p) == (pytest.approx(0.0, abs=1e-12), pytest.approx(1.0))
+    compare_scores(metric, A, B, graded, qid=QID)  # warnings are errors

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from ltr_objectives.checks import check_integer, check_seed, is_number, refuse
+from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Labels, Queries, ids_of
@@ -179,6 +180,7 @@ def compare_scores(
     if not (is_number(level) and 0 < level < 1):
         refuse("level", level, "must be a number between 0 and 1")
     chosen, queries = get_metric(metric, convention), Queries(labels, group, qid=qid, weight=weight)
+    warn_of_equal_orders([chosen], queries, "these labels", n_threads)
     a, b = (
         chosen.values(queries, queries.check_scores(scores, n_threads).values, n_threads=n_threads)
         for scores in (scores_a, scores_b)
