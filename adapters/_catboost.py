@@ -24,7 +24,6 @@ from ltr_objectives.adapters._catboost_fit import (
 from ltr_objectives.adapters._catboost_passes import Passes, address_of
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings
 from ltr_objectives.adapters._libraries import CATBOOST
-from ltr_objectives.adapters._model_files import require_sound
 from ltr_objectives.adapters._parameters import leaves
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_of_equal_orders
@@ -141,9 +140,15 @@ NOTHING_TO_SAMPLE = (
 def predictions(model: Any, pool: Any) -> np.ndarray:
     """The scores that training continues from; ``model`` may be a file."""
     if isinstance(model, (str, os.PathLike)):
-        require_sound("catboost", os.fspath(model))
-        model = CATBOOST.load().CatBoost().load_model(os.fspath(model))
+        model = read_model(os.fspath(model))
     return np.asarray(model.predict(pool, prediction_type="RawFormulaVal"), np.float64)
+
+
+def read_model(path: str) -> Any:
+    """The model of a file in CatBoost's own format, or in JSON."""
+    with open(path, "rb") as file:
+        form = "json" if file.read(1) == b"{" else "cbm"
+    return CATBOOST.load().CatBoost().load_model(path, form)
 
 
 class CatBoostMetric:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective
+from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective, read_model
 from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
@@ -275,9 +275,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return int(model.tree_count_)
 
     def _load(self, path: str) -> Any:
-        with open(path, "rb") as file:
-            form = "json" if file.read(1) == b"{" else "cbm"
-        return catboost.CatBoost().load_model(path, form)
+        return read_model(path)
 
     def _features(self) -> tuple[int, list[str] | None]:
         names: list[str] = self.feature_names_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,6 @@ import numpy as np
 
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query
-from ltr_objectives.adapters._model_files import require_whole
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 else:
     Base = lgb.LGBMRanker
 
+END = re.compile(  # of a model file
+    rb"\nend of trees\n.*\nend of parameters\s*(\npandas_categorical:(null|\[.*\])\s*)?\Z", re.DOTALL
+)
 SEEN = ("model", "params", "iteration", "begin_iteration", "end_iteration")  # by callbacks, in every version
 DEFAULTS = {name: p.default for name, p in inspect.signature(lgb.LGBMModel.__init__).parameters.items()}
 DEFAULTS |= {"reg_lambda": None}  # so that 0 can be told from nothing
@@ -169,7 +172,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         return best if best > 0 else int(model.current_iteration())
 
     def _load(self, path: str) -> Any:
-        require_whole(path)
+        with open(path, "rb") as file:  # LightGBM reads fewer trees of a file that is cut short, or ends the process
+            require(END.search(file.read()), f"{path} is not a whole LightGBM model; save or copy it again")
         return lgb.Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:

@@ -15,7 +15,6 @@ from ltr_objectives._files import replacing
 from ltr_objectives.adapters import _bags
 from ltr_objectives.adapters._auto import AUTO, train_best
 from ltr_objectives.adapters._libraries import Library
-from ltr_objectives.adapters._model_files import require_sound
 from ltr_objectives.adapters._parameters import check_names, with_gain
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
@@ -389,13 +388,9 @@ class Ranker:
                     ) from error
 
     def load_model(self, path: str | os.PathLike[str]) -> Self:
-        """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``.
-
-        Another process reads the file first, which takes one to three seconds, because the libraries end the process
-        on many damaged files.
-        """
+        """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
-        loaded = self._load(require_sound(self.library.name, os.fspath(path)))
+        loaded = self._load(os.fspath(path))
         self.booster_, self.label_columns_, self.kinds_in_ = loaded, (), {}
         for name, attribute in vars(Ranker).items():  # of another training
             if isinstance(attribute, FromFit):
@@ -449,7 +444,7 @@ class Ranker:
     def _start(self, init_model: Any, X: Any) -> Any:
         """The library's model that training continues from; ``X`` is the training table."""
         if isinstance(init_model, str | os.PathLike):
-            return self._load(require_sound(self.library.name, os.fspath(init_model)))
+            return self._load(os.fspath(init_model))
         if isinstance(init_model, type(self)):
             return init_model.booster_
         name = type(self).__name__

@@ -37,10 +37,6 @@ PARAM = (
     "A parameter of a library by its own name, such as catboost:random_strength=0,1; of several values the best on "
     "vali counts; may be repeated."
 )
-NATIVE_PARAM = (
-    "As --param, in further trainings of the libraries' own objectives, such as catboost:l2_leaf_reg=3; 'default' "
-    "leaves a parameter to the library; the best on vali counts."
-)
 OF_THE_STUDY = (
     "objective", "loss_function", "metric", "eval_metric", "custom_metric", "learning_rate", "eta", "shrinkage_rate",
     "iterations", "num_iterations", "num_boost_round", "n_estimators", "num_trees", "seed", "random_seed",
@@ -82,7 +78,6 @@ def quality(
     draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
     learning_rates: Annotated[str, Option(help="Of several the best on vali counts.")] = "0.1",
     param: Annotated[list[str] | None, Option(help=PARAM)] = None,
-    native_param: Annotated[list[str] | None, Option(help=NATIVE_PARAM)] = None,
     trees: Annotated[int, Option(min=1, help="The most trees.")] = 300,
     leaves: Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")] = 31,
     patience: Annotated[int, Option(min=1, help="Trees without a better vali value before a stop.")] = 30,
@@ -101,7 +96,8 @@ def quality(
     """Compare objectives over many trainings.
 
     Differences come with their significance over test queries. Each metric has its own column, its own early stopping
-    and its own choice on vali among several learning rates. An interrupted study goes on where it stopped. It writes
+    and its own choice on vali: among several learning rates, and for the libraries' own objectives between these
+    settings and their library's defaults. An interrupted study goes on where it stopped. It writes
     tables as markdown, CSV and parquet, and plots.
     """
     from benchmarks import cells, report
@@ -126,7 +122,7 @@ def quality(
     settings: list[dict[str, Any]] = drawn(draws) or [{"learning_rate": rate} for rate in rates]
     wanted = plan(
         folds, names_in(libraries), names_in(objectives), names_in(natives), names_in(metrics),
-        [replace(budget, **found) for found in settings], param or (), native_param or (),
+        [replace(budget, **found) for found in settings], param or (),
     )  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     todo = [cell for cell in wanted if not cell.path(out).exists()]
@@ -150,7 +146,6 @@ def quality(
 def plan(
     folds: Sequence[Fold], libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str],
     metrics: Sequence[str], budgets: Sequence[Any], param: Sequence[str] = (),
-    native_param: Sequence[str] = (),
 ) -> list[Any]:  # fmt: skip
     """Every training of the study; those on the same data come together."""
     from benchmarks.cells import CONSTANT, Cell
@@ -158,10 +153,7 @@ def plan(
 
     for library in libraries:
         check_choice("libraries", library, tuple(LIBRARIES))
-    tried, more = (
-        {library: list(itertools.product(*values)) for library, values in _params(given, libraries).items()}
-        for given in (param, native_param)
-    )
+    tried = {library: list(itertools.product(*values)) for library, values in _params(param, libraries).items()}
     names = tuple(dict.fromkeys(str(get_metric(m)) for m in metrics))
     require(libraries and names and folds and budgets, "name libraries, metrics, seeds and learning rates")
     usual, none = natives == ["usual"], natives == ["none"]
@@ -186,10 +178,7 @@ def plan(
         for library in libraries:
             at = [replace(b, seed=fold.seed, params=params) for b in budgets for params in tried[library]]
             own = list(of_metric(library, get_metric(names[0])))
-            further = [replace(b, params=(*b.params, *params)) for b in at for params in more[library]]
-            planned_here = trials.plan([library], objectives, own, names, at)
-            planned_here += trials.plan([library], [], own, names, further)
-            for t in dict.fromkeys(planned_here):
+            for t in trials.plan([library], objectives, own, names, at):
                 planned.append(Cell(t.library, t.objective, t.label, t.metrics, t.budget, fold=fold))
     return list(dict.fromkeys(planned))
 

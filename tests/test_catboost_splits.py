@@ -192,7 +192,7 @@ def test_the_hessians_are_those_of_each_tree_and_gone_after_it(objective, weight
     whole = raw(trees(3), X)
     second = trees(1, init_model=trees(1))
     np.testing.assert_allclose(raw(trees(1, init_model=second), X), whole, rtol=1e-6, atol=1e-6)
-    if objective == NOISELESS[0]:  # a file is read by another process, which takes long
+    if objective == NOISELESS[0]:
         second.save_model(tmp_path / "second.cbm")
         from_file = trees(1, init_model=str(tmp_path / "second.cbm"))
         np.testing.assert_allclose(raw(from_file, X), whole, rtol=1e-6, atol=1e-6)

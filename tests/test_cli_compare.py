@@ -4,6 +4,7 @@ import io
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,16 @@ from rich.console import Console  # noqa: E402 - they need what importorskip ask
 from ltr_objectives import evaluate  # noqa: E402 - they need what importorskip asks for
 from ltr_objectives.datasets import make_ranking  # noqa: E402 - they need what importorskip asks for
 from ltr_objectives.workbench.texts import show  # noqa: E402 - they need what importorskip asks for
-from ltr_objectives.workbench.trials import SHARED, drawn, forward  # noqa: E402 - they need what importorskip asks for
+from ltr_objectives.workbench.trials import (  # noqa: E402 - they need what importorskip asks for
+    SHARED,
+    Budget,
+    Trial,
+    cross_validation,
+    drawn,
+    forward,
+    measure,
+    train,
+)
 
 DATA = make_ranking(queries=30, features=10, mean_length=12)
 PAGE = Path(__file__).parents[1] / "docs" / "compare.md"
@@ -96,18 +106,39 @@ def test_the_table_is_a_cross_validation_by_hand(library):
         np.testing.assert_allclose(library_predicts(library, found["model"], frame), whole.predict(DATA.X), rtol=1e-6)
 
 
-def test_a_copy_of_the_native_objective_is_level_with_it():
-    """Both have the same regularisation in documents, although their Hessians differ in scale."""
-    pytest.importorskip("lightgbm")
-    found = compare("--library", "lightgbm", "--objectives", "lambdarank,lambdamart:preset=lightgbm,yetirank",
-                    "--metric", "ndcg@5")  # fmt: skip
-    copied = row(found, "lambdamart:preset=lightgbm", "ndcg@5")
-    assert copied["mean"] == pytest.approx(row(found, "lambdarank", "ndcg@5")["mean"], abs=1e-3)
-    assert (copied["native"], copied["reference"]) == (False, "lambdarank")
-    assert row(found, "lambdarank", "ndcg@5")["p"] is None
-    other = row(found, "yetirank", "ndcg@5")
-    assert 0 <= other["p"] <= 1
-    assert other["difference"] == pytest.approx(other["mean"] - row(found, "lambdarank", "ndcg@5")["mean"])
+@pytest.mark.parametrize("library", SHAPE)
+def test_a_native_objective_has_its_library_s_defaults_or_the_settings_of_ours_as_vali_chooses(library):
+    """In each fold, by the first metric, and so for the values of all metrics."""
+    pytest.importorskip(library)
+    native = PAIR[library]
+    found = compare("--library", library, "--objectives", f"{native},yetirank", "--metric", "map,mrr",
+                    "--out", "table.csv")  # fmt: skip
+    base = Budget(8, 0.1, 6, 3, 1.0, threads=1, documents=20.0)
+    values, defaults = {"map": [], "mrr": []}, 0
+    for split in cross_validation(DATA, 3, 0):
+        fold = split.of(DATA)
+        pair = [Trial(library, native, native, ("map", "mrr"), replace(base, defaults=own), stop="map")
+                for own in (True, False)]  # fmt: skip
+        records = [measure(each, fold, train(each, fold.train, fold.vali)) for each in pair]
+        best = max(records, key=lambda record: record["vali"]["map"])
+        defaults += best["budget"]["defaults"]
+        for metric, of in values.items():
+            of += best["test"][metric]
+    for metric, of in values.items():
+        line = row(found, native, metric)
+        assert line["mean"] == pytest.approx(np.mean(of), abs=1e-9)
+        assert (line["defaults"], line["folds"]) == (defaults, 3)
+        assert (line["native"], line["p"]) == (True, None)
+        ours = row(found, "yetirank", metric)
+        assert (ours["native"], ours["reference"], ours["defaults"]) == (False, native, 0)
+        assert ours["difference"] == pytest.approx(ours["mean"] - line["mean"])
+        assert 0 <= ours["p"] <= 1
+    assert pandas.read_csv("table.csv")["defaults"].max() == defaults
+    printed = run("compare", "--data", "data.csv", "--ignore", "weight", "--library", library, "--objectives", native,
+                  "--metric", "map,mrr", *SMALL)  # fmt: skip
+    assert f"(native, defaults {defaults}/3)" in printed
+    alone = compare("--library", library, "--objectives", native, "--metric", "map")["best"]
+    assert (alone["leaves"] is None, alone["documents"] is None) == (alone["defaults"], alone["defaults"])
 
 
 def without_seconds(found):
@@ -179,7 +210,7 @@ def test_people_get_a_table_and_the_reasons(folder):
     frame.assign(label=20 * frame["label"]).drop(columns="weight").to_csv("large.csv", index=False)
     printed = run("compare", "--data", "large.csv", "--library", "xgboost", "--metric", "ndcg@5", *small)
     assert "30 queries, 3 folds" in printed
-    assert "rank:pairwise (native)" in printed
+    assert "rank:pairwise (native, defaults " in printed
     assert "note: xgboost rank:ndcg is left out: xgboost: " in printed
     assert "best by ndcg@5: xgboost, " in printed
     assert "nan" not in printed.partition("note:")[0]
@@ -402,7 +433,7 @@ def test_the_progress_is_no_part_of_the_result(monkeypatch):
     ]  # fmt: skip
     done = invoke([*given, *FEW, "--draws", 2, "--json"], 0)
     assert json.loads(done.stdout)["best"]["objective"] == "lambdarank"
-    assert re.search(r"lightgbm lambdarank.*6/6", done.stderr, re.DOTALL)
+    assert re.search(r"lightgbm lambdarank.*12/12", done.stderr, re.DOTALL)
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the tests run beside an unpacked wheel")

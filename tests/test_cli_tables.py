@@ -14,8 +14,10 @@ pytest.importorskip("pyarrow")
 from commands import fails, library_predicts, run_json, write_letor  # noqa: E402 - skipped without
 from rankers import SUFFIX, ranker_class  # noqa: E402 - skipped without
 
-from ltr_objectives import evaluate  # noqa: E402 - skipped without
+from ltr_objectives import LTRError, evaluate  # noqa: E402 - skipped without
 from ltr_objectives.datasets import make_ranking_fold  # noqa: E402 - skipped without
+from ltr_objectives.workbench import tables  # noqa: E402 - skipped without
+from ltr_objectives.workbench.cli.files import read_column  # noqa: E402 - skipped without
 
 FOLD = dict(zip(("train", "vali", "test"), make_ranking_fold((40, 15, 15), features=10, mean_length=15), strict=True))
 NAMES = [f"feature {i}" for i in range(10)]
@@ -217,7 +219,15 @@ def test_auto_lets_vali_choose():
         (["train", "--train", "empty.csv"], "--train empty.csv: it is empty"),
         (["train", "--train", "bare.csv"], "--train bare.csv: it has no columns of features"),
         (["train", "--train", "missing.csv"], "--train missing.csv: the column 'label' has no finite number in row 2"),
-        (["train", "--train", "words.csv"], "the column 'label' must hold numbers, but its type is str"),
+        (
+            ["train", "--train", "words.csv"],
+            "the column 'label' must hold numbers, but its type is str; row 0 has 'high'",
+        ),
+        (
+            ["train", "--train", "twice.csv"],
+            "the column 'label' must hold numbers, but its type is str; row 7 has 'label'",
+        ),
+        (["predict", "--data", "twice.csv"], "; row 7 has 'feature 0'"),
         (["train", "--train", "noid.csv"], "--train noid.csv: qid has no id in row 1"),
         (["train", "--train", "broken.parquet"], "--train broken.parquet: "),
         (["train", "--train", "train.csv", "--vali", "narrow.csv"], "--vali narrow.csv: it does not have the features"),
@@ -241,6 +251,8 @@ def test_errors_are_one_line(folder, arguments, message):
     }  # fmt: skip
     for name, frame in changed.items():
         frame.to_csv(f"{name}.csv", index=False)
+    lines = Path("train.csv").read_text().splitlines()
+    Path("twice.csv").write_text("\n".join([*lines[:8], lines[0], *lines[8:]]))  # files that were joined
     (folder / "broken.parquet").write_text("no table")
     (folder / "vali.txt").write_text("1 qid:1 1:1\n")
     (folder / "short.txt").write_text("1\n")
@@ -252,6 +264,69 @@ def test_errors_are_one_line(folder, arguments, message):
     }[arguments[0]]
     assert message in fails(*arguments, *more).replace("(object)", "(str)").replace("is object", "is str")
     assert not (folder / "m.txt").exists()
+
+
+@pytest.mark.parametrize("at", [slice(0, 1), slice(5, 6), slice(None)], ids=["first", "later", "all"])
+@pytest.mark.parametrize("more", [",", ",7", ",,", ",a", ",7,7"])
+def test_a_row_with_too_many_fields_never_shifts_columns(at, more):
+    """It is refused, or read as without an empty one."""
+    columns, path = tables.Columns(), Path("more.csv")
+    frame_of(FOLD["test"]).to_csv(path, index=False)
+    head, *lines = path.read_text().splitlines()
+    plain = tables.read_table("data", path, columns)
+    lines[at] = [line + more for line in lines[at]]
+    path.write_text("\n".join([head, *lines]))
+    try:
+        found = tables.read_table("data", path, columns)
+    except LTRError as error:
+        assert "fields" in str(error)
+        for read in (lambda: tables.read_keys("data", path, columns), lambda: read_column("data", f"{path}:label")):
+            with pytest.raises(LTRError, match="fields"):
+                read()
+    else:
+        assert more == ","
+        pandas.testing.assert_frame_equal(found.X, plain.X)
+        assert [*found.y, *found.qid] == [*plain.y, *plain.qid]
+        assert np.array_equal(tables.read_keys("data", path, columns).labels, plain.y)
+        assert np.array_equal(read_column("data", f"{path}:label"), plain.y)
+
+
+WORDS = ["NA", "null", "None", "nan", "NaN", "N/A", "n/a", "<NA>", "#N/A", "NULL", "-nan", "01", "1"]
+
+
+@everywhere
+def test_no_word_of_an_id_or_a_category_is_read_as_missing(library):
+    """In the country code of Namibia, and in ids of queries; a missing feature may be any of them."""
+    pytest.importorskip(library)
+    data = FOLD["train"]
+    rng = np.random.default_rng(0)
+    shop = np.array(WORDS)[rng.integers(0, len(WORDS), len(data.y))]
+    ids = np.array(WORDS + [f"q{i}" for i in range(40)])[np.unique(data.qid, return_inverse=True)[1]]
+    frame = frame_of(data).assign(label=(shop < "N") ^ (rng.random(len(shop)) < 0.2), shop=shop, qid=ids)
+    plain = frame.assign(shop="_" + frame["shop"])
+    missing = np.where(np.arange(len(data.y)) % 7 == 0, "NA", frame[NAMES[1]].astype(str))
+    frame[NAMES[1]], plain[NAMES[1]] = missing, np.where(missing == "NA", "", missing)
+    for name, table in (("words", frame), ("plain", plain)):
+        table.to_csv(f"{name}.csv", index=False)
+        made = ["--library", library, "--categorical", "shop", "--out", f"{name}{SUFFIX[library]}", *OPTIONS]
+        run_json("train", "--train", f"{name}.csv", *made)
+        given = ["--model", f"{name}{SUFFIX[library]}", "--data", f"{name}.csv", "--categorical", "shop"]
+        run_json("predict", *given, "--out", f"{name}.npy")
+    scores = np.load("words.npy")
+    np.testing.assert_allclose(scores, np.load("plain.npy"))
+    found = run_json("evaluate", "--data", "words.csv", "--scores", "words.npy", "--metric", "map", "--per-query")
+    assert found["per_query"]["qid"] == list(dict.fromkeys(ids))
+
+
+@everywhere
+def test_a_model_with_names_refuses_features_without(library):
+    pytest.importorskip(library)
+    model = f"model{SUFFIX[library]}"
+    run_json("train", "--library", library, "--out", model, *files("csv"), *OPTIONS)
+    write_letor(Path("test.txt"), FOLD["test"])
+    given = ["predict", "--model", model, "--out", "scores.npy", "--data", "test.txt"]
+    assert "by name" in fails(*given)
+    assert not Path("scores.npy").exists()
 
 
 def test_a_missing_package_is_named(monkeypatch):

@@ -15,6 +15,7 @@ from rankers import NATIVE, SUFFIX
 
 from ltr_objectives import evaluate
 from ltr_objectives.datasets import RankingData, make_ranking_fold
+from ltr_objectives.workbench.cli import options
 
 FOLD = make_ranking_fold((40, 15, 15), features=10, mean_length=15)
 OPTIONS = ["--trees", 40, "--learning-rate", 0.3, "--patience", 5, "--threads", 1]
@@ -103,6 +104,14 @@ def test_people_get_a_table(folder):
     assert [row[0] for row in words if len(row) == 4] == ["vali", "test"]
     assert "kept by vali ndcg@10" in lines[-1]
     assert lines[-1].endswith("written to model.ubj")
+
+
+@pytest.mark.parametrize("value", ["1" + "+1" * 20_000, "[" * 5_000, "-" * 20_000 + "1", "{[]: 1}", "1 +", "word"])
+def test_a_value_that_is_no_literal_of_python_is_text(folder, value):
+    assert options.python_value(value) == value
+    said = fails("train", "--library", "lightgbm", "--train", folder / "train.txt", "--out", "m.txt", "--param",
+                 f"nonsense={value}", *OPTIONS)  # fmt: skip
+    assert "nonsense" in said
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,10 @@ def test_a_query_without_a_judged_document_is_left_out_with_them(tmp_path):
 @pytest.mark.parametrize(
     ("run_text", "qrels_text", "arguments", "message"),
     [
-        ("1 0 a 1\n", "1 0 a 1\n", [], "is not of the form 'query Q0 document rank score tag': it has 4 columns"),
-        ("1 Q0 a 1 2 t\n1 Q0 b 1 2\n", "1 0 a 1\n", [], "1 rows are too short, as for query ['1']"),
+        ("1 0 a 1\n", "1 0 a 1\n", [], "is not of the form 'query Q0 document rank score tag'"),
+        ("1 Q0 a 1 2 t\n2 Q0 b 1 2\n", "1 0 a 1\n", [], "1 rows have other lengths, as '2 Q0 b 1 2'"),
+        ("1 Q0 a 1 2 t\n", "1 0 a 1\n1 0 b 1 2\n", [], "is not of the form 'query 0 document label'"),
+        ("# a comment\n", "1 0 a 1\n", [], "it has comments only"),
         ("1 Q0 a 1 x t\n", "1 0 a 1\n", [], "could not convert string to float"),
         ("1 Q0 a 1 nan t\n", "1 0 a 1\n", [], "has a score that is not finite: a in query 1"),
         ("1 Q0 a 1 2 t\n1 Q0 a 2 1 t\n", "1 0 a 1\n", [], "has a document twice: a in query 1"),
@@ -120,6 +122,18 @@ def test_errors_name_file_and_place(tmp_path, run_text, qrels_text, arguments, m
     (tmp_path / "run").write_text(run_text)
     (tmp_path / "qrels").write_text(qrels_text)
     assert message in fails("evaluate", "--run", tmp_path / "run", "--qrels", tmp_path / "qrels", *arguments)
+
+
+def test_comments_and_what_follows_the_tag_are_not_read(tmp_path):
+    """A mark of comments within an id is a part of it."""
+    run, qrels = {"1": {"a#1": 2.0, "b": 1.0}, "#2": {"a": 1.0}}, {"1": {"b": 1, "#c": 1}}
+    files = write(tmp_path, run, qrels)
+    plain = run_json("evaluate", "--metric", "map,recall@5", *files)
+    for name, more in (("run", " and more"), ("qrels", "")):
+        lines = (tmp_path / name).read_text().splitlines()
+        (tmp_path / name).write_text("\n".join(["# a comment of so many words", *(line + more for line in lines), "#"]))
+    assert run_json("evaluate", "--metric", "map,recall@5", *files)["metrics"] == plain["metrics"]
+    assert plain["metrics"] == {"map": 0.25, "recall@5": 0.5}
 
 
 def test_ids_are_read_as_they_are_written(tmp_path):

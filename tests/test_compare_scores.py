@@ -2,14 +2,22 @@
 
 import numpy as np
 import pytest
+from catalog import ONE_OF_EACH
 from generated import ranking
 from scipy import stats
 
-from ltr_objectives import LTRError, compare_scores, evaluate
+from ltr_objectives import LTRError, LTRWarning, compare_scores, evaluate
 
 RNG = np.random.default_rng(3)
 X, Y, QID = ranking(0)
 A, B = X[:, 0] + RNG.normal(size=len(Y)), RNG.normal(size=len(Y))
+
+
+def hc2(d, w):
+    """Mean, standard error and degrees of freedom."""
+    center = (w * d).sum() / w.sum()
+    parts = [(each * (x - center)) ** 2 / (1 - each / w.sum()) for x, each in zip(d, w, strict=True)]
+    return center, np.sqrt(sum(parts)) / w.sum(), w.sum() ** 2 / (w**2).sum() - 1
 
 
 def by_query(scores, metric, **options):
@@ -37,17 +45,17 @@ def test_weights_count_in_mean_and_error():
     weight = RNG.integers(0, 4, len(sizes)).astype(float)
     found = compare_scores("mrr", A, B, Y, sizes, weight)
     d, w = (by_query(A, "mrr") - by_query(B, "mrr"))[weight > 0], weight[weight > 0]
-    center, n = (w * d).sum() / w.sum(), len(d)
-    error = np.sqrt(n / (n - 1) * (w**2 * (d - center) ** 2).sum()) / w.sum()
+    center, error, freedom = hc2(d, w)
     assert found.difference == pytest.approx(center, abs=1e-12)
-    assert found.high - center == pytest.approx(error * stats.t.ppf(0.975, n - 1), rel=1e-9)
-    assert (found.p, found.queries) == (pytest.approx(2 * stats.t.sf(abs(center) / error, n - 1), rel=1e-9), n)
+    assert found.high - center == pytest.approx(error * stats.t.ppf(0.975, freedom), rel=1e-9)
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(center) / error, freedom), rel=1e-9)
+    assert found.queries == len(d)
 
 
 @pytest.mark.parametrize("buckets", [None, 5])
 @pytest.mark.parametrize("metric", ["ndcg@5", "map(empty=skip)"])
 def test_users_are_clusters_of_queries(metric, buckets):
-    """The cluster-robust variance of a regression on a constant, from the residuals of the queries."""
+    """The test over the means of the clusters, with the sums of the weights of their queries."""
     sizes = np.bincount(QID)
     user, weight = RNG.choice(list("abcdefghijk"), len(sizes)), RNG.integers(0, 4, len(sizes)).astype(float)
     found = compare_scores(metric, A, B, Y, sizes, weight, user=user, buckets=buckets, seed=3)
@@ -59,13 +67,12 @@ def test_users_are_clusters_of_queries(metric, buckets):
     d = by_query(A, metric) - by_query(B, metric)
     kept = ~np.isnan(d) & (weight > 0)
     d, w, cluster = d[kept], weight[kept], cluster[kept]
-    center, groups = np.average(d, weights=w), np.unique(cluster)
-    n = len(groups)
-    sums = np.array([(w * (d - center))[cluster == c].sum() for c in groups])
-    error = np.sqrt(n / (n - 1) * (sums**2).sum()) / w.sum()
+    sums = [w[cluster == c].sum() for c in np.unique(cluster)]
+    means = [np.average(d[cluster == c], weights=w[cluster == c]) for c in np.unique(cluster)]
+    center, error, freedom = hc2(np.array(means), np.array(sums))
     assert (found.difference, found.queries) == (pytest.approx(center, abs=1e-12), len(d))
-    assert found.high - center == pytest.approx(error * stats.t.ppf(0.975, n - 1), rel=1e-9)
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(center) / error, n - 1), rel=1e-9)
+    assert found.high - center == pytest.approx(error * stats.t.ppf(0.975, freedom), rel=1e-9)
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(center) / error, freedom), rel=1e-9)
 
 
 def test_one_query_a_user_is_the_test_over_queries_and_equal_buckets_that_of_their_means():
@@ -101,3 +108,15 @@ def test_a_single_query_has_no_interval_and_what_is_wrong_is_named():
         compare_scores("map", [1, 0], [0, 1], [1, 0], [2], level=95)
     with pytest.raises(LTRError, match="scores has 3 entries, but labels has 2"):
         compare_scores("map", [1, 0], [0, 1, 2], [1, 0], [2])
+
+
+@pytest.mark.parametrize("metric", ONE_OF_EACH, ids=str)
+def test_labels_for_which_every_order_is_as_good_are_named(metric):
+    graded = np.minimum(Y, metric.label_limit or np.inf)
+    useless = [np.ones(len(Y))]  # stars 1 to 3 are all relevant
+    useless += [Y + metric.threshold + 1] if hasattr(metric, "threshold") else []
+    for labels in useless if hasattr(metric, "kind") else ():
+        with pytest.warns(LTRWarning, match="every order of the documents has the same"):
+            found = compare_scores(metric, A, B, labels, qid=QID)
+        assert (found.difference, found.p) == (pytest.approx(0.0, abs=1e-12), pytest.approx(1.0))
+    compare_scores(metric, A, B, graded, qid=QID)  # warnings are errors

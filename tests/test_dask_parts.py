@@ -254,6 +254,36 @@ def test_missing_arguments_and_ids_are_refused(client, kind):
             dask_by_query(X.tolist(), y, qid)
 
 
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("form", ["array", "series", "goals"])
+def test_a_partition_may_be_empty(at, form):
+    """As a filter leaves it."""
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    X, y, qid = ranking(0)
+    half = int(np.flatnonzero(qid == 7)[0])
+    cuts = sorted([0, half, len(y), [0, half, len(y)][at]])
+    weight = 1.0 + qid % 3
+
+    def parts(column):
+        if form == "series":
+            pieces = [column[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+            return dd.from_map(pd.Series, pieces, meta=pd.Series(column[:0]))
+        return da.from_array(column, chunks=(tuple(np.diff(cuts).tolist()),))
+
+    columns = [parts(column) for column in (X[:, 0], y, qid, weight)]
+    columns[1] = {"other": columns[1], "first": columns[1]} if form == "goals" else columns[1]
+    goal = "[first]" if form == "goals" else ""
+    group = dask_group(columns[2])
+    assert np.array_equal(group.compute(scheduler="sync"), np.bincount(qid))
+    assert [len(block.compute(scheduler="sync")) for block in group.blocks].count(0) == group.numblocks[0] - 2 == 1
+    for metric in ("ndcg@5", "map(empty=skip)"):
+        found = dask_evaluate(metric + goal, *columns)
+        assert found == pytest.approx(evaluate(metric, X[:, 0], y, qid=qid, weight=weight), abs=1e-12)
+    whole = dask_evaluate("ndcg@5" + goal, *columns[:3])
+    assert whole == pytest.approx(evaluate("ndcg@5", X[:, 0], y, qid=qid), abs=1e-12)
+
+
 def test_an_error_on_one_worker_ends_the_training_on_all(client):
     dxgb = pytest.importorskip("xgboost.dask")
     X, y, qid = ranking(0)

@@ -27,20 +27,44 @@ def test_equal_weights_are_as_none():
 
 
 def test_weights_give_the_robust_error_of_a_regression_on_a_constant():
-    """White's estimator with the factor n / (n - 1), by its matrices."""
-    d, one = A - B, np.ones((40, 1))
-    bread = np.linalg.inv(one.T @ np.diag(WEIGHT) @ one)
-    fit = bread @ one.T @ (WEIGHT * d)
-    left = np.diag(WEIGHT * (d - fit[0]))
-    error = np.sqrt((bread @ one.T @ left @ left @ one @ bread)[0, 0] * 40 / 39)
+    """HC2 by its matrices, with the residuals of a weighted regression and their leverages."""
+    root = np.sqrt(WEIGHT)
+    one, d = root[:, None], root * (A - B)
+    bread = np.linalg.inv(one.T @ one)
+    fit, leverage = bread @ one.T @ d, np.diag(one @ bread @ one.T)
+    error = np.sqrt((bread @ one.T @ np.diag((d - root * fit[0]) ** 2 / (1 - leverage)) @ one @ bread)[0, 0])
+    freedom = WEIGHT.sum() ** 2 / (WEIGHT**2).sum() - 1
     found = differences({"a": A}, B, WEIGHT)["a"]
     assert found["difference"] == pytest.approx(fit[0])
     assert found["se"] == pytest.approx(error)
-    assert found["p"] == pytest.approx(2 * stats.t.sf(abs(fit[0]) / error, 39))
+    assert found["p"] == pytest.approx(2 * stats.t.sf(abs(fit[0]) / error, freedom))
     some = WEIGHT * (np.arange(40) % 3 > 0)
     kept = some > 0
     assert standard_error(A, some) == pytest.approx(standard_error(A[kept], some[kept]))
     assert paired_p(A, B, some) == pytest.approx(paired_p(A[kept], B[kept], some[kept]))
+
+
+WEIGHTS = {
+    "none": lambda rng, n: None,
+    "lognormal": lambda rng, n: np.exp(rng.normal(0, 1, n)),
+    "wide": lambda rng, n: np.exp(rng.normal(0, 2, n)),
+    "queries of users": lambda rng, n: np.floor(rng.pareto(1.0, n) + 1),
+}
+SPREADS = {"alike": lambda w: 1, "of many": lambda w: w**0.5, "of means": lambda w: w**-0.5}
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+@pytest.mark.parametrize("n", [10, 30, 200])
+def test_differences_by_chance_are_rejected_at_the_level(kind, n):
+    """At 0.05, 0.09 in 1,000 simulations is 6 standard errors above; with the deviation of a query by its weight."""
+    rng = np.random.default_rng(n)
+    for spread in SPREADS.values() if kind != "none" else [lambda w: 1]:
+        rejected = 0
+        for _ in range(1000):
+            w = WEIGHTS[kind](rng, n)
+            d = rng.normal(size=n) * spread(w)
+            rejected += paired_p(d, np.zeros(n), w) < 0.05
+        assert rejected / 1000 < 0.09
 
 
 def test_degenerate_differences():

@@ -1,5 +1,6 @@
 """The engine of trials: a training has its budget, stops by our metric, and predicts with its best number of trees."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from rankers import LIBRARIES
 
 for name in (*LIBRARIES, "pandas", "scipy"):
     pytest.importorskip(name)
+import catboost  # noqa: E402 - skipped without
 import lightgbm as lgb  # noqa: E402 - skipped without
 import xgboost as xgb  # noqa: E402 - skipped without
 
@@ -89,12 +91,14 @@ def test_natives_without_grades_learn_what_is_relevant_to_the_goal(library, bina
 
 
 def test_splits_in_catboost_have_noise_only_where_they_are_told_to():
-    def curve(objective, *params):
-        return trained("catboost", objective, "map", budget=replace(TINY, trees=4, params=params)).curves
+    def curve(objective, *params, **fields):
+        return trained("catboost", objective, "map", budget=replace(TINY, trees=4, params=params, **fields)).curves
 
     none, some = ("random_strength", 0), ("random_strength", 1)
     assert curve("queryrmse") == curve("queryrmse", none) != curve("queryrmse", some)
-    assert curve("YetiRank") == curve("YetiRank", some) != curve("YetiRank", none)
+    assert curve("YetiRank") == curve("YetiRank", none) != curve("YetiRank", some)
+    own = curve("YetiRank", defaults=True)
+    assert own == curve("YetiRank", some, defaults=True) != curve("YetiRank", none, defaults=True)
 
 
 @everywhere
@@ -143,6 +147,70 @@ def test_twins_have_the_hessians_of_native_objectives(library, native):
     assert total == pytest.approx(hess.sum(), rel=1e-5)
 
 
+def config(model):
+    """The parameters of a trained model."""
+    if isinstance(model, xgb.Booster):
+        found = json.loads(model.save_config())["learner"]
+        return found["gradient_booster"], found["objective"], found["generic_param"]
+    if isinstance(model, lgb.Booster):
+        lines = model.model_to_string().partition("\nparameters:")[2].partition("end of parameters")[0].split("\n")
+        return {line for line in lines if not line.startswith(("[metric:", "[objective:"))}
+    return {
+        name: value for name, value in model.get_all_params().items() if name not in ("eval_metric", "use_best_model")
+    }
+
+
+@pytest.mark.parametrize(
+    ("library", "native"), [(name, native) for name, facts in libraries.LIBRARIES.items() for native in facts.natives]
+)
+def test_natives_train_at_the_defaults_of_their_library_too(library, native):
+    """Everything but the learning rate, the trees, the threads and the seed, whatever the budget says of the rest."""
+    data = FOLD.train if native != "rank:map" else replace(FOLD.train, y=(FOLD.train.y > 0).astype(np.float32))
+    native += ":metric=NDCG" if native == "StochasticRank" else ""
+    budget = Budget(trees=3, leaves=4, documents=50.0, min_child_weight=9.0, learning_rate=0.2, seed=3, defaults=True)
+    given = {"xgboost": "seed", "lightgbm": "seed", "catboost": "random_seed"}[library]
+    given = {"learning_rate": 0.2, libraries.LIBRARIES[library].threads: 1, given: 3}
+    if library == "xgboost":
+        ordered = xgb.DMatrix(data.X, data.y, qid=data.qid)
+        alone = xgb.train({"objective": native, **given}, ordered, 3)
+    elif library == "lightgbm":
+        given |= {"objective": native, "deterministic": True, "force_col_wise": True, "verbose": -1}
+        alone = lgb.train(given, lgb.Dataset(data.X, data.y, group=data.group), 3)
+    else:
+        pool = catboost.Pool(data.X, data.y, group_id=data.qid)
+        given |= {"loss_function": native, "verbose": 0, "allow_writing_files": False, "iterations": 3}
+        alone = catboost.CatBoost(given).fit(pool)
+    made = trials.train(trial(library, native, "ndcg@5", budget=budget), data, None).ranker
+    assert config(made.booster_) == config(alone)
+    table = xgb.DMatrix(FOLD.test.X) if library == "xgboost" else FOLD.test.X
+    np.testing.assert_allclose(made.predict(FOLD.test.X), alone.predict(table), rtol=1e-6)
+
+
+@everywhere
+def test_natives_are_planned_at_defaults_and_budgets_with_the_user_s_parameters_in_both(library):
+    facts = libraries.LIBRARIES[library]
+    l2 = {"xgboost": "reg_lambda", "lightgbm": "lambda_l2", "catboost": "l2_leaf_reg"}[library]
+    params = (("learning_rate", 0.25), (l2, 7))
+    budgets = [replace(TINY, leaves=leaves, documents=20.0, params=params) for leaves in (4, 8)]
+    planned = trials.plan([library], ["queryrmse"], facts.natives, ["map"], budgets)
+    for native in filter(facts.knows, facts.natives):
+        own = [t.budget for t in planned if t.objective == native]
+        assert own == [*(replace(b, defaults=True) for b in budgets), *budgets]
+        for budget in own:
+            found = trials.params_of(library, trials.regularised(library, budget, native, Queries([0, 1], [2])))
+            assert set(params) <= set(found.items())
+    assert [t.budget for t in planned if not t.native] == budgets
+    assert [t.budget for t in trials.plan([library], [], facts.natives[:1], ["map"], budgets, apart=True)] == budgets
+
+
+def test_a_copy_of_a_native_objective_is_level_with_it():
+    """Both have the same regularisation in documents, although their Hessians differ in scale."""
+    budget = replace(TINY, documents=20.0, min_child_weight=1.0)
+    own, copied = (trained("lightgbm", name, "ndcg@5", budget=budget).curves["ndcg@5"]
+                   for name in ("lambdarank", "lambdamart:preset=lightgbm"))  # fmt: skip
+    assert copied == pytest.approx(own, abs=1e-3)
+
+
 def test_draws_are_within_their_ranges():
     for settings in trials.drawn(50):
         assert all(low <= settings[name] <= high for name, (low, high) in trials.SHARED.items())
@@ -174,7 +242,7 @@ def test_splits_keep_every_query_once():
 def test_natives_are_given_to_the_library_that_knows_them_in_its_own_words():
     natives = ["rank:pairwise", "StochasticRank:metric={metric}", "YetiRank:mode={metric}"]
     planned = trials.plan(["xgboost", "catboost"], ["yetirank"], natives, ["ndcg@10", "map"], [TINY])
-    assert [(t.library, t.objective, t.native, t.metrics) for t in planned] == [
+    assert list(dict.fromkeys((t.library, t.objective, t.native, t.metrics) for t in planned)) == [
         ("xgboost", "rank:pairwise", True, ("ndcg@10", "map")),
         ("xgboost", "yetirank", False, ("ndcg@10", "map")),
         ("catboost", "StochasticRank:metric=NDCG;top=10", True, ("ndcg@10",)),  # it has no MAP

@@ -16,6 +16,10 @@ from ltr_objectives.workbench.summary import CAPTION, OWN_BEST, by_query, chosen
 from ltr_objectives.workbench.texts import p_of, show, signed
 from ltr_objectives.workbench.trials import Budget, Record, Trial, measure, train, try_each
 
+DEFAULTS = (
+    "Defaults n/m: in n of m folds vali chose the library's own defaults for a native objective, in the others the "
+    "settings of ours."
+)
 Key = tuple[str, str]  # library and label
 
 
@@ -68,15 +72,21 @@ def table_of(
     """A line for each library, objective and metric, by the mean of the first metric, best first.
 
     ``weights`` of the test queries are by metric. The lines of a library, and those of an objective, stand together.
+    ``defaults`` is the number of ``folds`` in which vali chose the library's defaults for a native objective.
     """
-    records = (r for outcome in found.values() for row in outcome.records for r in row)
-    table = summary(by_query(chosen(records)), randomise=False, weights=weights, reference=reference)
+    frame = chosen(r for outcome in found.values() for row in outcome.records for r in row)
+    table = summary(by_query(frame), randomise=False, weights=weights, reference=reference)
+    once = frame[frame["metric"] == table["metric"].iloc[0]]
+    defaults = once.groupby(["library", "label"])["defaults"].sum()
     goal = table[table["metric"] == table["metric"].iloc[0]].sort_values("mean", ascending=False, kind="stable")
     order = {name: i for i, name in enumerate(goal["library"].unique())}
     keys = sorted(zip(goal["library"], goal["objective"], strict=True), key=lambda key: order[key[0]])
     place = {key: i for i, key in enumerate(keys)}
     of = pd.Series(list(zip(table["library"], table["objective"], strict=True)))
-    table = table.assign(trees=[found[key].trees for key in of], seconds=[found[key].seconds for key in of])
+    table = table.assign(
+        trees=[found[key].trees for key in of], seconds=[found[key].seconds for key in of],
+        defaults=[int(defaults[key]) for key in of], folds=[len(found[key].records) for key in of],
+    )  # fmt: skip
     return table.iloc[np.argsort(of.map(place), kind="stable")].reset_index(drop=True)
 
 
@@ -87,13 +97,14 @@ def print_table(
     """Print the table, with differences in the first metric, and an explanation."""
     lines, goal = rows_of(rows, metrics, alpha), rows[rows["metric"] == metrics[0]]
     for line, of in zip(lines, goal.to_dict("records"), strict=True):
+        line[1] = line[1].replace("(native)", f"(native, defaults {of['defaults']}/{of['folds']})")
         tested = of.get("p", np.nan) >= 0  # else it is the reference, or there is none
         marked = "reference" if of["objective"] in set(goal["reference"][goal["library"] == of["library"]]) else ""
         line += [signed(of["difference"], of["difference_se"]), p_of(of["p"])] if tested else [marked, ""]
         line += [str(of["trees"]), f"{of['seconds']:.1f}"]
     head = ["library", "objective", *metrics, f"difference in {metrics[0]}", "p", "trees", "seconds"]
     caption = CAPTION.format(BETTER, WORSE, alpha, reference or OWN_BEST)
-    show(console, [head, *lines], title, " ".join([caption, *(f"{n}." for n in notes)]))
+    show(console, [head, *lines], title, " ".join([caption, DEFAULTS, *(f"{n}." for n in notes)]))
 
 
 def winner_of(rows: pd.DataFrame, metric: str, alpha: float, library: str = "") -> tuple[Any, str]:

@@ -160,7 +160,8 @@ def dask_group(qid: Any) -> Any:
                 "two queries; dask_by_query(X, y, qid) brings its rows together",
             )
             seen[query] = i
-    return da.concatenate([da.from_array(sizes, chunks=-1) for _, sizes in pieces])
+    sizes = [sizes for _, sizes in pieces]
+    return da.from_array(np.concatenate(sizes), chunks=(tuple(map(len, sizes)),))
 
 
 def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: Any = None, labels: Any = None) -> float:
@@ -204,12 +205,16 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
 
 
 def _ids_and_sizes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
+    if len(qid) == 0:  # of a partition
+        return np.empty(0), np.empty(0, np.int64)
     ids = ids_of(qid)
     sizes = sizes_of(ids)
     return ids[np.cumsum(sizes) - sizes], sizes
 
 
 def _values(chosen: Metric, labels: Any, scores: Any, y: Any, qid: Any, weight: Any = None) -> tuple[np.ndarray, Any]:
+    if len(qid) == len(scores) == 0:
+        return np.empty(0), np.empty(0)
     table = coded_by(own := _stored(y), () if labels is None else (labels,))
     queries = Queries(_by_goal(own) if table is None else table.read(own), qid=qid, weight=weight)
     return chosen.values(queries, to_numpy(scores, "scores").reshape(-1)), queries.weight_by_query

@@ -1,9 +1,8 @@
 r"""Differences between two models on the same queries, and tests of whether they are beyond chance.
 
-If queries have weights :math:`w_q`, the mean of differences is
-:math:`\bar d = \sum_q w_q d_q / \sum_q w_q`, and its standard error is the one that holds whatever the variance of each
-query: :math:`\sqrt{n / (n - 1) \sum_q w_q^2 (d_q - \bar d)^2} / \sum_q w_q` over the n queries with a weight. For equal
-weights both are the usual ones.
+If queries have shares :math:`w_q` of the sum of weights, the mean of differences is :math:`\bar d = \sum_q w_q d_q`. Its
+standard error, HC2, holds whatever the variance of each query: :math:`\sqrt{\sum_q w_q^2 (d_q - \bar d)^2 / (1 - w_q)}`.
+The t-test has :math:`1 / \sum_q w_q^2 - 1` degrees of freedom. For equal weights all three are the usual ones.
 """
 
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from ltr_objectives.checks import check_integer, check_seed, is_number, refuse
+from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Labels, Queries, ids_of
@@ -36,14 +36,27 @@ def mean(values: np.ndarray, weight: np.ndarray | None = None) -> float:
 
 def standard_error(values: np.ndarray, weight: np.ndarray | None = None) -> float:
     """Standard error of the mean over the queries that have a value; NaN if fewer than two have one."""
-    kept = ~np.isnan(values) & (True if weight is None else weight > 0)
-    if kept.sum() < 2:
+    share = shares(values, weight)
+    if freedom(share) <= 0.0:
         return float("nan")
-    if weight is None:
-        return float(stats.sem(values, nan_policy="omit"))
-    v, w = values[kept], weight[kept]
-    spread = float((w**2 * (v - mean(v, w)) ** 2).sum())
-    return float(np.sqrt(spread * len(v) / (len(v) - 1)) / w.sum())
+    d = values[share > 0]
+    w = share[share > 0]
+    return float(np.sqrt((w**2 * (d - w @ d) ** 2 / (1.0 - w)).sum()))
+
+
+def shares(values: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """The part of each query in the mean; 0 without a value."""
+    share = np.where(np.isnan(values), 0.0, 1.0 if weight is None else weight)
+    return share / max(share.sum(), np.finfo(float).tiny)
+
+
+def freedom(share: np.ndarray) -> float:
+    """The degrees of freedom of the t-test; 0 if one query has all the weight.
+
+    >>> freedom(np.array([0.25, 0.25, 0.25, 0.25])), freedom(np.array([0.5, 0.5, 0.0]))
+    (3.0, 1.0)
+    """
+    return float(1.0 / (share @ share) - 1.0) if share.any() and share.max() < 1.0 else 0.0
 
 
 def paired_p(a: np.ndarray, b: np.ndarray, weight: np.ndarray | None = None) -> float:
@@ -52,16 +65,14 @@ def paired_p(a: np.ndarray, b: np.ndarray, weight: np.ndarray | None = None) -> 
     >>> paired_p(np.array([0.5, 0.25, 0.75]), np.array([0.5, 0.25, 0.75]))
     1.0
     """
-    kept = ~np.isnan(a - b) & (True if weight is None else weight > 0)
-    difference = (a - b)[kept]
-    if len(difference) < 2 or not difference.any():
+    share = shares(a - b, weight)
+    difference = (a - b)[share > 0]
+    if freedom(share) <= 0.0 or not difference.any():
         return 1.0
     if np.ptp(difference) == 0.0:  # equal in every query, where the test would divide by zero
         return 0.0
-    if weight is None:
-        return float(stats.ttest_rel(difference, np.zeros(len(difference))).pvalue)
-    t = mean(difference, weight[kept]) / standard_error(difference, weight[kept])
-    return float(2 * stats.t.sf(abs(t), len(difference) - 1))
+    t = mean(a - b, weight) / standard_error(a - b, weight)
+    return float(2 * stats.t.sf(abs(t), freedom(share)))
 
 
 def holm(p: list[float]) -> list[float]:
@@ -164,30 +175,26 @@ def compare_scores(
     ...     "mrr", [1, 0, 0, 1, 1, 0], [0, 1, 0, 1, 0, 1], [1, 0, 0, 1, 1, 0], qid=qid, user=["ann", "ann", "bob"]
     ... )
     >>> round(found.difference, 3), round(found.p, 3)
-    (0.333, 0.205)
+    (0.333, 0.264)
     """
     if not (is_number(level) and 0 < level < 1):
         refuse("level", level, "must be a number between 0 and 1")
     chosen, queries = get_metric(metric, convention), Queries(labels, group, qid=qid, weight=weight)
+    warn_of_equal_orders([chosen], queries, "these labels", n_threads)
     a, b = (
         chosen.values(queries, queries.check_scores(scores, n_threads).values, n_threads=n_threads)
         for scores in (scores_a, scores_b)
     )
     of = None if chosen.query_weights == "ignore" else queries.weight_by_query
     gap, weights = a - b, of
-    count = freedom = _count(gap, of)
+    count = int(np.count_nonzero(shares(gap, of)))
     require(user is not None or buckets is None, f"buckets={buckets!r} divides users; pass user=, one id per query")
     if user is not None:
         gap, weights = _means(gap, of, _buckets(ids_of(user, "user"), len(queries), buckets, seed))
-        freedom = len(gap)
     difference = mean(gap, weights)
-    reach = float(stats.t.ppf((1 + level) / 2, freedom - 1)) * standard_error(gap, weights)
+    reach = float(stats.t.ppf((1 + level) / 2, freedom(shares(gap, weights)))) * standard_error(gap, weights)
     p = paired_p(gap, np.zeros(len(gap)), weights)
     return Comparison(mean(a, of), mean(b, of), difference, difference - reach, difference + reach, p, count)
-
-
-def _count(values: np.ndarray, weight: np.ndarray | None) -> int:
-    return int((~np.isnan(values) & (True if weight is None else weight > 0)).sum())
 
 
 def _buckets(user: np.ndarray, queries: int, buckets: int | None, seed: int) -> np.ndarray:

@@ -27,12 +27,13 @@ def chosen(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
     for r in records:
         for metric, values in r["test"].items():
             data, source, seed, *_ = r["fold"]
+            stop = r.get("stop") or metric  # whose vali value chooses
             lines.append({
                 "data": data, "fold": source, "seed": seed, "library": r["library"], "label": r["label"],
                 "metric": metric, "learning_rate": r.get("tuned", r["budget"])["learning_rate"],
                 "params": " ".join(f"{name}={value}" for name, value in settings_of(r["budget"])),
-                "trees": r["trees"].get(metric), "train": r["train"].get(metric), "vali": r["vali"].get(metric, 0.0),
-                "seconds": r["seconds"], "values": np.array(values, float), "curve": r.get("curves", {}).get(metric),
+                "trees": r["trees"].get(metric), "train": r["train"].get(metric), "vali": r["vali"].get(stop, 0.0),
+                "defaults": bool(r["budget"].get("defaults")), "seconds": r["seconds"], "values": np.array(values, float), "curve": r.get("curves", {}).get(metric),
             })  # fmt: skip
     frame = pd.DataFrame.from_records(lines)
     keys = ["data", "fold", "seed", "library", "label", "metric"]
@@ -42,6 +43,8 @@ def chosen(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
 def settings_of(budget: dict[str, Any]) -> list[tuple[str, Any]]:
     """By name, the settings of a budget of which a study may try several, without the learning rate."""
     params = list(budget.get("params", ()))
+    if budget.get("defaults"):
+        return [*params, ("settings", "defaults")]
     if not budget.get("documents"):
         return params
     return [*params, *((name, f"{budget[name]:.3g}") for name in ("leaves", "min_child_weight", "documents"))]

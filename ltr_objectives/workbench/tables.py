@@ -2,6 +2,7 @@
 
 import importlib
 import shlex
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -103,19 +104,27 @@ def read_frame(
 ) -> Any:
     """The frame of a file that has the columns ``must`` and ``categorical``, or the columns ``must`` only.
 
-    CSV reads ``text`` and ``categorical`` as they stand.
+    CSV reads ``text`` and ``categorical`` as they stand; only an empty cell is missing.
     """
+    pandas = import_pandas()
     known = names_in_table(path)
     for name in (*must, *categorical):
         if name not in known:
             meant = did_you_mean(name, known) or "; options such as --label and --qid name the columns"
             raise LTRError(f"there is no column {name!r}, only {known}{meant}")
-    columns = list(must) if only else None
     if path.suffix == ".parquet":
-        frame = import_pandas().read_parquet(path, columns=columns, engine="pyarrow")
-    else:
-        kinds = dict.fromkeys([*text, *categorical], str)
-        frame = import_pandas().read_csv(path, usecols=columns, dtype=kinds, low_memory=False)
+        frame = pandas.read_parquet(path, columns=list(must) if only else None, engine="pyarrow")
+    else:  # all columns, because usecols= skips the check of the number of fields
+        written, empty = dict.fromkeys([*text, *categorical], str), {"keep_default_na": False, "na_values": [""]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            try:
+                frame = pandas.read_csv(path, index_col=False, dtype=written, low_memory=False)
+            except pandas.errors.ParserWarning:
+                raise LTRError("rows have more fields than the header; put texts with commas in quotes") from None
+        if written:
+            frame = frame.assign(**pandas.read_csv(path, index_col=False, usecols=[*written], dtype=str, **empty))
+        frame = frame[list(must)] if only else frame
     require(len(frame) > 0, "it is empty")
     frame = frame.astype(dict.fromkeys(categorical, "category"))
     index = [name for name in frame.index.names if name is not None]  # Parquet may hold columns as an index
@@ -175,8 +184,8 @@ def features_in(frame: Any) -> Any:
     named = ", ".join(f"{name!r} ({kind})" for name, kind in wrong.items())
     require(
         not wrong,
-        f"{named} must hold numbers, as features do; name categories in --categorical "
-        f"{shlex.quote(','.join(wrong))}, or list what is not a feature in --ignore",
+        f"{named} must hold numbers, as features do; name categories in --categorical {shlex.quote(','.join(wrong))}, "
+        f"or list what is not a feature in --ignore{_first_text(frame[[*wrong]])}",
     )
     require(frame.shape[1] > 0, "it has no columns of features")
     plain = frame.astype({name: _plain(kind) for name, kind in numbers.items()})
@@ -240,6 +249,16 @@ def _keys(frame: Any, columns: Columns, unjudged: bool = False) -> Keys:
     return Keys(y[rows], ids[rows], weights[0][rows] if weights else None, rows)
 
 
+def _first_text(frame: Any) -> str:
+    """For a message: the first entry that is no number."""
+    for column in (frame[name] for name in frame):
+        wrong = import_pandas().to_numeric(column, errors="coerce").isna() & column.notna()
+        if wrong.any():
+            row = int(wrong.to_numpy().argmax())
+            return f"; row {row} has {column.iloc[row]!r}"
+    return ""
+
+
 def _plain(kind: Any) -> Any:
     """NumPy's type for a column; pandas' own types may hold pandas.NA, which becomes NaN."""
     if not isinstance(kind, np.dtype):
@@ -251,7 +270,8 @@ def _finite(frame: Any, name: str, gaps: bool = False) -> np.ndarray:
     """A column with a number in every row, or with ``gaps`` NaN."""
     values = frame[name]
     number = import_pandas().api.types.is_numeric_dtype(values.dtype)
-    require(number, f"the column {name!r} must hold numbers, but its type is {values.dtype}")
+    kind = values.dtype
+    require(number, f"the column {name!r} must hold numbers, but its type is {kind}{_first_text(frame[[name]])}")
     found = np.asarray(values.to_numpy(np.float64, na_value=np.nan))
     bad = np.flatnonzero(~(np.isfinite(found) | (gaps & np.isnan(found))))
     require(len(bad) == 0, f"the column {name!r} has no finite number in row {bad.min(initial=len(found))}")

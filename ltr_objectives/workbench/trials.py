@@ -50,6 +50,7 @@ class Budget:
     params: tuple[tuple[str, Any], ...] = ()  # by the library's own names; they override the fields above
     documents: float = 0.0  # L2 in documents; min_child_weight is then in documents, too; 0 takes the L2 above
     smooth: tuple[str, ...] = ()  # metrics whose vali value is the mean over slightly noisy scores
+    defaults: bool = False  # take leaves, least Hessian, L2 and sampling as the library has them, and params
 
 
 def drawn(count: int) -> list[Settings]:
@@ -69,33 +70,30 @@ def drawn(count: int) -> list[Settings]:
 def params_of(library: str, budget: Budget) -> dict[str, Any]:
     """The library's own parameters with the shape, regularisation, threads and seed of the budget.
 
-    A parameter of the budget with the value "default" is left to the library.
-
     >>> params_of("catboost", Budget(leaves=31))["depth"]
     5
     """
+    check_choice("library", library, tuple(LIBRARIES))
     b = budget
+    found: dict[str, Any] = {"learning_rate": b.learning_rate, LIBRARIES[library].threads: b.threads}
+    found["random_seed" if library == "catboost" else "seed"] = b.seed
+    if library == "lightgbm":  # else timing chooses an algorithm, and so the last digits
+        found |= {"deterministic": True, "force_col_wise": True}
+    if b.defaults:
+        return found | dict(b.params)
     if library == "xgboost":
-        found: dict[str, Any] = {
+        found |= {
             "tree_method": "hist", "grow_policy": "lossguide", "max_leaves": b.leaves, "max_depth": 0,
-            "learning_rate": b.learning_rate, "min_child_weight": b.min_child_weight, "reg_lambda": b.l2,
-            "seed": b.seed,
+            "min_child_weight": b.min_child_weight, "reg_lambda": b.l2,
         }  # fmt: skip
     elif library == "lightgbm":
-        found = {
-            "num_leaves": b.leaves, "learning_rate": b.learning_rate, "lambda_l2": b.l2,
-            "min_sum_hessian_in_leaf": b.min_child_weight, "seed": b.seed,
-            "deterministic": True, "force_col_wise": True,  # else timing chooses an algorithm, and so the last digits
-        }  # fmt: skip
+        found |= {"num_leaves": b.leaves, "lambda_l2": b.l2, "min_sum_hessian_in_leaf": b.min_child_weight}
     else:
-        check_choice("library", library, tuple(LIBRARIES))
-        found = {
-            "depth": max(1, round(np.log2(b.leaves))), "learning_rate": b.learning_rate, "l2_leaf_reg": b.l2,
-            "bootstrap_type": "No", "boosting_type": "Plain", "leaf_estimation_backtracking": "No",
-            "random_seed": b.seed,
+        found |= {
+            "depth": max(1, round(np.log2(b.leaves))), "l2_leaf_reg": b.l2, "bootstrap_type": "No",
+            "boosting_type": "Plain", "leaf_estimation_backtracking": "No", "random_strength": 0,
         }  # fmt: skip
-    found |= {LIBRARIES[library].threads: b.threads} | dict(b.params)
-    return {name: value for name, value in found.items() if value != "default"}
+    return found | dict(b.params)
 
 
 def regularised(library: str, budget: Budget, objective: str | Objective, queries: Queries) -> Budget:
@@ -104,6 +102,8 @@ def regularised(library: str, budget: Budget, objective: str | Objective, querie
     Of a native objective (a string) it sees the Hessians of its twin, of ours those that our estimators scale to
     documents. A document is the mean Hessian of a row.
     """
+    if budget.defaults:
+        return budget
     native = isinstance(objective, str)
     twin = LIBRARIES[library].twins.get(objective) if isinstance(objective, str) else objective
     document = 1.0 if twin is None else typical(get_objective(twin), queries, budget.threads).hessian
@@ -360,8 +360,9 @@ def plan(
 ) -> list[Trial]:  # fmt: skip
     """Every trial: each library with its own of ``natives`` and all ``objectives``, and each budget.
 
+    A native objective is also trained at its library's defaults; vali chooses between these and the budgets.
     ``{metric}`` in a name is each of ``metrics`` in turn, as the library spells it. With ``apart`` each metric has
-    trials of its own.
+    trials of its own, and the budgets alone are tried.
     """
     planned = []
     for library in (LIBRARIES[name] for name in libraries):
@@ -369,6 +370,7 @@ def plan(
             for targets in [(m,) for m in metrics] if apart or "{metric}" in label else [tuple(metrics)]:
                 native = library.knows(label)
                 objective = label.replace("{metric}", library.spelled(targets[0]) if native else targets[0])
+                own = [replace(b, defaults=True) for b in budgets] if native and not apart else []
                 if not native or library.knows(objective):  # else the library does not have it for this metric
-                    planned += [Trial(library.name, objective, label, targets, b, stop=stop) for b in budgets]
+                    planned += [Trial(library.name, objective, label, targets, b, stop=stop) for b in (*own, *budgets)]
     return list(dict.fromkeys(planned))

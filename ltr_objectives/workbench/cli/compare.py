@@ -73,8 +73,9 @@ def compare(
 ) -> None:
     """Compare objectives on your data, by cross-validation over queries.
 
-    Each objective has the same trees, learning rate and regularisation in documents. The table has the mean of each
-    metric over all queries when they were test queries, and paired tests against the best of the library's own
+    Each objective has the same trees, learning rate, leaves and regularisation in documents. Objectives of the library
+    are also trained at its defaults for all but trees and learning rate, and vali chooses. The table has the mean of
+    each metric over all queries when they were test queries, and paired tests against the best of the library's own
     objectives. The best one is selected on the same queries, so that its value is larger than on new ones. Of the
     folder of a LETOR fold, the train part trains, the vali part stops, and the test part is compared.
     """
@@ -111,6 +112,8 @@ def compare(
     winner, verdict = winner_of(rows, names[0], alpha, saved if save_best is not None else "")
     kept = found[winner["library"], winner["objective"]]
     settings = {name: getattr(kept.budget, name) for name in SHARED}
+    if kept.budget.defaults:  # of the library
+        settings |= dict.fromkeys(name for name in SHARED if name != "learning_rate")
     notes = [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note]
     if out is not None:
         write_csv(rows, out)
@@ -127,13 +130,16 @@ def compare(
             "data": str(data), "queries": len(whole.group), "folds": len(parts), "metrics": names,
             "features": features_of(whole.X), "left_out": left_out, "notes": notes,
             "table": [{k: None if v != v else v for k, v in row.items()} for row in rows.to_dict("records")],
-            "best": {"library": winner["library"], "objective": winner["objective"], "trees": kept.trees, **settings},
+            "best": {"library": winner["library"], "objective": winner["objective"], "trees": kept.trees,
+                     "defaults": kept.budget.defaults, **settings},
             "model": None if save_best is None else str(save_best),
         })  # fmt: skip
         return
     where = f"of {saved} " if save_best is not None and len(asked) > 1 else ""
     lines = [f"best {where}by {names[0]}: {verdict}"]
-    if draws:
+    if kept.budget.defaults:
+        lines.append(f"learning rate {kept.budget.learning_rate:.3g}, and the defaults of {winner['library']}")
+    elif draws:
         lines.append(SETTINGS.format(**settings))
     if save_best is not None:
         lines.append(f"{kept.trees} trees on all queries, written to {save_best}")

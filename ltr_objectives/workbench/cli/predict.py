@@ -95,14 +95,14 @@ def _features(ranker: Any, library: str, data: Path, found: Any, columns: "Colum
     """The features for the model, the number of queries in LETOR text, and that of features in the file."""
     from ltr_objectives.workbench.tables import features_in, is_table, naming, select
 
-    features = ranker.n_features_in_
+    features, names = ranker.n_features_in_, getattr(ranker, "feature_names_in_", None)
     if not is_table(data):
+        require(names is None, f"the model finds features by name, and --data {data} has none; give Parquet or CSV")
         width = found.X.shape[1]
         X = np.pad(found.X[:, :features], ((0, 0), (0, max(0, features - width))))
         return X, len(found.group), width
     frame = found
     with naming("data", data):
-        names = getattr(ranker, "feature_names_in_", None)
         if names is not None:
             if library == "lightgbm":  # whose models have no spaces in names
                 frame = frame.rename(columns=lambda name: str(name).replace(" ", "_"))

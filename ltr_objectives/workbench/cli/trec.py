@@ -61,13 +61,16 @@ def _read(option: str, path: Path, names: tuple[str, ...], number: str) -> Any:
     """The columns query, document and ``number``, checked."""
     form = f"--{option} {path} is not of the form '{' '.join(names)}'"
     try:
-        table = import_pandas().read_csv(
-            existing(option, path), sep=r"\s+", header=None, dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE
-        )
-        require(table.shape[1] == len(names), f"it has {table.shape[1]} columns")
-        short = np.flatnonzero(table.iloc[:, -1].fillna("") == "")
-        require(len(short) == 0, f"{len(short)} rows are too short, as for query {table.iloc[short[:1], 0].to_list()}")
-        table = table.set_axis(list(names), axis=1)[["query", "document", number]]
+        pandas, n = import_pandas(), len(names)
+        lines = pandas.read_csv(
+            existing(option, path), sep="\0", header=None, dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE
+        )[0].to_list()
+        rows = [line.split(None, n) for line in lines if not line.startswith("#")]  # comments, as in trec_eval
+        require(rows, "it has comments only")
+        wrong = [row for row in rows if len(row) < n or (len(row) > n and option == "qrels")]  # a tag may go on
+        require(not wrong, f"{len(wrong)} rows have other lengths, as {' '.join(wrong[0]) if wrong else ''!r}")
+        columns = {name: names.index(name) for name in ("query", "document", number)}
+        table = pandas.DataFrame({name: [row[i] for row in rows] for name, i in columns.items()})
         table[number] = table[number].astype(float)
     except UNREADABLE as error:
         raise LTRError(f"{form}: {error}") from None
