@@ -16,7 +16,7 @@ from ltr_objectives.adapters import _bags
 from ltr_objectives.adapters._auto import AUTO, train_best
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._model_files import require_sound
-from ltr_objectives.adapters._parameters import check_names, with_gain
+from ltr_objectives.adapters._parameters import check_names
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
     as_trained,
@@ -240,7 +240,7 @@ class Ranker:
         listed = given.get("objective")
         several = listed if isinstance(listed, list | tuple) else [listed]
         objectives = [
-            with_gain(self.library, params, self._read_objective(given | {"objective": each}))
+            self._read_objective(given | {"objective": each})
             for each in check_list("objective", several, "objectives, or one")
         ]
         require(objectives, "objective=[] names no objective; name one, or leave it out")

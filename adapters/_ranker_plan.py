@@ -298,7 +298,7 @@ def check_plan(plan: Plan, library: Library) -> None:
     """Raise before training for what cannot be right. The objective itself checks the labels at the first gradient."""
     _check_settings(plan, library)
     if isinstance(plan.objective, Objective):
-        refuse_unread(library, plan.params, plan.objective)
+        refuse_unread(library, plan.params)
     else:
         require(
             plan.train.queries.propensity is None and plan.train.queries.position is None,

@@ -254,8 +254,6 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
     refuse_misspelt(plan.params)
     params = dict(plan.params)
     if isinstance(plan.objective, Objective):
-        if not any(name.startswith("ndcg") for name in plan.native_metrics):
-            params.pop(XGBOOST.gain, None)  # our objective has it; XGBoost would warn that it does not use it
         if plan.init_model is None:  # a model has its own
             params.setdefault("base_score", 0.0)
         if booster != "gblinear":
