@@ -173,7 +173,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         kind = self._init_params.get("importance_type", "PredictionValuesChange")
         return np.asarray(self.get_feature_importance(type=kind))
 
-    def _knows_metric(self, name: str) -> bool:
+    def _reads_metric(self, name: str) -> bool:
         from catboost.utils import eval_metric
 
         try:

@@ -50,6 +50,7 @@ class Library(NamedTuple):
     stored_name: Callable[[str], str] = str  # of a feature, in its models
     of_the_data: tuple[str, ...] = ()  # parameters of its data sets, not of a training
     renamed: Mapping[str, str] = {}  # parameters of its ranker: its name, and ours
+    metrics: str = ""  # the forms of names of its metrics, of which it reads only the beginning
     capitals: bool = False  # whether the names of its objectives and metrics begin with one
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
     negative_hessians: bool = False  # whether it learns from them
@@ -112,6 +113,7 @@ XGBOOST = Library(
         "lambdarank_unbiased": "position=",
     },
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
+    metrics=r"[a-z]+(-[a-z]+)*-?|(ndcg|map|pre)@[1-9]\d*-?|(error|ams|tweedie-nloglik)@\d*\.?\d+",
     check_labels=_check_bytes,
     error="core.XGBoostError",
 )  # fmt: skip
@@ -139,6 +141,7 @@ LIGHTGBM = Library(
     of_metrics={"eval_at": "name the cutoffs in eval_metric=, as in eval_metric=['ndcg@5', 'ndcg@10']"},
     stored_name=lambda name: name.replace(" ", "_"),
     of_the_data=("categorical_feature", "feature_name"),
+    metrics=r"[a-z]\w*",
     renamed={
         "metric": "eval_metric", "objective": "objective", "loss_function": "objective",
         "cat_features": "categorical_feature",
@@ -154,6 +157,7 @@ CATBOOST = Library(
     aliases=(("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait")),
     unread={"bayesian_matrix_reg": ""},
     of_the_data=("cat_features", "text_features", "embedding_features"),
+    metrics=r"[A-Z]\w*(:.*)?",
     renamed={
         "loss_function": "objective", "metric": "eval_metric", "metrics": "eval_metric",
         "categorical_feature": "cat_features",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
@@ -87,7 +88,7 @@ class Ranker:
 
     # the methods of each class
     get_params: Callable[..., dict[str, Any]]  # those of the library's class too
-    _knows_metric: Callable[[str], bool]  # true for the name of one of the library's metrics
+    _reads_metric: Callable[[str], bool]  # true for a text that the library reads as one of its metrics
     _knows_parameter: Callable[[str], bool]  # true for the name of a parameter of the library's ranker
     _train_plan: Callable[[Plan], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
     _scores: Callable[..., Any]  # of a table
@@ -426,6 +427,10 @@ class Ranker:
 
     def _is_parameter(self, name: str) -> bool:
         return name in OURS or self._knows_parameter(name)
+
+    def _knows_metric(self, name: str) -> bool:
+        """True for the name of one of the library's metrics."""
+        return bool(re.fullmatch(self.library.metrics, name)) and self._reads_metric(name)
 
     def _n_threads(self, given: Mapping[str, Any]) -> int | None:
         return self.library.threads(given)

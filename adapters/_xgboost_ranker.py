@@ -126,7 +126,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
             raise AttributeError("this XGBRanker has no best_score; fit it with eval_set, and without bags")
         return next(iter([*self.best_score_.values()][-1].values()))
 
-    def _knows_metric(self, name: str) -> bool:
+    def _reads_metric(self, name: str) -> bool:
         try:
             xgb.Booster({"eval_metric": name, "num_feature": 1, "nthread": 1}, [xgb.DMatrix([[0.0]])]).save_config()
         except xgb.core.XGBoostError as error:  # other errors mean that it knows the metric
