@@ -67,13 +67,16 @@ Records = dict[str, dict[str, list[float]]]
 class FromFit:
     """An attribute that ``fit`` sets. It hides the library's property of the same name."""
 
+    def __init__(self, when: str = "") -> None:
+        self.when = when
+
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
     def __get__(self, ranker: Any, owner: type) -> Any:
         if ranker is None:
             return self
-        raise AttributeError(f"this {owner.__name__} has no {self.name}; fit sets it")
+        raise AttributeError(f"this {owner.__name__} has no {self.name}; fit sets it{self.when}")
 
 
 FROM_FIT: Any = FromFit
@@ -102,7 +105,7 @@ class Ranker:
     best_score_: dict[str, dict[str, float]] = FROM_FIT()
     report_: Decision = FROM_FIT()
     n_features_in_: int = FROM_FIT()
-    feature_names_in_: np.ndarray = FROM_FIT()
+    feature_names_in_: np.ndarray = FROM_FIT(" if the columns of X have names")
     bag_rounds_: list[int] = FROM_FIT()
     label_columns_: tuple[str, ...] = ()
     nameless_ = False  # read from a file without names of features
@@ -119,7 +122,7 @@ class Ranker:
         return self
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._given().items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._set().items())})"
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -421,6 +424,12 @@ class Ranker:
         return {"allow_nan": True, "requires_y": True}
 
     def _given(self) -> dict[str, Any]:
+        """The parameters that were set, without those that a subclass adds for itself."""
+        ours = next(each for each in type(self).__mro__ if "library" in vars(each))
+        added = {*self._get_param_names()} - {*cast("type[Ranker]", ours)._get_param_names()}
+        return {name: v for name, v in self._set().items() if name not in added or self._knows_parameter(name)}
+
+    def _set(self) -> dict[str, Any]:
         """The parameters that were set: not None, and not as the library's constructor sets them."""
         given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
         return {name: value for name, value in given.items() if not _same(value, self._defaults.get(name))}

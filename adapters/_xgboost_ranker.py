@@ -134,7 +134,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         return True
 
     def _knows_parameter(self, name: str) -> bool:
-        return name in DEFAULTS
+        return name in DEFAULTS or name in vars(self).get("kwargs", {})
 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         found = categories(plan.train.X)
