@@ -116,8 +116,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         params = dict(plan.params)
         rounds = params.pop("n_estimators", 100)
-        if not LIGHTGBM.given("verbosity", params):
-            params["verbosity"] = -1
+        for name, value in (("verbosity", -1), ("num_leaves", DEFAULTS["num_leaves"])):  # else it warns of max_depth
+            if not LIGHTGBM.given(name, params):
+                params[name] = value
         if plan.metrics:
             params["metric"] = plan.native_metrics or "None"
         refuse_misspelt(params)
