@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from ltr_objectives.adapters._parameters import with_gain
 from ltr_objectives.adapters._ranker_plan import Plan, check_plan, in_documents
 from ltr_objectives.errors import LTRError, essence, require
 from ltr_objectives.metrics.base import Metric
@@ -33,15 +32,14 @@ def train_best(ranker: "Ranker", plan: Plan) -> tuple[Objective | str, "Records"
     )
 
     def attempt(candidate: Objective | str) -> "Attempt":
-        objective = with_gain(ranker.library, plan.params, candidate, needed=False)
-        of_candidate = plan._replace(objective=in_documents(objective))
+        of_candidate = plan._replace(objective=in_documents(candidate))
         try:
             check_plan(of_candidate, ranker.library)
             ranker.booster_, records = ranker._train_plan(of_candidate)
             scores = ranker._scores(part.X)
         except ranker.library.exception() as error:
             raise LTRError(essence(str(error))) from error
-        return auto.Attempt((ranker.booster_, objective, records), scores, ranker.best_iteration_)
+        return auto.Attempt((ranker.booster_, candidate, records), scores, ranker.best_iteration_)
 
     data = f"eval_set[{len(plan.evals) - 1}], by which objective='auto' chooses"
     best, report = auto.choose(ranker.library.name, metric, part.queries, attempt, data, plan.n_threads)

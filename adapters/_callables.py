@@ -181,7 +181,7 @@ class ObjectiveCallable:
         s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
         new = self._memo.is_new(queries)
         if new:
-            refuse_unread(self.library, params or {}, self.objective)
+            refuse_unread(self.library, params or {})
             warn_if_long(self.objective, queries, n_threads)
         how: dict[str, Any] = {"n_threads": n_threads, "dtype": self.library.dtype}
         checked = queries.check_scores(s, n_threads)

@@ -152,6 +152,13 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         self.__dict__.update(state.pop(OF_FIT))
         super().__setstate__(state)
 
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import RegressorTags  # since version 1.6, which alone calls this
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()  # as catboost.CatBoostRanker has them
+        return tags
+
     def __sklearn_is_fitted__(self) -> bool:
         return bool(self.is_fitted())
 
@@ -173,7 +180,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         kind = self._init_params.get("importance_type", "PredictionValuesChange")
         return np.asarray(self.get_feature_importance(type=kind))
 
-    def _knows_metric(self, name: str) -> bool:
+    def _reads_metric(self, name: str) -> bool:
         from catboost.utils import eval_metric
 
         try:
@@ -264,7 +271,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _process_predict_input_data(self, data: Any, *arguments: Any, **options: Any) -> Any:
         """Read tables as ``predict`` does, in every method of CatBoost's that computes something on data."""
         if is_frame(data) or hasattr(data, "to_pandas"):
-            data = _readable(named(read_table(data, self.label_columns_).X))
+            data = named(read_table(data, self.label_columns_).X)
+        data = _readable(data)
         with _missing_categories():
             return super()._process_predict_input_data(data, *arguments, **options)
 
@@ -392,7 +400,12 @@ def _warn_of_statistics(X: Any, pool: Any, params: dict[str, Any]) -> None:
 
 
 def _readable(X: Any) -> Any:
-    """``X`` with missing categories as a category of their own, because CatBoost refuses them."""
+    """``X`` with missing categories as a category of their own, because CatBoost refuses them.
+
+    An array is a view, because CatBoost leaves arrays in Fortran order read-only.
+    """
+    if isinstance(X, np.ndarray):
+        return X.view()
     missing = [c for c in categories(X) if X[c].isna().any()]
     twice = next((c for c in missing if "nan" in X[c].cat.categories), None)
     require(

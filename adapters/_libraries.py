@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import at_most
-from ltr_objectives.metrics.gains import numbers_of
 
 
 def _check_bytes(labels: np.ndarray) -> None:
@@ -34,24 +33,6 @@ def _names_in_lightgbm() -> tuple[tuple[str, ...], ...]:
     return tuple(map(tuple, aliases._get_all_param_aliases().values()))
 
 
-def _table_of_gains(value: Any) -> tuple[float, ...]:
-    """Gains by label as LightGBM takes them, also as text.
-
-    >>> _table_of_gains("0,1,3"), _table_of_gains([0, 1])
-    ((0.0, 1.0, 3.0), (0.0, 1.0))
-    """
-    try:
-        numbers = [float(number) for number in value.split(",")] if isinstance(value, str) else value
-    except ValueError:
-        raise LTRError(f"label_gain={value!r} must be numbers, such as '0,1,3,7'") from None
-    return numbers_of("label_gain", numbers)
-
-
-def _exponential(value: Any) -> str:
-    """The gains that XGBoost's ``ndcg_exp_gain`` chooses."""
-    return "linear" if str(value).lower() in ("0", "false") else "exp"
-
-
 class Library(NamedTuple):
     """One library."""
 
@@ -65,12 +46,11 @@ class Library(NamedTuple):
     its_aliases: Callable[[], tuple[tuple[str, ...], ...]] = tuple  # by the library itself
     # parameters of its own ranking objectives, not read beside ours: how to write them, "" if nothing is alike
     unread: Mapping[str, str] = {}
-    gain: str = ""  # the one of these that becomes the gain of our objective
-    read_gain: Callable[[Any], str | tuple[float, ...]] = str  # as our objectives take it
     of_metrics: Mapping[str, str] = {}  # parameters of its own metrics: what to write instead
     stored_name: Callable[[str], str] = str  # of a feature, in its models
     of_the_data: tuple[str, ...] = ()  # parameters of its data sets, not of a training
     renamed: Mapping[str, str] = {}  # parameters of its ranker: its name, and ours
+    metrics: str = ""  # the forms of names of its metrics, of which it reads only the beginning
     capitals: bool = False  # whether the names of its objectives and metrics begin with one
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
     negative_hessians: bool = False  # whether it learns from them
@@ -125,15 +105,15 @@ XGBOOST = Library(
         ("random_state", "seed"), ("n_jobs", "nthread"),
     ),
     unread={
-        "scale_pos_weight": "", "ndcg_exp_gain": "", "lambdarank_pair_method": "", "lambdarank_bias_norm": "",
+        "scale_pos_weight": "", "lambdarank_pair_method": "", "lambdarank_bias_norm": "",
+        "ndcg_exp_gain": "yetiloss:ndcg(gain_type=linear)",
         "lambdarank_num_pair_per_sample": "lambdamart:truncation={0}",
         "lambdarank_normalization": "lambdamart:lambda_norm={0}",
         "lambdarank_score_normalization": "lambdamart:score_norm={0}",
         "lambdarank_unbiased": "position=",
     },
-    gain="ndcg_exp_gain",
-    read_gain=_exponential,
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
+    metrics=r"[a-z]+(-[a-z]+)*-?|(ndcg|map|pre)@[1-9]\d*-?|(error|ams|tweedie-nloglik)@\d*\.?\d+",
     check_labels=_check_bytes,
     error="core.XGBoostError",
 )  # fmt: skip
@@ -147,7 +127,7 @@ LIGHTGBM = Library(
     l2="reg_lambda",
     its_aliases=_names_in_lightgbm,
     unread={
-        "label_gain": "",
+        "label_gain": "yetiloss:ndcg(gain_type=linear)",
         "lambdarank_truncation_level": "lambdamart:truncation={0}",
         "lambdarank_norm": "lambdamart:score_norm={0};lambda_norm={0}",
         "sigmoid": "lambdamart:sigma={0}",
@@ -158,11 +138,10 @@ LIGHTGBM = Library(
              "tweedie_variance_power"), ""
         ),
     },
-    gain="label_gain",
-    read_gain=_table_of_gains,
     of_metrics={"eval_at": "name the cutoffs in eval_metric=, as in eval_metric=['ndcg@5', 'ndcg@10']"},
     stored_name=lambda name: name.replace(" ", "_"),
     of_the_data=("categorical_feature", "feature_name"),
+    metrics=r"[a-z]\w*",
     renamed={
         "metric": "eval_metric", "objective": "objective", "loss_function": "objective",
         "cat_features": "categorical_feature",
@@ -178,6 +157,7 @@ CATBOOST = Library(
     aliases=(("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait")),
     unread={"bayesian_matrix_reg": ""},
     of_the_data=("cat_features", "text_features", "embedding_features"),
+    metrics=r"[A-Z]\w*(:.*)?",
     renamed={
         "loss_function": "objective", "metric": "eval_metric", "metrics": "eval_metric",
         "categorical_feature": "cat_features",

@@ -103,17 +103,15 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def _adopt(self, model: Any) -> None:
         self._Booster, self._n_features, self.fitted_ = model, model.num_feature(), True
 
-    def _knows_metric(self, name: str) -> bool:
+    def _reads_metric(self, name: str) -> bool:
         """Evaluate the metric on two rows, because LightGBM leaves out metrics that it does not know."""
-        if " " in name:  # LightGBM would read the first word
-            return False
         quiet = {"verbosity": -1, "num_threads": 1}
         rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
         try:
             found = lgb.Booster({"objective": "none", "metric": name, **quiet}, rows).eval_train()
         except lgb.basic.LightGBMError:  # it knows the metric, which needs other parameters
             return True
-        return bool(found) and name.islower()  # it reads MAP as map
+        return bool(found)
 
     def _knows_parameter(self, name: str) -> bool:
         return name in DEFAULTS or name in LIGHTGBM.of_the_data or name in _known()
@@ -121,8 +119,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         params = dict(plan.params)
         rounds = params.pop("n_estimators", 100)
-        if not LIGHTGBM.given("verbosity", params):
-            params["verbosity"] = -1
+        for name, value in (("verbosity", -1), ("num_leaves", DEFAULTS["num_leaves"])):  # else it warns of max_depth
+            if not LIGHTGBM.given(name, params):
+                params[name] = value
         if plan.metrics:
             params["metric"] = plan.native_metrics or "None"
         refuse_misspelt(params)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
@@ -15,7 +16,7 @@ from ltr_objectives._files import replacing
 from ltr_objectives.adapters import _bags
 from ltr_objectives.adapters._auto import AUTO, train_best
 from ltr_objectives.adapters._libraries import Library
-from ltr_objectives.adapters._parameters import check_names, with_gain
+from ltr_objectives.adapters._parameters import check_names
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
     as_trained,
@@ -64,13 +65,16 @@ Records = dict[str, dict[str, list[float]]]
 class FromFit:
     """An attribute that ``fit`` sets. It hides the library's property of the same name."""
 
+    def __init__(self, when: str = "") -> None:
+        self.when = when
+
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
     def __get__(self, ranker: Any, owner: type) -> Any:
         if ranker is None:
             return self
-        raise AttributeError(f"this {owner.__name__} has no {self.name}; fit sets it")
+        raise AttributeError(f"this {owner.__name__} has no {self.name}; fit sets it{self.when}")
 
 
 FROM_FIT: Any = FromFit
@@ -85,7 +89,7 @@ class Ranker:
 
     # the methods of each class
     get_params: Callable[..., dict[str, Any]]  # those of the library's class too
-    _knows_metric: Callable[[str], bool]  # true for the name of one of the library's metrics
+    _reads_metric: Callable[[str], bool]  # true for a text that the library reads as one of its metrics
     _knows_parameter: Callable[[str], bool]  # true for the name of a parameter of the library's ranker
     _train_plan: Callable[[Plan], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
     _scores: Callable[..., Any]  # of a table
@@ -99,7 +103,7 @@ class Ranker:
     best_score_: dict[str, dict[str, float]] = FROM_FIT()
     report_: Decision = FROM_FIT()
     n_features_in_: int = FROM_FIT()
-    feature_names_in_: np.ndarray = FROM_FIT()
+    feature_names_in_: np.ndarray = FROM_FIT(" if the columns of X have names")
     bag_rounds_: list[int] = FROM_FIT()
     label_columns_: tuple[str, ...] = ()
     nameless_ = False  # read from a file without names of features
@@ -116,7 +120,7 @@ class Ranker:
         return self
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._given().items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._set().items())})"
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -238,7 +242,7 @@ class Ranker:
         listed = given.get("objective")
         several = listed if isinstance(listed, list | tuple) else [listed]
         objectives = [
-            with_gain(self.library, params, self._read_objective(given | {"objective": each}))
+            self._read_objective(given | {"objective": each})
             for each in check_list("objective", several, "objectives, or one")
         ]
         require(objectives, "objective=[] names no objective; name one, or leave it out")
@@ -413,12 +417,22 @@ class Ranker:
         return {"allow_nan": True, "requires_y": True}
 
     def _given(self) -> dict[str, Any]:
+        """The parameters that were set, without those that a subclass adds for itself."""
+        ours = next(each for each in type(self).__mro__ if "library" in vars(each))
+        added = {*self._get_param_names()} - {*cast("type[Ranker]", ours)._get_param_names()}
+        return {name: v for name, v in self._set().items() if name not in added or self._knows_parameter(name)}
+
+    def _set(self) -> dict[str, Any]:
         """The parameters that were set: not None, and not as the library's constructor sets them."""
         given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
         return {name: value for name, value in given.items() if not _same(value, self._defaults.get(name))}
 
     def _is_parameter(self, name: str) -> bool:
         return name in OURS or self._knows_parameter(name)
+
+    def _knows_metric(self, name: str) -> bool:
+        """True for the name of one of the library's metrics."""
+        return bool(re.fullmatch(self.library.metrics, name)) and self._reads_metric(name)
 
     def _n_threads(self, given: Mapping[str, Any]) -> int | None:
         return self.library.threads(given)

@@ -163,7 +163,7 @@ def read_part(
     given = (group is not None) + (qid is not None)
     require(column is None or given == 0, f"X has a column {QID!r}; drop it, or leave {of}qid= and {of}group= out")
     one = f"pass {of}group= (sizes) or {of}qid= (one id per row)"
-    as_column = f", or X as a table with a column {QID!r}, which pipelines and cross_val_score keep: {PAGE}"
+    as_column = f", or X as a table with a column {QID!r}, which cross_val_score keeps: {PAGE}"
     require(column is not None or given == 1, one + (", not both" if given else as_column))
     by_name = by_goal(_as_stored("labels", y), {**beside, **read_labels(labels, f"{of}labels")})
     weight = None if weight is None else _as_stored("weight", weight)

@@ -19,11 +19,8 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.natives import NATIVES, native_of
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.text import split_list
 from ltr_objectives.queries import to_numpy
-from ltr_objectives.registry import ELSEWHERE as OTHER_NAMES
 from ltr_objectives.registry import (
-    METRICS,
     OBJECTIVES,
     get_metric,
     get_metrics,
@@ -236,15 +233,8 @@ def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
     """True if the metric is the library's own; raises if it is neither that nor ours."""
     if own_metric(metric) and not (metric[:1].isupper() and knows(metric)):  # CatBoost's have capitals
         return False
-    names = [each.partition("@")[0].strip().lower() for each in split_list(metric)]
     require(
-        len(names) == 1 or METRICS.keys().isdisjoint(names),
-        f"eval_metric={metric!r} names several metrics; give a list, such as ['ndcg@10', 'map']",
-    )
-    cut = re.fullmatch(r"(\w+)\s*@\s*-?[\d.]+", metric.strip().lower())
-    nearly = cut is not None and cut[1] in (*METRICS, *OTHER_NAMES)  # as pre@10 and map@2.5, which XGBoost knows
-    require(
-        not nearly and knows(metric),
+        knows(metric),
         f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{metric_meant(metric)}",
     )
     return True
@@ -274,7 +264,7 @@ def check_plan(plan: Plan, library: Library) -> None:
     """Raise before training for what cannot be right. The objective itself checks the labels at the first gradient."""
     _check_settings(plan, library)
     if isinstance(plan.objective, Objective):
-        refuse_unread(library, plan.params, plan.objective)
+        refuse_unread(library, plan.params)
     else:
         require(
             plan.train.queries.propensity is None and plan.train.queries.position is None,

@@ -126,7 +126,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
             raise AttributeError("this XGBRanker has no best_score; fit it with eval_set, and without bags")
         return next(iter([*self.best_score_.values()][-1].values()))
 
-    def _knows_metric(self, name: str) -> bool:
+    def _reads_metric(self, name: str) -> bool:
         try:
             xgb.Booster({"eval_metric": name, "num_feature": 1, "nthread": 1}, [xgb.DMatrix([[0.0]])]).save_config()
         except xgb.core.XGBoostError as error:  # other errors mean that it knows the metric
@@ -134,7 +134,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         return True
 
     def _knows_parameter(self, name: str) -> bool:
-        return name in DEFAULTS
+        return name in DEFAULTS or name in vars(self).get("kwargs", {})
 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         found = categories(plan.train.X)
@@ -254,8 +254,6 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
     refuse_misspelt(plan.params)
     params = dict(plan.params)
     if isinstance(plan.objective, Objective):
-        if not any(name.startswith("ndcg") for name in plan.native_metrics):
-            params.pop(XGBOOST.gain, None)  # our objective has it; XGBoost would warn that it does not use it
         if plan.init_model is None:  # a model has its own
             params.setdefault("base_score", 0.0)
         if booster != "gblinear":

@@ -56,6 +56,11 @@ class CatBoostRanker(OneQuery, adapters.CatBoostRanker):
             objective=objective, eval_metric=eval_metric, n_estimators=n_estimators, thread_count=thread_count
         )
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = None  # the checks of regressors have negative labels
+        return tags
+
 
 REPEATED = "a row twice adds pairs with its twin; a row of weight 2 does not"
 CONSTANT = "LightGBM and CatBoost refuse data without any feature that varies, in words of their own"
@@ -228,3 +233,69 @@ def test_the_error_without_routing_names_the_column_of_query_ids(library):
         make_pipeline(StandardScaler(), ranker(library)).fit(DATA.X, DATA.y)
     with told:
         cross_val_score(ranker(library), DATA.X, DATA.y, groups=DATA.qid, cv=GroupKFold(3), error_score="raise")
+
+
+class Scaled:
+    """A parameter of a subclass, which the library does not get, and one that it gets."""
+
+    def __init__(self, *, factor=2.0, max_bin=16, **params):
+        super().__init__(max_bin=max_bin, **params)
+        self.factor = factor
+
+    def predict(self, X, **options):
+        return self.factor * super().predict(X, **options)
+
+
+@everywhere
+def test_a_subclass_may_add_parameters(library):
+    derived = type("Derived", (Scaled, ranker_class(library)), {})
+    made, expected = derived(**LIBRARIES[library][1]), ranker_class(library)(**LIBRARIES[library][1], max_bin=16)
+    scores = expected.fit(DATA.X, DATA.y, qid=DATA.qid).predict(DATA.X)
+    assert np.array_equal(made.fit(DATA.X, DATA.y, qid=DATA.qid).predict(DATA.X), 2 * scores)
+    if library != "catboost":  # whose get_params leaves such parameters out, as in CatBoost itself
+        again = clone(made).set_params(factor=3.0).fit(DATA.X, DATA.y, qid=DATA.qid)
+        assert np.array_equal(again.predict(DATA.X), 3 * scores)
+        assert "factor=3.0" in repr(again)
+
+
+@everywhere
+def test_names_of_features_are_those_of_a_table(library):
+    made = ranker(library)
+    for X in (DATA.X, pandas.DataFrame(DATA.X)):
+        with pytest.raises(AttributeError, match="if the columns of X have names"):
+            _ = made.fit(X, DATA.y, qid=DATA.qid).feature_names_in_
+
+
+@pytest.mark.skipif(VERSION < (1, 6), reason="CatBoost's own class is a regressor since scikit-learn 1.6")
+def test_partial_dependence_of_catboost():
+    from sklearn.inspection import partial_dependence
+
+    made = ranker("catboost").fit(DATA.X, DATA.y, qid=DATA.qid)
+    found = partial_dependence(made, DATA.X, [0], grid_resolution=5, method="brute")
+    X = np.repeat(DATA.X[None], 5, axis=0)
+    X[:, :, 0] = found["grid_values"][0][:, None]
+    np.testing.assert_allclose(found["average"][0], [made.predict(each).mean() for each in X])
+
+
+@everywhere
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arrays_stay_writable(library, dtype):
+    X = np.asfortranarray(DATA.X, dtype)
+    made = ranker(library).fit(X, DATA.y, qid=DATA.qid, eval_set=[(X, DATA.y)], eval_qid=[DATA.qid])
+    assert X.flags.writeable
+    for method in ("predict", "staged_predict", "calc_leaf_indexes", "apply"):
+        if hasattr(made, method):
+            np.asarray(getattr(made, method)(X))
+            assert X.flags.writeable, method
+
+
+@pytest.mark.parametrize("params", [{}, {"max_depth": 3}, {"num_leaves": 5, "max_depth": 3}], ids=str)
+def test_lightgbm_says_as_much_as_its_own_class(params, capfd):
+    import lightgbm as lgb
+
+    params = {"n_estimators": 2, "verbose": 0, "n_jobs": 1, "reg_lambda": 0.0, **params}
+    own = lgb.LGBMRanker(**params).fit(DATA.X, DATA.y, group=DATA.group).booster_.model_to_string()
+    said = capfd.readouterr()
+    ours = ranker_class("lightgbm")(objective="lambdarank", **params).fit(DATA.X, DATA.y, qid=DATA.qid)
+    assert capfd.readouterr() == said
+    assert ours.booster_.model_to_string().partition("parameters:")[0] == own.partition("parameters:")[0]
