@@ -372,6 +372,7 @@ class Queries:
 
     def with_labels(self, labels: np.ndarray) -> "Queries":
         """A copy with other labels, float64, checked and from now on read-only; without propensities and positions."""
+        require(len(labels) == self.rows, f"labels has {len(labels)} entries; pass one per row ({self.rows})")
         labels.flags.writeable = False
         other = copy.copy(self)
         other.labels, other.propensity, other.position = labels, None, None
@@ -426,13 +427,16 @@ class Queries:
         return value
 
     def check_scores(self, scores: "ArrayLike | Scores", n_threads: int | None = 1) -> "Scores":
-        """Scores as kernels take them; raise unless there is one finite number per row. What it returned is good."""
+        """Scores as kernels take them; raise unless there is one finite number per row.
+
+        What it has returned is not read again.
+        """
         from ltr_objectives.kernels.scores import Scores, read_scores
 
+        given = scores.values if isinstance(scores, Scores) else vector("scores", scores, keep=np.float32)
+        require(len(given) == self.rows, f"scores has {len(given)} entries, but labels has {self.rows}")
         if isinstance(scores, Scores):
             return scores
-        given = vector("scores", scores, keep=np.float32)
-        require(len(given) == self.rows, f"scores has {len(given)} entries, but labels has {self.rows}")
         read = read_scores(given, self.ptr, n_threads)
         if not np.isfinite(read.largest):
             _finite("scores", read.values)

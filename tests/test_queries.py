@@ -1,10 +1,12 @@
 """Queries: what is accepted, what is refused, and the messages."""
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
 import pytest
+from catalog import METRICS, OBJECTIVES
 
 from ltr_objectives import LTRError, Queries
 from ltr_objectives.metrics.gains import best_sums
@@ -32,6 +34,23 @@ def test_labels_are_a_copy_that_nobody_changes():
     assert queries.labels.tolist() == [0, 1]
     with pytest.raises(ValueError, match="read-only"):
         queries.labels[0] = 9
+
+
+def test_arrays_of_another_data_set_are_refused():
+    """Kernels do not compare lengths, so they would read beyond the array."""
+    queries, other = Queries([0, 1, 0, 2], [2, 2]), Queries([0, 1], [2])
+    scores = other.check_scores([1.0, 2.0])
+    for objective in OBJECTIVES.values():
+        with pytest.raises(LTRError, match="scores has 2 entries"):
+            objective.compute(queries, scores)
+        with pytest.raises(LTRError, match="skip has 1 entries"):
+            objective.compute(queries, np.zeros(4), skip=np.zeros(1, bool))
+    for metric in itertools.chain(*METRICS.values()):
+        for values in (metric.values, metric.mean):
+            with pytest.raises(LTRError, match="scores has 2 entries"):
+                values(queries, scores)
+    with pytest.raises(LTRError, match="labels has 2 entries"):
+        queries.with_labels(other.labels.copy())
 
 
 def test_wrong_sizes():

@@ -172,6 +172,8 @@ class Objective(Extensible, abc.ABC):
         s = queries.check_scores(scores, n_threads).values
         whole = isinstance(iteration, Integral) and not isinstance(iteration, np.timedelta64)
         require(whole, f"iteration={shown(iteration)} must be a whole number")
+        marks = len(queries) if skip is None else len(skip)
+        require(marks == len(queries), f"skip has {marks} entries; pass one per query ({len(queries)})")
         call = Call(queries, s, *queries._borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads, skip)
         result = self._result(call, dtype)
         queries._give_back_zeros(call.grad, call.hess)
