@@ -109,13 +109,6 @@ def test_references_read_the_goals(scores, rng):
     assert nested.reference_loss(scores[:4], labels) == pytest.approx(loss, rel=1e-14)
 
 
-def test_parts_share_rankings_on_equal_labels_only(rng):
-    labels, _ = two_goals(OBJECTIVES["yetiloss"], rng)
-    queries = Queries(labels, SIZES)
-    text = "yetiloss:ndcg@2 + yetiloss:mrr + yetiloss:ndcg@2[revenue] + yetiloss:mrr[revenue] + yetiloss:err[relevance]"
-    assert [len(vars(s.objective).get("_parts", "1")) for s in get_objective(text)._terms(queries, 1)] == [2, 2, 1]
-
-
 @pytest.mark.parametrize(
     ("text", "parts", "labels"),
     [
@@ -240,10 +233,9 @@ def drawn(how, queries, iteration):
 
 
 @everywhere
-@pytest.mark.parametrize("draw", ["document", "query"])
-def test_gradients_are_those_of_the_drawn_labels(objective, draw, scores, rng):
+def test_gradients_are_those_of_the_drawn_labels(objective, scores, rng):
     labels, weight = two_goals(objective, rng)
-    how = {"labels": [None, "revenue"], "weights": [1, 2], "draw": draw, "seed": 5}
+    how = {"labels": [None, "revenue"], "weights": [1, 2], "seed": 5}
     stochastic = StochasticLabels(objective, **how)
     queries, plain = Queries(labels, SIZES, weight=weight), Queries(labels, SIZES)
     for iteration in (0, 7):
@@ -251,65 +243,30 @@ def test_gradients_are_those_of_the_drawn_labels(objective, draw, scores, rng):
             Queries(drawn(how, plain, iteration), SIZES, weight=weight), scores, iteration=iteration
         )
         found = stochastic.compute(queries, scores, iteration=iteration, n_threads=1)
-        if draw == "document":
-            assert all(map(np.array_equal, found, expected))
-        else:
-            whole = [objective.compute(q, scores, iteration=iteration) for q in alone(labels, weight)]
-            rows = drawn(how, Queries({"a": np.zeros(ROWS), "revenue": np.ones(ROWS)}, SIZES), iteration)
-            for f, one, other in zip(found, *whole, strict=True):
-                assert np.array_equal(f, np.where(rows == 1, other, one))
+        assert all(map(np.array_equal, found, expected))
         again = pickle.loads(pickle.dumps(stochastic)).compute(queries, scores, iteration=iteration, n_threads=2)
         assert all(map(np.array_equal, found, again))
 
 
-@pytest.mark.parametrize("draw", ["document", "query"])
-def test_draws_are_independent_and_have_the_probabilities(draw):
+def test_draws_are_independent_and_have_the_probabilities():
     n, sizes = 20_000, [2] * 10_000
     queries = Queries({"a": np.zeros(n), "b": np.ones(n), "c": np.full(n, 2.0)}, sizes)
-    how = {"labels": ["a", "b", "c"], "weights": [1, 3, 1], "draw": draw}
+    how = {"labels": ["a", "b", "c"], "weights": [1, 3, 1]}
     first, second = (drawn(how, queries, i) for i in (0, 1))
-    pairs = first.reshape(-1, 2)
-    assert (pairs[:, 0] == pairs[:, 1]).all() == (draw == "query")
-    samples = first if draw == "document" else pairs[:, 0]
-    later = second if draw == "document" else second.reshape(-1, 2)[:, 0]
     for goal, p in enumerate((0.2, 0.6, 0.2)):
-        assert abs((samples == goal).mean() - p) < 4 * np.sqrt(p * (1 - p) / len(samples))
-        both = (samples == goal) & (later == goal)  # of two iterations
-        assert abs(both.mean() - p * p) < 4 * np.sqrt(p * p / len(samples))
-        neighbors = (samples[1:] == goal) & (samples[:-1] == goal)
-        assert abs(neighbors.mean() - p * p) < 4 * np.sqrt(3 * p * p / len(samples))
+        assert abs((first == goal).mean() - p) < 4 * np.sqrt(p * (1 - p) / n)
+        both = (first == goal) & (second == goal)  # of two iterations
+        assert abs(both.mean() - p * p) < 4 * np.sqrt(p * p / n)
+        neighbors = (first[1:] == goal) & (first[:-1] == goal)
+        assert abs(neighbors.mean() - p * p) < 4 * np.sqrt(3 * p * p / n)
     kept = Subsample("rmse", queries=0.2).compute(Queries(np.ones(n), sizes), np.zeros(n))[0].reshape(-1, 2)[:, 0] != 0
-    assert abs((pairs[kept, 0] == 1).mean() - 0.6) < 0.05  # draws of Subsample with the same seed tell nothing
-
-
-@everywhere
-def test_the_expected_gradient_of_draws_by_query_is_that_of_the_mixture(objective, rng):
-    """Exactly: the mean over the goals, each with its probability, of what is computed when it is drawn."""
-    sizes = [5]
-    labels, weight = two_goals(objective, rng, sizes)
-    scores = rng.normal(size=5)
-    how = {"labels": [None, "revenue"], "weights": [1, 3], "draw": "query"}
-    queries, stochastic = Queries(labels, sizes, weight=weight), StochasticLabels(objective, **how)
-    ones = {"a": np.zeros(5), "revenue": np.ones(5)}
-    by_goal = {}
-    for iteration in range(40):
-        goal = int(drawn(how, Queries(ones, sizes), iteration)[0])
-        by_goal.setdefault(goal, (iteration, stochastic.compute(queries, scores, iteration=iteration)))
-    assert sorted(by_goal) == [0, 1]
-    parts = [Mixture([objective], [p], False, labels=[g]) for g, p in ((None, 0.25), ("revenue", 0.75))]
-    for k, (iteration, found) in by_goal.items():  # at the same iteration, since objectives may draw noise of their own
-        expected = parts[k].compute(queries, scores, iteration=iteration)
-        assert close([(0.25, 0.75)[k] * f for f in found], expected)
-    if not objective.random:
-        mixture = Mixture([objective, objective], [0.25, 0.75], False, labels=[None, "revenue"])
-        expectation = [0.25 * a + 0.75 * b for a, b in zip(by_goal[0][1], by_goal[1][1], strict=True)]
-        assert close(expectation, mixture.compute(queries, scores))
+    assert abs((first[::2][kept] == 1).mean() - 0.6) < 0.05  # draws of Subsample with the same seed tell nothing
 
 
 def test_the_expected_gradient_of_draws_by_document_is_the_mean_over_all_labelings(rng):
     scores, n = rng.normal(size=3), 3
     labels = {"a": np.array([0.0, 1.0, 2.0]), "b": np.array([3.0, 0.0, 1.0])}
-    how = {"labels": ["a", "b"], "weights": [1, 2], "draw": "document"}
+    how = {"labels": ["a", "b"], "weights": [1, 2]}
     for name in ("lambdamart", "listnet", "rmse"):
         objective = get_objective(name)
         stochastic = StochasticLabels(objective, **how)
@@ -328,10 +285,9 @@ def test_the_expected_gradient_of_draws_by_document_is_the_mean_over_all_labelin
             assert np.allclose(mean, objective.gradient_hessian(scores, (labels["a"] + 2 * labels["b"]) / 3, [n]))
 
 
-@pytest.mark.parametrize("draw", ["document", "query"])
-def test_skipped_queries_are_not_drawn(draw, scores, rng):
+def test_skipped_queries_are_not_drawn(scores, rng):
     labels, _ = two_goals(OBJECTIVES["yetiloss"], rng)
-    queries, stochastic = Queries(labels, SIZES), StochasticLabels("yetiloss", labels=[None, "revenue"], draw=draw)
+    queries, stochastic = Queries(labels, SIZES), StochasticLabels("yetiloss", labels=[None, "revenue"])
     whole, skip = stochastic.compute(queries, scores), np.array([0, 0, 1, 0, 1], bool)
     rows = np.repeat(skip, SIZES)
     for found, all_of_it in zip(stochastic.compute(queries, scores, skip=skip), whole, strict=True):
@@ -350,7 +306,6 @@ def test_skipped_queries_are_not_drawn(draw, scores, rng):
         ({"labels": ["a", None], "weights": [1]}, "weights has 1 entries for 2 goals"),
         ({"labels": ["a", None], "weights": [0, 0]}, "weights are all 0; give some goal a weight"),
         ({"labels": ["a", None], "weights": [-1, 0]}, "weights=-1 must be a number of at least 0"),
-        ({"labels": ["a", None], "draw": "row"}, "draw='row' is not known"),
         ({"labels": ["a", None], "seed": -1}, "seed=-1"),
     ],
 )
@@ -365,19 +320,18 @@ def test_labels_that_the_objective_refuses_are_named():
         refused.gradient_hessian([0.0] * 40, {"y": [0.0, 1.0] * 20, "a": [9.0, 0.0] * 20}, [40])
 
 
-@pytest.mark.parametrize("draw", ["query", "document"])
-def test_messages_name_what_was_written(draw):
-    stochastic = StochasticLabels("ranknet", labels=[None, "a"], draw=draw)
+def test_messages_name_what_was_written():
+    stochastic = StochasticLabels("ranknet", labels=[None, "a"])
     labels, other = {"y": [0.0, 1.0], "a": [9.0, 0.0]}, {"b": [0.0, 0.0]}
     for objective in (stochastic, UnitHessian(stochastic), pickle.loads(pickle.dumps(stochastic))):
         with pytest.raises(LTRError, match=r"^stochasticlabels does not take propensity or position"):
             objective.gradient_hessian([0.0, 0.0], labels, [2], position=[0, 1])
     with pytest.raises(LTRError, match="labels has 'b', which stochasticlabels does not read"):
         stochastic.gradient_hessian([0.0, 0.0], labels | other, [2])
-    assert stochastic == Mixture(["ranknet"] * 2, [1, 1], False, [None, "a"], draw)
+    assert stochastic == Mixture(["ranknet"] * 2, [1, 1], False, [None, "a"], "document")
 
 
 def test_a_report_of_drawn_labels():
-    stochastic = StochasticLabels("ranknet", labels=[None, "a"], draw="query")
-    report = stochastic.report([0.0, 0.0], {"y": [0.0, 1.0], "a": [9.0, 0.0]}, [2])
+    stochastic = StochasticLabels("ranknet", labels=[None, "a"])
+    report = stochastic.report([0.0, 0.0], {"y": [0.0, 1.0], "a": [0.0, 9.0]}, [2])
     assert (report.useful, report.parts) == (1, ())

@@ -1,13 +1,11 @@
-"""Mixtures: sums of objectives, their sizes, shared rankings, text form."""
-
-import pickle
+"""Mixtures: sums of objectives, their sizes, text form."""
 
 import numpy as np
 import pytest
 from catalog import MIXTURES
 from conftest import OBJECTIVES
 
-from ltr_objectives import LambdaMART, Langevin, LTRError, Mixture, Queries, YetiLoss, get_objective
+from ltr_objectives import LambdaMART, LTRError, Mixture, Queries, YetiLoss, get_objective
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.objectives.typical import typical
 
@@ -32,43 +30,6 @@ def test_it_is_the_sum_of_its_parts(mixture, data):
             expected += weight / size * np.array(part.compute(queries, scores, iteration=3))
         found = np.array(mixture.compute(queries, scores, iteration=3))
         assert np.abs(found - expected).max() < 1e-13 * np.abs(expected).max()
-
-
-@pytest.mark.parametrize("normalize", [True, False])
-def test_one_of_different_parts_is_drawn_for_each_query(normalize, data):
-    queries, scores = data
-    mixture = Mixture(["yetiloss:map", Langevin("listnet", 1.0)], [1, 2], normalize, draw="query", seed=3)
-    results = [np.array(part.compute(queries, scores, iteration=2)) for part, _ in mixture.weighted]
-    if normalize:
-        results = [r / typical(p, queries).gradient for r, (p, _) in zip(results, mixture.weighted, strict=True)]
-    found = np.array(mixture.compute(queries, scores, iteration=2))
-    bounds = list(zip(queries.ptr, queries.ptr[1:], strict=False))
-    drawn = [[np.allclose(found[:, a:b], r[:, a:b], rtol=1e-13, atol=0) for r in results] for a, b in bounds[1:]]
-    assert {tuple(each) for each in drawn} == {(True, False), (False, True)}
-    assert mixture.random
-    assert mixture.without_noise() is None
-    assert pickle.loads(pickle.dumps(mixture)) == mixture
-
-
-@pytest.mark.parametrize("part", PAIRWISE, ids=str)
-def test_sharing_rankings_changes_nothing(part, data):
-    queries, scores = data
-    if part.label_limit is not None and part.label_limit < 3:
-        queries = Queries(np.minimum(queries.labels, part.label_limit), np.diff(queries.ptr))
-    twice, once = (m.compute(queries, scores) for m in (Mixture([part, part], [0.25, 0.5]), Mixture([part], [0.75])))
-    for found, expected in zip(twice, once, strict=True):
-        assert np.abs(found - expected).max() <= 1e-13 * np.abs(expected).max()
-
-
-def test_parts_that_differ_in_their_metric_are_sorted_once(data):
-    queries, _ = data
-    metrics = "yetiloss:ndcg@10+yetiloss:mrr+.5*yetiloss:err;seed=0"
-    assert len(get_objective(metrics)._terms(queries, 1)) == 1
-    for other in ("yetiloss:err;seed=1", "yetiloss:err;permutations=3", "yetiloss:err;neighbors=1", "listnet",
-                  "yetiloss:err;hessian=ones", "yetiloss:err;noise=gaussian"):  # fmt: skip
-        assert len(get_objective(f"yetiloss:mrr+{other}")._terms(queries, 1)) == 2
-    for faster_alone in ("ndcg", "map"):
-        assert len(get_objective(f"yetiloss:err+yetiloss:{faster_alone}+yetiloss:mrr")._terms(queries, 1)) == 2
 
 
 def test_a_weight_means_the_same_whatever_the_size_of_the_gradient(data):

@@ -24,7 +24,6 @@ from ltr_objectives import (
 )
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.objectives.base import Facts
-from ltr_objectives.objectives.pairwise import PairwiseObjective
 
 LABELS, GROUP = np.array([0.0, 1.0, 0.0, 2.0, 1.0]), [3, 2]
 SCORES = -np.arange(5.0)
@@ -134,29 +133,6 @@ def test_methods_that_would_be_ignored_are_refused(base):
             type("Mine", (base,), {name: lambda self, *_: None})
     plain = type("Mine", (base,), {"of_its_own": lambda self: None, "__module__": __name__})
     dataclass(frozen=True, slots=True)(plain)  # makes a second class, with its own __init__
-
-
-OWN = {
-    "fill": lambda self, call: call.grad.fill(1.0),
-    "row_weight": lambda self, queries: np.arange(queries.rows) + 1.0,
-    "pairs": lambda self, queries: PairwiseObjective.pairs(self, queries)._replace(sigma=3.0),
-    "policy": "ones",
-    "layers": lambda self, queries: tuple(t._replace(scale=2 * t.scale) for t in self.weighing_metric.layers(queries)),
-}
-
-
-@pytest.mark.parametrize("name", registry.objectives())
-@pytest.mark.parametrize("own", OWN)
-def test_parts_that_share_their_rankings_keep_methods_of_their_own(name, own, rng):
-    cls = registry.objective_class(name)
-    if not issubclass(cls, PairwiseObjective) or "metric" not in cls.parameters():
-        return
-    mine = type("Mine", (cls,), {own: OWN[own]})
-    scores, labels = rng.normal(size=9), rng.integers(0, 3, 9)
-    parts = [mine(metric="mrr"), cls(metric="err"), mine(metric="map@2"), cls(metric="ndcg@2")]
-    expected = [part.gradient_hessian(scores, labels, [9]) for part in parts]
-    found = Mixture(parts, normalize=False).gradient_hessian(scores, labels, [9])
-    np.testing.assert_allclose(found, np.sum(expected, axis=0), rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("name", registry.objectives())

@@ -119,7 +119,7 @@ def test_nested_wrappers_of_one_seed_draw_independently():
         assert abs(drawn.mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 4000)
     noise = Langevin(Langevin("rmse", 0.5, 1.0), 0.5, 1.0).compute(queries, scores)[0] + queries.labels
     assert abs(noise.std() - np.sqrt(2)) < 4 * np.sqrt(2) / np.sqrt(2 * 8000)
-    either = StochasticLabels("rmse", [None, "b"], draw="query")
+    either = StochasticLabels("rmse", [None, "b"])
     both = Queries({"a": np.ones(8000), "b": np.full(8000, 3.0)}, np.full(4000, 2))
     found = Subsample(either, 0.5).compute(both, scores)[0][::2]
     assert abs((found == -6).sum() / (found != 0).sum() - 0.5) < 4 * np.sqrt(0.25 / 2000)

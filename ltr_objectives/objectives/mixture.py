@@ -10,25 +10,15 @@ import numpy as np
 from ltr_objectives.checks import check_choice, check_list, check_seed, check_weights
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.goals import check_goal
-from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.rng import uniforms
-from ltr_objectives.kernels.swaps import AVERAGE, LINEAR
 from ltr_objectives.objectives.around import key_of
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Arrays, Call
-from ltr_objectives.objectives.pairwise import XGBOOST, PairwiseObjective
 from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Labels, Queries, by_goal
 from ltr_objectives.registry import get_objective, read_part
 
 T = TypeVar("T")
-LINEAR_POLICIES = ("exact", "double")  # a sum of Hessians is then the Hessian of the sum
-SAME_PAIRS = (
-    "sigma", "truncation", "neighbors", "partners", "score_norm", "permutations", "noise", "noise_scale", "difference",
-    "hessian", "seed",
-)  # fmt: skip
-
-ONCE_FOR_ALL = ("fill", "pairs", "family", "row_weight")  # methods of parts that share; one with its own does not
 
 
 class Summand(NamedTuple):
@@ -46,12 +36,12 @@ class Summand(NamedTuple):
         except LTRError as error:
             raise error if self.goal is None else LTRError(f"labels[{self.goal!r}]: {error}") from None
 
-    def result(self, call: Call, skip: np.ndarray | None) -> Arrays:
+    def result(self, call: Call) -> Arrays:
         """Gradient and Hessian without the factor."""
 
         def compute(objective: Objective, queries: Queries) -> Arrays:
             objective._check_clicks(queries)
-            return objective._result(call._replace(queries=queries, skip=skip, place=(*call.place, self.place)))
+            return objective._result(call._replace(queries=queries, place=(*call.place, self.place)))
 
         return self.on(call.queries, compute)
 
@@ -63,9 +53,8 @@ class Mixture(Objective):
     :math:`n_p` is the mean absolute gradient of part :math:`p` over the rows of the data set, at independent standard
     normal scores. So parts of equal weight have gradients of equal mean size there.
 
-    Parts that differ only in their metric share their noisy rankings, unless they are faster alone, as those for linear
-    metrics without a cutoff are. A mixture took 0.7 to 1.1 times as long as its parts one by one. Losses with equal
-    seeds draw the same rankings at the same scores. Parts such as ``Langevin`` and ``Subsample`` draw independently.
+    Losses with equal seeds draw the same rankings at the same scores. Parts such as ``Langevin`` and ``Subsample`` draw
+    independently.
 
     Parameters
     ----------
@@ -78,9 +67,7 @@ class Mixture(Objective):
     labels : list of str or None, optional
         The goal of each part, whose labels it reads, such as ``[None, "revenue"]``. None stands for the labels that the
         data have anyway.
-    draw : None, "query" or "document"
-        With "query" each query gets one part, drawn anew in each iteration with probability :math:`w_p / \sum_p w_p`,
-        instead of the sum of all parts. So the expected gradient and Hessian are those of the sum with these weights.
+    draw : None or "document"
         "document" draws labels, see :class:`ltr_objectives.StochasticLabels`: all parts are the same objective.
     seed : int
         Seed of the draws; parts have seeds of their own.
@@ -133,7 +120,7 @@ class Mixture(Objective):
                 check_goal(goal)
         weights = check_weights(self.weights, len(parts), "parts")
         check_choice("normalize", self.normalize, (True, False))
-        check_choice("draw", self.draw, (None, "query", "document"))
+        check_choice("draw", self.draw, (None, "document"))
         require(
             self.draw != "document" or not (self.normalize or any(part != parts[0] for part in parts)),
             "draw='document' draws labels for one objective: give equal parts and normalize=False",
@@ -211,19 +198,12 @@ class Mixture(Objective):
         own = call._replace(grad=grad, hess=hess)
         if self.draw == "document":
             own = own._replace(queries=self._with_drawn_labels(call))
-            parts = [(Summand(self._inside[0], 1.0), call.skip)]
-        elif self.draw == "query":
-            drawn = self._drawn(call, len(call.queries))
-            parts = []
-            for part in self._parts:
-                others = drawn != part.place if call.skip is None else (drawn != part.place) | call.skip
-                factor = 1.0 / self._size(part, call.queries, call.n_threads)
-                parts.append((part._replace(factor=factor, place=0), others))
+            parts = [Summand(self._inside[0], 1.0)]
         else:
-            parts = [(summand, call.skip) for summand in self._terms(call.queries, call.n_threads)]
-        for summand, skip in parts:
-            if skip is None or not skip.all():
-                g, h = summand.result(own, skip)
+            parts = [summand for summand in self.summands(call.queries, call.n_threads) if summand.factor > 0]
+        if call.skip is None or not call.skip.all():
+            for summand in parts:
+                g, h = summand.result(own)
                 call.grad[:] += summand.factor * g
                 call.hess[:] += summand.factor * h
         call.queries._give_back_zeros(grad, hess)
@@ -232,28 +212,16 @@ class Mixture(Objective):
         self.fill(call)
         return call._finished("exact", None, dtype, factor)  # each part has applied policy and weights
 
-    def _terms(self, queries: Queries, n_threads: int | None) -> list[Summand]:
-        """The summands to compute; those that share their rankings are one objective."""
-        alike: dict[Any, list[Summand]] = {}
-        for summand in self.summands(queries, n_threads):
-            if summand.factor > 0:
-                rankings = summand.on(queries, _rankings)
-                alike.setdefault(summand.place if rankings is None else (summand.goal, rankings), []).append(summand)
-        return [
-            group[0] if len(group) == 1 else Summand(_OnSameRankings.of(group), 1.0, group[0].goal)
-            for group in alike.values()
-        ]
-
-    def _drawn(self, call: Call, count: int) -> np.ndarray:
-        """The number of the part that each document or query has in this iteration."""
-        uniforms(key_of(self, call, "stochasticlabels", self.seed), chance := np.empty(count))
+    def _drawn(self, call: Call) -> np.ndarray:
+        """The number of the part that each document has in this iteration."""
+        uniforms(key_of(self, call, "stochasticlabels", self.seed), chance := np.empty(call.queries.rows))
         upper = np.cumsum([part.factor for part in self._parts])
         return np.searchsorted(upper / upper[-1], chance, side="right")
 
     def _with_drawn_labels(self, call: Call) -> Queries:
         queries = call.queries
         labels = queries.once(("labels", self), lambda: self._labels_of_parts(queries))
-        return queries.with_labels(labels[self._drawn(call, queries.rows), np.arange(queries.rows)])
+        return queries.with_labels(labels[self._drawn(call), np.arange(queries.rows)])
 
     def _labels_of_parts(self, queries: Queries) -> np.ndarray:
         """The labels of each part, shape (parts, rows); raises if the part's objective does not take them."""
@@ -287,7 +255,6 @@ def StochasticLabels(
     objective: str | Objective,
     labels: Sequence[str | None] = (),
     weights: Sequence[float] | None = None,
-    draw: str = "document",
     seed: int = 0,
 ) -> Mixture:
     r"""An objective on labels that are drawn anew in each iteration from those of several goals.
@@ -296,12 +263,10 @@ def StochasticLabels(
 
     with one draw for each document :math:`i`, as in stochastic label aggregation (Carmel, Haramaty, Lazerson and
     Lewin-Eytan, "Multi-Objective Ranking Optimization for Product Search Using Stochastic Label Aggregation", The Web
-    Conference 2020), or one for each query. A gradient takes the time of one goal.
-
-    With a draw for each query the expected gradient and Hessian are those of
-    ``Mixture([objective, ...], weights / sum(weights), normalize=False, labels=labels)``, for every objective. With a
-    draw for each document a pair may compare one goal's label with another's. So the goals need labels on one scale,
-    and the expectation is that of the mixture only for losses that are sums over documents.
+    Conference 2020). A gradient takes the time of one goal. A pair may compare one goal's label with another's, so the
+    goals need labels on one scale, and the expected gradient is that of
+    ``Mixture([objective, ...], weights / sum(weights), normalize=False, labels=labels)`` only for losses that are sums
+    over documents.
 
     Write ``UnitHessian(StochasticLabels(...))``. The other order recomputes the constant in every iteration.
 
@@ -313,8 +278,6 @@ def StochasticLabels(
         The goals, such as ``[None, "revenue"]``. None stands for the labels that the data have anyway.
     weights : list of float, optional
         One for each goal, not negative; 1 by default.
-    draw : "document" or "query"
-        The unit that gets a draw of its own.
     seed : int
         Seed of the draws.
 
@@ -326,19 +289,18 @@ def StochasticLabels(
 
     Examples
     --------
-    >>> either = StochasticLabels("ranknet", labels=[None, "revenue"], weights=[2, 1], draw="query", seed=1)
+    >>> either = StochasticLabels("rmse", labels=[None, "revenue"], weights=[2, 1], seed=1)
     >>> isinstance(either, Mixture) and either.draw
-    'query'
+    'document'
     >>> labels = {"relevance": [0, 1] * 4, "revenue": [5, 0] * 4}
     >>> either.gradient_hessian([0.0] * 8, labels, group=[2] * 4)[0]
-    array([-0.5,  0.5, -0.5,  0.5,  0.5, -0.5,  0.5, -0.5])
+    array([-5.,  0.,  0., -1.,  0., -1.,  0., -1.])
     """
     goals = tuple(check_list("labels", labels, "goals"))
     require(len(goals) > 1, f"labels={goals!r} must name two goals or more; None stands for the data's own labels")
     require(len(set(goals)) == len(goals), f"labels={goals!r} names a goal twice; give it the sum of its weights")
     chances = check_weights(weights, len(goals), "goals")
-    check_choice("draw", draw, ("document", "query"))
-    found = Mixture([get_objective(objective)] * len(goals), chances, False, goals, draw, seed)
+    found = Mixture([get_objective(objective)] * len(goals), chances, False, goals, "document", seed)
     object.__setattr__(found, "name", "stochasticlabels")  # for messages
     return found
 
@@ -351,41 +313,3 @@ def _labels_for(part: Summand, queries: Queries) -> Any:
 
 def _worth_of(objective: Objective, queries: Queries) -> np.ndarray:
     return objective._worth(queries)
-
-
-def _rankings(part: Objective, queries: Queries) -> tuple[Any, ...] | None:
-    """The settings that parts on the same rankings share; None for a part that cannot share, or is faster alone."""
-    if not isinstance(part, PairwiseObjective) or part.lambda_norm or part.hessian not in LINEAR_POLICIES:
-        return None
-    own = any(getattr(type(part), name) is not getattr(PairwiseObjective, name) for name in ONCE_FOR_ALL)
-    if own or part.facts.policy != part.hessian:
-        return None
-    family = part.family(queries)
-    if family == AVERAGE or (family == LINEAR and part.pairs(queries).ranks >= queries.longest):
-        return None
-    return part.loss.code, part.preset in XGBOOST, *(getattr(part, name) for name in SAME_PAIRS)
-
-
-class _OnSameRankings(PairwiseObjective):
-    """The sum of parts that differ only in the weights of their pairs.
-
-    A pairwise kernel adds up layers of weights. So it draws and sorts once for all parts if it gets the layers of each,
-    times the part's factor.
-    """
-
-    name = "mixture"
-
-    @classmethod
-    def of(cls, parts: list[Summand]) -> "_OnSameRankings":
-        """The sum of such parts."""
-        whole, first = object.__new__(cls), parts[0].objective
-        settings = {name: getattr(first, name) for name in (*SAME_PAIRS, "preset", "loss")}
-        vars(whole).update(settings, _parts=tuple((part.objective, part.factor) for part in parts))
-        return whole
-
-    def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        parts: tuple[tuple[PairwiseObjective, float], ...] = vars(self)["_parts"]
-        return queries.once(
-            ("sharing", parts),
-            lambda: tuple(t._replace(scale=scale * t.scale) for part, scale in parts for t in part.layers(queries)),
-        )
