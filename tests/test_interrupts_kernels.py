@@ -1,4 +1,4 @@
-"""Ctrl-C in a gradient: it takes effect within a query, and the same data set gives the same bytes afterwards."""
+"""Ctrl-C in a gradient takes effect between chunks, and the same data set gives the same bytes afterwards."""
 
 import os
 import signal
@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 from numba.core.caching import NullCache
 
-from ltr_objectives import Queries, get_objective, objectives
+from ltr_objectives import objectives
 from ltr_objectives.kernels import _jit, threads
-from ltr_objectives.objectives import call
 
 ROOT = Path(__file__).parent.parent
 SIGINT = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to oneself")
-ROWS = threads.FEW_ROWS + 1
 
 
 @pytest.fixture
@@ -29,42 +27,23 @@ def ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
-def patient(seen, ctrl_c):
-    """A kernel that interrupts its first call; each call ends when told to, or after a minute."""
+@SIGINT
+def test_an_interrupt_waits_for_the_chunks_that_run_and_no_other_begins(ctrl_c):
+    seen, ended = [], []
 
-    def kernel(first, last, stop):
+    def kernel(first, last):
         if not seen:
             ctrl_c()
         seen.append(first)
-        until = time.monotonic() + 60
-        while not stop[0] and time.monotonic() < until:
-            time.sleep(0.001)
-        assert stop[0]
-
-    return kernel
-
-
-@SIGINT
-@pytest.mark.parametrize("n_threads", [1, 2])
-def test_an_interrupt_stops_the_chunk_at_hand_and_all_that_follow(n_threads, ctrl_c):
-    seen = []
-    with pytest.raises(KeyboardInterrupt):
-        threads.run(patient(seen, ctrl_c), np.arange(ROWS + 1), (stop := np.zeros(1, bool),), n_threads, stop)
-    assert 1 <= len(seen) <= n_threads
-
-
-@SIGINT
-def test_one_thread_stops_between_chunks_where_a_kernel_knows_no_stop(ctrl_c):
-    seen = []
-
-    def kernel(first, last):
-        seen.append(first)
-        ctrl_c()
         time.sleep(0.2)
+        ended.append(first)
 
     with pytest.raises(KeyboardInterrupt):
-        threads.run(kernel, np.arange(ROWS + 1), (), 1)
-    assert seen == [0]
+        threads.run(kernel, np.arange(1001), (), 3)
+    begun = len(seen)
+    time.sleep(0.3)
+    assert len(seen) == begun <= 3
+    assert len(ended) >= begun - 1  # the caller's own chunk may be cut, because it is Python here
 
 
 @SIGINT
@@ -90,39 +69,18 @@ def test_an_interrupt_waits_for_the_end_of_compiling(fails, ctrl_c):
         ctrl_c()
 
 
-@pytest.mark.parametrize("stoppable", [True, False])
-def test_an_error_in_a_chunk_ends_the_others_too(stoppable):
+def test_an_error_in_a_chunk_ends_the_others_too():
     seen = []
 
-    def kernel(first, last, *stop):
+    def kernel(first, last):
         seen.append(first)
         if first == 0:
             raise ValueError("as planned")
         time.sleep(0.01)
 
     with pytest.raises(ValueError, match="as planned"):
-        threads.run(kernel, np.arange(ROWS + 1), (), 2, np.zeros(1, bool) if stoppable else None)
+        threads.run(kernel, np.arange(1001), (), 2)
     assert len(seen) < 15
-
-
-@pytest.mark.parametrize("name", objectives())
-def test_every_kernel_that_may_take_long_stops(name, monkeypatch):
-    any_objective = get_objective(name)
-    stoppable = []
-
-    def run(kernel, ptr, arguments, n_threads=None, stop=None, draws=1):
-        if kernel is not call.finish:
-            stoppable.append(stop is not None)
-        if stop is not None:
-            stop[0] = True
-        return threads.run(kernel, ptr, arguments, n_threads, None, draws)
-
-    monkeypatch.setattr(call, "run", run)
-    queries = Queries([1, 0, 1, 0, 1, 0], group=[4, 2])
-    grad, _ = any_objective.inner.compute(queries, np.array([0.1, 0.5, 0.3, 0.2, 0.0, 0.4]))
-    assert grad.any() != any(stoppable)
-    if any_objective.facts.fewer_pairs:
-        assert any(stoppable)
 
 
 SCRIPT = """
@@ -148,25 +106,6 @@ def interrupted(work, seconds):
 def data(n):
     return Queries(rng.choice(5, n), [n]), rng.normal(size=n)
 """
-
-LONG = (
-    "lambdamart", "lambdamart:ndcg;score_norm=true", "lambdamart:ndcg;sigma=1000", "yetiloss:ndcg", "ranknet",
-    "lambdaloss", "approxndcg", "stochasticrank:ndcg", "softrank:max_documents=1000000",
-)  # fmt: skip
-HEARD = (
-    SCRIPT
-    + """
-queries, scores = data(1_000_000)
-for i, name in enumerate(sys.argv[1:]):
-    objective = get_objective(name)
-    objective.gradient_hessian([0.0, 1.0, 2.0], [1, 0, 2], [3])  # compiled, or read
-    assert interrupted(lambda: objective.compute(queries, scores, n_threads=1 + i % 2), 0.5), name
-few, shown = data(4000)
-plrank = get_objective("plrank:k=1000;samples=1000000")
-plrank.gradient_hessian([0.0, 1.0, 2.0], [1, 0, 2], [3])
-assert interrupted(lambda: plrank.compute(few, shown), 0.5)
-"""
-)
 
 AFTERWARDS = (
     SCRIPT
@@ -203,7 +142,7 @@ while True:
     try:
         if not storming.ident:
             storming.start()
-        while heard < 1000:
+        while heard < 50:
             try:
                 assert objective.compute(queries, scores, n_threads=3)[0].tobytes() == expected
             except KeyboardInterrupt:
@@ -214,7 +153,7 @@ while True:
     except KeyboardInterrupt:
         pass
 time.sleep(0.1)
-assert sum(t.name == "ltr-objectives" for t in threading.enumerate()) >= 3
+assert sum(t.name == "ltr-objectives" for t in threading.enumerate()) >= 2
 assert objective.compute(queries, scores, n_threads=3)[0].tobytes() == expected
 """
 )
@@ -223,8 +162,8 @@ assert objective.compute(queries, scores, n_threads=3)[0].tobytes() == expected
 @SIGINT
 @pytest.mark.parametrize(
     ("script", "names"),
-    [(HEARD, LONG), (AFTERWARDS, tuple(objectives())), (STORM, ("lambdamart:ndcg;truncation=50",))],
-    ids=["heard", "afterwards", "storm"],
+    [(AFTERWARDS, tuple(objectives())), (STORM, ("lambdamart:ndcg;truncation=50",))],
+    ids=["afterwards", "storm"],
 )
 def test_in_a_process_of_its_own(script, names, tmp_path):
     file = tmp_path / "interrupted.py"

@@ -24,11 +24,10 @@ def estimates(metric, z, labels, sigma, noise):
     n = len(z)
     layers = metric.layers(Queries(labels, [n]))
     out = np.zeros((3, len(noise), n))
-    stop = np.zeros(1, bool)
     for r, eps in enumerate(noise):
         work = work_space(n)._replace(slope=out[0, r], bend=out[1, r], size=out[2, r])
         for terms in layers:
-            add_conditional(terms.gain, terms.scale[0], terms, sigma, z, eps, work, stop)
+            add_conditional(terms.gain, terms.scale[0], terms, sigma, z, eps, work)
     return out
 
 

@@ -55,9 +55,8 @@ def test_where_no_thread_is_to_be_had_the_caller_does_all(monkeypatch):
     class Pool:
         def submit(self, begin, times):
             queued.extend([begin] * times)
-            return False
 
-    monkeypatch.setattr(threads, "_pool", lambda *_: Pool())
+    monkeypatch.setattr(threads, "_pool", Pool())
     done = []
     run(lambda first, last: done.extend(range(first, last)), np.arange(0, 402, 2), (), 3)
     assert done == list(range(200))
@@ -67,21 +66,19 @@ def test_where_no_thread_is_to_be_had_the_caller_does_all(monkeypatch):
     assert len(queued) == 2
 
 
-@pytest.mark.parametrize("stop", [None, np.zeros(1, bool)])
-def test_data_sets_of_all_sizes_share_their_threads(monkeypatch, stop):
-    monkeypatch.setattr(threads, "_pools", {})
+def test_data_sets_of_all_sizes_share_their_threads(monkeypatch):
+    monkeypatch.setattr(threads, "_pool", threads._Pool())
     before = threading.active_count()
     for queries in range(1, 33):
         done = np.zeros(queries)
         run(lambda first, last, done: np.add(done[first:last], 1, out=done[first:last]),
-            100 * np.arange(queries + 1), (done,), 32, stop, 100)  # fmt: skip
+            100 * np.arange(queries + 1), (done,), 32)  # fmt: skip
         assert (done == 1).all()
     assert threading.active_count() - before <= 32
 
 
-def test_one_thread_is_the_caller_s_where_rows_are_few(monkeypatch):
-    monkeypatch.setattr(threads, "FEW_ROWS", 10_000)
-    monkeypatch.setattr(threads, "_pool", lambda *_: pytest.fail("a thread of its own"))
+def test_one_thread_is_the_caller_s(monkeypatch):
+    monkeypatch.setattr(threads, "_pool", None)
     work(1)
 
 

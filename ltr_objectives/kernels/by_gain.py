@@ -78,13 +78,11 @@ def _top_weights(i, n, space):
 
 
 @inlined_kernel
-def _add_gains(truncated, draw, one, space, stop):
+def _add_gains(truncated, draw, one, space):
     """Add the pairs of one list for all draws of a batch; return the sum of |slope|."""
     n, r, total = one.n, space.r, 0.0
     same, lower = 0, 0  # the slots same <= j < lower have the gain of i
     for i in range(n):
-        if stop[0]:
-            return total
         if i == lower:
             same = i
             while lower < n and r.g[lower] == r.g[i]:
@@ -120,7 +118,7 @@ def by_gain(one, s, layers, pairs, draw, space, out):
                 w = r.U if k == 0 else r.D[k * n : (k + 1) * n]
                 _add_discounts(space.orders[k * n : (k + 1) * n], w, terms, one, pairs, space)
             r.D[one.draws * n : filled_up(one.draws) * n] = 0.0
-    total = _add_gains(truncated, draw, one, space, out.stop)
+    total = _add_gains(truncated, draw, one, space)
     grad, hess, slot = out.grad[a : a + n], out.hess[a : a + n], space.slot[:n]
     for i in range(n):
         at = np.uint64(slot[i])  # unsigned: numba checks whether signed indices are negative

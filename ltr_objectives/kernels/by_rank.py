@@ -177,8 +177,6 @@ def _add_ranks(n, terms, one, s, pairs, draw, r, out):
             break
         if by_run and not r.A[d] < 0.0:
             continue
-        if out.stop[0]:
-            return total
         end = n if neighbors >= n else min(n, d + 1 + neighbors)
         a, V = r.A[d], r.V
         if a < 0.0:
@@ -201,8 +199,6 @@ def _add_ranks(n, terms, one, s, pairs, draw, r, out):
         if sampled:
             found, weight = runs(n, top, pairs.partners, False, draw, one.q, one.begin)
             for k in range(len(weight)):
-                if out.stop[0]:
-                    return total
                 a, b, count = found[0, k], found[1, k], found[2, k]
                 if narrow and not divided:
                     total += _run(a, b, count, weight[k], cap, r)

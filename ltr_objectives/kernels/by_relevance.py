@@ -93,8 +93,6 @@ def by_relevance(one, s, layers, pairs, draw, space, out):
             for k in range(1, one.draws):
                 _another_draw(k, gain, terms, one, space)
         for i in range(relevant):
-            if out.stop[0]:
-                return total
             total += add_pairs(AVERAGE, i, relevant, n if i < within else close, True, draw, one, r)
         for i in range(n):
             grad[i] += r.lam[space.slot[i]]

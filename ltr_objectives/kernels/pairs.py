@@ -114,8 +114,6 @@ def pair_kernel(space: Any, batch: Any, loop: Any) -> Callable[..., Any]:
         for begin in range(0, number_of(draw), most):
             draws = min(most, number_of(draw) - begin)
             for k in range(draws):
-                if out.stop[0]:
-                    return
                 order = r.orders[k * width : k * width + n]
                 ranking(x, min(n, pairs.ordered), width == n, draw, noise, begin + k, order, sort)
             at = x

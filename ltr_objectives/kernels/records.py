@@ -57,15 +57,10 @@ class Draw(NamedTuple):
 
 
 class Out(NamedTuple):
-    """Output arrays, zeroed, one entry per row. Kernels leave queries with ``skip`` untouched.
-
-    ``stop[0]`` is true after Ctrl-C. A kernel that may take long reads it before the pairs of each document, and
-    returns with its work half done if it is true.
-    """
+    """Output arrays, zeroed, one entry per row. Kernels leave queries with ``skip`` untouched."""
 
     grad: np.ndarray
     hess: np.ndarray
-    stop: np.ndarray
     skip: np.ndarray  # by query
 
 

@@ -19,20 +19,16 @@ import numpy as np
 from ltr_objectives.checks import check_integer, is_number
 
 CHUNKS_PER_THREAD = 8
-
-FEW_ROWS = 1024  # rows times draws; up to here a gradient is too short to interrupt
 MOST_THREADS = 256
 MOST_ASKED = 10_000  # LightGBM and CatBoost end the process on a million
 POLL_SECONDS = 0.1  # on Windows a signal does not end a wait, so each wait is short
 
-_pools: "dict[str, _Pool]" = {}
 _lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()
-    _pools.clear()  # a forked process does not have the threads of its parent
+    global _lock, _pool
+    _lock, _pool = threading.Lock(), _Pool()  # a forked process does not have the threads of its parent
 
 
 if hasattr(os, "register_at_fork"):
@@ -87,19 +83,14 @@ class _Pool:
         self._threads = 0
         self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
-    def submit(self, task: Callable[[], None], times: int) -> bool:
-        """Give the task to ``times`` threads; return False where the process cannot start a thread."""
-        with _lock:
-            try:
-                while self._threads < times:
-                    threading.Thread(target=_serve, args=(self._tasks,), name="ltr-objectives", daemon=True).start()
-                    self._threads += 1
-            except RuntimeError:
-                if not self._threads:
-                    return False
+    def submit(self, task: Callable[[], None], times: int) -> None:
+        """Give the task to ``times`` threads, or to fewer if the process cannot start as many."""
+        with _lock, contextlib.suppress(RuntimeError):
+            while self._threads < times:
+                threading.Thread(target=_serve, args=(self._tasks,), name="ltr-objectives", daemon=True).start()
+                self._threads += 1
         for _ in range(times):
             self._tasks.put(task)
-        return True
 
 
 def _serve(tasks: "SimpleQueue[Callable[[], None]]") -> None:
@@ -107,10 +98,7 @@ def _serve(tasks: "SimpleQueue[Callable[[], None]]") -> None:
         tasks.get()()
 
 
-def _pool(callers: str) -> _Pool:
-    """The pool of ``callers``, "main" or "others", so that the main thread does not queue behind other threads."""
-    with _lock:
-        return _pools.setdefault(callers, _Pool())
+_pool = _Pool()
 
 
 def chunk_bounds(ptr: np.ndarray, chunks: int) -> np.ndarray:
@@ -119,91 +107,56 @@ def chunk_bounds(ptr: np.ndarray, chunks: int) -> np.ndarray:
     return np.unique(np.concatenate(([0], np.searchsorted(ptr, goals), [len(ptr) - 1])))
 
 
-def run(
-    kernel: Callable[..., Any],
-    ptr: np.ndarray,
-    arguments: tuple[Any, ...],
-    n_threads: int | None = None,
-    stop: np.ndarray | None = None,
-    draws: int = 1,
-) -> None:
+def run(kernel: Callable[..., Any], ptr: np.ndarray, arguments: tuple[Any, ...], n_threads: int | None = None) -> None:
     """Call ``kernel(first, last, *arguments)`` on chunks that cover each query once.
 
-    ``n_threads`` of None or -1 is all processors.
-
-    Python raises KeyboardInterrupt only in the main thread, and not inside a kernel. So a kernel that may take long for
-    one query takes ``stop``, an array of one bool, and returns with its work half done once it is true. Above
-    ``FEW_ROWS`` other threads run such a kernel, and the main thread waits. After Ctrl-C the main thread sets ``stop``,
-    and raises once all threads have returned.
+    ``n_threads`` of None or -1 is all processors. After Ctrl-C no further chunk begins, and KeyboardInterrupt is raised
+    when the chunks that run have ended.
     """
     threads = min(asked_for(n_threads), len(ptr) - 1, MOST_THREADS)
-    few = ptr[-1] * draws <= FEW_ROWS
-    if threads == 1 and few:
+    if threads == 1:
         kernel(0, len(ptr) - 1, *arguments)
         return
-    waits = stop is not None and not few and threading.current_thread() is threading.main_thread()
-    if waits and not getattr(kernel, "signatures", True):
+    if not getattr(kernel, "signatures", True):
         kernel(0, 0, *arguments)  # compile in the main thread, where Ctrl-C ends it
     bounds = chunk_bounds(ptr, threads * CHUNKS_PER_THREAD)
-    chunks = deque((int(a), int(b)) for a, b in itertools.pairwise(bounds))
-    _Work(kernel, arguments, chunks, stop).run(threads, waits)
+    _Work(kernel, arguments, deque((int(a), int(b)) for a, b in itertools.pairwise(bounds))).run(threads)
 
 
 class _Work:
-    """The chunks of one call, and the threads that do them: the caller and helpers, or helpers alone.
+    """The chunks of one call, and the threads that do them: the caller and helpers.
 
-    ``KeyboardInterrupt`` may come between any two instructions of the caller. So the state is lists to which one
-    instruction appends: a helper appends to ``_begun`` before it looks at ``_closed``, and to ``_ended`` when it is
-    done. Once the caller has closed the call, no helper begins a chunk, and the call is over when as many have ended
-    as have begun.
+    A helper appends to ``_begun`` before it takes a chunk, and to ``_ended`` when none is left. So once no chunk is
+    left, the call is over when as many have ended as have begun.
     """
 
     def __init__(
-        self,
-        kernel: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        chunks: "deque[tuple[int, int]]",
-        stop: np.ndarray | None,
+        self, kernel: Callable[..., Any], arguments: tuple[Any, ...], chunks: "deque[tuple[int, int]]"
     ) -> None:
         self._kernel = kernel
         self._arguments = arguments
         self._chunks = chunks
-        self._stop = stop
-        self._closed: list[bool] = []
         self._begun: list[bool] = []
         self._ended: list[BaseException | None] = []
         self._wake: SimpleQueue[None] = SimpleQueue()
 
-    def run(self, threads: int, waits: bool) -> None:
+    def run(self, threads: int) -> None:
         """Do all chunks; raise the first error only when no thread writes into the arrays any more."""
-        failure: BaseException | None = None
-        started = False
-        while not (self._closed and self._is_quiet()):  # again after each error, such as Ctrl-C while the caller waits
-            try:
-                if not started:
-                    started = True
-                    helpers = threads if waits else threads - 1
-                    waits &= _pool("main" if waits else "others").submit(self._help, helpers)
-                    if not waits:
-                        self._do()
-                    while waits and not self._ended:
-                        self._sleep()
-                self._closed.append(True)
-                while not self._is_quiet():
-                    self._sleep()
-            except BaseException as raised:
-                failure = failure or raised
-                self._give_up()
-        failure = failure or next(filter(None, self._ended), None)
+        try:
+            _pool.submit(self._help, threads - 1)
+            self._do()
+        finally:
+            self._chunks.clear()
+            while len(self._ended) < len(self._begun):
+                with contextlib.suppress(Empty):
+                    self._wake.get(timeout=POLL_SECONDS)
+        failure = next(filter(None, self._ended), None)
         self._ended.clear()  # errors hold frames
         try:
             if failure is not None:
                 raise failure
         finally:
             del failure  # its traceback holds this frame
-
-    def _is_quiet(self) -> bool:
-        return len(self._ended) >= len(self._begun)
 
     def _do(self) -> None:
         while True:
@@ -217,19 +170,9 @@ class _Work:
         self._begun.append(True)
         error = None
         try:
-            if not self._closed:
-                self._do()
+            self._do()
         except BaseException as raised:
             error = raised
-            self._give_up()
+            self._chunks.clear()
         self._ended.append(error)
         self._wake.put(None)
-
-    def _give_up(self) -> None:
-        self._chunks.clear()
-        if self._stop is not None:
-            self._stop[0] = True
-
-    def _sleep(self) -> None:
-        with contextlib.suppress(Empty):
-            self._wake.get(timeout=POLL_SECONDS)

@@ -265,8 +265,6 @@ def _approx(first, last, ptr, scores, soft, out):
         wide = not relative_to_top(s, alpha, E)
         top, ties = _first(s, g) if kind == MRR else (0.0, 1)
         for i in range(n):
-            if out.stop[0]:
-                return
             if g[i] <= 0.0 or (kind == MRR and s[i] != top):
                 continue
             chances(i, s, E, wide, alpha, 0, p, rest)

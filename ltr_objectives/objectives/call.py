@@ -48,21 +48,16 @@ class Call(NamedTuple):
     skip: np.ndarray | None = None
     place: tuple[int, ...] = ()
 
-    def run(self, kernel: Callable[..., Any], *arguments: Any, linear: bool = False) -> None:
-        """Run ``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads.
-
-        The time of a ``linear`` kernel is proportional to the rows, so it need not read ``out.stop``.
-        """
+    def run(self, kernel: Callable[..., Any], *arguments: Any) -> None:
+        """Run ``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads."""
         require(
             not getattr(kernel, "targetoptions", {}).get("parallel"),
             f"{getattr(kernel, '__name__', 'the kernel')} has parallel=True, which writes nothing here: leave it out, "
             "because run gives each thread queries of its own",
         )
-        ptr, stop = self.queries.ptr, np.zeros(1, np.bool_)
+        ptr = self.queries.ptr
         skip = np.zeros(len(self.queries), np.bool_) if self.skip is None else self.skip
-        out = Out(self.grad, self.hess, stop, skip)
-        draws = max((record.draws for record in arguments if isinstance(record, Draw)), default=1)
-        run(kernel, ptr, (ptr, self.scores, *arguments, out), self.n_threads, None if linear else stop, draws)
+        run(kernel, ptr, (ptr, self.scores, *arguments, Out(self.grad, self.hess, skip)), self.n_threads)
 
     def draw(self, seed: int, draws: int = 1, noise: int = 0, scale: float = 1.0) -> Draw:
         """The random numbers of this iteration."""
@@ -85,14 +80,14 @@ class Call(NamedTuple):
         require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")
         rows, ptr = self.queries.rows, self.queries.ptr
         never = np.zeros(1, np.bool_)
-        result = Out(np.empty(rows, dtype), np.empty(rows, dtype), never, never)  # new: the caller may keep them
+        result = Out(np.empty(rows, dtype), np.empty(rows, dtype), never)  # new: the caller may keep them
         finite = np.ones(len(self.queries), np.bool_)
         if weight is None:
             weight = np.array([factor])
         else:
             require(len(weight) == rows, f"row_weight gave {len(weight)} weights for {rows} rows; return one per row")
             weight = np.require(weight if factor == 1.0 else weight * factor, np.float64, ["C", "A", "W"])
-        given = Out(self.grad, self.hess, never, never)
+        given = Out(self.grad, self.hess, never)
         run(finish, ptr, (ptr, given, POLICIES[policy].code, weight, result, finite), self.n_threads)
         with np.errstate(over="ignore"):
             good = finite.all() and (dtype is np.float32 or all(np.isfinite(x.sum()) for x in result[:2]))

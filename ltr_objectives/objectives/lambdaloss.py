@@ -251,8 +251,6 @@ def _lambdaloss(first, last, ptr, scores, terms, delta, how, draw, out):
                             _some(d, e, weight[k], delta[e - d - 1], how, w, wide, s, E, r)
                     ranks = 0
             for d in range(ranks):
-                if out.stop[0]:
-                    return
                 chances(d, s[:n], E, wide, how.sigma, d + 1, r.p, r.rest)
                 _row(d, n, how, w, delta, r)
             for d in range(n):

@@ -68,7 +68,7 @@ class ListMLE(Objective):
         return "bound" if self.hessian == "bounded" else "exact"
 
     def fill(self, call: Call) -> None:
-        call.run(_listmle, Truth(call.queries.labels, call.queries.by_label), linear=True)
+        call.run(_listmle, Truth(call.queries.labels, call.queries.by_label))
 
     @staticmethod
     def _open_shares(labels: np.ndarray) -> list[np.ndarray]:

@@ -83,7 +83,7 @@ class ListNet(Objective):
 
     def fill(self, call: Call) -> None:
         target = call.queries.once(("listnet", self.target), lambda: self._target(call.queries))
-        call.run(_listnet, target, linear=True)
+        call.run(_listnet, target)
 
     def _reference_target(self, labels: np.ndarray) -> np.ndarray:
         if self.target == "softmax":

@@ -346,7 +346,7 @@ def _relaxed_sort(s, sort):
 
 
 @kernel
-def _sinkhorn(n, how, sort, w, stop):
+def _sinkhorn(n, how, sort, w):
     """Fill the factors; return the last round of V and that of U. ``w`` is scratch."""
     K, lo, hi, U, V, X = sort.K, sort.lo, sort.hi, sort.U, sort.V, sort.X
     rounds, tolerance, transposed = how.rounds, how.tolerance, how.transposed
@@ -355,8 +355,6 @@ def _sinkhorn(n, how, sort, w, stop):
     for i in range(0, n, ROWS):
         _add_rows(K, n, i, lo[i], hi[i], U[0], w, X[0])
     for t in range(1, rounds + 1):
-        if stop[0]:
-            return 0, 0
         for j in range(n):
             V[t, j] = 1.0 / w[j]
         w[:n], X[t, :n] = 0.0, 0.0
@@ -404,7 +402,7 @@ def _slopes(w, kind, scale, n, g, d):
 
 
 @kernel
-def _by_matrix(n, g, w, kind, scale, tv, tu, sort, space, stop):
+def _by_matrix(n, g, w, kind, scale, tv, tu, sort, space):
     """Take the derivatives of ``-M(P g)``, with ``P = U[tu] K V[tv]`` and a metric M, back to K.
 
     The derivatives go back through the steps of each round t: the column sums of U[t - 1] K, V[t] = 1 / column sums,
@@ -436,8 +434,6 @@ def _by_matrix(n, g, w, kind, scale, tv, tu, sort, space, stop):
         C0[j] = -by_v[j] if tv == 0 else 0.0  # without a round nothing undoes a factor
         by_column[j] = 0.0
     for t in range(tv, 0, -1):
-        if stop[0]:
-            return
         if t <= tu:  # U[t] is used, in the loss or by the column sums of the next round
             x[:n] = 0.0
             for i in range(0, n, ROWS):
@@ -497,8 +493,6 @@ def _neuralsort(first, last, ptr, scores, labels, terms, how, draw, out):
             continue
         w = terms.discount[len(terms.discount) - (b - a) if how.from_end else 0 :]
         for k in range(draws):
-            if out.stop[0]:
-                return
             x = scores[a:b]
             if draw is not None:
                 key, start = stream(draw.seed, draw.iteration, np.uint64(q)), np.uint64(k) * np.uint64(2 * (b - a))
@@ -508,8 +502,8 @@ def _neuralsort(first, last, ptr, scores, labels, terms, how, draw, out):
             for i in range(n):
                 s[i], g[i] = x[chosen[i]], terms.gain[a + chosen[i]]
             _relaxed_sort(s[:n], sort)
-            tv, tu = _sinkhorn(n, how, sort, space.by_column, out.stop)
-            _by_matrix(n, g, w, terms.kind, terms.scale[q] / draws, tv, tu, sort, space, out.stop)
+            tv, tu = _sinkhorn(n, how, sort, space.by_column)
+            _by_matrix(n, g, w, terms.kind, terms.scale[q] / draws, tv, tu, sort, space)
             _by_scores(s[:n], tu, sort, space)
             for i in range(n):
                 out.grad[a + chosen[i]] += space.out[i]

@@ -54,7 +54,7 @@ class Ordinal(Objective):
         object.__setattr__(self, "thresholds", table)
 
     def fill(self, call: Call) -> None:
-        call.run(_fill, call.queries.labels, np.array(self.thresholds), linear=True)
+        call.run(_fill, call.queries.labels, np.array(self.thresholds))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         side = np.where(labels[:, None] >= np.arange(1, len(self.thresholds) + 1), 1.0, -1.0)

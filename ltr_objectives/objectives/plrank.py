@@ -356,8 +356,6 @@ def _narrow(s, how, rho, key, strata, placed, space, out):
     mass = table.mass
     placed.shrink[:] = 1.0
     for j in range(rankings):
-        if out.stop[0]:
-            return
         shares(key, j, rankings, how.variates, strata, placed.u)
         place_narrow(table, key, j, given[j % len(given)], placed)
         _placed(how, placed, rho, weight[j], sums[j], out)
@@ -384,8 +382,6 @@ def _narrow(s, how, rho, key, strata, placed, space, out):
 def _wide(s, how, rho, key, strata, placed, space, out):
     n, rankings, open_ = len(s), len(how.weight), placed.open_
     for j in range(rankings):
-        if out.stop[0]:
-            return
         shares(key, j, rankings, how.variates, strata, placed.u)
         unit = place_wide(s, how.given[j % len(how.given)], placed)
         _placed(how, placed, rho, how.weight[j], space.sums[j], out)
@@ -405,7 +401,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
     """Write the gradient of minus ``scale`` times the expected reward, and its curvature or the exposure."""
     longest = longest_list(ptr, first, last)
     sort, order = sorter(longest), np.empty(longest, np.int64)
-    one, rho = Out(np.empty(longest), np.empty(longest), out.stop, out.skip), np.empty(longest)
+    one, rho = Out(np.empty(longest), np.empty(longest), out.skip), np.empty(longest)
     rankings, most = len(how.weight), min(longest, len(how.theta))
     strata = Strata(np.zeros(most, np.int64), np.zeros(most, np.int64))
     whole = placed_space(most, longest)

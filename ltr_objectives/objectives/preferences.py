@@ -98,7 +98,7 @@ class Preferences(Objective):
 
     def fill(self, call: Call) -> None:
         pairs = call.queries.once(("preferences", self), lambda: self._by_query(call.queries))
-        call.run(_fill, pairs, float(self.sigma), linear=True)
+        call.run(_fill, pairs, float(self.sigma))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         self._check_rows(len(scores))

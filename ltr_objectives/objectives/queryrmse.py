@@ -35,7 +35,7 @@ class QueryRMSE(Objective):
         queries = call.queries
         weight = queries.weight_by_row
         weight = queries.once("ones", lambda: np.ones(queries.rows)) if weight is None else weight
-        call.run(_fill, queries.labels, weight, linear=True)
+        call.run(_fill, queries.labels, weight)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         shift = np.mean(labels - scores)

@@ -169,8 +169,6 @@ def _softrank(first, last, ptr, scores, labels, terms, soft, out):
             continue
         n = head(scores[a:b], labels[a:b], most, order, chosen, sort)
         for i in range(n):
-            if out.stop[0]:
-                return
             row = a + chosen[i]
             g = terms.gain[row] * terms.scale[q]
             if g == 0.0:

@@ -287,7 +287,7 @@ def work_space(n):
 
 
 @kernel
-def add_conditional(gain, scale, terms, sigma, z, eps, r, stop):
+def add_conditional(gain, scale, terms, sigma, z, eps, r):
     """Add the estimates of one query and one noise vector to ``r.slope``, ``r.bend`` and ``r.size``.
 
     They are ``dl/dz``, ``d2l/dz2`` and ``sum_j |Delta_ij| phi(x_j) / tau``, which is at least ``|dl/dz_i| / tau``.
@@ -305,8 +305,6 @@ def add_conditional(gain, scale, terms, sigma, z, eps, r, stop):
     inverse = 1.0 / tau
     T_d = 1.0
     for d in range(n):
-        if stop[0]:
-            return
         i = r.order[d]
         g_d, miss = r.g[d], 1.0 - r.g[d]
         m = z[i] + sigma * (total - eps[i]) / (n - 1.0)
@@ -370,14 +368,12 @@ def _conditional_gradients(first, last, ptr, s, layers, smooth, draw, out):
         key = stream(draw.seed, draw.iteration, np.uint64(q))
         counter = np.uint64(0)
         for _ in range(draw.draws):
-            if out.stop[0]:
-                return
             if draw.noise != NO_NOISE:
                 add_noise(zero[:n], draw.noise, 1.0, key, counter, eps[:n])
                 counter += np.uint64(2 * n)
             for terms in layers:
                 if terms.scale[q] != 0.0:
-                    add_conditional(terms.gain[a:b], terms.scale[q], terms, smooth.sigma, z[:n], eps[:n], r, out.stop)
+                    add_conditional(terms.gain[a:b], terms.scale[q], terms, smooth.sigma, z[:n], eps[:n], r)
         for i in range(n):
             out.grad[a + i] = -r.slope[i] / draw.draws
             out.hess[a + i] = (r.size[i] if smooth.bounded else -r.bend[i]) / draw.draws

@@ -96,7 +96,7 @@ class XENDCG(Objective):
     def fill(self, call: Call) -> None:
         power, largest = call.queries.once("xendcg", lambda: self._power(call.queries))
         gains = Lowered(power, largest, self.random, int(self.terms))
-        call.run(_xendcg, gains, call.draw(self.seed), linear=True)
+        call.run(_xendcg, gains, call.draw(self.seed))
 
     def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG().layers(queries)  # raises for labels without a gain
