@@ -182,7 +182,7 @@ class ObjectiveCallable:
         new = self._memo.is_new(queries)
         if new:
             refuse_unread(self.library, params or {})
-            warn_if_long(self.objective, queries, n_threads)
+            warn_if_long(self.objective, queries)
         how: dict[str, Any] = {"n_threads": n_threads, "dtype": self.library.dtype}
         checked = queries.check_scores(s, n_threads)
         if self.objective.random:

@@ -3,37 +3,22 @@
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import warn
 from ltr_objectives.goals import with_goal
-from ltr_objectives.kernels.swaps import CASCADE
-from ltr_objectives.kernels.threads import asked_for
+from ltr_objectives.kernels.records import MANY
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
-from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric
 
 SETTLED = 1e-6  # a query's gradient below this share of its gradient at tied scores counts as zero
-WORTH_SAYING = 10.0, 1e-6  # seconds of a gradient, and seconds a row; one that stays below either does not warn
-# On one thread, measured in lists of 10,000 to 100,000 documents; the table is in docs/speed.md
-DOCUMENT = 15e-9  # seconds of a document of a draw, without pairs
-PAIR = {  # seconds of a pair of documents
-    "lambdamart": 0.15e-9, "yetirank": 0.15e-9, "yetiloss": 0.15e-9, "ranknet": 0.2e-9, "hinge": 2e-9,
-    "lambdaloss": 0.4e-9, "approxndcg": 0.4e-9, "approxmap": 0.4e-9, "stochasticrank": 1.6e-9, "softrank": 24e-9,
-    "neuralndcg": 8e-9, "neuralsort": 8e-9, "plrank": 100e-9, "fairexposure": 100e-9,
-}  # fmt: skip
-PLACED = "plrank", "fairexposure"  # objectives that visit the documents of random rankings, not pairs
-RANGE = 745.0  # exp(-RANGE) is 0
-OTHER_PAIR = 1e-9  # of an objective that is not above
-BYTES_A_ROW, BYTES_OF_A_LIST = 60, 120  # of all rows; of a document of the longest list, for each thread
+MOST_PAIRS = 10**10  # which take a second or more
 
 REASONS = {  # a query with zero gradient counts for the first that holds
     "one document": "nothing to order",
@@ -313,64 +298,18 @@ def warn_if_all_relevant(metrics: Iterable[Metric], queries: Queries, where: str
             warn_of_equal_orders([metric], queries, where, n_threads)
 
 
-class _Price(NamedTuple):
-    """About what a gradient takes."""
-
-    seconds: float
-    bytes: float
-    pairs: float
-    objective: Objective  # the part that takes most
-
-
-def warn_if_long(objective: Objective, queries: Queries, n_threads: int | None = None) -> None:
-    """Warn if a gradient takes long because of long lists or many draws."""
-    threads = asked_for(n_threads)
-    least = max(WORTH_SAYING[0], WORTH_SAYING[1] * queries.rows)
-    if 10.0 * _price(objective, queries, threads, exact=False).seconds < least:
+def warn_if_long(objective: Objective, queries: Queries) -> None:
+    """Warn if a gradient visits more than ``MOST_PAIRS`` pairs of documents of the longest list."""
+    for part in objective._inside:
+        warn_if_long(part, queries)
+    if objective._inside or not objective.facts.fewer_pairs:
         return
-    seconds, memory, pairs, dearest = _price(objective, queries, threads)
-    if seconds < least:
-        return
-    time = f"{seconds:.0f} seconds" if seconds < 300 else f"{seconds / 60:,.0f} minutes"
-    of = "documents in random rankings" if dearest.name in PLACED else "pairs of documents"
-    warn(
-        f"{dearest.name} visits {pairs:.1e} {of}, which takes about {time} and {memory / 1e9:.1f} GB for each "
-        f"gradient; {dearest.facts.fewer_pairs}, or split the queries"
-    )
-
-
-def _price(objective: Objective, queries: Queries, threads: int, exact: bool = True) -> _Price:
-    """Estimate time and memory of a gradient; with ``exact`` also by the metric's gains and discounts."""
-    if isinstance(objective, Mixture):
-        parts = [part.on(queries, lambda o, q: _price(o, q, threads, exact)) for part in objective._parts]
-    else:
-        parts = [_price(part, queries, threads, exact) for part in objective._inside]
-    if parts:
-        return max(parts, key=itemgetter(0))._replace(seconds=sum(part.seconds for part in parts))
-    memory, known = float(BYTES_A_ROW * queries.rows + BYTES_OF_A_LIST * queries.longest * threads), vars(objective)
-    if not objective.facts.fewer_pairs:
-        return _Price(0.0, memory, 0.0, objective)
-    most = known.get("max_documents", queries.longest)
-    n = np.minimum(np.diff(queries.ptr), most).astype(np.float64)
-    cutoffs = (getattr(objective, name, None) for name in ("truncation", "neighbors", "partners", "k"))
-    reach = np.minimum(n, min((k for k in cutoffs if isinstance(k, int)), default=queries.longest))
-    draws = known.get("permutations", known.get("samples", 1)) if getattr(objective, "noise", objective.random) else 1
-    a_pair = PAIR.get(objective.name, OTHER_PAIR)
-    pairwise = objective if isinstance(objective, PairwiseObjective) else None
-    if exact and (pairwise or "metric" in known):
-        layers = pairwise.layers(queries) if pairwise else get_metric(known["metric"]).layers(queries)
-        reach = np.minimum(reach, max(terms.ranks for terms in layers))
-        if all(terms.kind == CASCADE for terms in layers):  # no weight where nobody reads on, by the range of float64
-            with np.errstate(divide="ignore"):
-                ends = np.minimum(np.log1p(-np.max([terms.gain for terms in layers], axis=0)) / -RANGE, 1.0)
-            reach = np.minimum(reach, n / (1.0 + np.add.reduceat(ends, queries.ptr[:-1])))
-        if pairwise and pairwise.family(queries) is not None:
-            a_pair *= min(1.0, 1.0 / draws + 0.2)  # the weights are summed before the pairs are visited
-        else:
-            a_pair *= len(layers)
-    elif objective.name in PLACED:
-        n, reach = reach, np.ones(len(n))
-    elif "max_documents" in known:
-        memory += 8.0 * float(n.max()) ** 2 * threads * (objective.name != "softrank")
-    of_query = n * draws * (DOCUMENT + reach * a_pair)
-    return _Price(max(of_query.max(), of_query.sum() / threads), memory, float(n @ reach) * draws, objective)
+    metric, n = getattr(objective, "metric", None), min(queries.longest, getattr(objective, "max_documents", MANY))
+    cutoffs = [getattr(objective, name, None) for name in ("truncation", "neighbors", "partners", "k")]
+    reach = min([n, *(k for k in (*cutoffs, getattr(metric, "k", None)) if isinstance(k, int))])
+    draws = getattr(objective, "permutations", getattr(objective, "samples", 1)) if objective.random else 1
+    if n * reach * draws > MOST_PAIRS:
+        warn(
+            f"{objective.name} visits {float(n * reach * draws):.1e} pairs of documents of one query for each "
+            f"gradient; {objective.facts.fewer_pairs}, or split the queries"
+        )

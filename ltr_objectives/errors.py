@@ -1,11 +1,8 @@
 """The one exception that invalid input and parameters raise, and the one warning."""
 
 import re
-import sys
-import threading
 import warnings
 from collections.abc import Iterable
-from types import FrameType
 
 LONGEST = 200  # characters of a value in a message
 
@@ -62,24 +59,6 @@ def essence(message: str) -> str:
     return re.sub(r"^(\[[\d:]+\] )?\S+\.(cc|cpp|h|cu):\d+: ", "", said)
 
 
-LIBRARIES = {"ltr_objectives", "xgboost", "lightgbm", "catboost", "sklearn", "joblib", "numba", "torch"}
-BETWEEN = {"contextlib", "copy", "functools", "importlib", "threading"}  # a library may call itself through these
-
-
 def warn(message: str) -> None:
-    """Warn with :class:`LTRWarning` at the line of the user's code that led here."""
-    here = sys._getframe(1)
-    frame = _of_the_user(here)
-    if frame is None:  # a library's own thread, for which the main thread waits
-        frame = _of_the_user(sys._current_frames().get(threading.main_thread().ident or 0)) or here
-    where = frame.f_globals
-    registry = where.setdefault("__warningregistry__", {})
-    name, line = where.get("__name__", "<string>"), frame.f_lineno or 1
-    warnings.warn_explicit(message, LTRWarning, frame.f_code.co_filename, line, name, registry)
-
-
-def _of_the_user(frame: FrameType | None) -> FrameType | None:
-    """The nearest frame of the user's code, or None."""
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES | BETWEEN:
-        frame = frame.f_back
-    return frame
+    """Warn with :class:`LTRWarning`."""
+    warnings.warn(message, LTRWarning, stacklevel=3)

@@ -1,11 +1,19 @@
-"""A warning names the price of a gradient over long lists, or with many draws, before the gradient is computed."""
+"""Gradients of long lists: a warning before they are computed, and no square where none is needed."""
 
 import numpy as np
 import pytest
-from catalog import SOME
-from conftest import OBJECTIVES
 
-from ltr_objectives import LTRWarning, Mixture, Queries, Subsample, UnitHessian, diagnostics, get_metric, get_objective
+from ltr_objectives import (
+    LTRWarning,
+    Mixture,
+    Queries,
+    Subsample,
+    UnitHessian,
+    diagnostics,
+    get_metric,
+    get_objective,
+    registry,
+)
 from ltr_objectives.adapters import lightgbm_objective
 from ltr_objectives.objectives.base import Objective
 
@@ -14,66 +22,28 @@ def one_list(n, labels=2):
     return Queries(np.arange(n) % labels, [n])
 
 
-def price(objective, queries, threads=1):
-    return diagnostics._price(get_objective(objective), queries, threads)
-
-
-def test_pairs_grow_with_the_square_of_the_list_at_most():
-    lists = [one_list(n) for n in (1000, 2000)]
-    for objective in (o for some in SOME.values() for o in some if not o._inside):
-        small, large = (price(objective, queries).pairs for queries in lists)
-        assert (small == 0) == (large == 0) == (not objective.facts.fewer_pairs), objective
-        assert small == 0 or 0.9 <= large / small <= 4.1, objective
-
-
-def test_cutoffs_and_neighbors_bound_the_pairs():
-    queries = one_list(10**5)
-    for few in ("lambdamart:truncation=30", "lambdamart:ndcg@30", "yetiloss:ndcg;neighbors=30;permutations=1"):
-        assert price(few, queries).pairs == 30 * 10**5
-    for few in ("lambdamart:mrr", "lambdamart:err(max_label=1)", "lambdamart:rbp(patience=.5)"):
-        assert price(few, queries).pairs < 3000 * 10**5, few
-    whole = get_objective("lambdamart:ndcg")
-    for around in (whole, Mixture([whole, "listnet"]), UnitHessian(Subsample(whole))):
-        assert price(around, queries).pairs == 10**10
-    for name in ("softrank", "neuralndcg"):
-        assert price(f"{name}:max_documents=500", queries).pairs == 500**2
-    assert price("plrank:k=3;samples=7", queries).pairs == 21
-
-
-def test_the_price_adds_up_parts_and_queries():
-    a, b = get_objective("lambdamart:ndcg"), get_objective("hinge:ndcg")
-    queries = one_list(10**5)
-    both = price(Mixture([a, b]), queries)
-    assert both.seconds == pytest.approx(price(a, queries).seconds + price(b, queries).seconds)
-    assert both.objective == b
-    ten = Queries(np.arange(10**5) % 2, np.full(10, 10**4))
-    assert price(a, ten).seconds == pytest.approx(10 * price(a, one_list(10**4)).seconds)
-    assert price(a, ten, threads=4).seconds == pytest.approx(price(a, ten).seconds / 4)
-    assert price(a, queries, threads=4).seconds == price(a, queries).seconds
-
-
-def test_the_price_is_named_before_the_first_gradient(monkeypatch):
-    queries, scores = one_list(300), np.zeros(300)
-    monkeypatch.setattr(diagnostics, "WORTH_SAYING", (1e-300, 0.0))
-    monkeypatch.setattr(Objective, "compute", lambda *_, **__: pytest.fail("no word before"))
-    slow = [o for o in OBJECTIVES if price(o, queries).pairs]
-    assert len(slow) > 20
-    said = {"match": r"which takes about 0 seconds and 0\.\d GB for each gradient; choose"}
+def test_long_lists_are_named_before_the_first_gradient(monkeypatch, recwarn):
+    slow = [objective for objective in map(get_objective, registry.objectives()) if objective.facts.fewer_pairs]
     for objective in slow:
-        with pytest.warns(LTRWarning, **said), pytest.raises(pytest.fail.Exception):
-            objective.gradient_hessian(scores, queries.labels, [300])
-        with pytest.warns(LTRWarning, **said), pytest.raises(pytest.fail.Exception):
-            lightgbm_objective(objective)(queries.labels, scores, None, np.array([300]))
+        diagnostics.warn_if_long(objective, Queries(np.arange(20_000) % 2, np.full(20, 1000)))
+    assert not recwarn
+    for objective in slow:
+        diagnostics.warn_if_long(objective, one_list(10**6))
+    assert 5 <= len(recwarn) <= len(slow)
+    monkeypatch.setattr(diagnostics, "MOST_PAIRS", 1)
+    monkeypatch.setattr(Objective, "compute", lambda *_, **__: pytest.fail("no word before"))
+    labels, given = np.arange(300) % 2, {"match": "split the queries"}
+    for objective in slow:
+        for around in (objective, Mixture([objective, "listnet"], normalize=False), UnitHessian(Subsample(objective))):
+            with pytest.warns(LTRWarning, **given), pytest.raises(pytest.fail.Exception):
+                around.gradient_hessian(np.zeros(300), labels, [300])
+            with pytest.warns(LTRWarning, **given), pytest.raises(pytest.fail.Exception):
+                lightgbm_objective(around)(labels, np.zeros(300), None, np.array([300]))
 
 
-def test_a_high_price_is_named_and_an_ordinary_one_is_not(recwarn):
-    diagnostics.warn_if_long(get_objective("lambdamart"), one_list(10**6), 2)
-    assert "visits 1.0e+12 pairs of documents" in str(recwarn.pop(LTRWarning).message)
-    diagnostics.warn_if_long(get_objective("plrank:samples=1000000"), Queries(np.arange(4000) % 2, [2] * 2000), 2)
-    assert "random rankings" in str(recwarn.pop(LTRWarning).message)
-    queries = Queries(np.arange(20_000) % 2, np.full(20, 1000))
-    for objective in OBJECTIVES:
-        diagnostics.warn_if_long(objective, queries)
+def test_cutoffs_bound_the_pairs(recwarn):
+    for few in ("lambdamart:truncation=30", "lambdamart:ndcg@30", "yetiloss:ndcg;neighbors=30", "ranknet:partners=9"):
+        diagnostics.warn_if_long(get_objective(few), one_list(10**6))
     assert not recwarn
 
 

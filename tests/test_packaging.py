@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from loading import load
+from packaging.requirements import Requirement
 
 import ltr_objectives
 from ltr_objectives import adapters, registry

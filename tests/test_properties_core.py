@@ -45,7 +45,6 @@ def test_report(objective, data):
     assert "nan" not in str(report)
 
 
-@pytest.mark.filterwarnings("ignore:scores are a few whole numbers")  # drawn data may look swapped
 @pytest.mark.filterwarnings("ignore:.*every order of the documents has the same")  # drawn labels may be all relevant
 @given(
     st.sampled_from(METRICS),

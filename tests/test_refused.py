@@ -73,7 +73,6 @@ NAMES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*gains 2.y - 1")  # of labels that are then too large for float32
 @pytest.mark.parametrize(("call", "words"), ROWS, ids=[call for call, _ in ROWS])
 def test_the_call_is_refused(call, words):
     with pytest.raises(LTRError) as caught:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice
-from ltr_objectives.errors import LTRError, warn
-from ltr_objectives.metrics import gains
+from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.queries import Labels, Queries, read_labels
 from ltr_objectives.registry import any_metric, get_metrics, options_in_text
@@ -96,11 +95,6 @@ def evaluate(
     LTRError
         For invalid input, an unknown metric or convention, or two metrics with the same name.
 
-    Warns
-    -----
-    LTRWarning
-        If scores and labels seem to be swapped: scores are a few whole numbers, and labels are more, and fractional.
-
     Examples
     --------
     >>> evaluate("mrr", [0.1, 0.9, 0.5, 0.2], [1, 0, 0, 1], group=[2, 2])
@@ -127,8 +121,6 @@ def evaluate(
         labels = {goal: np.where(judged[goal], y, 0.0) for goal, y in read}
     queries = Queries(labels, group, qid=qid, weight=weight)
     scores = queries.check_scores(scores, n_threads).values
-    if _seem_swapped(scores, queries.labels):
-        warn(f"scores are a few whole numbers, and labels are more, and fractional: they seem to be swapped; {ORDER}")
 
     def value(m: Metric) -> Any:
         if not judged:
@@ -148,12 +140,3 @@ def evaluate(
         warn_if_all_relevant(chosen, queries, "these labels", n_threads)
     found = {str(m): value(m) for m in chosen}
     return found if isinstance(metric, list | tuple) else found[str(chosen[0])]
-
-
-def _seem_swapped(scores: np.ndarray, labels: np.ndarray) -> bool:
-    """Return True if scores look like grades, and labels like the scores of a model."""
-    if (scores[:100] % 1).any():  # nearly always, and the rest takes longer
-        return False
-    if (scores % 1).any() or scores.min() < 0 or scores.max() > gains.LARGEST_GRADE or not (labels % 1).any():
-        return False
-    return 1 < len(np.unique(scores)) < len(np.unique(labels))

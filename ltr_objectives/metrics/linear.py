@@ -1,14 +1,11 @@
 r"""Metrics that are linear in the gains: ``M = scale sum_d w_d g_d``."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ltr_objectives.checks import check_fraction, check_integer
-from ltr_objectives.errors import warn
-from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import LINEAR
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
@@ -59,22 +56,6 @@ class DCG(Metric):
     @property
     def label_limit(self) -> float | None:
         return gains.gain_limit(self.gain_type)
-
-    def _terms(self, queries: Queries) -> Terms:
-        terms = super()._terms(queries)
-        own = type(self).gain is not DCG.gain
-        if self.gain_type == "exp" and queries.labels.max() > gains.LARGEST_GRADE and not own:
-            queries.once("large labels", partial(self._warn_of_large, queries))
-        return terms
-
-    def _warn_of_large(self, queries: Queries) -> None:
-        """Warn in words that are equal for all data sets and cutoffs, because Python shows equal warnings once."""
-        goal = next((goal for goal, labels in queries.goals.items() if labels is queries.labels), None)
-        warn(
-            f"labels{'' if goal is None else f'[{goal!r}]'} above {gains.LARGEST_GRADE} have gains 2^y - 1, so that "
-            "almost only the largest of a query counts; put them into classes, such as 0 to 4, or write linear gains "
-            f"in the metric, as in '{self.name}(gain_type=linear)'"
-        )
 
     def gain(self, labels: np.ndarray) -> np.ndarray:
         return gains.apply_gain(self.gain_type, labels)

@@ -251,7 +251,7 @@ class Objective(Extensible, abc.ABC):
         from ltr_objectives.diagnostics import warn_if_long
 
         queries = self._queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
-        warn_if_long(self, queries, n_threads)
+        warn_if_long(self, queries)
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
 
     def _queries(self, labels: Labels, group: ArrayLike | None, **given: Any) -> Queries:
