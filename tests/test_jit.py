@@ -322,6 +322,28 @@ def test_compiling_is_announced_in_one_line(tmp_path):
     assert said(tmp_path / "fourth", f"{theirs}\nmade['f'].__module__ = None\nnumba.njit(made['f'])()") == []
 
 
+LOGGED = """
+import logging, sys
+came = []
+handler = logging.StreamHandler()
+handler.emit = came.append
+logging.basicConfig(level=logging.DEBUG, handlers=[handler])
+logging.getLogger("numba").setLevel(sys.argv[1])
+from ltr_objectives.kernels.sorting import all_equal
+import numpy
+all_equal(numpy.zeros(1))
+print(len(came))
+"""
+
+
+def test_compiling_is_logged_only_where_the_user_has_set_the_level_of_numba(tmp_path):
+    for level in ("NOTSET", "DEBUG"):
+        env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / level)}
+        done = subprocess.run([sys.executable, "-c", LOGGED, level], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert (int(done.stdout) > 100) == (level == "DEBUG")
+
+
 def entry_kernels():
     """Kernels that Python calls: those over ranges of queries."""
     for info in pkgutil.iter_modules(kernels.__path__):

@@ -20,6 +20,7 @@ numba. Other versions compile plainly, to the same results. All kernels release 
 import contextlib
 import functools
 import hashlib
+import logging
 import os
 import pickle
 import sys
@@ -56,6 +57,9 @@ class _Plain:
     def reduced(result: Any) -> Any:
         return result._reduce()
 
+
+if logging.getLogger("numba").level == logging.NOTSET:  # else a root logger at DEBUG gets 10,000 lines a kernel
+    logging.getLogger("numba").setLevel(logging.INFO)
 
 parts: Any = _Plain
 if numba.__version__.rpartition(".")[0] in TESTED:
