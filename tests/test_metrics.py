@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import pickle
 
 import catalog
 import numpy as np
@@ -165,6 +166,20 @@ def test_terms_are_computed_once_per_data_set():
     queries = Queries([1, 0], [2])
     metric = get_metric("ndcg@3")
     assert metric.terms(queries) is get_metric("ndcg@3").terms(queries)
+
+
+def test_results_of_thousands_of_metrics_are_not_all_kept(rng):
+    queries, scores = Queries(rng.integers(0, 2, 5000), [50] * 100), rng.normal(size=5000)
+    kept = []
+    for i in range(600):
+        NDCG(k=1 + i % 20).layers(queries)  # used often, so kept
+        get_metric(f"precision(threshold={i / 1000})@3").layers(queries)
+        if i in (200, 599):
+            kept.append(len(pickle.dumps(list(vars(queries).values()))))
+    assert kept[1] < 1.01 * kept[0]
+    terms = NDCG(k=7).terms(queries)
+    assert NDCG(k=7).terms(queries) is terms
+    assert NDCG(k=7).mean(queries, scores) == evaluate("ndcg@7", scores, queries.labels, [50] * 100)
 
 
 def test_labels_of_which_every_one_is_relevant_are_warned_of():
