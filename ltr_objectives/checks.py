@@ -1,9 +1,10 @@
 """Checks of parameters: each raises an LTRError that names the argument."""
 
+import functools
 import inspect
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, NoReturn, TypeGuard
 
@@ -30,6 +31,8 @@ class Extensible:
         for name in vars(cls).keys() & not_read.keys():
             why = "would fail where copies are made" if name == "__init__" else "would be ignored in places"
             raise LTRError(f"{cls.__name__}.{name} {why}; {not_read[name]}")
+        for name in vars(cls).keys() & {"reference", "reference_loss"}:
+            setattr(cls, name, _of_lists(vars(cls)[name]))
 
     def __new__(cls, *_: object, **__: object) -> Any:
         if "_is_checked" not in vars(cls):
@@ -42,6 +45,16 @@ class Extensible:
             require(hasattr(cls, "name"), f"{cls.__name__} has no name; add one, such as name: ClassVar[str] = 'mine'")
             cls._is_checked = True
         return super().__new__(cls)
+
+
+def _of_lists(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a method of arrays take lists of numbers too."""
+
+    @functools.wraps(method)
+    def of_lists(self: Any, *given: Any) -> Any:
+        return method(self, *(np.asarray(x, np.float64) if isinstance(x, list | tuple) else x for x in given))
+
+    return of_lists
 
 
 def _ignored_of(cls: type) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Labels = ArrayLike | Mapping[str, ArrayLike] | Mapping[str | None, ArrayLike]  # one array, or several by goal
 MOST_POSITIONS = 100_000
+KEPT = 100  # results of a data set
 SIZES_OR_IDS = "group holds the sizes of consecutive queries; for one id per row use qid="
 TO_HOST = ("to_numpy", "get", "copy_to_host", "cpu")  # methods of cuDF, CuPy, numba and PyTorch
 
@@ -297,7 +298,7 @@ class Queries:
         )
         self.propensity = None if propensity is None else self._propensities(propensity)
         self.position = None if position is None else self._positions(position)
-        self._computed: dict[Hashable, Any] = {}
+        self._computed: dict[Hashable, tuple[Any]] = {}
         self._zeros: list[tuple[np.ndarray, np.ndarray]] = []
 
     def __len__(self) -> int:
@@ -420,10 +421,13 @@ class Queries:
             self._zeros.append((first, second))
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """The result of ``compute()``, which is called once for each ``key``."""
-        if key not in self._computed:
-            self._computed[key] = compute()
-        value: T = self._computed[key]
+        """The result of ``compute()``, which is called once for each of the last ``KEPT`` keys."""
+        found = self._computed.pop(key, None)  # with its result in a tuple, because that may be None
+        self._computed[key] = found = found or (compute(),)  # the last used is the last
+        if len(self._computed) > KEPT:
+            oldest, *_ = self._computed
+            self._computed.pop(oldest, None)
+        value: T = found[0]
         return value
 
     def check_scores(self, scores: "ArrayLike | Scores", n_threads: int | None = 1) -> "Scores":

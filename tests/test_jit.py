@@ -1,6 +1,7 @@
 """The numba cache: no stale code after any kernel file changes, no failure if it is missing, damaged or full."""
 
 import inspect
+import json
 import os
 import pickle
 import pkgutil
@@ -71,6 +72,94 @@ print(_jit.parts.__name__, p.tobytes().hex())
     (name, *own), (plain, *same) = (text.split() for text in outputs)
     assert (name, plain) == ("ltr_objectives.kernels._parts", "_Plain")
     assert own == same
+
+
+CLOSURES = """
+import sys, numba
+numba.__version__ = "9.9.9"  # compile plainly
+from ltr_objectives.kernels._jit import kernel
+
+def around(inner):
+    @kernel
+    def middle(x):
+        return inner(x)
+    @kernel
+    def outer(x):
+        return middle(x)
+    return outer
+
+@kernel
+def added(x):
+    return x + 3
+
+@kernel
+def times(x):
+    return x * 3
+
+made = {"added": around(added), "times": around(times)}
+print([made[name](5) for name in sys.argv[1:]])
+"""
+
+
+def test_kernels_that_differ_in_what_they_close_over_do_not_share_machine_code(tmp_path):
+    file, right = tmp_path / "closures.py", {"added": 8, "times": 15}
+    file.write_text(CLOSURES)
+    for names in (("added", "times"), ("times", "added")):
+        for order in (names[:1], names[1:], names):  # the last loads the code of two processes, or compiles nothing
+            env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / names[0])}
+            done = subprocess.run([sys.executable, str(file), *order], env=env, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            assert json.loads(done.stdout) == [right[name] for name in order]
+
+
+def reachable(function, found):
+    """Add a kernel and those that it closes over to ``found``."""
+    if hasattr(function, "py_func") and id(function) not in found:
+        found[id(function)] = function
+        for cell in function.py_func.__closure__ or ():
+            reachable(cell.cell_contents, found)
+
+
+def test_no_two_kernels_share_a_file_of_machine_code():
+    found: dict[int, object] = {}
+    for folder in ("kernels", "metrics", "objectives"):
+        for path in (_jit.PACKAGE / folder).glob("*.py"):
+            for value in vars(import_module(f"ltr_objectives.{folder}.{path.stem}")).values():
+                reachable(value, found)
+    files = [function._cache._file for function in found.values()]
+    assert len(files) > 100
+    assert len(set(files)) == len(files)
+
+
+IN_ORDER = """
+import itertools, sys
+import numpy as np
+from catalog import ONE_OF_EACH, SOME
+from ltr_objectives.kernels import _jit
+
+assert _jit.parts is _jit._Plain
+rng = np.random.default_rng(0)
+lists = [(rng.permutation(n) / 4.0, rng.integers(0, 2, n).astype(float)) for n in (2, 5, 9)]
+tried = [*itertools.chain(*SOME.values()), *ONE_OF_EACH]
+for one in tried if sys.argv[1] == "forward" else reversed(tried):
+    for scores, labels in lists:
+        if hasattr(one, "values"):
+            found = one.per_query(scores, labels, [len(labels)])[0]
+            np.testing.assert_allclose(found, one.reference(labels[np.argsort(-scores)]), 1e-9, 1e-12, str(one))
+        elif (quiet := one.without_noise()) is not None:
+            found = quiet.gradient_hessian(scores, labels, [len(labels)])
+            np.testing.assert_allclose(found, quiet.reference(scores, labels), 1e-9, 1e-12, str(one))
+"""
+
+
+@pytest.mark.skipif(_jit.parts is not _jit._Plain, reason="compiles for minutes: a job of its own has such a numba")
+@pytest.mark.parametrize("orders", [("forward", "backward"), ("backward", "forward")])
+def test_all_kernels_are_right_in_two_orders_from_one_cache(tmp_path, orders):
+    path = os.pathsep.join([str(Path(__file__).parent), str(_jit.PACKAGE.parent)])
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": path}
+    for order in orders:
+        done = subprocess.run([sys.executable, "-c", IN_ORDER, order], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 def test_the_claimed_versions_of_numba_are_those_that_the_tests_run():
@@ -231,6 +320,28 @@ def test_compiling_is_announced_in_one_line(tmp_path):
         "import numba, ltr_objectives.kernels._jit\nnumba.njit(lambda: 1)()\nmade = {}\nexec('f = lambda: 2', made)"
     )
     assert said(tmp_path / "fourth", f"{theirs}\nmade['f'].__module__ = None\nnumba.njit(made['f'])()") == []
+
+
+LOGGED = """
+import logging, sys
+came = []
+handler = logging.StreamHandler()
+handler.emit = came.append
+logging.basicConfig(level=logging.DEBUG, handlers=[handler])
+logging.getLogger("numba").setLevel(sys.argv[1])
+from ltr_objectives.kernels.sorting import all_equal
+import numpy
+all_equal(numpy.zeros(1))
+print(len(came))
+"""
+
+
+def test_compiling_is_logged_only_where_the_user_has_set_the_level_of_numba(tmp_path):
+    for level in ("NOTSET", "DEBUG"):
+        env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / level)}
+        done = subprocess.run([sys.executable, "-c", LOGGED, level], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert (int(done.stdout) > 100) == (level == "DEBUG")
 
 
 def entry_kernels():

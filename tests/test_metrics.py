@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import pickle
 
 import catalog
 import numpy as np
@@ -15,6 +16,18 @@ from ltr_objectives import NDCG, LTRError, LTRWarning, Queries, check_metric, ev
 def test_value_ties_swaps_and_moves_are_those_of_the_definition(name):
     for options in ({}, *catalog.MORE.get(name, ())):
         check_metric(dataclasses.replace(catalog.METRICS[name][0], **options))  # with all cutoffs and ties
+
+
+@pytest.mark.parametrize("name", ["precision", "recall"])
+def test_shares_of_documents_are_divided_once(name):
+    """As NumPy divides: 3 of 5 are 0.6, and not 3 times 0.2, which is 0.6000000000000001."""
+    for n in (*range(1, 60), 98, 103):
+        for found in range(n + 1):
+            labels = np.arange(n) < found
+            if found and name == "precision":
+                assert evaluate(f"precision@{n}", -np.arange(n), labels, [n]) == found / n
+            elif found:
+                assert evaluate(f"recall@{found}", -np.arange(n), np.ones(n), [n]) == found / n
 
 
 def test_a_move_to_the_next_rank_is_a_swap(any_metric, rng):
@@ -139,6 +152,20 @@ def test_terms_are_computed_once_per_data_set():
     queries = Queries([1, 0], [2])
     metric = get_metric("ndcg@3")
     assert metric.terms(queries) is get_metric("ndcg@3").terms(queries)
+
+
+def test_results_of_thousands_of_metrics_are_not_all_kept(rng):
+    queries, scores = Queries(rng.integers(0, 2, 5000), [50] * 100), rng.normal(size=5000)
+    kept = []
+    for i in range(600):
+        NDCG(k=1 + i % 20).layers(queries)  # used often, so kept
+        get_metric(f"precision(threshold={i / 1000})@3").layers(queries)
+        if i in (200, 599):
+            kept.append(len(pickle.dumps(list(vars(queries).values()))))
+    assert kept[1] < 1.01 * kept[0]
+    terms = NDCG(k=7).terms(queries)
+    assert NDCG(k=7).terms(queries) is terms
+    assert NDCG(k=7).mean(queries, scores) == evaluate("ndcg@7", scores, queries.labels, [50] * 100)
 
 
 def test_labels_of_which_every_one_is_relevant_are_warned_of():

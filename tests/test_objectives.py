@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from catalog import SOME, balances_roughly, may_be_negative
+from catalog import METRICS, OBJECTIVES, SOME, balances_roughly, may_be_negative
 from generated import labels_for
 
 from ltr_objectives import LTRError, Queries, check_objective, get_objective, registry
@@ -22,6 +22,18 @@ def queries_for(objective, rng, count=60, longest=40):
 
 def test_gradient_and_hessian_equal_the_reference(every_objective):
     check_objective(every_objective)
+
+
+def test_objectives_of_a_metric_equal_the_reference_for_every_metric():
+    scores, labels = np.array([0.3, 0.1, 0.5, -0.2, 0.0]), np.array([1.0, 0.0, 0.0, 0.0, 1.0])
+    sums = METRICS["gap"] + METRICS["kendall"]  # which some refuse, and for which others compile kernels
+    metrics = [metric for name in METRICS for metric in METRICS[name] if metric not in sums]
+    for name in registry.objectives():
+        objective = OBJECTIVES[name]
+        for metric in metrics if "metric" in objective.parameters() else ():
+            quiet = dataclasses.replace(objective, metric=metric).without_noise()
+            found, expected = quiet.gradient_hessian(scores, labels, [5]), quiet.reference(scores, labels)
+            np.testing.assert_allclose(found, expected, 1e-9, 1e-12, err_msg=str(quiet))
 
 
 UGLY = {

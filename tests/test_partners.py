@@ -59,6 +59,19 @@ def test_the_expected_gradient_is_that_of_all_pairs(objective):
     assert (np.abs(found.mean(axis=0) - whole.mean(axis=0)) / error).max() < 5
 
 
+@pytest.mark.parametrize("cls", [cls for cls in CLASSES if "lambda_norm" in cls.parameters()])
+@pytest.mark.parametrize(("partners", "least"), [(1, 0.75), (3, 0.9), (10, 0.98)])
+def test_with_lambda_norm_the_expected_gradient_is_smaller(cls, partners, least):
+    rng = np.random.default_rng(5)
+    group = np.full(400, 26)
+    scores, labels = 2 * rng.normal(size=group.sum()), rng.choice([0.0, 1.0, 2.0], group.sum(), p=[0.6, 0.3, 0.1])
+    full = cls(lambda_norm=True)
+    whole, _ = full.gradient_hessian(scores, labels, group)
+    found = np.mean([replace(full, partners=partners, seed=i).gradient_hessian(scores, labels, group)[0]
+                     for i in range(50)], axis=0)  # fmt: skip
+    assert least < found @ whole / (whole @ whole) < 1.002
+
+
 @pytest.mark.parametrize("cls", CLASSES)
 def test_a_list_with_no_more_partners_has_all_pairs(cls, rng):
     scores, labels, group = rng.normal(size=13), rng.integers(0, 4, 13), [1, 2, 5, 5]

@@ -30,10 +30,12 @@ def sg(x):
 
 
 def test_softmax_loss_of_rax():
-    assert loss(ListNet("labels"), [2, 1, 3], [1, 0, 0]) == pytest.approx(log(exp(2) + exp(1) + exp(3)) - 2)
-    assert loss(ListNet("labels"), [2, 1, 3], [1, 0, 0]) == pytest.approx(1.4076059, abs=2e-7)  # in its documentation
-    graded = log(exp(2) + exp(1) + exp(3)) - (1 * 2 + 3 * 1 + 0 * 3) / 4
-    assert loss(ListNet("labels"), [2, 1, 3], [1, 3, 0]) == pytest.approx(graded)
+    rax = ListNet("unnormalized")
+    assert loss(rax, [2, 1, 3], [1, 0, 0]) == pytest.approx(1.4076059, abs=2e-7)  # in its documentation
+    graded = 4 * log(exp(2) + exp(1) + exp(3)) - (1 * 2 + 3 * 1 + 0 * 3)
+    assert loss(rax, [2, 1, 3], [1, 3, 0]) == pytest.approx(graded)
+    assert loss(rax, [2, 1, 3], [0, 0, 0]) == 0
+    assert loss(ListNet("labels"), [2, 1, 3], [1, 3, 0]) == pytest.approx(graded / 4)  # of probabilities
 
 
 def test_listnet_of_allrank():

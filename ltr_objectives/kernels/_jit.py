@@ -20,6 +20,7 @@ numba. Other versions compile plainly, to the same results. All kernels release 
 import contextlib
 import functools
 import hashlib
+import logging
 import os
 import pickle
 import sys
@@ -64,6 +65,9 @@ if hasattr(os, "register_at_fork"):  # a lock that another thread has stays lock
         after_in_parent=global_compiler_lock.release,
         after_in_child=global_compiler_lock.release,
     )
+
+if logging.getLogger("numba").level == logging.NOTSET:  # else a root logger at DEBUG gets 10,000 lines a kernel
+    logging.getLogger("numba").setLevel(logging.INFO)
 
 parts: Any = _Plain
 if numba.__version__.rpartition(".")[0] in TESTED:
@@ -189,6 +193,9 @@ def _compile(fastmath: set[str] | bool, inline: bool = False) -> Callable[[Calla
     }
 
     def decorate(function: Callable[..., Any]) -> Any:
+        if function.__closure__:  # numba names machine code by the name, and the cache its files
+            closed = (cell.cell_contents.__qualname__ for cell in function.__closure__)
+            function.__qualname__ = "-".join((function.__name__, *closed))
         compiled: Any = parts.compiled(function, options)
         if not config.DISABLE_JIT and os.path.exists(function.__code__.co_filename):  # not from a notebook
             compiled._cache = Uncached() if CACHE is None else MachineCode(function, CACHE)

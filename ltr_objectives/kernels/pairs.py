@@ -126,6 +126,7 @@ def pair_kernel(space: Any, batch: Any, loop: Any) -> Callable[..., Any]:
             grad[i] *= factor
             hess[i] = hess[i] * factor * pairs.sigma
 
+    @kernel
     def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
         longest = longest_list(ptr, first, last)
         spaces = rankings(longest), space(longest, layers, pairs, draw)
@@ -133,5 +134,4 @@ def pair_kernel(space: Any, batch: Any, loop: Any) -> Callable[..., Any]:
             if ptr[q + 1] - ptr[q] >= 2 and not (is_empty(layers, q) or out.skip[q]):
                 add_list(q, ptr, s, layers, pairs, draw, spaces, out)
 
-    pair_gradients.__qualname__ = f"pairs_{loop.__name__}"  # numba names machine code by it
-    return kernel(pair_gradients)
+    return pair_gradients

@@ -131,6 +131,13 @@ def _level(key, g, n, average):
 
 
 @kernel
+def _scaled(value, scale):
+    """``value * scale``, divided by 1 / scale if that is a whole number: 3 hits of 5 are 0.6, which 3 * 0.2 is not."""
+    whole = np.rint(1.0 / scale)
+    return value / whole if scale == 1.0 / whole else value * scale
+
+
+@kernel
 def metric_values(first, last, ptr, s, terms, ties, out):
     """Write the value of each query ``first <= q < last``."""
     longest, w = longest_list(ptr, first, last), terms.discount
@@ -161,4 +168,4 @@ def metric_values(first, last, ptr, s, terms, ties, out):
             value = _level(key, g, n, average)
         else:
             raise ValueError("unknown kind")
-        out[q] = terms.offset[q] + terms.scale[q] * value
+        out[q] = terms.offset[q] + _scaled(value, terms.scale[q])

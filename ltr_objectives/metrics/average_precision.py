@@ -47,7 +47,7 @@ class MAP(Binary):
     kind: ClassVar[int] = AVERAGE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "lightgbm": {"ties": "input", "threshold": 0.5, "empty": 1.0},
-        "xgboost": {"ties": "input", "empty": 1.0},
+        "xgboost": {"k": 32, "ties": "input", "empty": 1.0},
         "catboost": {"ties": "worst", "threshold": 0.5, "query_weights": "ignore"},
         "trec_eval": {"ties": "input", "normalizer": "relevant"},
     }

@@ -39,8 +39,10 @@ class Metric(Extensible, abc.ABC):
         order of the rows. "worst" ranks the less relevant document first, "best" the more relevant one.
     empty : float or "skip"
         The value of a query without a relevant document. With "skip" it is NaN, and the mean leaves the query out.
-    query_weights : "mean" or "ignore"
-        "mean" weighs a query by the mean weight of its rows; "ignore" weighs all queries the same.
+    query_weights : "mean", "relevant" or "ignore"
+        "mean" weighs a query by the mean weight of its rows; "ignore" weighs all queries the same. "relevant" is
+        "mean", but a query without a relevant document adds ``empty`` to the sum without its weight, as in the NDCG of
+        LightGBM and XGBoost: its own value is ``empty`` over its weight.
     goal : str, optional
         The labels that the metric reads, if a data set has several; by default the first. As text ``"ndcg@10[goal]"``.
 
@@ -76,7 +78,7 @@ class Metric(Extensible, abc.ABC):
         if self.k is not None:
             object.__setattr__(self, "k", check_integer("k", self.k))
         check_choice("ties", self.ties, tuple(TIES))
-        check_choice("query_weights", self.query_weights, ("mean", "ignore"))
+        check_choice("query_weights", self.query_weights, ("mean", "relevant", "ignore"))
         if self.goal is not None:
             check_goal(self.goal)
         if not is_number(self.empty) and not (isinstance(self.empty, str) and self.empty == "skip"):
@@ -191,7 +193,10 @@ class Metric(Extensible, abc.ABC):
         if self.k is not None:
             discount = np.where(ranks <= self.k, discount, 0.0)
         scale = self.scale(queries, gain, discount)
-        empty = np.nan if self.empty == "skip" else float(self.empty)
+        empty: Any = np.nan if self.empty == "skip" else float(self.empty)
+        weight = queries.weight_by_query
+        if self.query_weights == "relevant" and weight is not None:
+            empty = np.divide(empty, weight, out=np.zeros(len(queries)), where=weight > 0)
         offset = np.where(scale > 0, self.offset(queries, gain, scale), empty)
         return Terms(self.kind, gain, discount, scale, offset)
 

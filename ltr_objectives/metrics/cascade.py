@@ -137,7 +137,7 @@ class ERR(Metric):
             return float(self.empty)
         total, open_ = 0.0, 1.0
         for i, satisfied in enumerate(self.gain(labels)[: self.k]):
-            total += float(self.discount(np.array([i + 1.0]))[0]) * open_ * satisfied
+            total += float(self.discount(np.array([i + 1]))[0]) * open_ * satisfied
             open_ *= 1.0 - satisfied
         return float(total)
 

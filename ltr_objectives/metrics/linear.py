@@ -72,9 +72,6 @@ class DCG(Metric):
 class NDCG(DCG):
     r"""DCG over the largest possible DCG of the query.
 
-    In LightGBM and XGBoost a query without a relevant document has the value 1 and counts without its weight. With
-    their conventions here it counts with its weight.
-
     Parameters
     ----------
     k, ties, empty, gain_type, discount_type
@@ -102,8 +99,8 @@ class NDCG(DCG):
 
     name: ClassVar[str] = "ndcg"
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
-        "lightgbm": {"gain_type": "exp", "ties": "input", "empty": 1.0},
-        "xgboost": {"gain_type": "exp", "ties": "input", "empty": 1.0},
+        "lightgbm": {"gain_type": "exp", "ties": "input", "empty": 1.0, "query_weights": "relevant"},
+        "xgboost": {"k": 32, "gain_type": "exp", "ties": "input", "empty": 1.0, "query_weights": "relevant"},
         "catboost": {"gain_type": "linear", "ties": "worst", "empty": 1.0},
         "sklearn": {"gain_type": "linear", "ties": "average"},
         "trec_eval": {"gain_type": "linear", "ties": "input"},

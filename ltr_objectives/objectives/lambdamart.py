@@ -46,7 +46,8 @@ class LambdaMART(PairwiseObjective):
     partners : int, optional
         Pairs of a document with about this many others, drawn at random in each iteration, instead of all pairs of a
         longer list. Gradient and Hessian then have the same expected values, and the time of a list grows
-        in proportion to its documents.
+        in proportion to its documents. With ``lambda_norm`` expected values are smaller, because the logarithm of an
+        estimated sum is too small on average: of lists of 26 documents by 1% with 10 partners, 6% with 3, 20% with 1.
     seed : int
         Seed of ``partners``.
 

@@ -33,10 +33,9 @@ class ListNet(Objective):
     ----------
     target : "softmax", "labels" or "unnormalized"
         "softmax": :math:`P` is the softmax of the labels, as in the paper and in allRank. "labels": :math:`P` is the
-        labels over their sum, as in rax's softmax loss. "unnormalized": :math:`P` is the labels (Sapronov, "Solving the
+        labels over their sum. "unnormalized": :math:`P` is the labels, as in rax's softmax loss (Sapronov, "Solving the
         Ranking Problem Using Continuous Optimization Methods", slides), so that a query counts in proportion to their
-        sum. The last two take no negative labels, and queries without a relevant document have zero gradient; rax
-        takes a uniform distribution for them, which pulls their scores together.
+        sum. The last two take no negative labels, and queries without a relevant document have zero gradient.
     hessian : "bounded" or "exact"
         "exact" is the second derivative. "bounded" is at least the absolute gradient, so that no Newton step exceeds
         1: it trained better in XGBoost and LightGBM. Without the bound, steps are of the order of n if the softmax

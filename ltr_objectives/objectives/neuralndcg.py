@@ -103,7 +103,7 @@ class _Sorted(Objective):
 
     def fill(self, call: Call) -> None:
         metric = self.sorted_metric
-        from_end = bool(metric.discount(np.ones(1))[0] != metric.discount(np.arange(1.0, 3.0))[0])
+        from_end = bool(metric.discount(np.arange(1, 2))[0] != metric.discount(np.arange(1, 3))[0])
         how = Scaling(float(self.temperature), int(self.rounds), float(self.tolerance), bool(self.transposed),
                       int(self.max_documents), from_end)  # fmt: skip
         draw = call.draw(self.seed, self.samples, NOISES[self.noise], self.noise_scale) if self.noise else None

@@ -63,6 +63,7 @@ from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.queries import Queries
 
 HESSIANS = ("gradient", "absolute", "exact", "clipped", "ones")
+EXPOSED = np.uint64(0xE5905ED)  # separates the draws of the exposure from those of the gradient
 NOTHING, SECOND_DERIVATIVE, EXPOSURE = range(3)  # the second output besides the gradient
 
 
@@ -183,7 +184,10 @@ class PLRank(NDCGObjective):
         return gain, gains.reciprocal(gains.best_sums(queries, gain, weights), gains.SMALLEST)
 
     def exposure(self, call: Call) -> np.ndarray:
-        r"""Expected rank weight of each row, mean of :math:`\sum_{i \le rank(d)} \theta_i \pi(d \mid y_{1:i-1})`."""
+        r"""Expected rank weight of each row, mean of :math:`\sum_{i \le rank(d)} \theta_i \pi(d \mid y_{1:i-1})`.
+
+        Its rankings are independent of those of the gradient, which a reward linear in it leaves unbiased.
+        """
         queries, out = call.queries, np.zeros(call.queries.rows)
         distinct = np.arange(queries.rows, dtype=np.float64)
         self._run(call._replace(grad=np.empty(queries.rows), hess=out), distinct, np.ones(len(queries)), EXPOSURE)
@@ -206,7 +210,8 @@ class PLRank(NDCGObjective):
         if len(theta):
             given, weight = self.rankings(len(theta))
             policy = Rewarded(reward, scale, theta, curvature, given, weight, VARIATES[self.variates])
-            call.run(_plrank, policy, call.draw(self.seed, self.samples))
+            seed = int(call._key(self.seed, EXPOSED)) if curvature == EXPOSURE else self.seed
+            call.run(_plrank, policy, call.draw(seed, self.samples))
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(scores)
