@@ -120,9 +120,8 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "plrank": (
         {},
         {"k": 3, "hessian": "exact", "normalize": False},
-        {"k": None, "samples": 30, "hessian": "absolute", "gain": "linear", "discount": "reciprocal",
-         "variates": "independent"},
-        {"k": 1, "samples": 50, "hessian": "clipped", "variates": "lattice", "seed": LARGEST_SEED},
+        {"k": None, "samples": 30, "hessian": "absolute", "gain": "linear", "discount": "reciprocal"},
+        {"k": 1, "samples": 50, "hessian": "clipped", "seed": LARGEST_SEED},
         {"k": 5, "samples": 7, "hessian": "ones", "gain": TABLE, "discount": (1.0, 3.0, 0.0, 2.0)},
     ),
     "listnet": ({}, {"target": "labels"}, {"target": "unnormalized"}, {"hessian": "exact"}),
@@ -311,7 +310,7 @@ def draws_rows_alike(objective: Any) -> bool:
     """
     if isinstance(objective, Mixture):
         return all(draws_rows_alike(part) for part, _ in objective.weighted)
-    return getattr(objective, "variates", "independent") == "independent"
+    return objective.name not in ("plrank", "fairexposure")
 
 
 def may_be_negative(objective: Objective) -> bool:

@@ -8,8 +8,6 @@ from oracles.rankings import exact_rankings
 from scipy import stats
 
 from ltr_objectives.kernels.plackett_luce import (
-    INDEPENDENT,
-    VARIATES,
     Strata,
     find,
     lattice,
@@ -27,10 +25,10 @@ def placed_by(sampler, scores, ranks, count, given=None, seed=5):
     s = -np.sort(-np.array(scores))
     table, placed = table_of(s), placed_space(ranks, len(s))
     key = np.uint64(stream(np.uint64(seed), np.uint64(0), np.uint64(0)))
-    unused, nothing = Strata(np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)), np.full(ranks, -1)
+    nothing, rng = np.full(ranks, -1), np.random.default_rng(seed)
     placed.shrink[:] = 1.0
     for j in range(count):
-        shares(key, j, count, INDEPENDENT, unused, placed.u)
+        placed.u[:] = rng.uniform(size=ranks)
         if sampler == "wide":
             place_wide(s, nothing if given is None else given[j], placed)
         else:
@@ -106,6 +104,6 @@ def test_a_lattice_meets_each_stratum_once_and_stays_inside_0_and_1(rankings):
         lattice(key, rankings, 5, strata)
         u = np.empty((rankings, 5))
         for j in range(rankings):
-            shares(key, j, rankings, VARIATES["lattice"], strata, u[j])
+            shares(key, j, rankings, strata, u[j])
         assert ((u > 0) & (u < 1)).all()
         assert (np.sort((u * rankings).astype(int), axis=0) == np.arange(rankings)[:, None]).all()

@@ -32,8 +32,6 @@ ONE = np.uint64(1)  # indices are unsigned: numba checks whether signed ones are
 NEAR = np.uint64(4)  # documents that are tried one after the other; of more, half are left out at a time
 FADED = 8.0  # a sum is added up anew if it was so many times as large as what it is subtracted from
 REDRAWS = np.uint64(40)  # bits: the numbers of one ranking that are drawn again have counters from 2^40 (j + 1) on
-INDEPENDENT, LATTICE = range(2)
-VARIATES = {"independent": INDEPENDENT, "lattice": LATTICE}
 
 
 class Placed(NamedTuple):
@@ -123,22 +121,20 @@ def lattice(key, rankings, ranks, strata):
 
 
 @inlined_kernel
-def shares(key, j, rankings, variates, strata, u):
-    """Write the uniform numbers that draw ranking ``j``, and advance a lattice.
+def shares(key, j, rankings, strata, u):
+    """Write the uniform numbers that draw ranking ``j``, and advance the lattice.
 
-    The numbers of one ranking are independent and uniform for all ``variates``, so that every estimate is unbiased.
+    The numbers of one ranking are independent and uniform, so that every estimate is unbiased.
     """
     step, at = strata.step, strata.at
     ranks = len(u)
     block = j + 2  # the first two blocks draw the lattice
     for k in range(ranks):
         x = uniform(key, np.uint64(block * ranks + k))
-        if variates == LATTICE:
-            x = min((at[k] + x) / rankings, 1.0 - 1.1e-16)
-            at[k] += step[k]
-            if at[k] >= rankings:
-                at[k] -= rankings
-        u[k] = x
+        u[k] = min((at[k] + x) / rankings, 1.0 - 1.1e-16)
+        at[k] += step[k]
+        if at[k] >= rankings:
+            at[k] -= rankings
 
 
 @inlined_kernel

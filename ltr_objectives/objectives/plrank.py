@@ -39,9 +39,7 @@ from ltr_objectives.checks import check_choice, check_draws, check_positive, che
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.plackett_luce import (
-    LATTICE,
     REACH,
-    VARIATES,
     WIDEST,
     Strata,
     first_ranks,
@@ -76,7 +74,6 @@ class Rewarded(NamedTuple):
     curvature: int
     given: np.ndarray
     weight: np.ndarray  # by ranking
-    variates: int
 
 
 @dataclass(frozen=True)
@@ -93,6 +90,7 @@ class PLRank(NDCGObjective):
     Kang, de Rijke and Oosterhuis, "Estimating the Hessian Matrix of Ranking Objectives for Stochastic Learning to Rank
     with Gradient Boosted Trees", SIGIR 2024, eqs. 5 to 10. Both are unbiased means over sampled rankings. The
     least gain of a query is subtracted from all its gains, which lowers the variance and leaves the means as they are.
+    So does the random lattice from which the rankings of a query are drawn: each rank meets every stratum once.
     A subclass with a reward of its own overrides :meth:`rewards`, which may read the :meth:`exposure`.
 
     Parameters
@@ -114,10 +112,6 @@ class PLRank(NDCGObjective):
         absolute value of the gradient, so that no leaf exceeds the learning rate. "ones" is 1 and needs learning rates
         of 10 and more. "gradient" and "absolute" trained best, at learning rates around 0.3. "absolute" vanishes at
         points of inflection, such as two tied documents.
-    variates : "independent" or "lattice"
-        The relation between the uniform numbers of a query's rankings. "lattice" draws from a random lattice, in which
-        each rank meets every stratum once. It keeps the distribution of each ranking, and so every mean. The variance
-        of the gradient was 0.4 to 0.7 of that with independent numbers.
     seed : int
         Seed of the rankings.
 
@@ -134,7 +128,6 @@ class PLRank(NDCGObjective):
     discount: str | tuple[float, ...] = "log2"
     normalize: bool = True
     hessian: str = "gradient"
-    variates: str = "lattice"
     seed: int = 0
 
     name: ClassVar[str] = "plrank"
@@ -147,7 +140,6 @@ class PLRank(NDCGObjective):
         check_seed(self.seed)
         check_choice("normalize", self.normalize, (True, False))
         check_choice("hessian", self.hessian, HESSIANS)
-        check_choice("variates", self.variates, tuple(VARIATES))
         if isinstance(self.discount, str):
             check_choice("discount", self.discount, gains.DISCOUNTS)
             return
@@ -209,7 +201,7 @@ class PLRank(NDCGObjective):
         theta = self.theta(call.queries.longest)
         if len(theta):
             given, weight = self.rankings(len(theta))
-            policy = Rewarded(reward, scale, theta, curvature, given, weight, VARIATES[self.variates])
+            policy = Rewarded(reward, scale, theta, curvature, given, weight)
             seed = int(call._key(self.seed, EXPOSED)) if curvature == EXPOSURE else self.seed
             call.run(_plrank, policy, call.draw(seed, self.samples))
 
@@ -259,7 +251,7 @@ class FairExposure(PLRank):
 
     Parameters
     ----------
-    k, samples, discount, hessian, variates, seed
+    k, samples, discount, hessian, seed
         As in :class:`PLRank`.
     gain : "exp", "linear" or table
         Merit of each label, before ``floor`` is added.
@@ -361,7 +353,7 @@ def _narrow(s, how, rho, key, strata, placed, space, out):
     mass = table.mass
     placed.shrink[:] = 1.0
     for j in range(rankings):
-        shares(key, j, rankings, how.variates, strata, placed.u)
+        shares(key, j, rankings, strata, placed.u)
         place_narrow(table, key, j, given[j % len(given)], placed)
         _placed(how, placed, rho, weight[j], sums[j], out)
         last = space.open_mass[j] = placed.m[ranks - 1]
@@ -387,7 +379,7 @@ def _narrow(s, how, rho, key, strata, placed, space, out):
 def _wide(s, how, rho, key, strata, placed, space, out):
     n, rankings, open_ = len(s), len(how.weight), placed.open_
     for j in range(rankings):
-        shares(key, j, rankings, how.variates, strata, placed.u)
+        shares(key, j, rankings, strata, placed.u)
         unit = place_wide(s, how.given[j % len(how.given)], placed)
         _placed(how, placed, rho, how.weight[j], space.sums[j], out)
         open_[placed.y] = False
@@ -427,8 +419,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
             one.grad[d], one.hess[d] = 0.0, 0.0
         ranks = min(n, len(how.theta))
         stream_key = stream(draw.seed, draw.iteration, np.uint64(q))
-        if how.variates == LATTICE:
-            lattice(stream_key, rankings, ranks, strata)
+        lattice(stream_key, rankings, ranks, strata)
         placed = first_ranks(whole, ranks)
         if s[0] - s[n - 1] < WIDEST:
             _narrow(s, how, rho, stream_key, strata, placed, space, one)
