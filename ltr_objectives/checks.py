@@ -50,9 +50,12 @@ class Extensible:
 def _of_lists(method: Callable[..., Any]) -> Callable[..., Any]:
     """Make a method of arrays take lists of numbers too."""
 
+    def array(x: Any) -> Any:
+        return np.asarray(x, np.float64) if isinstance(x, list | tuple) else x
+
     @functools.wraps(method)
-    def of_lists(self: Any, *given: Any) -> Any:
-        return method(self, *(np.asarray(x, np.float64) if isinstance(x, list | tuple) else x for x in given))
+    def of_lists(self: Any, *given: Any, **named: Any) -> Any:
+        return method(self, *map(array, given), **{name: array(x) for name, x in named.items()})
 
     return of_lists
 

@@ -22,7 +22,7 @@ def losses(objective, rng):
 def test_references_take_lists(any_objective):
     quiet = any_objective.without_noise() or any_objective
     scores, labels = [2, 0.5, 1], [0, 1, 0]
-    found, expected = quiet.reference(scores, labels), quiet.reference(np.array(scores), np.array(labels, float))
+    found, expected = quiet.reference(scores, labels=labels), quiet.reference(np.array(scores), np.array(labels, float))
     np.testing.assert_array_equal(found, expected)
     assert quiet.reference_loss(scores, labels) == quiet.reference_loss(np.array(scores), np.array(labels, float))
 
