@@ -129,10 +129,12 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         gradients = plan.gradients(LightGBMObjective, params)
         if gradients is not None:
             refuse_bagging_by_query(params)
+        start = 0.0 if LIGHTGBM.given("linear_tree", params) else plan.start  # whose leaves are not set by a number
         train, *evals = (
-            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **plan.of_the_data)
+            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **plan.of_the_data,
+                        init_score=np.full(len(part.labels), start) if start else None)
             for part in (plan.train, *plan.evals)
-        )
+        )  # fmt: skip
         for data in evals:
             data.set_reference(train)
         result: Records = {}
@@ -154,6 +156,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
             callbacks=callbacks,
         )
         booster.free_dataset()
+        if start and booster.num_trees():  # as LightGBM's own boost_from_average does
+            for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
+                booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + start)
         return booster, {name: {m: list(v) for m, v in values.items()} for name, values in result.items()}
 
     def _start(self, init_model: Any, X: Any) -> Any:

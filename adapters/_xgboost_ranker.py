@@ -60,7 +60,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
         :class:`ltr_objectives.UnitHessian`. XGBoost's own ``reg_lambda`` stays with ``booster="gblinear"``, and with a
-        ``preset``, which also keeps its own Hessians. ``base_score=0``, because a ranking has no mean to start from.
+        ``preset``, which also keeps its own Hessians. ``base_score=0``, because a ranking has no mean to start from;
+        for :class:`ltr_objectives.RMSE` and sums with it the weighted mean of the labels.
 
     Notes
     -----
@@ -257,7 +258,7 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
         if not any(name.startswith("ndcg") for name in plan.native_metrics):
             params.pop(XGBOOST.gain, None)  # our objective has it; XGBoost would warn that it does not use it
         if plan.init_model is None:  # a model has its own
-            params.setdefault("base_score", 0.0)
+            params.setdefault("base_score", plan.start)
         if booster != "gblinear":
             params = plan.with_l2(params, XGBOOST)
     else:
