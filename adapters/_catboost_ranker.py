@@ -278,6 +278,9 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _rounds(self, model: Any) -> int:
         return int(model.tree_count_)
 
+    def _splits(self, model: Any) -> float:
+        return float(np.sum(model.get_tree_leaf_counts() > 1))
+
     def _load(self, path: str) -> Any:
         with open(path, "rb") as file:
             form = "json" if file.read(1) == b"{" else "cbm"

@@ -173,6 +173,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         best: int = model.best_iteration
         return best if best > 0 else int(model.current_iteration())
 
+    def _splits(self, model: Any) -> float:
+        return float(model.feature_importance("split").sum())
+
     def _load(self, path: str) -> Any:
         require_whole(path)
         return lgb.Booster(model_file=path)

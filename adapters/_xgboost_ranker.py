@@ -207,6 +207,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     def _rounds(self, model: Any) -> int:
         return int(model.num_boosted_rounds())
 
+    def _splits(self, model: Any) -> float:
+        return float(np.abs([*model.get_score().values()]).sum())  # of gblinear the coefficients
+
     def _load(self, path: str) -> Any:
         return xgb.Booster(model_file=path)
 

@@ -61,8 +61,8 @@ class Mixture(Objective):
     r"""A weighted sum of objectives, :math:`\sum_p w_p\, (g_p, h_p) / n_p`, each on the same labels or on its own.
 
     :math:`n_p` is the mean absolute gradient of part :math:`p` over the rows of the data set, at independent standard
-    normal scores, and those plus the mean label for squared error. So parts of equal weight have gradients of equal mean
-    size there.
+    normal scores, plus the mean label for squared error. So parts of equal weight have gradients of equal mean size
+    there.
 
     Parts that differ only in their metric share their noisy rankings, unless they are faster alone, as those for linear
     metrics without a cutoff are. A mixture took 0.7 to 1.1 times as long as its parts one by one. Losses with equal
