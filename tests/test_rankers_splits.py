@@ -95,3 +95,13 @@ def test_rounds_of_an_earlier_model_do_not_count(library):
     options = {"qid": TRAIN.qid, "init_model": fit(library, "yetiloss:map")}
     with pytest.warns(LTRWarning, match=f"{name}={value}"):
         ranker(library, **{name: value}).fit(TRAIN.X, TRAIN.y, **options)
+
+
+def test_auto_says_that_only_native_objectives_are_left():
+    with pytest.warns(LTRWarning) as said:
+        model = fit("lightgbm", "auto", CONSTANT, stop=2)
+    assert isinstance(model.objective_, str)
+    texts = [str(warning.message) for warning in said]
+    assert len(texts) == 2
+    assert "no objective of ours" in texts[0]
+    assert "0 of" in texts[1]
