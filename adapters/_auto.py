@@ -35,7 +35,7 @@ def train_best(ranker: "Ranker", plan: Plan) -> tuple[Objective | str, "Records"
         of_candidate = plan._replace(objective=in_documents(candidate))
         try:
             check_plan(of_candidate, ranker.library)
-            ranker.booster_, records = ranker._train_plan(of_candidate)
+            ranker.booster_, records = ranker._train_known(of_candidate)
             scores = ranker._scores(part.X)
         except ranker.library.exception() as error:
             raise LTRError(essence(str(error))) from error

@@ -198,7 +198,7 @@ class ObjectiveCallable:
             )
         if new:
             warn_if_useless(self.objective, queries, s, grad, n_threads, all_zero)
-            if params is not None and self.library.least_hessian and grad.any():
+            if training is not None and params is not None and self.library.least_hessian and grad.any():
                 _warn_if_no_split(hess, *self.library.leaf_limit(params))
         return grad, hess
 

@@ -193,8 +193,10 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return name in PARAMETERS or name in CATBOOST.of_the_data
 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
-        own = isinstance(plan.objective, Objective)
+        own, start = isinstance(plan.objective, Objective), plan.start
         pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
+        for pool in pools if start else ():
+            pool.set_baseline(np.full(pool.num_row(), start))
         params = _params(plan, pools[0])
         _warn_of_thresholds(plan)
         if plan.init_model is not None:
@@ -220,6 +222,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
             f"CatBoost stopped {plan.objective} before its first tree, for the reason that it printed; "
             "try smaller labels, a larger l2_leaf_reg or another objective",
         )
+        if start:
+            model.set_scale_and_bias(1.0, start)
         found = _records(model.evals_result_)
         for i, values in enumerate(records):
             found[f"validation_{i}"] |= values
@@ -281,6 +285,9 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     def _rounds(self, model: Any) -> int:
         return int(model.tree_count_)
+
+    def _splits(self, model: Any) -> float:
+        return float(np.sum(model.get_tree_leaf_counts() > 1))
 
     def _load(self, path: str) -> Any:
         return read_model(path)

@@ -42,6 +42,7 @@ class Library(NamedTuple):
     least_hessian: str = ""  # the least sum of Hessians in a leaf
     least_hessian_default: float = 0.0
     l2: str = ""  # what is added to the sum of Hessians of a leaf
+    limits: Mapping[str, float] = {}  # parameters that may forbid every split: values that forbid none
     aliases: tuple[tuple[str, ...], ...] = ()  # names of one parameter; those it refuses itself need not be here
     its_aliases: Callable[[], tuple[tuple[str, ...], ...]] = tuple  # by the library itself
     # parameters of its own ranking objectives, not read beside ours: how to write them, "" if nothing is alike
@@ -99,6 +100,7 @@ XGBOOST = Library(
     least_hessian="min_child_weight",
     least_hessian_default=1.0,
     l2="reg_lambda",
+    limits={"gamma": 0, "min_child_weight": 0, "reg_lambda": 0, "reg_alpha": 0},
     renamed={"metric": "eval_metric", "loss_function": "objective", "iterations": "n_estimators"},
     aliases=(
         ("learning_rate", "eta"), ("reg_lambda", "lambda"), ("reg_alpha", "alpha"), ("gamma", "min_split_loss"),
@@ -125,6 +127,9 @@ LIGHTGBM = Library(
     least_hessian="min_sum_hessian_in_leaf",
     least_hessian_default=1e-3,
     l2="reg_lambda",
+    limits={
+        "min_child_samples": 1, "min_split_gain": 0, "min_sum_hessian_in_leaf": 0, "reg_lambda": 0, "reg_alpha": 0,
+    },
     its_aliases=_names_in_lightgbm,
     unread={
         "label_gain": "yetiloss:ndcg(gain_type=linear)",
@@ -154,6 +159,7 @@ CATBOOST = Library(
     model="CatBoost",
     n_threads="thread_count",
     l2="l2_leaf_reg",
+    limits={"depth": 6, "min_data_in_leaf": 1, "l2_leaf_reg": 0},
     aliases=(("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait")),
     unread={"bayesian_matrix_reg": ""},
     of_the_data=("cat_features", "text_features", "embedding_features"),

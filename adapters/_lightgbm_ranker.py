@@ -131,10 +131,12 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         gradients = plan.gradients(LightGBMObjective, params)
         if gradients is not None:
             refuse_bagging_by_query(params)
+        start = 0.0 if LIGHTGBM.given("linear_tree", params) else plan.start  # whose leaves are not set by a number
         train, *evals = (
-            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **plan.of_the_data)
+            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **plan.of_the_data,
+                        init_score=np.full(len(part.labels), start) if start else None)
             for part in (plan.train, *plan.evals)
-        )
+        )  # fmt: skip
         for data in evals:
             data.set_reference(train)
         result: Records = {}
@@ -156,6 +158,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
             callbacks=callbacks,
         )
         booster.free_dataset()
+        if start and booster.num_trees():  # as LightGBM's own boost_from_average does
+            for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
+                booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + start)
         return booster, {name: {m: list(v) for m, v in values.items()} for name, values in result.items()}
 
     def _start(self, init_model: Any, X: Any) -> Any:
@@ -169,6 +174,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def _rounds(self, model: Any) -> int:
         best: int = model.best_iteration
         return best if best > 0 else int(model.current_iteration())
+
+    def _splits(self, model: Any) -> float:
+        return float(model.feature_importance("split").sum())
 
     def _load(self, path: str) -> Any:
         with open(path, "rb") as file:  # LightGBM reads fewer trees of a file that is cut short, or ends the process

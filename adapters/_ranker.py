@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
@@ -32,6 +34,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     read_table,
 )
 from ltr_objectives.adapters._ranker_plan import (
+    ROUNDS,
     EvalMetric,
     Plan,
     check_plan,
@@ -44,7 +47,7 @@ from ltr_objectives.adapters._ranker_plan import (
 )
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
-from ltr_objectives.errors import require, warn
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_metric, objective_for, own_metric
@@ -94,6 +97,7 @@ class Ranker:
     _train_plan: Callable[[Plan], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
     _scores: Callable[..., Any]  # of a table
     _rounds: Callable[[Any], int]  # that a model of the library predicts with
+    _splits: Callable[[Any], float]  # 0 if no tree of a model has a split
     _load: Callable[[str], Any]  # the model in a file
     _features: Callable[[], tuple[int, list[str] | None]]  # their number, and their names if the model has them
 
@@ -304,17 +308,55 @@ class Ranker:
                 self.booster_, self.evals_result_ = self._train_known(plan)
             self.objective_ = objective if len(objectives) == 1 else objectives
             before = 0 if plan.init_model is None else self._rounds(plan.init_model)
+            of_model = plan._replace(objective=in_documents(objective))  # by "auto" another one
+            if few := self._few_splits(of_model, self.best_iteration_ - before):
+                warn(few)
             each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
             self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each and not bags else {}
         return self
 
     def _train_known(self, plan: Plan) -> tuple[Any, Records]:
-        """Train as ``plan`` says; an unknown objective of the library gets our message."""
+        """Train as ``plan`` says; an unknown objective and data without a column to split get our message."""
         try:
             return self._train_plan(plan)
         except self.library.exception() as error:
             refuse_unknown(plan.objective, str(error), self.library)
+            require(
+                not re.search(r"num_features\(\)\) > \(0\)|All features are either constant", str(error)),
+                f"{self.library.name} finds no column to split: each has one value in all rows, or too few rows for "
+                "min_child_samples= and min_data_in_bin=, which LightGBM counts first; set these to 1, or see the data",
+            )
             raise
+
+    def _few_splits(self, plan: Plan, kept: int) -> str:
+        """The warning if no round has a split, unless the training has warned that all gradients are zero."""
+        start = 0.0 if plan.init_model is None else self._splits(plan.init_model)
+        if 0 in (plan.params.get(name) for name in ROUNDS) or self._splits(self.booster_) > start:
+            return ""
+        limits = self.library.limits
+        for freed in (*([name] for name in limits), [*limits]):  # tried in one round
+            names = {each for name in (*freed, *ROUNDS, "save_snapshot") for each in self.library.names(name)}
+            params = {name: value for name, value in plan.params.items() if name not in names}
+            params |= {name: limits[name] for name in freed} | {"n_estimators": 1}
+            one = plan._replace(params=params, evals=(), early_stopping_rounds=None, callbacks=[], verbose=False)
+            with warnings.catch_warnings(), contextlib.suppress(LTRError, self.library.exception()):
+                warnings.simplefilter("ignore")
+                if self._splits(self._train_plan(one)[0]) > start:
+                    break
+        else:
+            queries, own = plan.train.queries, plan.objective
+            clicks = queries.propensity is not None or queries.position is not None  # without that warning
+            level = np.full(queries.rows, plan.start)
+            if isinstance(own, Objective) and not clicks and not own.compute(queries, level)[0].any():
+                return ""
+            freed = []
+        found = [(name, self.library.given(name, plan.params)) for name in freed]
+        given = [f"{alias}={value}" for name, by_name in found for alias, value in by_name.items()]
+        what = " and ".join(given or [f"the default of {name}" for name in freed])
+        instead = ", ".join(f"{name}={limits[name]}" for name in freed)
+        why = f"{what} forbids every split, and {instead} does not" if freed else "no column orders the rows of a query"
+        stopped = f" that early_stopping_rounds={plan.early_stopping_rounds} kept" if plan.early_stopping_rounds else ""
+        return f"0 of {kept} rounds{stopped} have a split: {why}"
 
     def predict(self, X: Any, **options: Any) -> np.ndarray:
         """Scores, of shape (rows,); higher ranks first. After early stopping, those of the best round.

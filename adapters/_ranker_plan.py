@@ -94,6 +94,13 @@ class Plan(NamedTuple):
         made, queries = kind(self.objective, n_threads=self.n_threads, labels=self.labels), self.train.queries
         return lambda scores, data: made.gradients(queries, scores, params)
 
+    @property
+    def start(self) -> float:
+        """The score at which our objective starts; 0 if the training goes on from a model, or if the library does."""
+        off = str(self.params.get("boost_from_average")).lower() in ("false", "0")  # LightGBM's and CatBoost's
+        own = isinstance(self.objective, Objective) and self.init_model is None and not off
+        return self.objective._start(self.train.queries) if own else 0.0  # type: ignore[union-attr]
+
     def with_l2(self, params: dict[str, Any], library: Library) -> dict[str, Any]:
         """``params``, with an L2 of ``DOCUMENTS`` if Hessians are in documents and ``params`` has no L2."""
         if not isinstance(self.objective, UnitHessian) or library.given(library.l2, params):

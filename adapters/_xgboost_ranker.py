@@ -60,7 +60,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
         :class:`ltr_objectives.UnitHessian`. XGBoost's own ``reg_lambda`` stays with ``booster="gblinear"``, and with a
-        ``preset``, which also keeps its own Hessians. ``base_score=0``, because a ranking has no mean to start from.
+        ``preset``, which also keeps its own Hessians. ``base_score=0``, because a ranking has no mean to start from;
+        for :class:`ltr_objectives.RMSE` and sums with it the weighted mean of the labels.
 
     Notes
     -----
@@ -206,6 +207,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     def _rounds(self, model: Any) -> int:
         return int(model.num_boosted_rounds())
 
+    def _splits(self, model: Any) -> float:
+        return float(np.abs([*model.get_score().values()]).sum())  # of gblinear the coefficients
+
     def _load(self, path: str) -> Any:
         return xgb.Booster(model_file=path)
 
@@ -255,7 +259,7 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
     params = dict(plan.params)
     if isinstance(plan.objective, Objective):
         if plan.init_model is None:  # a model has its own
-            params.setdefault("base_score", 0.0)
+            params.setdefault("base_score", plan.start)
         if booster != "gblinear":
             params = plan.with_l2(params, XGBOOST)
     else:

@@ -216,6 +216,17 @@ def test_people_get_a_table_and_the_reasons(folder):
     assert "nan" not in printed.partition("note:")[0]
 
 
+@pytest.mark.filterwarnings("default")
+def test_it_says_that_only_native_objectives_are_left(folder):
+    """LightGBM drops every column, which its own objectives survive as one score for all rows."""
+    pytest.importorskip("lightgbm")
+    given = ["--library", "lightgbm", "--metric", "map", "--param", "min_data_in_leaf=10000", "--ignore", "weight"]
+    printed = run("compare", "--data", "data.csv", *given, *FEW)
+    assert "warning: no objective of ours" in printed
+    assert "min_data_in_leaf=10000 forbids every split" in printed
+    assert "num_features" not in "".join(line for line in printed.splitlines() if "[LightGBM]" not in line)
+
+
 def test_rank_map_learns_from_labels_above_0_and_says_so(folder):
     """In the table and in JSON, of ``compare`` and of ``train``."""
     pytest.importorskip("xgboost")

@@ -78,6 +78,9 @@ class Wrapper(Objective):
     def _worth(self, queries: Queries) -> np.ndarray:
         return self.wrapped._worth(queries)
 
+    def _start(self, queries: Queries) -> float:
+        return self.wrapped._start(queries)
+
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         return self.wrapped.row_weight(queries)
 

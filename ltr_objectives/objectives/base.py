@@ -32,6 +32,7 @@ class Facts(NamedTuple):
     hessian_kind: str = "estimate"
     shift_invariant: bool = True  # a constant added to all scores of a query changes nothing
     takes_clicks: bool = False  # labels that are clicks are corrected for their position
+    label_scale: bool = False  # scores are in the units of the labels: a training starts at their weighted mean
     label_limit: float | None = None  # the largest label allowed
     goals: tuple[str, ...] = ()  # whose labels are read beside the first ones
     policy: str = "exact"  # the name in ltr_objectives.objectives.hessians.POLICIES; by default, ``hessian``
@@ -139,6 +140,12 @@ class Objective(Extensible, abc.ABC):
     def _worth(self, queries: Queries) -> np.ndarray:
         """A number a row: documents of equal worth are equally relevant, and a query of such has zero gradient."""
         return queries.labels
+
+    def _start(self, queries: Queries) -> float:
+        """The score at which a training starts."""
+        weight = queries.weight_by_row
+        learns = self.facts.label_scale and (weight is None or weight.any())
+        return float(np.average(queries.labels, weights=weight)) if learns else 0.0
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
         """The factor of each row's gradient and Hessian; None is 1 for all."""

@@ -51,7 +51,8 @@ class Mixture(Objective):
     r"""A weighted sum of objectives, :math:`\sum_p w_p\, (g_p, h_p) / n_p`, each on the same labels or on its own.
 
     :math:`n_p` is the mean absolute gradient of part :math:`p` over the rows of the data set, at independent standard
-    normal scores. So parts of equal weight have gradients of equal mean size there.
+    normal scores, plus the mean label for squared error. So parts of equal weight have gradients of equal mean size
+    there.
 
     Losses with equal seeds draw the same rankings at the same scores. Parts such as ``Langevin`` and ``Subsample`` draw
     independently.
@@ -159,6 +160,7 @@ class Mixture(Objective):
             hessian_kind=next(kind for kind in ("estimate", "bound", "exact") if kind in kinds),
             shift_invariant=all(facts.shift_invariant for facts, _, weight in parts if weight > 0),
             takes_clicks=self.draw is None and bool(own) and all(facts.takes_clicks for facts in own),
+            label_scale=any(facts.label_scale for facts, _, weight in parts if weight > 0),
             label_limit=min((facts.label_limit for facts in own if facts.label_limit is not None), default=None),
             goals=tuple(dict.fromkeys(goals)),
         )
@@ -181,6 +183,11 @@ class Mixture(Objective):
     def _worth(self, queries: Queries) -> np.ndarray:
         # With weights 1, sqrt(2), sqrt(3), ... two documents whose worth differs for a part differ in the sum, too.
         return np.sum([np.sqrt(1.0 + part.place) * part.on(queries, _worth_of) for part in self._parts], axis=0)
+
+    def _start(self, queries: Queries) -> float:
+        parts = [part for part in self.summands(queries) if part.objective.facts.label_scale and part.factor > 0]
+        starts = [part.on(queries, _start_of) for part in parts]
+        return float(np.average(starts, weights=[part.factor for part in parts])) if parts else 0.0
 
     def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Summand, ...]:
         """The parts with their factors in the gradient, or in the expected gradient if they are drawn."""
@@ -313,3 +320,7 @@ def _labels_for(part: Summand, queries: Queries) -> Any:
 
 def _worth_of(objective: Objective, queries: Queries) -> np.ndarray:
     return objective._worth(queries)
+
+
+def _start_of(objective: Objective, queries: Queries) -> float:
+    return objective._start(queries)

@@ -18,6 +18,10 @@ class RMSE(Objective):
     The gradient :math:`s - y` and the Hessian 1 are exact. This is a baseline: it also fits differences between
     queries, which do not change a ranking metric. :class:`QueryRMSE` does not fit them.
 
+    The estimators start at the weighted mean of the labels, as the libraries' own regression does. In a library's own
+    functions pass it as ``base_score`` to XGBoost; as ``init_score`` to LightGBM and as ``baseline`` to CatBoost, whose
+    models then predict the difference from it.
+
     Examples
     --------
     >>> grad, hess = RMSE().gradient_hessian([0.0, 0.5], [1, 0], group=[2])
@@ -31,6 +35,7 @@ class RMSE(Objective):
     hessian: ClassVar[str] = "ones"
     hessian_kind = "exact"
     shift_invariant = False
+    label_scale = True
 
     def fill(self, call: Call) -> None:
         np.subtract(call.scores, call.queries.labels, out=call.grad)

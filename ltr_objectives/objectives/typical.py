@@ -12,7 +12,7 @@ SMALLEST = 1e-290  # the reciprocal of a smaller number may overflow
 
 
 class Typical(NamedTuple):
-    """Means over the rows of a data set, at independent standard normal scores, for weights of mean 1."""
+    """Means over rows, at the start of a training plus independent standard normal scores, for weights of mean 1."""
 
     gradient: float  # absolute value
     hessian: float  # absolute value
@@ -29,7 +29,9 @@ def typical(objective: Objective, queries: Queries, n_threads: int | None = None
     def measure() -> Typical:
         normal, scores = np.empty(queries.rows), np.empty(queries.rows)
         add_noise(np.zeros(queries.rows), NOISES["gaussian"], 1.0, np.uint64(0), np.uint64(0), normal)
-        scores[queries.by_label + np.repeat(queries.ptr[:-1], np.diff(queries.ptr))] = normal
+        scores[queries.by_label + np.repeat(queries.ptr[:-1], np.diff(queries.ptr))] = normal + objective._start(
+            queries
+        )
         grad, hess = objective.compute(queries, scores, n_threads=n_threads)
         weight = objective.row_weight(queries)
         mean = 1.0 if weight is None else float(weight.mean())

@@ -11,7 +11,7 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.candidates import check_comparable, natives_for, ours_for
 from ltr_objectives.workbench.statistics import differences
-from ltr_objectives.workbench.trials import try_each
+from ltr_objectives.workbench.trials import try_each, warn_without_ours
 
 
 class Attempt(NamedTuple):
@@ -129,6 +129,7 @@ def choose(
     natives = natives_for(library, metric)
     tried: dict[str, Objective | str] = {**ours_for(metric), **{name: name for name in natives}}
     trained, left_out = try_each(tried, lambda label: attempt(tried[label]))
+    warn_without_ours(trained, left_out)
     values = {label: metric.values(queries, each.scores, n_threads=n_threads) for label, each in trained.items()}
     means = {label: metric.average(*metric.sums(each, weight)) for label, each in values.items()}
     best = max(means, key=lambda label: means[label])

@@ -14,7 +14,7 @@ from ltr_objectives.workbench.data import RankingFold
 from ltr_objectives.workbench.statistics import BETTER, WORSE
 from ltr_objectives.workbench.summary import CAPTION, OWN_BEST, by_query, chosen, rows_of, summary
 from ltr_objectives.workbench.texts import p_of, show, signed
-from ltr_objectives.workbench.trials import Budget, Record, Trial, measure, train, try_each
+from ltr_objectives.workbench.trials import Budget, Record, Trial, measure, train, try_each, warn_without_ours
 
 DEFAULTS = (
     "Defaults n/m: in n of m folds vali chose the library's own defaults for a native objective, in the others the "
@@ -47,6 +47,9 @@ def compete(
         return _outcome(trials[key], folds, name, done)
 
     found, left_out = try_each(trials, attempt, required=required)
+    for library in {library for library, _ in trials}:
+        named = [{label: why for (of, label), why in part.items() if of == library} for part in (found, left_out)]
+        warn_without_ours(*named)  # type: ignore[arg-type]
     return found, {" ".join(key): why for key, why in left_out.items()}
 
 
