@@ -239,7 +239,7 @@ class Ranker:
         listed = given.get("objective")
         several = listed if isinstance(listed, list | tuple) else [listed]
         objectives = [
-            with_gain(self.library, params, self._read_objective(given | {"objective": each}))
+            with_gain(self.library, params, self._read_objective(given | {"objective": each}), needed=each != AUTO)
             for each in check_list("objective", several, "objectives, or one")
         ]
         require(objectives, "objective=[] names no objective; name one, or leave it out")
