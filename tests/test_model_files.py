@@ -5,10 +5,10 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from rankers import SUFFIX, ranker, ranker_class  # noqa: E402 - skipped without
+from rankers import SUFFIX, ranker, ranker_class
 
-from ltr_objectives.adapters import catboost_objective  # noqa: E402 - skipped without
-from ltr_objectives.datasets import make_ranking  # noqa: E402 - skipped without
+from ltr_objectives.adapters import catboost_objective
+from ltr_objectives.datasets import make_ranking
 
 DATA = make_ranking(10, features=10, mean_length=10)
 

@@ -155,7 +155,9 @@ def config(model):
     if isinstance(model, lgb.Booster):
         lines = model.model_to_string().partition("\nparameters:")[2].partition("end of parameters")[0].split("\n")
         return {line for line in lines if not line.startswith(("[metric:", "[objective:"))}
-    return {name: value for name, value in model.get_all_params().items() if name not in ("eval_metric", "use_best_model")}
+    return {
+        name: value for name, value in model.get_all_params().items() if name not in ("eval_metric", "use_best_model")
+    }
 
 
 @pytest.mark.parametrize(
