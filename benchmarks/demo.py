@@ -42,7 +42,8 @@ def demo(
     console.print(", ".join(f"{name} {part!r}" for name, part in vars(fold).items()), markup=False)
     console.print(
         f"up to {trees} trees of {budget.leaves} leaves, learning rate {budget.learning_rate}, L2 of "
-        f"{budget.documents:g} documents, stopped by vali {METRICS[0]} after {budget.patience} without a better one"
+        f"{budget.documents:g} documents, native objectives also at their library's defaults; stopped by vali "
+        f"{METRICS[0]} after {budget.patience} without a better one"
     )
     out.mkdir(parents=True, exist_ok=True)  # so that it cannot fail after the trainings
     with Progress(*COLUMNS, console=console, transient=True) as progress:

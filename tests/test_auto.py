@@ -7,8 +7,11 @@ import pytest
 from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker, ranker_class
 from scipy import stats
 
-from ltr_objectives import LTRError, Metric, evaluate, get_metric
+from ltr_objectives import LTRError, Metric, Queries, evaluate, get_metric, get_objective
+from ltr_objectives.adapters._libraries import LIBRARIES as CATALOG
+from ltr_objectives.objectives.typical import typical
 from ltr_objectives.workbench.candidates import natives_for, ours_for
+from ltr_objectives.workbench.libraries import LIBRARIES as LIBRARY
 
 for name in LIBRARIES:
     pytest.importorskip(name)
@@ -19,9 +22,33 @@ TRAIN, VALI, TEST = fold(seed=3)
 EVAL = {"eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid]}
 
 
-def fitted(library, objective="auto", metric="map", **given):
-    made = ranker(library, objective, eval_metric=metric)
+def fitted(library, objective="auto", metric="map", params=None, **given):
+    made = ranker(library, objective, eval_metric=metric, **(params or {}))
     return made.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **{"early_stopping_rounds": 3, **EVAL, **given})
+
+
+def like_ours(library, native):
+    """The defaults of ours in the units of a native objective: an L2 of 20 documents, and its least Hessian."""
+    twin = LIBRARY[library].twins.get(native)
+    unit = typical(get_objective(twin), Queries(TRAIN.y, TRAIN.group)).hessian if twin else 1.0
+    return {
+        "xgboost": {"reg_lambda": 20 * unit, "min_child_weight": unit},
+        "lightgbm": {"reg_lambda": 20 * unit, "min_sum_hessian_in_leaf": 1e-3 * unit},
+        "catboost": {"l2_leaf_reg": 20.0, "bootstrap_type": "No", "random_strength": 0},
+    }[library]
+
+
+def trained_alone(library, objective, metric, given=None):
+    """The ranker of one objective: of a native one, the better of its library's defaults and those of ours."""
+    settings = [{}]
+    if isinstance(objective, str):
+        settings.append({name: v for name, v in like_ours(library, objective).items() if name not in (given or {})})
+        if library == "catboost" and "subsample" in (given or {}):
+            settings[1]["bootstrap_type"] = "Bernoulli"
+    found = [fitted(library, objective, metric, {**params, **(given or {})}) for params in settings]
+    values = [evaluate(metric, each.predict(VALI.X), VALI.y, VALI.group) for each in found]
+    best = int(np.argmax(values))
+    return found[best], settings[best]
 
 
 @everywhere
@@ -29,14 +56,12 @@ def fitted(library, objective="auto", metric="map", **given):
 def test_the_model_is_that_of_the_best_candidate(library, metric):
     found = fitted(library, metric=metric)
     tried = {**ours_for(get_metric(metric)), **{n: n for n in natives_for(library, get_metric(metric))}}
-    assert [each.objective for each in found.report_.candidates] == list(tried)
+    assert [*(each.objective for each in found.report_.candidates), *found.report_.left_out] == list(tried)
     alone, values = {}, {}
     for each in found.report_.candidates:
         assert each.native == (each.objective in natives_for(library, get_metric(metric)))
-        if each.value is None:
-            assert each.left_out
-            continue
-        alone[each.objective] = fitted(library, tried[each.objective], metric)
+        alone[each.objective], params = trained_alone(library, tried[each.objective], metric)
+        assert each.params == pytest.approx(params)
         values[each.objective] = evaluate(
             metric, alone[each.objective].predict(VALI.X), VALI.y, VALI.group, per_query=True
         )
@@ -105,8 +130,27 @@ def test_the_last_eval_set_decides_and_its_weights_count(library):
     assert found.report_.queries == len(VALI.group)
     expected = evaluate("map", found.predict(VALI.X), VALI.y, VALI.group, weight)
     assert chosen.value == pytest.approx(expected)
-    assert chosen.value == max(each.value for each in found.report_.candidates if each.value is not None)
+    assert chosen.value == max(each.value for each in found.report_.candidates)
     assert chosen.value != pytest.approx(evaluate("map", found.predict(VALI.X), VALI.y, VALI.group))
+
+
+@everywhere
+def test_parameters_of_the_user_reach_both_trainings_of_a_native_objective(library):
+    given = {CATALOG[library].l2: 3.0, "subsample": 0.7} | ({"subsample_freq": 1} if library == "lightgbm" else {})
+    natives = [each for each in fitted(library, metric="ndcg@5", params=given).report_.candidates if each.native]
+    for each in natives:
+        alone, params = trained_alone(library, each.objective, "ndcg@5", given)
+        assert not given.keys() & each.params.keys()
+        assert each.params == pytest.approx(params)
+        assert each.value == pytest.approx(evaluate("ndcg@5", alone.predict(VALI.X), VALI.y, VALI.group), abs=1e-12)
+    assert natives
+
+
+@pytest.mark.parametrize("library", [name for name, facts in CATALOG.items() if facts.gain])
+def test_gains_do_not_suit_candidates_that_nobody_named(library):
+    value = {"xgboost": False, "lightgbm": [0, 1, 2, 3, 4]}[library]
+    found = fitted(library, params={CATALOG[library].gain: value})
+    assert found.report_.left_out.keys() <= {"rank:map"}  # for its labels
 
 
 @everywhere
@@ -122,13 +166,15 @@ def test_candidates_that_cannot_be_trained_are_left_out_with_the_reason(library)
     clicks = (TRAIN.y > 0).astype(float)
     made = ranker(library, "auto", eval_metric="map")
     made.fit(TRAIN.X, clicks, qid=TRAIN.qid, position=position, **EVAL)
-    reasons = {each.objective: each.left_out for each in made.report_.candidates}
+    reasons, names = made.report_.left_out, [each.objective for each in made.report_.candidates]
+    assert set(reasons) >= {*natives_for(library, get_metric("map"))}
     assert all("leave propensity= and position= out" in reasons[n] for n in natives_for(library, get_metric("map")))
-    assert not reasons["yetiloss:map"]
+    assert "yetiloss:map" in names
+    assert not reasons.keys() & {*names}
     assert "left out: " in str(made.report_)
-    assert str(made.report_).count("\n") == len(reasons)
+    assert str(made.report_).count("\n") == len(reasons) + len(names)
     assert "chosen" in str(made.report_)
-    assert [row["objective"] for row in made.report_.as_dicts()] == list(reasons)
+    assert [row["objective"] for row in made.report_.as_dicts()] == names
 
 
 @everywhere
@@ -180,7 +226,7 @@ def test_it_chooses_for_the_labels_of_a_goal(library):
     goals = [np.digitize(part.X[:, 1], steps).astype(float) for part in (TRAIN, VALI)]
     found = fitted(library, metric="ndcg@5[other]", labels={"other": goals[0]}, eval_labels=[{"other": goals[1]}])
     assert [each.objective for each in found.report_.candidates] == list(ours_for(get_metric("ndcg@5[other]")))
-    assert not any(each.left_out for each in found.report_.candidates)
+    assert not found.report_.left_out
     value = evaluate("ndcg@5", found.predict(VALI.X), goals[1], VALI.group)
     assert max(each.value for each in found.report_.candidates) == pytest.approx(value)
     assert found.objective_.goals == ("other",)

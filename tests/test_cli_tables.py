@@ -1,5 +1,6 @@
 """Parquet and CSV in the commands: columns by name, rows in any order, and the same models as from arrays."""
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -221,11 +222,11 @@ def test_auto_lets_vali_choose():
         (["train", "--train", "missing.csv"], "--train missing.csv: the column 'label' has no finite number in row 2"),
         (
             ["train", "--train", "words.csv"],
-            "the column 'label' must hold numbers, but its type is str; row 0 has 'high'",
+            "column 'label' must hold numbers, but its type is str; row 0 has 'high'",
         ),
         (
             ["train", "--train", "twice.csv"],
-            "the column 'label' must hold numbers, but its type is str; row 7 has 'label'",
+            "column 'label' must hold numbers, but its type is str; row 7 has 'label'",
         ),
         (["predict", "--data", "twice.csv"], "; row 7 has 'feature 0'"),
         (["train", "--train", "noid.csv"], "--train noid.csv: qid has no id in row 1"),
@@ -276,19 +277,19 @@ def test_a_row_with_too_many_fields_never_shifts_columns(at, more):
     plain = tables.read_table("data", path, columns)
     lines[at] = [line + more for line in lines[at]]
     path.write_text("\n".join([head, *lines]))
-    try:
+    right = more == "," and at != slice(5, 6)
+    with contextlib.nullcontext() if right else pytest.raises(LTRError, match="fields"):
         found = tables.read_table("data", path, columns)
-    except LTRError as error:
-        assert "fields" in str(error)
-        for read in (lambda: tables.read_keys("data", path, columns), lambda: read_column("data", f"{path}:label")):
-            with pytest.raises(LTRError, match="fields"):
-                read()
-    else:
-        assert more == ","
+    with contextlib.nullcontext() if right else pytest.raises(LTRError, match="fields"):
+        keys = tables.read_keys("data", path, columns)
+    with contextlib.nullcontext() if right else pytest.raises(LTRError, match="fields"):
+        labels = read_column("data", f"{path}:label")
+    if right:
         pandas.testing.assert_frame_equal(found.X, plain.X)
-        assert [*found.y, *found.qid] == [*plain.y, *plain.qid]
-        assert np.array_equal(tables.read_keys("data", path, columns).labels, plain.y)
-        assert np.array_equal(read_column("data", f"{path}:label"), plain.y)
+        assert np.array_equal(found.y, plain.y)
+        assert np.array_equal(found.qid, plain.qid)
+        assert np.array_equal(keys.labels, plain.y)
+        assert np.array_equal(labels, plain.y)
 
 
 WORDS = ["NA", "null", "None", "nan", "NaN", "N/A", "n/a", "<NA>", "#N/A", "NULL", "-nan", "01", "1"]

@@ -1,5 +1,7 @@
 """Dask: how data sets are cut by query, and what is refused before training or on all workers."""
 
+import itertools
+
 import numpy as np
 import pytest
 from generated import ranking
@@ -267,7 +269,7 @@ def test_a_partition_may_be_empty(at, form):
 
     def parts(column):
         if form == "series":
-            pieces = [column[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+            pieces = [column[a:b] for a, b in itertools.pairwise(cuts)]
             return dd.from_map(pd.Series, pieces, meta=pd.Series(column[:0]))
         return da.from_array(column, chunks=(tuple(np.diff(cuts).tolist()),))
 

@@ -1,7 +1,7 @@
 """``objective="auto"``: train what suits the metric, and keep the model with the best value on the eval set."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ class Attempt(NamedTuple):
     model: Any
     scores: np.ndarray  # of the queries that choose
     rounds: int
+    params: dict[str, Any]  # beside those of the ranker
 
 
 class Candidate(NamedTuple):
@@ -31,28 +32,29 @@ class Candidate(NamedTuple):
         Its name.
     native : bool
         True if it is the library's own.
-    value : float or None
-        Its mean over the queries of the last pair of ``eval_set``; None if it cannot be trained on these data.
+    value : float
+        Its mean over the queries of the last pair of ``eval_set``.
     rounds : int
         The rounds that its model predicts with.
     difference : float or None
-        Mean difference from the chosen one over queries; None for the chosen one and for what was left out.
+        Mean difference from the chosen one over queries; None for the chosen one.
     se : float or None
         Paired standard error of the difference.
     p : float or None
         p of the paired t-test after Holm's correction.
-    left_out : str
-        The reason why it could not be trained; empty if it was.
+    params : dict
+        Of a native objective: the parameters beside those of the ranker that give it the defaults of ours; empty if it
+        was better at the defaults of its library.
     """
 
     objective: str
     native: bool
-    value: float | None = None
-    rounds: int = 0
+    value: float
+    rounds: int
     difference: float | None = None
     se: float | None = None
     p: float | None = None
-    left_out: str = ""
+    params: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -70,38 +72,41 @@ class Decision:
     candidates : tuple of Candidate
         In the order in which they were tried. The chosen one was selected on these queries, so that its value is
         larger than on new ones.
+    left_out : dict
+        The reason for each objective that could not be trained.
 
     Examples
     --------
     >>> ours = Candidate("yetiloss:map", False, 0.75, 10)
-    >>> theirs = Candidate("lambdarank", True, 0.7, 8, -0.05, 0.01, 0.002)
+    >>> theirs = Candidate("lambdarank", True, 0.7, 8, -0.05, 0.01, 0.002, {"reg_lambda": 3.25})
     >>> print(Decision("map", "yetiloss:map", 20, (ours, theirs)))
     map over 20 queries
     yetiloss:map  0.7500     10 rounds  chosen
-    lambdarank    0.7000      8 rounds  -0.0500 (0.0100), p 0.002
+    lambdarank    0.7000      8 rounds  -0.0500 (0.0100), p 0.002, with reg_lambda=3.25
     """
 
     metric: str
     chosen: str
     queries: int
     candidates: tuple[Candidate, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        width = max(len(each.objective) for each in self.candidates)
-        head = f"{self.metric} over {self.queries:,} queries"
-        return "\n".join([head, *(self._line(each, width) for each in self.candidates)])
+        width = max(map(len, [*(each.objective for each in self.candidates), *self.left_out]))
+        lines = [f"{self.metric} over {self.queries:,} queries"]
+        lines += [self._line(each, width) for each in self.candidates]
+        return "\n".join([*lines, *(f"{name:{width}}  left out: {why}" for name, why in self.left_out.items())])
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """The candidates as dicts, such as for a DataFrame."""
         return [each._asdict() for each in self.candidates]
 
     def _line(self, each: Candidate, width: int) -> str:
-        start = f"{each.objective:{width}}  "
-        if each.value is None:
-            return f"{start}left out: {each.left_out}"
         error = "" if each.se is None else f" ({each.se:.4f})"
-        start += f"{each.value:.4f}  {each.rounds:5} rounds  "
-        return start + ("chosen" if each.p is None else f"{each.difference:+.4f}{error}, p {each.p:.2g}")
+        found = "chosen" if each.p is None else f"{each.difference:+.4f}{error}, p {each.p:.2g}"
+        given = " ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in each.params.items())
+        settings = f", with {given}" if given else ", at the defaults of its library" if each.native else ""
+        return f"{each.objective:{width}}  {each.value:.4f}  {each.rounds:5} rounds  {found}{settings}"
 
 
 def choose(
@@ -135,13 +140,11 @@ def choose(
     best = max(means, key=lambda label: means[label])
     others = differences({label: v for label, v in values.items() if label != best}, values[best], weight)
     found = []
-    for label in tried:
-        candidate = Candidate(label, label in natives, left_out=left_out.get(label, ""))
-        if label in trained:
-            candidate = candidate._replace(value=means[label], rounds=trained[label].rounds)
+    for label, each in trained.items():
+        candidate = Candidate(label, label in natives, means[label], each.rounds, params=each.params)
         if label in others:
             of = others[label]
             se = of["se"] if np.isfinite(of["se"]) else None  # of a single query there is none
             candidate = candidate._replace(difference=of["difference"], se=se, p=of["p"])
         found.append(candidate)
-    return trained[best].model, Decision(str(metric), best, len(queries), tuple(found))
+    return trained[best].model, Decision(str(metric), best, len(queries), tuple(found), left_out)

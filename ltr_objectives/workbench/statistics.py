@@ -1,8 +1,9 @@
 r"""Differences between two models on the same queries, and tests of whether they are beyond chance.
 
-If queries have shares :math:`w_q` of the sum of weights, the mean of differences is :math:`\bar d = \sum_q w_q d_q`. Its
-standard error, HC2, holds whatever the variance of each query: :math:`\sqrt{\sum_q w_q^2 (d_q - \bar d)^2 / (1 - w_q)}`.
-The t-test has :math:`1 / \sum_q w_q^2 - 1` degrees of freedom. For equal weights all three are the usual ones.
+If queries have shares :math:`w_q` of the sum of weights, the mean of differences is
+:math:`\bar d = \sum_q w_q d_q`. Its standard error, HC2, holds whatever the variance of each query:
+:math:`\sqrt{\sum_q w_q^2 (d_q - \bar d)^2 / (1 - w_q)}`. The t-test has :math:`1 / \sum_q w_q^2 - 1` degrees of
+freedom. For equal weights all three are the usual ones.
 """
 
 from collections.abc import Mapping

@@ -33,7 +33,8 @@ def chosen(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
                 "metric": metric, "learning_rate": r.get("tuned", r["budget"])["learning_rate"],
                 "params": " ".join(f"{name}={value}" for name, value in settings_of(r["budget"])),
                 "trees": r["trees"].get(metric), "train": r["train"].get(metric), "vali": r["vali"].get(stop, 0.0),
-                "defaults": bool(r["budget"].get("defaults")), "seconds": r["seconds"], "values": np.array(values, float), "curve": r.get("curves", {}).get(metric),
+                "defaults": bool(r["budget"].get("defaults")),
+                "seconds": r["seconds"], "values": np.array(values, float), "curve": r.get("curves", {}).get(metric),
             })  # fmt: skip
     frame = pd.DataFrame.from_records(lines)
     keys = ["data", "fold", "seed", "library", "label", "metric"]

@@ -92,7 +92,7 @@ def train(
         options.print_json({
             "library": name, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
             "convention": convention, "features": features_of(learn.X), "notes": [note] if note else [],
-            **values, **({} if decision is None else {"tried": decision.as_dicts()}),
+            **values, **({} if decision is None else {"tried": decision.as_dicts(), "left_out": decision.left_out}),
         })  # fmt: skip
         return
     screen = options.console()
