@@ -195,6 +195,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         own = isinstance(plan.objective, Objective)
         pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
+        columns = [plan.train.X.columns[i] for i in pools[0].get_cat_feature_indices() if is_frame(plan.train.X)]
+        self.categories_ = {c: _texts(plan.train.X[c]) for c in columns}
         params = _params(plan, pools[0])
         _warn_of_thresholds(plan)
         if plan.init_model is not None:
@@ -279,6 +281,10 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _scores(self, X: Any, **options: Any) -> Any:
         return catboost.CatBoost.predict(self, X, **options)
 
+    def _unknown(self, X: Any) -> list[str]:
+        columns = self.categories_.items() if is_frame(X) else ()
+        return [c for c, known in columns if X[c].notna().any() and known.isdisjoint(_texts(X[c]))]
+
     def _rounds(self, model: Any) -> int:
         return int(model.tree_count_)
 
@@ -290,6 +296,11 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _features(self) -> tuple[int, list[str] | None]:
         names: list[str] = self.feature_names_
         return len(names), None if names == [str(i) for i in range(len(names))] else names
+
+
+def _texts(column: Any) -> set[str]:
+    """The values of a categorical column as CatBoost reads them."""
+    return {str(int(v)) if isinstance(v, bool | np.bool_) else str(v) for v in column.dropna().unique()}
 
 
 def _warn_of_thresholds(plan: Plan) -> None:
