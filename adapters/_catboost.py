@@ -63,14 +63,9 @@ class CatBoostObjective(ObjectiveCallable):
         self.newton_splits = newton_splits
         self._needs_weights = newton_splits and given_weight(weight) is None
         self._rows = rows
-        self._start: np.ndarray | None = None
         weight = rows.weight if weight is None else weight
         self._queries = self.queries(rows.labels, rows.group, weight)
         self._passes: Passes | None = None  # of a copy that fit made
-
-    def start_from(self, model: Any, pool: Any) -> None:
-        """Note that training starts from what ``model``, perhaps a file, predicts."""
-        self._start = predictions(model, pool)
 
     def prepare(self, pool: Any) -> CatBoostObjective:
         """Give the pool weights if the splits need them: before ``fit``, because others may use it later."""
@@ -118,8 +113,6 @@ class CatBoostObjective(ObjectiveCallable):
         )
 
     def _scores_at_start(self, fit: Fit) -> np.ndarray:
-        if self._start is not None:
-            return self._start
         if fit.init_model is not None:
             return predictions(fit.init_model, fit.pool)
         baseline = self._rows.baseline
@@ -248,7 +241,6 @@ def catboost_objective(
     propensity: ArrayLike | None = None,
     position: ArrayLike | None = None,
     labels: ByGoal | None = None,
-    init_model: Any = None,
     n_threads: int | None = None,
     newton_splits: bool = True,
 ) -> CatBoostObjective:
@@ -275,10 +267,6 @@ def catboost_objective(
     labels : mapping of goals to arrays of shape (rows,), optional
         For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
         training set. See :class:`ltr_objectives.Mixture`.
-    init_model : CatBoost model or file name, optional
-        The model whose predictions training starts from. Needed only to resume a snapshot, because CatBoost hides
-        which model that is: get it by ``fit`` with ``iterations=1`` and the same ``snapshot_file``. With
-        ``fit(init_model=)`` leave it out.
     n_threads : int, optional
         Threads of the gradient computation; by default ``thread_count`` of the training, at most all processors. The
         model does not depend on it.
@@ -340,8 +328,6 @@ def catboost_objective(
         n_threads=n_threads,
         newton_splits=newton_splits,
     )
-    if init_model is not None:
-        made.start_from(init_model, pool)
     return made.prepare(pool)
 
 

@@ -17,6 +17,10 @@ KEEPING = threading.Lock()
 UNKNOWN_ROWS = {
     "task_type": (("CPU",), "is not supported by this adapter; leave it out, or set 'CPU'"),
     "eval_fraction": (("0", "0.0"), "splits the pool; make two pools, and pass one as eval_set="),
+    "save_snapshot": (
+        ("False", "false", "0"),
+        "would go on with any objective of ours, not only its own; leave it out, and go on from a model by init_model=",
+    ),
     "boosting_type": (("Plain",), "shuffles the rows; leave it out, or set 'Plain'"),
     # these two estimate leaves over other blocks than those of the training
     "leaf_estimation_backtracking": (("No",), "is not supported by this adapter; leave it out, or set 'No'"),
@@ -128,7 +132,10 @@ def fit_under_way() -> Fit | None:
     given = calls.local("_prepare_train_params")
     eval_sets = given["eval_set"] if isinstance(given["eval_set"], list) else [given["eval_set"]]
     known = tuple(s for s in eval_sets if s is not None)
-    return Fit(given["self"]._init_params or {}, given["X"], known, given["init_model"])
+    params = dict(given["self"]._init_params or {})
+    if given["save_snapshot"] is not None:
+        params["save_snapshot"] = given["save_snapshot"]
+    return Fit(params, given["X"], known, given["init_model"])
 
 
 NOT_A_FIT = (

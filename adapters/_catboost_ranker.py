@@ -8,7 +8,6 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     named,
     read_table,
 )
-from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
+from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan
 from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Convention
 from ltr_objectives.natives import BINARY
@@ -209,10 +208,6 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         stop = {"early_stopping_rounds": plan.early_stopping_rounds, "callbacks": plan.callbacks or None}
         try:
             with _ctrl_c():
-                if own and _snapshot(params).is_file():  # CatBoost goes on from its model
-                    rest = {name: value for name, value in params.items() if name not in ROUNDS}
-                    before = catboost.CatBoost({**rest, "iterations": 1}).fit(pools[0], **data)
-                    params["loss_function"].start_from(before, pools[0])
                 model = catboost.CatBoost(params).fit(pools[0], **data, **stop)
         except catboost.CatBoostError as error:
             _refuse_misspelt(str(error))
@@ -329,12 +324,6 @@ def _missing_categories() -> Iterator[None]:
             "form a category of their own",
         )
         raise
-
-
-def _snapshot(params: dict[str, Any]) -> Path:
-    """The file in which CatBoost keeps its progress; not a file if it keeps none."""
-    given = params.get("train_dir", "catboost_info"), params.get("snapshot_file", "experiment.cbsnapshot")
-    return Path(*given) if params.get("save_snapshot") else Path()
 
 
 def _params(plan: Plan, pool: Any) -> dict[str, Any]:

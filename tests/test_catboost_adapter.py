@@ -169,25 +169,6 @@ def test_training_continues_from_a_model_just_trained():
     assert ours.tree_count_ == 3 * TREES
 
 
-def test_training_resumes_a_snapshot(tmp_path):
-    pool = make_pool(1500)
-    loss = catboost_objective("queryrmse", pool)
-    whole = fit(loss, pool, params={"iterations": 30})
-    files = {
-        "allow_writing_files": True,
-        "train_dir": str(tmp_path),
-        "save_snapshot": True,
-        "snapshot_file": "snapshot",
-    }
-    files["snapshot_interval"] = 0
-    fit(loss, pool, params={**files, "iterations": 12})
-    done = fit(loss, pool, params={**files, "iterations": 1})
-    assert done.tree_count_ == 12
-    resumed = fit(catboost_objective("queryrmse", pool, init_model=done), pool, params={**files, "iterations": 30})
-    assert resumed.tree_count_ == 30
-    np.testing.assert_allclose(raw(resumed, pool), raw(whole, pool), rtol=0, atol=1e-10)
-
-
 def test_objective_beside_our_metric():
     pool, valid = make_pool(1500), make_pool(600, seed=1)
     params = {"eval_metric": catboost_metric("ndcg@10", pool, valid)}
