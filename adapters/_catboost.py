@@ -143,6 +143,7 @@ class CatBoostMetric:
     """The ``eval_metric`` that :func:`catboost_metric` makes. It holds configuration only."""
 
     library = CATBOOST
+    any_order = False  # whether CatBoost may shuffle the training set, whose values are then 0
     no_jit = True
 
     def __new__(cls, metric: Metric, *arguments: Any) -> CatBoostMetric:
@@ -174,7 +175,7 @@ class CatBoostMetric:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CatBoostMetric:
         twin = CatBoostMetric(self.metric, self._sets, self.n_threads, self._goals)
-        twin._others, twin._records = self._others, self._records
+        twin._others, twin._records, twin.any_order = self._others, self._records, self.any_order
         fit = fit_under_way()
         if fit is not None:
             self._check(fit)
@@ -193,7 +194,7 @@ class CatBoostMetric:
             name = f"fit's eval set {i - 1}" if i else "fit's training pool"
             known.check_same(rows_of(pool, name), f"pool {i} of catboost_metric", name)
             self.metric.layers(self._queries(i, known.labels))  # raises for labels that the metric refuses
-        fit.require_known_rows()
+        fit.require_known_rows(self.any_order)
 
     def _queries(self, i: int, labels: np.ndarray, weight: np.ndarray | None = None) -> Queries:
         return Queries(by_goal(labels, self._goals[i]), self._sets[i].group, weight=weight)
@@ -220,8 +221,13 @@ class CatBoostMetric:
         if address not in self._seen:  # in the first round: the training set, then the eval sets
             i = len(self._seen)
             known = i < len(self._sets) and np.array_equal(target, self._sets[i].labels)
-            require(known, "CatBoost evaluates other rows, or another order, than those given to catboost_metric")
+            require(
+                known or (i == 0 and self.any_order),
+                "CatBoost evaluates other rows, or another order, than those given to catboost_metric",
+            )
             self._seen[address] = self._queries(i, target, weight), weight, i
+        if i == 0 and self.any_order:
+            return 0.0, 1.0
         queries, before, i = self._seen[address]
         same = weight is before if weight is None or before is None else np.array_equal(weight, before)
         require(same and queries.rows == len(target), "CatBoost evaluates with other rows or weights than before")

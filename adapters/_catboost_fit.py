@@ -104,11 +104,11 @@ class Fit(NamedTuple):
     eval_sets: tuple[Any, ...]
     init_model: Any
 
-    def require_known_rows(self) -> None:
-        """Raise for parameters that leave it unknown which rows CatBoost shows."""
+    def require_known_rows(self, any_order: bool = False) -> None:
+        """Raise for parameters that leave it unknown which rows CatBoost shows, or their order unless ``any_order``."""
         self.refuse(UNKNOWN_ROWS)
         require(
-            len(self.pool.get_cat_feature_indices()) == 0 or str(self.params.get("has_time")) in ("True", "true", "1"),
+            any_order or str(self.params.get("has_time")) in ("True", "true", "1"),
             "with categorical features CatBoost shuffles the rows; add has_time=True to CatBoost's parameters, which "
             "keeps the order of the pool",
         )
@@ -119,6 +119,7 @@ class Fit(NamedTuple):
             value = self.params.get(name)
             require(value is None or str(value) in allowed, f"{name}={value!r} {otherwise}")
 
+        any_order = any_order or len(self.pool.get_cat_feature_indices()) == 0
 
 def fit_under_way() -> Fit | None:
     """The ``fit`` that asks for the copy we are making, or None if the copy is for somebody else.

@@ -92,7 +92,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     Notes
     -----
     With ``metric_period`` above 1 ``best_score_`` is empty. Columns of dtype category are categorical features, in
-    addition to ``cat_features``; missing values in them form a category of their own. With an ``eval_set`` but without
+    addition to ``cat_features``; missing values in them form a category of their own. If CatBoost shuffles the training
+    set, as it does for its own objectives, it prints 0 as our metric on it. With an ``eval_set`` but without
     early stopping all rounds are kept, as in the other libraries; ``use_best_model=True`` keeps the best, as CatBoost's
     own ranker does. With ``init_model`` the random numbers, such as those of ``subsample``, start again from the seed.
     Names of parameters that CatBoost does not know are refused. :func:`ltr_objectives.adapters.catboost_objective`
@@ -331,9 +332,8 @@ def _params(plan: Plan, pool: Any) -> dict[str, Any]:
     params = {"allow_writing_files": False, "loss_function": plan.objective, **plan.params}
     if not LOUDNESS & params.keys():
         params["verbose"] = plan.verbose
-    ordered = {"has_time": True} if len(pool.get_cat_feature_indices()) > 0 else {}
     if isinstance(plan.objective, str):
-        return (ordered if plan.own_metrics else {}) | params
+        return params
     newton_splits = params.pop("newton_splits", True)
     params["loss_function"] = catboost_objective(
         plan.objective,
@@ -350,7 +350,7 @@ def _params(plan: Plan, pool: Any) -> dict[str, Any]:
         "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
         "one_hot_max_size": 10,
         "random_strength": 0,
-        **ordered,
+        **({"has_time": True} if len(pool.get_cat_feature_indices()) > 0 else {}),
         **params,
     }
 
@@ -376,6 +376,8 @@ def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bo
     return made.record(*own[1:])
 
 
+    has_categories = len(pools[0].get_cat_feature_indices()) > 0
+    made.any_order = has_categories and isinstance(plan.objective, str) and not params.get("has_time")
 def _refuse_misspelt(error: str) -> None:
     """Raise if ``error`` is about a parameter that CatBoost does not know, and name the nearest that it knows."""
     require(
