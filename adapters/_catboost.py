@@ -25,13 +25,12 @@ from ltr_objectives.adapters._catboost_passes import Passes, address_of
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._model_files import require_sound
-from ltr_objectives.adapters._parameters import leaves
+from ltr_objectives.adapters._parameters import pairs_of_rows
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Queries, by_goal, vector
 from ltr_objectives.registry import get_metric, options_in_text
 
@@ -143,8 +142,8 @@ class CatBoostMetric:
     """The ``eval_metric`` that :func:`catboost_metric` makes. It holds configuration only."""
 
     library = CATBOOST
-    any_order = False  # whether CatBoost may shuffle the training set, whose values are then 0
     no_jit = True
+    any_order = False  # whether CatBoost may shuffle the training set, whose values are then 0
 
     def __new__(cls, metric: Metric, *arguments: Any) -> CatBoostMetric:
         """An instance of a class named like the metric: CatBoost records values under the name of the class."""
@@ -226,9 +225,9 @@ class CatBoostMetric:
                 "CatBoost evaluates other rows, or another order, than those given to catboost_metric",
             )
             self._seen[address] = self._queries(i, target, weight), weight, i
+        queries, before, i = self._seen[address]
         if i == 0 and self.any_order:
             return 0.0, 1.0
-        queries, before, i = self._seen[address]
         same = weight is before if weight is None or before is None else np.array_equal(weight, before)
         require(same and queries.rows == len(target), "CatBoost evaluates with other rows or weights than before")
         if i > 0:
@@ -318,8 +317,10 @@ def catboost_objective(
     (60,)
     """
     rows, chosen = rows_of(pool), read_objective(objective)
+    if len(pool.get_cat_feature_indices()):
+        rows.warn_if_sorted()
     check_choice("newton_splits", newton_splits, (True, False))
-    if pool.num_pairs() and not any(isinstance(leaf, Preferences) for leaf in leaves(chosen)):
+    if pool.num_pairs() and not pairs_of_rows(chosen):
         unread = (
             f"the pool has {pool.num_pairs()} pairs, which CatBoost does not give back, so {chosen.inner.name} does"
         )

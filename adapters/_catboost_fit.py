@@ -8,7 +8,7 @@ import numpy as np
 
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._libraries import CATBOOST
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.queries import sizes_of
 
 KEEPING = threading.Lock()
@@ -45,6 +45,18 @@ class Rows(NamedTuple):
         for name, ours, theirs in zip(self._fields, self, other, strict=True):
             same = ours is theirs if ours is None or theirs is None else np.array_equal(ours, theirs)
             require(same, f"{found} is not {given}: they differ in {name}; make the object from the pool it is used on")
+
+    def warn_if_sorted(self) -> None:
+        """Warn of labels that fall, or rise, in nearly all queries, for target statistics."""
+        query = np.repeat(np.arange(len(self.group)), self.group)
+        steps = np.where(np.diff(query) == 0, np.diff(self.labels), 0)
+        falls, rises = (np.bincount(query[1:][way], minlength=len(self.group)) > 0 for way in (steps < 0, steps > 0))
+        one_way = max((falls & ~rises).sum(), (rises & ~falls).sum())
+        if one_way >= 20 and one_way > 0.9 * (falls | rises).sum():
+            warn(
+                f"labels are sorted in {one_way} of {len(self.group)} queries of the pool, and target statistics of "
+                "categorical features read the labels of the rows above: put the rows of each query in random order"
+            )
 
 
 def rows_of(pool: Any, name: str = "pool") -> Rows:
@@ -107,6 +119,7 @@ class Fit(NamedTuple):
     def require_known_rows(self, any_order: bool = False) -> None:
         """Raise for parameters that leave it unknown which rows CatBoost shows, or their order unless ``any_order``."""
         self.refuse(UNKNOWN_ROWS)
+        any_order = any_order or len(self.pool.get_cat_feature_indices()) == 0
         require(
             any_order or str(self.params.get("has_time")) in ("True", "true", "1"),
             "with categorical features CatBoost shuffles the rows; add has_time=True to CatBoost's parameters, which "
@@ -119,7 +132,6 @@ class Fit(NamedTuple):
             value = self.params.get(name)
             require(value is None or str(value) in allowed, f"{name}={value!r} {otherwise}")
 
-        any_order = any_order or len(self.pool.get_cat_feature_indices()) == 0
 
 def fit_under_way() -> Fit | None:
     """The ``fit`` that asks for the copy we are making, or None if the copy is for somebody else.

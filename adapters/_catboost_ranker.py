@@ -16,6 +16,7 @@ import numpy as np
 from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective
 from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._libraries import CATBOOST
+from ltr_objectives.adapters._parameters import pairs_of_rows
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
@@ -87,7 +88,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
           and weights, and did not rank better either.
         * ``one_hot_max_size=10``, CatBoost's default for its own ranking losses; for others it is 2.
         * ``has_time=True`` if there are categorical features: CatBoost would otherwise shuffle the rows without
-          saying how.
+          saying how. The estimator shuffles the rows of each query itself, because target statistics read the labels
+          of the rows above.
 
     Notes
     -----
@@ -194,6 +196,9 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         own = isinstance(plan.objective, Objective)
+        reads_labels = categories(plan.train.X) or plan.of_the_data
+        if isinstance(plan.objective, Objective) and reads_labels and not pairs_of_rows(plan.objective):
+            plan = plan._replace(train=plan.train.shuffled())  # statistics read the labels of the rows above
         pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
         columns = [plan.train.X.columns[i] for i in pools[0].get_cat_feature_indices() if is_frame(plan.train.X)]
         self.categories_ = {c: _texts(plan.train.X[c]) for c in columns}
@@ -371,13 +376,13 @@ def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bo
     )
     goals = tuple(part.queries.goals for part in (plan.train, *plan.evals))
     params["eval_metric"] = made = CatBoostMetric(own[0], tuple(map(rows_of, pools)), plan.n_threads, goals)
+    has_categories = len(pools[0].get_cat_feature_indices()) > 0
+    made.any_order = has_categories and isinstance(plan.objective, str) and not params.get("has_time")
     if native:
         params["custom_metric"] = native
     return made.record(*own[1:])
 
 
-    has_categories = len(pools[0].get_cat_feature_indices()) > 0
-    made.any_order = has_categories and isinstance(plan.objective, str) and not params.get("has_time")
 def _refuse_misspelt(error: str) -> None:
     """Raise if ``error`` is about a parameter that CatBoost does not know, and name the nearest that it knows."""
     require(

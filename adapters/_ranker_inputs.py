@@ -65,6 +65,27 @@ class Part(NamedTuple):
         first = weight[self.queries.ptr[:-1]]
         return first if np.array_equal(np.repeat(first, self.group), weight) else None
 
+    def take(self, rows: np.ndarray, sizes: np.ndarray, weight: np.ndarray | None = None) -> "Part":
+        """These rows, in queries of these sizes; ``weight`` has new weights of all rows."""
+
+        def of_rows(values: np.ndarray | None) -> Any:
+            return None if values is None else values[rows]
+
+        given = self.queries
+        queries = Queries(
+            by_goal(given.labels[rows], {goal: labels[rows] for goal, labels in given.goals.items()}),
+            sizes,
+            weight=of_rows(given.weight_by_row if weight is None else weight),
+            propensity=of_rows(given.propensity),
+            position=of_rows(given.position),
+        )
+        return Part(self.X.iloc[rows] if is_frame(self.X) else self.X[rows], queries)
+
+    def shuffled(self) -> "Part":
+        """The rows of each query in random order."""
+        order = np.random.default_rng(0).random(self.queries.rows)
+        return self.take(np.lexsort((order, self.qid)), self.group)
+
 
 class Table(NamedTuple):
     """Features, and what stood beside them in the columns of a table."""
