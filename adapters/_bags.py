@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.adapters._ranker_inputs import Part, is_frame
+from ltr_objectives.adapters._ranker_inputs import Part
 from ltr_objectives.adapters._ranker_plan import Plan, check_plan, in_documents
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries, by_goal
 
 if TYPE_CHECKING:
     from ltr_objectives.adapters._ranker import Ranker, Records
@@ -102,24 +101,11 @@ def resampled(part: Part, rng: np.random.Generator) -> tuple[Part, Part]:
 
 def selected(part: Part, chosen: np.ndarray, times: np.ndarray | None = None) -> Part:
     """The ``chosen`` queries; ``times`` multiplies their weights."""
-    given, sizes = part.queries, np.diff(part.queries.ptr)
-    rows = np.flatnonzero(np.repeat(chosen, sizes))
-
-    def of_rows(values: np.ndarray | None) -> Any:
-        return None if values is None else values[rows]
-
-    weight = given.weight_by_row
+    weight = part.queries.weight_by_row
     if times is not None:
-        by_row = np.repeat(times, sizes)
+        by_row = np.repeat(times, part.group)
         weight = by_row if weight is None else by_row * weight
-    queries = Queries(
-        by_goal(given.labels[rows], {goal: labels[rows] for goal, labels in given.goals.items()}),
-        sizes[chosen],
-        weight=of_rows(weight),
-        propensity=of_rows(given.propensity),
-        position=of_rows(given.position),
-    )
-    return Part(part.X.iloc[rows] if is_frame(part.X) else part.X[rows], queries)
+    return part.take(np.flatnonzero(np.repeat(chosen, part.group)), part.group[chosen], weight)
 
 
 def merged_xgboost(models: Sequence[Any]) -> Any:

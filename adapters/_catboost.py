@@ -24,13 +24,12 @@ from ltr_objectives.adapters._catboost_fit import (
 from ltr_objectives.adapters._catboost_passes import Passes, address_of
 from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings
 from ltr_objectives.adapters._libraries import CATBOOST
-from ltr_objectives.adapters._parameters import leaves
+from ltr_objectives.adapters._parameters import pairs_of_rows
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Queries, by_goal, vector
 from ltr_objectives.registry import get_metric, options_in_text
 
@@ -62,14 +61,9 @@ class CatBoostObjective(ObjectiveCallable):
         self.newton_splits = newton_splits
         self._needs_weights = newton_splits and given_weight(weight) is None
         self._rows = rows
-        self._start: np.ndarray | None = None
         weight = rows.weight if weight is None else weight
         self._queries = self.queries(rows.labels, rows.group, weight)
         self._passes: Passes | None = None  # of a copy that fit made
-
-    def start_from(self, model: Any, pool: Any) -> None:
-        """Note that training starts from what ``model``, perhaps a file, predicts."""
-        self._start = predictions(model, pool)
 
     def prepare(self, pool: Any) -> CatBoostObjective:
         """Give the pool weights if the splits need them: before ``fit``, because others may use it later."""
@@ -117,8 +111,6 @@ class CatBoostObjective(ObjectiveCallable):
         )
 
     def _scores_at_start(self, fit: Fit) -> np.ndarray:
-        if self._start is not None:
-            return self._start
         if fit.init_model is not None:
             return predictions(fit.init_model, fit.pool)
         baseline = self._rows.baseline
@@ -156,6 +148,7 @@ class CatBoostMetric:
 
     library = CATBOOST
     no_jit = True
+    any_order = False  # whether CatBoost may shuffle the training set, whose values are then 0
 
     def __new__(cls, metric: Metric, *arguments: Any) -> CatBoostMetric:
         """An instance of a class named like the metric: CatBoost records values under the name of the class."""
@@ -186,7 +179,7 @@ class CatBoostMetric:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CatBoostMetric:
         twin = CatBoostMetric(self.metric, self._sets, self.n_threads, self._goals)
-        twin._others, twin._records = self._others, self._records
+        twin._others, twin._records, twin.any_order = self._others, self._records, self.any_order
         fit = fit_under_way()
         if fit is not None:
             self._check(fit)
@@ -205,7 +198,7 @@ class CatBoostMetric:
             name = f"fit's eval set {i - 1}" if i else "fit's training pool"
             known.check_same(rows_of(pool, name), f"pool {i} of catboost_metric", name)
             self.metric.layers(self._queries(i, known.labels))  # raises for labels that the metric refuses
-        fit.require_known_rows()
+        fit.require_known_rows(self.any_order)
 
     def _queries(self, i: int, labels: np.ndarray, weight: np.ndarray | None = None) -> Queries:
         return Queries(by_goal(labels, self._goals[i]), self._sets[i].group, weight=weight)
@@ -232,9 +225,14 @@ class CatBoostMetric:
         if address not in self._seen:  # in the first round: the training set, then the eval sets
             i = len(self._seen)
             known = i < len(self._sets) and np.array_equal(target, self._sets[i].labels)
-            require(known, "CatBoost evaluates other rows, or another order, than those given to catboost_metric")
+            require(
+                known or (i == 0 and self.any_order),
+                "CatBoost evaluates other rows, or another order, than those given to catboost_metric",
+            )
             self._seen[address] = self._queries(i, target, weight), weight, i
         queries, before, i = self._seen[address]
+        if i == 0 and self.any_order:
+            return 0.0, 1.0
         same = weight is before if weight is None or before is None else np.array_equal(weight, before)
         require(same and queries.rows == len(target), "CatBoost evaluates with other rows or weights than before")
         if i > 0:
@@ -253,7 +251,6 @@ def catboost_objective(
     propensity: ArrayLike | None = None,
     position: ArrayLike | None = None,
     labels: ByGoal | None = None,
-    init_model: Any = None,
     n_threads: int | None = None,
     newton_splits: bool = True,
 ) -> CatBoostObjective:
@@ -280,10 +277,6 @@ def catboost_objective(
     labels : mapping of goals to arrays of shape (rows,), optional
         For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
         training set. See :class:`ltr_objectives.Mixture`.
-    init_model : CatBoost model or file name, optional
-        The model whose predictions training starts from. Needed only to resume a snapshot, because CatBoost hides
-        which model that is: get it by ``fit`` with ``iterations=1`` and the same ``snapshot_file``. With
-        ``fit(init_model=)`` leave it out.
     n_threads : int, optional
         Threads of the gradient computation; by default ``thread_count`` of the training, at most all processors. The
         model does not depend on it.
@@ -329,8 +322,10 @@ def catboost_objective(
     (60,)
     """
     rows, chosen = rows_of(pool), read_objective(objective)
+    if len(pool.get_cat_feature_indices()):
+        rows.warn_if_sorted()
     check_choice("newton_splits", newton_splits, (True, False))
-    if pool.num_pairs() and not any(isinstance(leaf, Preferences) for leaf in leaves(chosen)):
+    if pool.num_pairs() and not pairs_of_rows(chosen):
         unread = (
             f"the pool has {pool.num_pairs()} pairs, which CatBoost does not give back, so {chosen.inner.name} does"
         )
@@ -345,8 +340,6 @@ def catboost_objective(
         n_threads=n_threads,
         newton_splits=newton_splits,
     )
-    if init_model is not None:
-        made.start_from(init_model, pool)
     return made.prepare(pool)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._libraries import CATBOOST
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.queries import sizes_of
 
 KEEPING = threading.Lock()
@@ -17,6 +17,10 @@ KEEPING = threading.Lock()
 UNKNOWN_ROWS = {
     "task_type": (("CPU",), "is not supported by this adapter; leave it out, or set 'CPU'"),
     "eval_fraction": (("0", "0.0"), "splits the pool; make two pools, and pass one as eval_set="),
+    "save_snapshot": (
+        ("False", "false", "0"),
+        "would go on with any objective of ours, not only its own; leave it out, and go on from a model by init_model=",
+    ),
     "boosting_type": (("Plain",), "shuffles the rows; leave it out, or set 'Plain'"),
     # these two estimate leaves over other blocks than those of the training
     "leaf_estimation_backtracking": (("No",), "is not supported by this adapter; leave it out, or set 'No'"),
@@ -41,6 +45,18 @@ class Rows(NamedTuple):
         for name, ours, theirs in zip(self._fields, self, other, strict=True):
             same = ours is theirs if ours is None or theirs is None else np.array_equal(ours, theirs)
             require(same, f"{found} is not {given}: they differ in {name}; make the object from the pool it is used on")
+
+    def warn_if_sorted(self) -> None:
+        """Warn of labels that fall, or rise, in nearly all queries, for target statistics."""
+        query = np.repeat(np.arange(len(self.group)), self.group)
+        steps = np.where(np.diff(query) == 0, np.diff(self.labels), 0)
+        falls, rises = (np.bincount(query[1:][way], minlength=len(self.group)) > 0 for way in (steps < 0, steps > 0))
+        one_way = max((falls & ~rises).sum(), (rises & ~falls).sum())
+        if one_way >= 20 and one_way > 0.9 * (falls | rises).sum():
+            warn(
+                f"labels are sorted in {one_way} of {len(self.group)} queries of the pool, and target statistics of "
+                "categorical features read the labels of the rows above: put the rows of each query in random order"
+            )
 
 
 def rows_of(pool: Any, name: str = "pool") -> Rows:
@@ -100,11 +116,12 @@ class Fit(NamedTuple):
     eval_sets: tuple[Any, ...]
     init_model: Any
 
-    def require_known_rows(self) -> None:
-        """Raise for parameters that leave it unknown which rows CatBoost shows."""
+    def require_known_rows(self, any_order: bool = False) -> None:
+        """Raise for parameters that leave it unknown which rows CatBoost shows, or their order unless ``any_order``."""
         self.refuse(UNKNOWN_ROWS)
+        any_order = any_order or len(self.pool.get_cat_feature_indices()) == 0
         require(
-            len(self.pool.get_cat_feature_indices()) == 0 or str(self.params.get("has_time")) in ("True", "true", "1"),
+            any_order or str(self.params.get("has_time")) in ("True", "true", "1"),
             "with categorical features CatBoost shuffles the rows; add has_time=True to CatBoost's parameters, which "
             "keeps the order of the pool",
         )
@@ -128,7 +145,10 @@ def fit_under_way() -> Fit | None:
     given = calls.local("_prepare_train_params")
     eval_sets = given["eval_set"] if isinstance(given["eval_set"], list) else [given["eval_set"]]
     known = tuple(s for s in eval_sets if s is not None)
-    return Fit(given["self"]._init_params or {}, given["X"], known, given["init_model"])
+    params = dict(given["self"]._init_params or {})
+    if given["save_snapshot"] is not None:
+        params["save_snapshot"] = given["save_snapshot"]
+    return Fit(params, given["X"], known, given["init_model"])
 
 
 NOT_A_FIT = (

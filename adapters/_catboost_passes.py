@@ -286,7 +286,5 @@ class Passes:
         start = self._start[first:last]
         require(
             np.all(np.abs(scores - start) <= TOLERANCE * np.maximum(1.0, np.abs(start))),
-            "training starts from other scores than those of the pool's baseline or of fit(init_model=...); to resume "
-            "a snapshot, call fit with iterations=1 and the same snapshot_file, and give the model that it returns to "
-            "catboost_objective(..., init_model=)",
+            "training starts from other scores than those of the pool's baseline or of fit(init_model=...)",
         )

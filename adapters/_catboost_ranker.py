@@ -8,7 +8,6 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective, read_model
 from ltr_objectives.adapters._catboost_fit import rows_of
 from ltr_objectives.adapters._libraries import CATBOOST
+from ltr_objectives.adapters._parameters import pairs_of_rows
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
@@ -27,7 +27,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     named,
     read_table,
 )
-from ltr_objectives.adapters._ranker_plan import ROUNDS, EvalMetric, Plan
+from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan
 from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Convention
 from ltr_objectives.natives import BINARY
@@ -88,12 +88,14 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
           and weights, and did not rank better either.
         * ``one_hot_max_size=10``, CatBoost's default for its own ranking losses; for others it is 2.
         * ``has_time=True`` if there are categorical features: CatBoost would otherwise shuffle the rows without
-          saying how.
+          saying how. The estimator shuffles the rows of each query itself, because target statistics read the labels
+          of the rows above.
 
     Notes
     -----
     With ``metric_period`` above 1 ``best_score_`` is empty. Columns of dtype category are categorical features, in
-    addition to ``cat_features``; missing values in them form a category of their own. With an ``eval_set`` but without
+    addition to ``cat_features``; missing values in them form a category of their own. If CatBoost shuffles the training
+    set, as it does for its own objectives, it prints 0 as our metric on it. With an ``eval_set`` but without
     early stopping all rounds are kept, as in the other libraries; ``use_best_model=True`` keeps the best, as CatBoost's
     own ranker does. With ``init_model`` the random numbers, such as those of ``subsample``, start again from the seed.
     Names of parameters that CatBoost does not know are refused. :func:`ltr_objectives.adapters.catboost_objective`
@@ -194,9 +196,14 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         own, start = isinstance(plan.objective, Objective), plan.start
+        reads_labels = categories(plan.train.X) or plan.of_the_data
+        if isinstance(plan.objective, Objective) and reads_labels and not pairs_of_rows(plan.objective):
+            plan = plan._replace(train=plan.train.shuffled())  # statistics read the labels of the rows above
         pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
         for pool in pools if start else ():
             pool.set_baseline(np.full(pool.num_row(), start))
+        columns = [plan.train.X.columns[i] for i in pools[0].get_cat_feature_indices() if is_frame(plan.train.X)]
+        self.categories_ = {c: _texts(plan.train.X[c]) for c in columns}
         params = _params(plan, pools[0])
         _warn_of_thresholds(plan)
         if plan.init_model is not None:
@@ -209,10 +216,6 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         stop = {"early_stopping_rounds": plan.early_stopping_rounds, "callbacks": plan.callbacks or None}
         try:
             with _ctrl_c():
-                if own and _snapshot(params).is_file():  # CatBoost goes on from its model
-                    rest = {name: value for name, value in params.items() if name not in ROUNDS}
-                    before = catboost.CatBoost({**rest, "iterations": 1}).fit(pools[0], **data)
-                    params["loss_function"].start_from(before, pools[0])
                 model = catboost.CatBoost(params).fit(pools[0], **data, **stop)
         except catboost.CatBoostError as error:
             _refuse_misspelt(str(error))
@@ -283,6 +286,10 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _scores(self, X: Any, **options: Any) -> Any:
         return catboost.CatBoost.predict(self, X, **options)
 
+    def _unknown(self, X: Any) -> list[str]:
+        columns = self.categories_.items() if is_frame(X) else ()
+        return [c for c, known in columns if X[c].notna().any() and known.isdisjoint(_texts(X[c]))]
+
     def _rounds(self, model: Any) -> int:
         return int(model.tree_count_)
 
@@ -295,6 +302,11 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _features(self) -> tuple[int, list[str] | None]:
         names: list[str] = self.feature_names_
         return len(names), None if names == [str(i) for i in range(len(names))] else names
+
+
+def _texts(column: Any) -> set[str]:
+    """The values of a categorical column as CatBoost reads them."""
+    return {str(int(v)) if isinstance(v, bool | np.bool_) else str(v) for v in column.dropna().unique()}
 
 
 def _warn_of_thresholds(plan: Plan) -> None:
@@ -325,20 +337,13 @@ def _missing_categories() -> Iterator[None]:
         raise
 
 
-def _snapshot(params: dict[str, Any]) -> Path:
-    """The file in which CatBoost keeps its progress; not a file if it keeps none."""
-    given = params.get("train_dir", "catboost_info"), params.get("snapshot_file", "experiment.cbsnapshot")
-    return Path(*given) if params.get("save_snapshot") else Path()
-
-
 def _params(plan: Plan, pool: Any) -> dict[str, Any]:
     """The parameters for CatBoost, with our defaults if the objective is ours."""
     params = {"allow_writing_files": False, "loss_function": plan.objective, **plan.params}
     if not LOUDNESS & params.keys():
         params["verbose"] = plan.verbose
-    ordered = {"has_time": True} if len(pool.get_cat_feature_indices()) > 0 else {}
     if isinstance(plan.objective, str):
-        return (ordered if plan.own_metrics else {}) | params
+        return params
     newton_splits = params.pop("newton_splits", True)
     params["loss_function"] = catboost_objective(
         plan.objective,
@@ -355,7 +360,7 @@ def _params(plan: Plan, pool: Any) -> dict[str, Any]:
         "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
         "one_hot_max_size": 10,
         "random_strength": 0,
-        **ordered,
+        **({"has_time": True} if len(pool.get_cat_feature_indices()) > 0 else {}),
         **params,
     }
 
@@ -376,6 +381,8 @@ def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bo
     )
     goals = tuple(part.queries.goals for part in (plan.train, *plan.evals))
     params["eval_metric"] = made = CatBoostMetric(own[0], tuple(map(rows_of, pools)), plan.n_threads, goals)
+    has_categories = len(pools[0].get_cat_feature_indices()) > 0
+    made.any_order = has_categories and isinstance(plan.objective, str) and not params.get("has_time")
     if native:
         params["custom_metric"] = native
     return made.record(*own[1:])

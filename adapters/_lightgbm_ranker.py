@@ -171,6 +171,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def _scores(self, X: Any, **options: Any) -> Any:
         return self.booster_.predict(X, **options)
 
+    def _known(self) -> Sequence[Any]:
+        return self.booster_.pandas_categorical or ()
+
     def _rounds(self, model: Any) -> int:
         best: int = model.best_iteration
         return best if best > 0 else int(model.current_iteration())

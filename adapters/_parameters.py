@@ -8,6 +8,7 @@ from ltr_objectives.errors import LTRError, require
 from ltr_objectives.objectives.around import Wrapper
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
+from ltr_objectives.objectives.preferences import Preferences
 
 OF_FIT = ("init_model", "xgb_model")
 
@@ -37,6 +38,11 @@ def refuse_unread(library: Library, params: Mapping[str, Any]) -> None:
             f"{name}={value!r} is read by {library.name}'s own objectives, and would change nothing here; leave it out"
             + remedy
         )
+
+
+def pairs_of_rows(objective: Objective) -> bool:
+    """True if a part of the objective has pairs, by number of row."""
+    return any(isinstance(leaf, Preferences) for leaf in leaves(objective))
 
 
 def leaves(objective: Objective) -> list[Objective]:

@@ -21,10 +21,9 @@ from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import check_names
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
-    as_trained,
+    categories,
     check_features,
     check_is_fitted,
-    kinds_of,
     named,
     pairs_of,
     read_eval_sets,
@@ -96,6 +95,7 @@ class Ranker:
     _knows_parameter: Callable[[str], bool]  # true for the name of a parameter of the library's ranker
     _train_plan: Callable[[Plan], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
     _scores: Callable[..., Any]  # of a table
+    _known: Callable[[], Sequence[Any]]  # the categories of the model, by categorical column
     _rounds: Callable[[Any], int]  # that a model of the library predicts with
     _splits: Callable[[Any], float]  # 0 if no tree of a model has a split
     _load: Callable[[str], Any]  # the model in a file
@@ -111,7 +111,7 @@ class Ranker:
     bag_rounds_: list[int] = FROM_FIT()
     label_columns_: tuple[str, ...] = ()
     nameless_ = False  # read from a file without names of features
-    kinds_in_: Mapping[int, tuple[Any, Any]] = {}  # of the columns, unless read from a file
+    categories_: Mapping[str, Any] = {}  # by column, in the training of a library whose models do not name them
 
     if TYPE_CHECKING:  # scikit-learn makes them when a class is derived
 
@@ -288,16 +288,13 @@ class Ranker:
                 for i, part in enumerate(plan.evals):
                     warn_of_equal_orders(plan.own_metrics, part.queries, f"eval_set[{i}]", plan.n_threads)
         with _unchanged_by_errors(self):
-            self.nameless_, self.kinds_in_ = False, kinds_of(train.X, plan.listed_columns)
+            self.nameless_ = False
             check_features(self, train.X, reset=True)
-            like_train = []
             for i, part in enumerate(evals):
                 try:
                     check_features(self, part.X)
-                    like_train.append(part._replace(X=named(as_trained(part.X, self.kinds_in_))))
                 except ValueError as error:
                     raise type(error)(f"eval_set[{i}]: {error}") from None
-            plan = plan._replace(evals=tuple(like_train))
             vars(self).pop("report_", None)  # of another training
             self.bag_rounds_, self.label_columns_ = [], columns
             if bags:
@@ -313,6 +310,8 @@ class Ranker:
                 warn(few)
             each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
             self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each and not bags else {}
+            for i, part in enumerate(plan.evals):
+                self._warn_of_unknown(part.X, f"eval_set[{i}]")
         return self
 
     def _train_known(self, plan: Plan) -> tuple[Any, Records]:
@@ -366,7 +365,9 @@ class Ranker:
         check_is_fitted(self)
         table = read_table(X, self.label_columns_).X
         check_features(self, table)
-        return cast(np.ndarray, self._scores(named(as_trained(table, self.kinds_in_)), **options))
+        table = named(table)
+        self._warn_of_unknown(table, "X")
+        return cast(np.ndarray, self._scores(table, **options))
 
     def score(
         self,
@@ -437,7 +438,7 @@ class Ranker:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
         loaded = self._load(os.fspath(path))
-        self.booster_, self.label_columns_, self.kinds_in_ = loaded, (), {}
+        self.booster_, self.label_columns_, self.categories_ = loaded, (), {}
         for name, attribute in vars(Ranker).items():  # of another training
             if isinstance(attribute, FromFit):
                 vars(self).pop(name, None)
@@ -513,6 +514,18 @@ class Ranker:
 
     def _adopt(self, model: Any) -> None:
         self._Booster = model
+
+    def _warn_of_unknown(self, X: Any, name: str) -> None:
+        for column in self._unknown(X):
+            warn(
+                f"{name}: the training had no value of the categorical column {column!r}, so all of them count as "
+                "unknown; give the values the type of the training, such as text instead of numbers"
+            )
+
+    def _unknown(self, X: Any) -> list[str]:
+        """The categorical columns that have values, none of which the training had."""
+        known = zip(categories(X), self._known(), strict=False)  # of other numbers the library complains
+        return [c for c, values in known if X[c].notna().any() and X[c].cat.set_categories(values).isna().all()]
 
 
 @contextmanager

@@ -65,6 +65,27 @@ class Part(NamedTuple):
         first = weight[self.queries.ptr[:-1]]
         return first if np.array_equal(np.repeat(first, self.group), weight) else None
 
+    def take(self, rows: np.ndarray, sizes: np.ndarray, weight: np.ndarray | None = None) -> "Part":
+        """These rows, in queries of these sizes; ``weight`` has new weights of all rows."""
+
+        def of_rows(values: np.ndarray | None) -> Any:
+            return None if values is None else values[rows]
+
+        given = self.queries
+        queries = Queries(
+            by_goal(given.labels[rows], {goal: labels[rows] for goal, labels in given.goals.items()}),
+            sizes,
+            weight=of_rows(given.weight_by_row if weight is None else weight),
+            propensity=of_rows(given.propensity),
+            position=of_rows(given.position),
+        )
+        return Part(self.X.iloc[rows] if is_frame(self.X) else self.X[rows], queries)
+
+    def shuffled(self) -> "Part":
+        """The rows of each query in random order."""
+        order = np.random.default_rng(0).random(self.queries.rows)
+        return self.take(np.lexsort((order, self.qid)), self.group)
+
 
 class Table(NamedTuple):
     """Features, and what stood beside them in the columns of a table."""
@@ -109,8 +130,10 @@ def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
             return Table(native(X))
         # all versions of the libraries read the older sparse type, with indices of 32 bits if they suffice
         return Table(csr_matrix((native(X.data), native(X.indices), native(X.indptr)), X.shape))
-    swapped = {c: d.newbyteorder("=") for c, d in X.dtypes.items() if isinstance(d, np.dtype) and not d.isnative}
-    X = X.astype(swapped) if swapped else X
+    changed = {c: d.newbyteorder("=") for c, d in X.dtypes.items() if isinstance(d, np.dtype) and not d.isnative}
+    # LightGBM reads ordered categories as numbers
+    changed |= {c: type(d)(d.categories) for c, d in X.dtypes.items() if getattr(d, "ordered", False)}
+    X = X.astype(changed) if changed else X
     beside = {name: X[name].to_numpy() for name in (*goals, QID) if name in X.columns}
     X = X.drop(columns=[*beside]) if beside else X
     qid = beside.pop(QID, None)
@@ -253,66 +276,6 @@ def read_eval_sets(eval_set: Any, lists: Mapping[str, Any], columns: Sequence[st
         except LTRError as error:
             raise LTRError(f"eval_set[{i}]: {error}") from None
     return tuple(parts)
-
-
-def require_numbers(X: Any, others: Sequence[Any]) -> None:
-    """Raise for columns of text, dates and the like, unless ``others`` has their name or position."""
-    wrong = [f"{c!r} ({d})" for i, (c, d) in _no_numbers(X).items() if d != "category" and not {c, i} & {*others}]
-    require(
-        not wrong,
-        f"X has columns that are neither numbers nor categories: {', '.join(wrong)}; make them numbers, such as days "
-        "since a first date, or, if they are text, categorical features with astype('category')",
-    )
-
-
-def kinds_of(X: Any, others: Sequence[Any] = ()) -> dict[int, tuple[Any, Any]]:
-    """Name, and dtype or "numbers", of the columns whose name or position is not in ``others``, by position."""
-    if is_frame(X):
-        found = {i: (c, "numbers") for i, c in enumerate(X.columns)} | _no_numbers(X)
-        return {i: (c, _kind(dtype)) for i, (c, dtype) in found.items() if not {c, i} & {*others}}
-    return {i: (i, "numbers") for i in range(X.shape[1]) if i not in others} if X.dtype.kind in "biuf" else {}
-
-
-def _kind(dtype: Any) -> str:
-    """The dtype in a word or two; of categories also whether they are numbers."""
-    return kind_of_categories(dtype.categories) if dtype == "category" else str(dtype)
-
-
-def kind_of_categories(values: Any) -> str:
-    """The kind of a column with these categories."""
-    return f"categories of {'numbers' if np.asarray(values).dtype.kind in 'biuf' else 'text'}" if len(values) else ""
-
-
-def as_trained(X: Any, before: Mapping[int, tuple[Any, Any]]) -> Any:
-    """``X`` with text as categories, and objects as numbers, if the training had these in the column.
-
-    Columns in which all is missing get the kind of the training. Raises for a column that has numbers only here or only
-    in training, which libraries would read as codes, and for categories that are numbers only here or only in training.
-    """
-    cast = {}
-    for i, (column, kind) in kinds_of(X).items():
-        name, known = before.get(i, (column, kind))
-        column = name if isinstance(name, str) else column  # an array has none
-        values = X.iloc[:, i] if kind != known and is_frame(X) else None
-        dtype = "category" if known.startswith("categories") else float
-        if known == "" or (values is not None and values.isna().all()):
-            kind, cast[i] = known, dtype
-        elif values is not None and kind != "numbers" and dtype == "category" and values.dtype.kind not in "mM":
-            kind, cast[i] = _kind(values.astype("category").dtype), dtype
-        elif values is not None and dtype is float and values.infer_objects().dtype.kind in "biuf":
-            kind, cast[i] = known, dtype
-        require(
-            kind == known,
-            f"the column {column!r} has {kind} here and {known} in the training; give it the same dtype",
-        )
-    changed = {X.columns[i]: dtype for i, dtype in cast.items() if X.dtypes.iloc[i] != dtype} if is_frame(X) else {}
-    return X.astype(changed) if changed else X
-
-
-def _no_numbers(X: Any) -> dict[int, tuple[Any, Any]]:
-    """Name and dtype of the columns of a frame that are not numbers, by position."""
-    columns = enumerate(X.dtypes.items() if is_frame(X) else ())
-    return {i: (c, d) for i, (c, d) in columns if d == "category" or d.kind not in "biuf"}
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool = False) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.adapters._libraries import LIGHTGBM, Library
 from ltr_objectives.adapters._parameters import refuse_unread
-from ltr_objectives.adapters._ranker_inputs import Part, is_frame, require_numbers
+from ltr_objectives.adapters._ranker_inputs import Part
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
@@ -127,17 +127,6 @@ class Plan(NamedTuple):
             return [(str(m), m.mean(queries, s, n_threads=self.n_threads)) for m in self.own_metrics]
 
         return values
-
-    @property
-    def listed_columns(self) -> list[Any]:
-        """The names or positions of CatBoost's columns that need not be numbers."""
-        found, columns = [], list(self.train.X.columns) if is_frame(self.train.X) else []
-        for name in (name for name in self.of_the_data if name.endswith("_features")):
-            for column in check_list(name, self.of_the_data[name], "columns"):
-                known = not (columns and isinstance(column, str)) or column in columns
-                require(known, f"{name}: there is no column {column!r}{did_you_mean(column, columns)}")
-                found.append(column)
-        return found
 
     @property
     def own_metrics(self) -> tuple[Metric, ...]:
@@ -285,7 +274,7 @@ def check_plan(plan: Plan, library: Library) -> None:
 
 
 def _check_settings(plan: Plan, library: Library) -> None:
-    """Raise for parameters and arguments that do not belong together, and for columns that are no features."""
+    """Raise for parameters and arguments that do not belong together."""
     if plan.early_stopping_rounds is not None:
         require(plan.evals, "early_stopping_rounds needs an eval_set to look at; pass eval_set=[(X, y)] and eval_qid=")
     if plan.metrics and not plan.native_metrics:
@@ -297,7 +286,6 @@ def _check_settings(plan: Plan, library: Library) -> None:
     # LightGBM's are functions; those of XGBoost and CatBoost have a method that is called after each round
     good = all(callable(callback) or hasattr(callback, "after_iteration") for callback in plan.callbacks)
     require(good, f"callbacks must be a list of {library.name}'s callbacks, got {plan.callbacks}")
-    require_numbers(plan.train.X, plan.listed_columns)
 
 
 def _check_goals(plan: Plan) -> None:

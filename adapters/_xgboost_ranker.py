@@ -17,7 +17,6 @@ from ltr_objectives.adapters._ranker_inputs import (
     Part,
     categories,
     is_frame,
-    kind_of_categories,
     require_same_categories,
 )
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, objective_meant, read_param, refuse_dart
@@ -138,18 +137,19 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         return name in DEFAULTS or name in vars(self).get("kwargs", {})
 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
-        found = categories(plan.train.X)
-        self.categories_ = {list(plan.train.X).index(c): d.categories.tolist() for c, d in found.items()}
         before = {} if plan.init_model is None else learner_of(plan.init_model)
         booster = plan.params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
         params = _params(plan, booster)
         rounds = params.pop("n_estimators", 100)
         gradients = plan.gradients(XGBoostObjective, params)
-        train = self._data(plan.train, plan.train.weight_by_query if gradients else _by_query(plan.train))
+        dtypes = enumerate(plan.train.X.dtypes if is_frame(plan.train.X) else ())
+        known = {i: dtype.categories.tolist() for i, dtype in dtypes if dtype == "category"}
+        stored = json.dumps(known) if known else None  # because slices, as of early stopping, lose the categories
+        train = self._data(plan.train, plan.train.weight_by_query if gradients else _by_query(plan.train), known)
         weighs = plan.native_metrics or not plan.metrics  # whether XGBoost itself evaluates metrics
         if weighs and any(part.weight is not None for part in plan.evals):
             refuse_by_row([*plan.native_metrics, *metrics_of(before)])
-        evals = [self._data(part, _by_query(part) if weighs else None) for part in plan.evals]
+        evals = [self._data(part, _by_query(part) if weighs else None, known) for part in plan.evals]
         for data in evals:
             _name(data, train.feature_names)
         result: Records = {}
@@ -167,42 +167,38 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         )
         if "best_iteration" in model.attributes():  # set by a callback of the user's
             model = model[: model.best_iteration + 1]
-        _write_categories(model, self.categories_)
+        model.set_attr(**{CATEGORIES: stored})
         return model, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
 
     def _start(self, init_model: Any, X: Any) -> Any:
         model = super()._start(init_model, X).copy()
-        before = _read_categories(model)
-        _refuse_codes(model, before, X)
-        if before:
-            require_same_categories(list(before.values()), X)
+        require_same_categories(list(categories_of(model).values()), X)
         model.set_attr(best_iteration=None, best_score=None)  # of another training
         return model
 
     def _n_threads(self, given: Mapping[str, Any]) -> int | None:
         return super()._n_threads(given) or at_most(xgb.get_config().get("nthread"))
 
-    def _data(self, part: Part, weight: np.ndarray | None) -> Any:
-        return self._matrix(part.X, label=part.labels, group=part.group, weight=weight)
+    def _data(self, part: Part, weight: np.ndarray | None, known: Mapping[int, Any]) -> Any:
+        return self._matrix(part.X, known, label=part.labels, group=part.group, weight=weight)
 
-    def _matrix(self, X: Any, **of_training: Any) -> Any:
+    def _matrix(self, X: Any, known: Mapping[int, Any], **of_training: Any) -> Any:
         options = {k: v for k, v in self.get_params().items() if k in XGBOOST.of_the_data and v is not None}
         weights = options.pop("feature_weights", None)
         if weights is not None and "label" in of_training:
             options["feature_weights"] = np.asarray(weights, np.float32)
-        known = self.categories_
-        if is_frame(X) and known:  # before version 3.1 XGBoost takes the codes as they come
-            coded = {X.columns[i]: X.iloc[:, i].astype("category").cat.set_categories(c) for i, c in known.items()}
-            X = X.assign(**coded)
+        X = _coded(X, known) if is_frame(X) else X
         if categories(X):
             options["enable_categorical"] = True
         return xgb.DMatrix(X, nthread=XGBOOST.threads(self.get_params()), **options, **of_training)
 
     def _scores(self, X: Any, base_margin: Any = None, **options: Any) -> Any:
-        _refuse_codes(self._Booster, self.categories_, X)
-        data = self._matrix(X, base_margin=base_margin)
+        data = self._matrix(X, categories_of(self._Booster), base_margin=base_margin)
         _name(data, self._Booster.feature_names)
         return self._Booster.predict(data, **options)
+
+    def _known(self) -> Sequence[Any]:
+        return list(categories_of(self._Booster).values())
 
     def _rounds(self, model: Any) -> int:
         return int(model.num_boosted_rounds())
@@ -214,8 +210,6 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         return xgb.Booster(model_file=path)
 
     def _features(self) -> tuple[int, list[str] | None]:
-        self.categories_ = _read_categories(self._Booster)
-        self.kinds_in_ = {i: (i, kind_of_categories(known)) for i, known in self.categories_.items()}
         names = self._Booster.feature_names
         return self._Booster.num_features(), None if names is None else list(names)
 
@@ -226,31 +220,29 @@ def _name(data: Any, names: list[str] | None) -> None:
         data.feature_names = names
 
 
-def _write_categories(model: Any, known: dict[int, list[Any]]) -> None:
-    """Store the categories by column in an attribute, because before version 3.1 models have their codes only."""
-    try:
-        text = json.dumps(known)
-    except TypeError:  # dates and the like
-        text = "{}"
-    kept = {int(i): found for i, found in json.loads(text).items()} == known  # tuples are not
-    model.set_attr(**{CATEGORIES: text if known and kept else None})
+def categories_of(model: Any) -> dict[int, list[Any]]:
+    """The categories of a model by column; empty if it was trained on their codes."""
+    if model.attr(CATEGORIES):
+        return {int(i): values for i, values in json.loads(model.attr(CATEGORIES)).items()}
+    if "c" not in (model.feature_types or ()) or not hasattr(model, "get_categories"):  # since version 3.1
+        return {}
+    known = model.get_categories(export_to_arrow=True).to_arrow()  # of a model that XGBoost itself trained
+    return {i: values.to_pylist() for i, (_, values) in enumerate(known) if values is not None}
 
 
-def _read_categories(model: Any) -> dict[int, list[Any]]:
-    """Read the categories that :func:`_write_categories` stored."""
-    return {int(i): found for i, found in json.loads(model.attr(CATEGORIES) or "{}").items()}
+def _coded(X: Any, known: Mapping[int, Sequence[Any]]) -> Any:
+    """``X`` with the categories of the training; unknown ones are missing.
 
-
-def _refuse_codes(model: Any, known: dict[int, list[Any]], X: Any) -> None:
-    """Raise for categories if neither we nor the model know which ones its codes are."""
-    stored = getattr(model, "get_categories", None)  # since version 3.1
-    forgotten = "c" in (model.feature_types or ()) and not known and (stored is None or stored().empty())
-    require(
-        not (forgotten and categories(X)),
-        "the model was saved without its categories, so that those of X could be mixed up; train again with "
-        "XGBRanker, on categories that are text or numbers, or pass the codes of the training as numbers, with "
-        f"feature_types={model.feature_types}",
-    )
+    XGBoost would read some unknown categories as others, and numbers as codes.
+    """
+    for i, (name, dtype) in enumerate(X.dtypes.items()):
+        require(
+            (dtype == "category") == (i in known) or (i in known and X.iloc[:, i].isna().all()),
+            f"the column {name!r} has the dtype {dtype} here, and {'' if i in known else 'no '}categories in the "
+            "training; give it the dtype of the training",
+        )
+    changed = {X.columns[i]: X.iloc[:, i].astype("category").cat.set_categories(c) for i, c in known.items()}
+    return X.assign(**changed) if changed else X
 
 
 def _params(plan: Plan, booster: str) -> dict[str, Any]:

@@ -181,7 +181,7 @@ def test_several_metrics():
 @pytest.fixture
 def unguarded(monkeypatch):
     """Training without the checks of `fit`; those of the values that CatBoost passes remain."""
-    monkeypatch.setattr(_catboost_fit.Fit, "require_known_rows", lambda self: None)
+    monkeypatch.setattr(_catboost_fit.Fit, "require_known_rows", lambda *arguments: None)
     monkeypatch.setattr(_catboost_fit.Rows, "check_same", lambda *arguments: None)
 
 

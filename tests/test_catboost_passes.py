@@ -14,7 +14,7 @@ from ltr_objectives.errors import LTRError
 
 @pytest.fixture
 def unguarded(monkeypatch):
-    monkeypatch.setattr(_catboost_fit.Fit, "require_known_rows", lambda self: None)
+    monkeypatch.setattr(_catboost_fit.Fit, "require_known_rows", lambda *arguments: None)
     monkeypatch.setattr(_catboost_fit.Rows, "check_same", lambda *arguments: None)
     monkeypatch.setattr(_catboost_passes, "WAIT_SECONDS", 10.0)
 

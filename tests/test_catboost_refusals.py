@@ -131,15 +131,18 @@ def test_weights_by_class(weights):
         train(catboost_objective("queryrmse", pool), pool, **weights)
 
 
-def test_unknown_start(tmp_path):
+@pytest.mark.parametrize("ours", ["loss_function", "eval_metric"])
+@pytest.mark.parametrize("where", ["constructor", "fit"])
+def test_snapshots(ours, where, tmp_path):
     pool = make_pool()
-    other = train("QueryRMSE", pool)
-    with pytest.raises(CatBoostError, match="training starts from other scores"):
-        train(catboost_objective("queryrmse", pool, init_model=other), pool)
-    files = {"allow_writing_files": True, "train_dir": str(tmp_path), "save_snapshot": True, "snapshot_interval": 0}
-    train(catboost_objective("queryrmse", pool), pool, **files)
-    with pytest.raises(CatBoostError, match=r"to resume a snapshot, call fit with iterations=1"):
-        train(catboost_objective("queryrmse", pool), pool, **{**files, "iterations": 12})
+    made = {"loss_function": catboost_objective, "eval_metric": catboost_metric}[ours]
+    params = {**BASE, "loss_function": "QueryRMSE", "allow_writing_files": True, "train_dir": str(tmp_path)}
+    params[ours] = made({"loss_function": "queryrmse", "eval_metric": "ndcg"}[ours], pool)
+    given = [{}, {"save_snapshot": True}]
+    of_constructor, of_fit = given[::-1] if where == "constructor" else given
+    with pytest.raises(LTRError, match="save_snapshot"):
+        CatBoost({**params, **of_constructor}).fit(pool, **of_fit)
+    assert CatBoost(params).fit(pool).tree_count_
 
 
 @pytest.mark.parametrize(

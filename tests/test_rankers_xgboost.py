@@ -62,3 +62,21 @@ def test_leaves_of_a_table_with_categories_and_no_best_score_without_eval_set():
     fitted = ranker("xgboost").fit(table, rng.integers(0, 3, 60), qid=np.repeat(np.arange(6), 10))
     assert fitted.apply(table).shape == (60, fitted.best_iteration_)
     assert not hasattr(fitted, "best_score")
+
+
+@pytest.mark.skipif(not hasattr(xgb.Booster, "get_categories"), reason="older models have no categories")
+def test_a_model_of_xgboost_itself_reads_unknown_categories_as_missing(tmp_path):
+    """XGBoost reads "1" as "blue", the least known value that follows it."""
+    import pandas as pd
+
+    pytest.importorskip("pyarrow")
+    colours = np.array(["blue", "red", "grey"])[np.random.default_rng(0).integers(0, 3, 60)]
+    table = pd.DataFrame({"c": pd.Categorical(colours)})
+    data = xgb.DMatrix(table, colours == "blue", qid=np.repeat(np.arange(6), 10), enable_categorical=True)
+    xgb.train({"objective": "rank:ndcg"}, data, 3).save_model(tmp_path / "model.json")
+    loaded = ranker("xgboost").load_model(tmp_path / "model.json")
+    some = [None, *colours[1:]]
+    missing, unknown, turned = (pd.DataFrame({"c": pd.Categorical(v)}) for v in (some, ["1", *some[1:]], some[::-1]))
+    assert np.array_equal(loaded.predict(unknown), loaded.predict(missing))
+    assert np.array_equal(loaded.predict(turned)[::-1], loaded.predict(missing))
+    assert np.ptp(loaded.predict(missing)) > 0

@@ -178,7 +178,3 @@ def test_rankers_name_the_argument_of_a_wrong_type(library):
     for value in (None, 3, 2.5, [3], {}, len, b"x", np.array([1, 2])):
         with pytest.raises(LTRError, match="path must be the name of a file"):
             ranker(library).load_model(value)
-    if library == "catboost":
-        for value in NO_LISTS:
-            with pytest.raises(LTRError, match="cat_features must be a list of columns"):
-                ranker(library, cat_features=value).fit(**EVALUATED)
