@@ -11,17 +11,6 @@ from typing import Any, NamedTuple
 from ltr_objectives.adapters._libraries import Library
 
 
-def in_folds() -> bool:
-    """True if a function of scikit-learn's led here that may have passed on a part of the rows."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        package, *module = frame.f_globals.get("__name__", "").split(".")[:2]
-        if package == "sklearn" and module not in (["base"], ["pipeline"], ["utils"]):
-            return True
-        frame = frame.f_back
-    return False
-
-
 class Calls(NamedTuple):
     """The functions of a library that led to us, innermost first; none if the user called us."""
 

@@ -28,7 +28,6 @@ from ltr_objectives.adapters._ranker_inputs import (
     pairs_of,
     read_eval_sets,
     read_goals,
-    read_pairs,
     read_part,
     read_table,
 )
@@ -149,8 +148,6 @@ class Ranker:
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
         labels: Mapping[str, ArrayLike] | Sequence[str] | None = None,
-        pairs: ArrayLike | None = None,
-        pairs_weight: ArrayLike | None = None,
         init_model: Any = None,
         eval_set: Sequence[tuple[Any, Any]] | None = None,
         eval_X: Any = None,
@@ -173,7 +170,7 @@ class Ranker:
             NumPy, pandas, polars, pyarrow or SciPy; rows of one query stand together. NaN is a missing value. pandas
             columns of dtype category are categorical features. A column ``qid`` of a table holds the query ids.
         y : array of shape (rows,)
-            Labels; finite, higher is more relevant. With ``pairs`` they are left out.
+            Labels; finite, higher is more relevant.
         group : array of shape (queries,), optional
             Number of rows of each query. Give this or ``qid``.
         qid : array of shape (rows,), optional
@@ -191,12 +188,7 @@ class Ranker:
             For an objective or metrics that read several labels, such as ``"ndcg@10[revenue]"``:
             ``{"revenue": array}``, or ``["revenue"]`` if that is a column of the table ``X``. Such columns are not
             features, here, in ``eval_set``, in ``predict`` and in ``score``.
-        pairs : array of shape (pairs, 2), optional
-            Train :class:`ltr_objectives.Preferences`: the rows of ``X`` of the preferred and of the other document of
-            each pair. Not in scikit-learn's cross-validation.
-        pairs_weight : array of shape (pairs,), optional
-            Weight of each pair.
-        init_model : file name, model of the library or fitted ranker, optional
+        init_model : model of the library or fitted ranker, optional
             Go on from what this model predicts. Its rounds come first in the new model; it is not changed itself.
             Categorical features must have the same categories.
         eval_set : list of (X, y), optional
@@ -238,8 +230,6 @@ class Ranker:
         if early_stopping_rounds is not None:
             given["early_stopping_rounds"] = early_stopping_rounds
         check_names(self.library, given, type(self).__name__)
-        if pairs is not None or pairs_weight is not None:
-            given["objective"], y = read_pairs(X, y, pairs, pairs_weight, given.get("objective"))
         patience = given.get("early_stopping_rounds")
         params = {name: read_param(name, value) for name, value in given.items() if name not in OURS}
         of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}
@@ -500,15 +490,13 @@ class Ranker:
 
     def _start(self, init_model: Any, X: Any) -> Any:
         """The library's model that training continues from; ``X`` is the training table."""
-        if isinstance(init_model, str | os.PathLike):
-            return self._load(os.fspath(init_model))
         if isinstance(init_model, type(self)):
             return init_model.booster_
         name = type(self).__name__
         require(
             isinstance(init_model, getattr(self.library.load(), self.library.model)),
-            f"init_model must be a file name, a {self.library.name}.{self.library.model} or a fitted {name}, "
-            f"got {init_model!r}",
+            f"init_model must be a {self.library.name}.{self.library.model} or a fitted {name}, got {init_model!r}; "
+            f"read a file by {name}().load_model(file)",
         )
         return init_model
 

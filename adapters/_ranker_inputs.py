@@ -15,11 +15,9 @@ try:
 except ModuleNotFoundError:
     raise ImportError("the rankers need scikit-learn: pip install scikit-learn") from None
 
-from ltr_objectives.adapters._frames import in_folds
 from ltr_objectives.adapters._goals import ByGoal, read_labels
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
-from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Queries, by_goal, refuse_masked, refuse_merged, to_numpy, vector
 
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
@@ -194,19 +192,6 @@ def read_part(
     require(table.shape[0] == queries.rows, f"X has {table.shape[0]} rows, but y has {queries.rows}")
     refuse_merged(vector("labels", y), queries.ptr)
     return Part(table, queries)
-
-
-def read_pairs(X: Any, y: Any, pairs: Any, weight: Any, objective: Any) -> tuple[Preferences, Any]:
-    """The objective of ``pairs``, and labels: 1 for rows that win a pair, as CatBoost refuses labels all equal."""
-    require(pairs is not None, "pairs_weight= are weights of pairs=; pass both")
-    instead = "objective=Mixture([Preferences(pairs, rows=len(y)), 'yetiloss:ndcg'])"
-    both = f"pairs= trains Preferences, and objective={objective!r} is given too; leave one out, or write {instead}"
-    require(objective is None, both)
-    folds = "pairs= are numbers of rows, which change in scikit-learn's folds; call fit on folds of your own"
-    require(not in_folds(), f"{folds}, with pairs for each")
-    require(y is None, f"pairs= trains Preferences, which reads no labels; leave y out, or write {instead}")
-    made = Preferences(pairs, X.shape[0] if hasattr(X, "shape") else len(X), weight)
-    return made, np.isin(np.arange(made.rows), made.pairs[:, 0]).astype(float)
 
 
 def _as_stored(name: str, values: ArrayLike) -> np.ndarray:

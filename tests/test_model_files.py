@@ -34,7 +34,7 @@ def test_catboost_s_models_are_read_in_both_forms(form, tmp_path):
     fitted.save_model(path, format=form)
     read = ranker_class("catboost")().load_model(path)
     np.testing.assert_allclose(read.predict(DATA.X), fitted.predict(DATA.X), atol=1e-12)
-    longer = [ranker("catboost").fit(DATA.X, DATA.y, qid=DATA.qid, init_model=start) for start in (path, fitted)]
+    longer = [ranker("catboost").fit(DATA.X, DATA.y, qid=DATA.qid, init_model=start) for start in (read, fitted)]
     np.testing.assert_allclose(longer[0].predict(DATA.X), longer[1].predict(DATA.X), atol=1e-12)
     pool = catboost.Pool(DATA.X, DATA.y, group_id=DATA.qid)
     params = {"eval_metric": "NDCG", "iterations": 3, "verbose": 0, "random_strength": 0,

@@ -132,10 +132,10 @@ def test_the_estimators_train_what_the_callables_train(library):
     pairs = pairs_of_labels(data.y, data.group)[::3]
     weight = np.random.default_rng(1).uniform(0.2, 3.0, len(pairs))
     objective = Preferences(pairs, len(data.y), weight)
-    given = {"qid": data.qid, "eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "pairs_weight": weight}
-    found = ranker(library, None, eval_metric="map").fit(data.X, pairs=pairs, **given)
-    assert found.objective_ == objective
-    scores = through_the_adapter(library, objective, data, np.isin(np.arange(len(data.y)), pairs[:, 0]).astype(float))
+    given = {"qid": data.qid, "eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid]}
+    wins = np.isin(np.arange(len(data.y)), pairs[:, 0]).astype(float)
+    found = ranker(library, objective, eval_metric="map").fit(data.X, wins, **given)
+    scores = through_the_adapter(library, objective, data, wins)
     np.testing.assert_allclose(found.predict(data.X), scores, rtol=1e-5, atol=1e-6)
     assert list(found.evals_result_["validation_0"]) == ["map"]
     margin = scores[pairs[:, 0]] - scores[pairs[:, 1]]
@@ -143,7 +143,7 @@ def test_the_estimators_train_what_the_callables_train(library):
     mixed = ranker(library, Mixture([objective, "yetiloss:ndcg"])).fit(data.X, data.y, qid=data.qid)
     assert not np.allclose(mixed.predict(data.X), scores)
     with pytest.raises(Exception, match=f"pairs are of rows={len(data.y)}, but the data has"):
-        ranker(library, None, bags=2).fit(data.X, qid=data.qid, pairs=pairs)
+        ranker(library, objective, bags=2).fit(data.X, wins, qid=data.qid)
 
 
 def test_a_mixture_adds_the_gradients_of_pairs_and_labels(rng):

@@ -386,7 +386,7 @@ def test_a_file_without_categories(library, tmp_path):
     by_codes.save_model(path)
     loaded = ranker(library, feature_types=kinds).load_model(path)
     assert np.array_equal(loaded.predict(codes), by_codes.predict(codes))
-    for call in (loaded.predict, lambda X: ranker(library).fit(X, y, qid=qid, init_model=path)):
+    for call in (loaded.predict, lambda X: ranker(library).fit(X, y, qid=qid, init_model=loaded)):
         with pytest.raises(LTRError, match="categories"):
             call(X)
 
