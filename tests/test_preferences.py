@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, OF_FIT, fold, ranker, through_the_adapter
+from rankers import LIBRARIES, fold, ranker, through_the_adapter
 
 from ltr_objectives import LTRError, LTRWarning, Mixture, Preferences, RankNet, Subsample
 from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
@@ -183,8 +183,6 @@ def test_data_that_numbers_its_rows_anew_is_refused(client):
     import pandas as pd
 
     table = pd.DataFrame(data.X).add_prefix("f").assign(qid=data.qid)
-    with pytest.raises(LTRError, match="call fit on folds of your own"):
-        cross_val_score(ranker("lightgbm", None), table, data.y, **{OF_FIT: {"pairs": [[1, 0]]}}, **how)
     with pytest.raises(LTRError, match=f"rows={len(data.y)}, but the data has"):
         cross_val_score(ranker("lightgbm", objective), table, data.y, **how)
     pool = catboost.Pool(data.X, data.y, group_id=data.qid, pairs=[[1, 0]])
