@@ -131,7 +131,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         gradients = plan.gradients(LightGBMObjective, params)
         if gradients is not None:
             refuse_bagging_by_query(params)
-        start = 0.0 if LIGHTGBM.given("linear_tree", params) else plan.start  # whose leaves are not set by a number
+        linear = any(LIGHTGBM.given("linear_tree", params).values())  # whose leaves cannot be set
+        start = 0.0 if linear else plan.start
         train, *evals = (
             lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **plan.of_the_data,
                         init_score=np.full(len(part.labels), start) if start else None)

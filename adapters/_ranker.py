@@ -319,10 +319,16 @@ class Ranker:
 
     def _few_splits(self, plan: Plan, kept: int) -> str:
         """The warning if no round has a split, unless the training has warned that all gradients are zero."""
-        start = 0.0 if plan.init_model is None else self._splits(plan.init_model)
-        if 0 in (plan.params.get(name) for name in ROUNDS) or self._splits(self.booster_) > start:
+        before = 0.0 if plan.init_model is None else self._splits(plan.init_model)
+        if 0 in (plan.params.get(name) for name in ROUNDS) or self._splits(self.booster_) > before:
             return ""
-        limits = self.library.limits
+        queries, own = plan.train.queries, plan.objective
+        clicks = queries.propensity is not None or queries.position is not None  # of which it does not warn
+        if isinstance(own, Objective) and not (
+            clicks or own.compute(queries, np.full(queries.rows, plan.start))[0].any()
+        ):
+            return ""
+        why, limits = "no column orders the rows of a query", self.library.limits
         for freed in (*([name] for name in limits), [*limits]):  # tried in one round
             names = {each for name in (*freed, *ROUNDS, "save_snapshot") for each in self.library.names(name)}
             params = {name: value for name, value in plan.params.items() if name not in names}
@@ -330,20 +336,11 @@ class Ranker:
             one = plan._replace(params=params, evals=(), early_stopping_rounds=None, callbacks=[], verbose=False)
             with warnings.catch_warnings(), contextlib.suppress(LTRError, self.library.exception()):
                 warnings.simplefilter("ignore")
-                if self._splits(self._train_plan(one)[0]) > start:
+                if self._splits(self._train_plan(one)[0]) > before:
+                    given = (f"{n}={v}" for name in freed for n, v in self.library.given(name, plan.params).items())
+                    what = " and ".join(given) or f"the default of {' or '.join(freed)}"
+                    why = f"{what} forbids every split; {', '.join(f'{n}={limits[n]}' for n in freed)} does not"
                     break
-        else:
-            queries, own = plan.train.queries, plan.objective
-            clicks = queries.propensity is not None or queries.position is not None  # without that warning
-            level = np.full(queries.rows, plan.start)
-            if isinstance(own, Objective) and not clicks and not own.compute(queries, level)[0].any():
-                return ""
-            freed = []
-        found = [(name, self.library.given(name, plan.params)) for name in freed]
-        given = [f"{alias}={value}" for name, by_name in found for alias, value in by_name.items()]
-        what = " and ".join(given or [f"the default of {name}" for name in freed])
-        instead = ", ".join(f"{name}={limits[name]}" for name in freed)
-        why = f"{what} forbids every split, and {instead} does not" if freed else "no column orders the rows of a query"
         stopped = f" that early_stopping_rounds={plan.early_stopping_rounds} kept" if plan.early_stopping_rounds else ""
         return f"0 of {kept} rounds{stopped} have a split: {why}"
 
