@@ -27,8 +27,8 @@ from ltr_objectives.registry import objectives as objectives
 __version__ = "0.2.0"
 
 _ELSEWHERE = {
-    "check_metric": "ltr_objectives.metrics.check",
-    "check_objective": "ltr_objectives.objectives.check",
+    "check_metric": "ltr_objectives.testing",
+    "check_objective": "ltr_objectives.testing",
     "compare_scores": "ltr_objectives.workbench.statistics",
     "evaluate": "ltr_objectives.metrics.evaluation",
     "evaluate_exposure": "ltr_objectives.metrics.exposure",
@@ -61,7 +61,6 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.metrics.cascade import MRR as MRR
     from ltr_objectives.metrics.cascade import Hit as Hit
     from ltr_objectives.metrics.cascade import PFound as PFound
-    from ltr_objectives.metrics.check import check_metric as check_metric
     from ltr_objectives.metrics.correlation import Kendall as Kendall
     from ltr_objectives.metrics.correlation import Spearman as Spearman
     from ltr_objectives.metrics.evaluation import evaluate as evaluate
@@ -79,7 +78,6 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.objectives.around import Subsample as Subsample
     from ltr_objectives.objectives.around import UnitHessian as UnitHessian
     from ltr_objectives.objectives.base import Objective as Objective
-    from ltr_objectives.objectives.check import check_objective as check_objective
     from ltr_objectives.objectives.hinge import Hinge as Hinge
     from ltr_objectives.objectives.lambdaloss import LambdaLoss as LambdaLoss
     from ltr_objectives.objectives.lambdamart import LambdaMART as LambdaMART
@@ -102,6 +100,8 @@ if TYPE_CHECKING:  # what __getattr__ below loads; tests/test_packaging.py names
     from ltr_objectives.objectives.yetiloss import YetiLoss as YetiLoss
     from ltr_objectives.objectives.yetirank import YetiRank as YetiRank
     from ltr_objectives.queries import Queries as Queries
+    from ltr_objectives.testing import check_metric as check_metric
+    from ltr_objectives.testing import check_objective as check_objective
     from ltr_objectives.workbench.statistics import compare_scores as compare_scores
 else:
     __all__ = [

@@ -326,10 +326,4 @@ def balances_roughly(objective: Any) -> bool:
     inner = objective.inner
     if isinstance(inner, Mixture):
         return any(balances_roughly(part) for part, _ in inner.weighted)
-    return {
-        "plrank": True,
-        "stochasticrank": getattr(inner, "sfa", None) == 0,  # each document has samples of its own
-        "xendcg": getattr(inner, "terms", None) == 2,
-        "neuralndcg": True,  # to the tolerance of the scaling
-        "neuralsort": True,
-    }.get(inner.name, False)
+    return not inner.facts.balanced or inner.name in ("plrank", "neuralndcg", "neuralsort")  # to a tolerance of scaling

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ltr_objectives.metrics.check import random_labels as labels_for  # noqa: F401 - for the tests
+from ltr_objectives.testing import random_labels as labels_for  # noqa: F401 - for the tests
 
 
 def graded(metric, labels):

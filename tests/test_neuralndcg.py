@@ -4,8 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from catalog import EVERY_METRIC
+from generated import labels_for
 
-from ltr_objectives import LTRError, NeuralNDCG
+from ltr_objectives import LTRError, NeuralNDCG, NeuralSort
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 
 LABELS = np.array([4.0, 2.0, 1.0, 0.0, 4.0, 3.0])
@@ -96,6 +98,27 @@ def test_noise_gives_the_mean_over_draws_of_noisy_scores(noise, rng):
     np.testing.assert_allclose(grad, expected, rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(hess, np.abs(grad))
     assert not np.allclose(grad, quiet.gradient_hessian(scores, labels, [n])[0])
+
+
+@pytest.mark.parametrize("metric", [m for m in EVERY_METRIC if m.name not in ("gap", "kendall")], ids=str)
+def test_the_scale_of_a_metric_multiplies_the_gradient_once(metric, rng):
+    """Vanishing noise, draws, and a scale of the user's change the gradient by no other factor."""
+    of = type(metric)
+    tripled = type("Tripled", (of,), {"scale": lambda self, *given: 3.0 * of.scale(self, *given)})(**metric.settings())
+    for n in (2, 3, 7, 20):
+        scores, labels = rng.permutation(n) / 4, labels_for(metric.label_limit, rng, n)
+        for objective in (NeuralSort(metric), NeuralSort(metric, 0.5, rounds=0), NeuralSort(metric, 1.0, rounds=3)):
+            grad, _ = objective.gradient_hessian(scores, labels, [n])
+            noisy = dataclasses.replace(objective, noise="gumbel", noise_scale=1e-9, samples=3)
+            for factor, other in ((1, noisy), (3, dataclasses.replace(objective, metric=tripled))):
+                found, _ = other.gradient_hessian(scores, labels, [n])
+                np.testing.assert_allclose(found, factor * grad, rtol=1e-6, atol=1e-7 * np.abs(grad).max() + 1e-15)
+
+            def loss(s, objective=objective, labels=labels):
+                return objective.reference_loss(s, labels)
+
+            expected = [(loss(scores + h) - loss(scores - h)) / 2e-5 for h in 1e-5 * np.eye(n)]
+            np.testing.assert_allclose(grad, expected, rtol=1e-5, atol=1e-6 * np.abs(grad).max() + 1e-10)
 
 
 def test_documents_beyond_the_head_get_no_gradient(rng):

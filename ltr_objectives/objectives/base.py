@@ -31,6 +31,7 @@ class Facts(NamedTuple):
     # "bound": at least that, and at least 0; "estimate": neither, or ``reference_loss`` is None.
     hessian_kind: str = "estimate"
     shift_invariant: bool = True  # a constant added to all scores of a query changes nothing
+    balanced: bool = True  # the gradient of a query adds up to 0, as that of every shift-invariant loss
     takes_clicks: bool = False  # labels that are clicks are corrected for their position
     label_scale: bool = False  # scores are in the units of the labels: a training starts at their weighted mean
     label_limit: float | None = None  # the largest label allowed

@@ -159,6 +159,7 @@ class Mixture(Objective):
             random=self.draw is not None or any(facts.random for facts, _, _ in parts),
             hessian_kind=next(kind for kind in ("estimate", "bound", "exact") if kind in kinds),
             shift_invariant=all(facts.shift_invariant for facts, _, weight in parts if weight > 0),
+            balanced=all(facts.balanced for facts, _, weight in parts if weight > 0),
             takes_clicks=self.draw is None and bool(own) and all(facts.takes_clicks for facts in own),
             label_scale=any(facts.label_scale for facts, _, weight in parts if weight > 0),
             label_limit=min((facts.label_limit for facts in own if facts.label_limit is not None), default=None),

@@ -385,11 +385,11 @@ def _slopes(w, kind, scale, n, g, d):
             d[i] = w[i] * scale
     elif kind == CASCADE:
         for i in range(n - 1, -1, -1):
-            d[i] = (w[i] - rest) * scale
+            d[i] = w[i] - rest
             rest = w[i] * g[i] + (1.0 - g[i]) * rest
-        for i in range(1, n):
-            scale *= 1.0 - g[i - 1]
+        for i in range(n):
             d[i] *= scale
+            scale *= 1.0 - g[i]
     elif kind == AVERAGE:
         for i in range(n - 1, -1, -1):
             rest += w[i] * g[i]

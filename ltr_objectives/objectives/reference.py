@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ltr_objectives.metrics import gains
+from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.hessians import POLICIES
 
@@ -78,3 +79,16 @@ def reference_head(scores: np.ndarray, labels: np.ndarray, most: int) -> np.ndar
     first, rest = order[: most - most // 2], order[most - most // 2 :]
     relevant = rest[np.argsort(-labels[rest], kind="stable")][: most // 2]
     return np.array([i for i in order if i in first or i in relevant])
+
+
+def brute_force_changes(metric: Metric, labels: np.ndarray, moves: bool = False) -> np.ndarray:
+    """Change of ``metric.reference`` if the documents at ranks ``d`` and ``e`` are swapped, or ``d`` moves to ``e``."""
+    n = len(labels)
+    out, before, ranks = np.zeros((n, n)), metric.reference(labels.copy()), np.arange(n)
+    for d in range(n):
+        for e in range(0 if moves else d + 1, n):
+            order = np.insert(np.delete(ranks, d), e, d) if moves else ranks.copy()
+            if not moves:
+                order[[d, e]] = e, d
+            out[d, e] = metric.reference(labels[order]) - before
+    return out

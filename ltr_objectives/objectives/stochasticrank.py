@@ -156,6 +156,10 @@ class StochasticRank(Objective):
         return self.noise is not None
 
     @property
+    def balanced(self) -> bool:
+        return self.sfa > 0  # else each document has samples of its own
+
+    @property
     def policy(self) -> str:
         return "exact" if self.hessian == "bounded" else self.hessian  # the kernel writes the bounding sum
 

@@ -84,6 +84,10 @@ class XENDCG(Objective):
         return self.noise is not None
 
     @property
+    def balanced(self) -> bool:
+        return self.terms != 2
+
+    @property
     def hessian_kind(self) -> str:
         if self.terms > 1:
             return "estimate"

@@ -1,0 +1,268 @@
+"""``check_metric`` and ``check_objective`` compare the methods of a class with one another, on small random lists."""
+
+import itertools
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_objectives.errors import LTRError, require
+from ltr_objectives.metrics.base import TIES, Metric
+from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.call import Arrays
+from ltr_objectives.objectives.reference import brute_force_changes
+from ltr_objectives.queries import Queries, vector
+from ltr_objectives.registry import described
+
+CUTOFFS = {"none": (None,), "required": (1, 2, 3, 5, 8, 20), "optional": (None, 1, 2, 3, 5, 8, 20)}
+DRAWS = 800  # of an objective whose randomness cannot be turned off
+SPREADS = (0.0, 1.0, 2.0**-13, 0.13, 8.0, 1024.0)  # between scores; the first two have ties
+
+
+def check_metric(metric: Metric, labels: ArrayLike | None = None) -> None:
+    """Raise unless ``gain``, ``discount``, ``scale`` and ``kind`` of a metric agree with its ``reference``.
+
+    Values, also of tied scores, and the changes of all swaps and moves are compared on small random lists, with several
+    cutoffs. A list must have the same value beside other lists. Gains must not fall as labels rise, and no value may be
+    above ``maximum``. Call it in a test of a metric of your own.
+
+    Parameters
+    ----------
+    metric : Metric
+        An object of the class, such as ``Attention()``.
+    labels : array, optional
+        The labels to draw from. By default 0 to 4, or as far as the metric's ``label_limit`` allows; for a limit of at
+        most 1 also fractions.
+
+    Raises
+    ------
+    LTRError
+        It names the methods that disagree, and a list for which they do.
+
+    Examples
+    --------
+    >>> from ltr_objectives import NDCG
+    >>> check_metric(NDCG(k=10))
+    """
+    lists, every = _lists(metric, Metric, labels, longest=100)
+    lists = [(s, y) for s, y in lists if len(s) <= 5 or _untied(s)]  # few enough orders of ties to enumerate
+    metric = replace(metric, goal=None, empty=0.0 if metric.empty == "skip" else metric.empty)
+    metric.layers(Queries(np.resize(every, 100), [100]))  # raises if gain or discount returns what none may
+    falls = np.append(np.diff(metric._each("gain", "label", every)) < 0, False)
+    require(not falls.any(), f"{metric}: gain falls above label {every[falls.argmax()]:g}; larger labels are better")
+    every_option = [replace(metric, k=k) for k in CUTOFFS[metric.cutoff]]
+    with suppress(LTRError):  # of a metric with its own treatment of ties
+        every_option += [replace(metric, ties=ties) for ties in TIES]
+    for each in every_option:
+        most = np.inf if each.maximum is None else max(each.maximum, float(each.empty)) + 1e-9
+        for (s, y), beside in zip(lists, each.per_query(*_joined(lists)), strict=True):
+            told, value = _of(each, s, y), _compare_value(each, s, y)
+            _require_equal([beside], [value], f"{told}, beside other lists,", "alone it is", ["value"])
+            require(value <= most, f"{told} the value is {value:.6g}, above maximum; set maximum, None without a limit")
+            if len(s) <= 5 and _untied(s):
+                changes = [each.swap_changes(y), each.move_changes(y)]
+                expected = [brute_force_changes(each, y), brute_force_changes(each, y, moves=True)]
+                told = f"{each}: with labels {y.tolist()} in rank order, by kind"
+                _require_equal(changes, expected, told, "by reference it is", ["change by swaps", "change by moves"])
+
+
+def check_objective(objective: Objective, labels: ArrayLike | None = None) -> None:
+    """Raise unless ``fill`` of an objective computes what its ``reference`` does.
+
+    Gradient and Hessian are compared on small random lists, with ties, equal labels and scores far apart, and the
+    gradient with differences of ``reference_loss``, if the class has it. With noise that vanishes they must be those
+    without noise. They may not depend on the number of threads, on other lists, or on the order of rows whose scores
+    differ, and they depend on the iteration if and only if ``random`` is true. Hessians must not be negative, and the
+    gradient must raise better documents. A constant added to all scores must change nothing, unless the class sets
+    ``shift_invariant = False``. The gradient of a list then adds up to 0, unless the class sets ``balanced = False``.
+    Call it in a test of an objective of your own.
+
+    Parameters
+    ----------
+    objective : Objective
+        An object of the class, such as ``SquaredHinge()``. It may not read the labels of goals.
+    labels : array, optional
+        The labels to draw from. By default 0 to 4, or as far as the objective's ``label_limit`` allows; for a limit of
+        at most 1 also fractions.
+
+    Raises
+    ------
+    LTRError
+        It names what disagrees, and a list for which it does.
+
+    Examples
+    --------
+    >>> from ltr_objectives import RankNet
+    >>> check_objective(RankNet())
+    """
+    lists, every = _lists(objective, Objective, labels, longest=30)
+    hash(objective)  # raises for a list as parameter, which must be a tuple
+    grad, hess = _compare_calls(objective, lists)
+    good = (hess >= 0).all() or _allows_negative(objective)
+    require(good, f"{objective}: the Hessian is negative for some lists; return 0 or its absolute value")
+    parts = list(itertools.starmap(slice, itertools.pairwise(np.cumsum([0, *_joined(lists)[2]]))))
+    pulls = [grad[rows] @ (y - y.mean()) for (s, y), rows in zip(lists, parts, strict=True) if np.ptp(s) < 0.1]
+    require(sum(pulls) <= 0, f"{objective}: the gradient is largest for the best documents; change its sign")
+    good = len(every) == 1 or (grad.any() and hess.any())
+    require(good, f"{objective}: gradient or Hessian is 0 in all lists; write both, or give labels that differ")
+    quiet = objective.without_noise()
+    if quiet is None:
+        for s, y in lists:
+            if len(s) < 4:
+                _compare_means(objective, s.clip(-3, 3), y)
+        return
+    noisy = objective.random and {"noise", "noise_scale"} <= set(objective.parameters())
+    little: dict[str, Any] = {"noise": objective.settings().get("noise"), "noise_scale": 1e-9}
+    together = _compare_calls(quiet, lists)
+    for (s, y), rows in zip(lists, parts, strict=True):
+        found = _compare_list(quiet, s, y)
+        if not quiet._inside:  # what is around an objective may depend on the whole data set
+            _require_equal(together[:, rows], found, f"{_of(quiet, s, y)}, beside other lists,", "alone it is")
+        if noisy and _untied(s):
+            faint = replace(quiet, **little)
+            _require_equal(_at(faint, s, y), found, _of(faint, s, y), "without noise it is", tolerance=1e-5)
+
+
+def random_labels(limit: float | None, rng: np.random.Generator, n: int) -> np.ndarray:
+    """Random labels up to a limit, the limit included if it is at most 4."""
+    if limit is not None and limit <= 1:
+        return rng.choice([0.0, 0.2, 0.5, 1 - 1e-7, 1.0], n) * limit
+    chance = np.array([0.4, 0.3, 0.15, 0.1, 0.05][: 5 if limit is None else int(limit) + 1])
+    return rng.choice(len(chance), n, p=chance / chance.sum()).astype(np.float64)
+
+
+def _lists(checked: Any, base: type, labels: ArrayLike | None, longest: int) -> tuple[list[Arrays], np.ndarray]:
+    """Scores and labels of lists, and all labels in them in ascending order."""
+    name = f"{base.__name__.lower()} must be an object of a subclass of ltr_objectives.{base.__name__}"
+    require(isinstance(checked, base), f"{name}, got {described(checked)}")
+    rng, known = np.random.default_rng(0), None if labels is None else vector("labels", labels)
+    require(known is None or len(known), "labels is empty; give the labels to draw from")
+
+    def some(n: int) -> np.ndarray:
+        return random_labels(checked.label_limit, rng, n) if known is None else rng.choice(known, n)
+
+    every = np.unique(some(300))
+    lists = [(-0.13 * np.arange(3), np.array([y, every[-1], every[0]])) for y in every]
+    for n in (2, 3, 4, 6, 9, longest):  # the best document is the last
+        lists.append((-0.13 * np.arange(n), np.append(np.full(n - 1, every[0]), every[-1])))
+    for spread, n in (*itertools.product(SPREADS, (1, 2, 3, 5, 7)), (0.13, longest), (1024.0, 30)):
+        whole = rng.integers(-1, 2, n) if spread == 1.0 else rng.choice(8 * n, n, replace=False) - 4 * n
+        lists.append((spread * whole + 0.0, some(n)))  # no -0.0
+    return lists, every
+
+
+def _joined(lists: list[Arrays]) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    scores, labels = map(np.concatenate, zip(*lists, strict=True))
+    return scores, labels, [len(y) for _, y in lists]
+
+
+def _untied(scores: np.ndarray) -> bool:
+    return len(np.unique(scores)) == len(scores)
+
+
+def _of(checked: object, scores: np.ndarray, labels: np.ndarray) -> str:
+    return f"{checked}: with scores {scores.tolist()} and labels {labels.tolist()}"
+
+
+def _require_equal(
+    found: Any, expected: Any, told: str, but: str, names: Sequence[str] = ("gradient", "Hessian"),
+    tolerance: float = 1e-9,
+) -> None:  # fmt: skip
+    for name, a, b in zip(names, found, expected, strict=True):
+        message = f"{told} the {name} is {a.tolist()}, but {but} {b.tolist()}"
+        require(np.allclose(a, b, rtol=tolerance, atol=1e-3 * tolerance), message)
+
+
+def _compare_value(metric: Metric, scores: np.ndarray, labels: np.ndarray) -> np.float64:
+    """Compare the value of a list with ``reference``, in all orders of ties, and return it."""
+    orders = [np.argsort(-scores, kind="stable")]
+    if not _untied(scores):  # the first of these is that of the rows
+        every = map(np.array, itertools.permutations(range(len(scores))))
+        orders = [order for order in every if (np.diff(scores[order]) <= 0).all()]
+    values = np.array([metric.reference(labels[order]) for order in orders], np.float64)
+    [found] = metric.per_query(scores, labels, [len(labels)])
+    expected = {"average": values.mean(), "worst": values.min(), "best": values.max(), "input": values[0]}
+    told = f"{_of(metric, scores, labels)}, by gain, discount, scale and kind,"
+    _require_equal([found], [expected[metric.ties]], told, "by reference it is", ["value"])
+    return found
+
+
+def _allows_negative(objective: Objective) -> bool:
+    """True if a parameter allows negative Hessians, also one of a part."""
+    return getattr(objective, "hessian", "") == "exact" or any(map(_allows_negative, objective._inside))
+
+
+def _at(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    try:
+        return np.array(objective.gradient_hessian(scores, labels, [len(labels)]))
+    except LTRError as error:
+        raise LTRError(f"{_of(objective, scores, labels)} {error}") from error
+
+
+def _compare_calls(objective: Objective, lists: list[Arrays]) -> np.ndarray:
+    """Compare one thread with several, and two iterations; return gradient and Hessian of all lists."""
+    data, told = _joined(lists), f"{objective}: gradient or Hessian"
+    first, again, later = (
+        np.array(objective.gradient_hessian(*data, iteration=iteration, n_threads=threads))
+        for iteration, threads in ((0, 1), (0, 3), (1, 1))
+    )
+    same, alike = np.array_equal(first, again), np.array_equal(first, later)
+    require(same, f"{told} depends on threads or earlier calls; write the query's rows, and draw by call.iteration")
+    require(alike or objective.random, f"{told} depends on the iteration; do not read it, or set random = True")
+    good = not alike or not objective.random or not first[0].any()
+    require(good, f"{told} is the same in all iterations; draw by call.iteration, or set random = False")
+    return first
+
+
+def _compare_list(quiet: Objective, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Compare what an objective without noise gives for one list with all that must equal it, and return it."""
+    told, found = _of(quiet, scores, labels), _at(quiet, scores, labels)
+    _require_equal(found, _expected(quiet, scores, labels), f"{told}, by fill,", "by reference it is")
+    if quiet.shift_invariant:
+        unless = f"set shift_invariant = False if a constant added to all scores matters: {told}"
+        _require_equal(found, _at(quiet, scores + 1.0, labels), unless, "after 1 is added to all scores it is")
+    if _untied(scores):
+        rows = np.random.default_rng(0).permutation(len(scores))
+        other = _at(quiet, scores[rows], labels[rows])
+        _require_equal(found[:, rows], other, told, "with the rows in another order it is")
+        if len(scores) < 10 and 0.1 < np.ptp(scores) < 100 and quiet.reference_loss(scores, labels) is not None:
+            _compare_loss(quiet, scores, labels, found[0])
+    return found
+
+
+def _expected(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    found = np.array(objective.reference(scores.copy(), labels.copy()), np.float64).reshape(2, len(scores))
+    far = abs(found[0].sum()) > 1e-5 * np.abs(found[0]).max() + 1e-9
+    told = f"{_of(objective, scores, labels)} the gradient {found[0].tolist()} does not add up to 0"
+    good = not (far and objective.shift_invariant and objective.facts.balanced)
+    require(good, f"{told}; correct fill and reference, or set balanced = False if it is that of no loss")
+    return found
+
+
+def _compare_loss(objective: Objective, scores: np.ndarray, labels: np.ndarray, grad: np.ndarray) -> None:
+    """Compare the gradient with central differences of ``reference_loss``, at scores too far apart to change order."""
+
+    def loss(at: np.ndarray) -> float:
+        return float(np.real(objective.reference_loss(at, labels)))
+
+    # steep losses need short steps, flat ones are rounded
+    sizes, directions = (1e-3, 1e-4, 1e-5, 1e-6), np.eye(len(scores))
+    slopes = np.array([[(loss(scores + h * d) - loss(scores - h * d)) / (2 * h) for d in directions] for h in sizes])
+    close = (np.abs(slopes - grad) <= 1e-3 * np.abs(grad).max() + 1e-6).any(axis=0)
+    told = f"{_of(objective, scores, labels)} the gradient is {grad.tolist()}"
+    require(close.all(), f"{told}, but the slope of reference_loss {slopes[1].tolist()}; it must be the loss of fill")
+
+
+def _compare_means(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> None:
+    """Compare means over draws with the reference, which has expected values if there is always noise."""
+    queries = Queries(np.tile(labels, DRAWS), np.full(DRAWS, len(labels)))
+    found = np.array(objective.compute(queries, np.tile(scores, DRAWS))).reshape(2, DRAWS, -1)
+    mean, spread, expected = found.mean(axis=1), found.std(axis=1), _expected(objective, scores, labels)
+    # A policy such as the absolute value shifts the mean of the Hessian by less than 2 standard deviations. The bound
+    # of 5 standard errors fails by chance for one seed in 10,000.
+    close = np.abs(mean - expected) < (5 / np.sqrt(DRAWS) + np.array([[0.0], [2.0]])) * spread + 1e-9
+    told = f"{_of(objective, scores, labels)} gradient and Hessian have the means {mean.tolist()} over {DRAWS} draws"
+    require(close.all(), f"{told}, but by reference {expected.tolist()}")
