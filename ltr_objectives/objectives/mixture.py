@@ -358,7 +358,7 @@ def _rankings(part: Objective, queries: Queries) -> tuple[Any, ...] | None:
     if not isinstance(part, PairwiseObjective) or part.lambda_norm or part.hessian not in LINEAR_POLICIES:
         return None
     own = any(getattr(type(part), name) is not getattr(PairwiseObjective, name) for name in ONCE_FOR_ALL)
-    if own or part.facts.policy != part.hessian:
+    if own or part.facts.policy != part.hessian or queries.position is not None:  # each part has its own offsets
         return None
     family = part.family(queries)
     if family == AVERAGE or (family == LINEAR and part.pairs(queries).ranks >= queries.longest):
