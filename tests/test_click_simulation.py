@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from clicks import CORRECTING, SHARES, click_log, offset_of_rows, ranks, some_queries
+from clicks import CORRECTING, SHARES, click_log, offset_of_rows, ranks
 from scipy import stats
 
 from ltr_objectives import Queries, UnitHessian, evaluate
@@ -29,7 +29,7 @@ def test_trained_scores_do_not_turn_the_positions_round(objective):
     Their slope is log 0.8 = -0.22, or steeper in log-odds. Over three seeds it was from -0.01 to -0.44, apart from
     losses over neighbours in one ranking without noise, whose scores grow without limit.
     """
-    X, y, group, qid = make_ranking(300, mean_length=15, features=10, seed=2)
+    X, y, group, _ = make_ranking(300, mean_length=15, features=10, seed=2)
     old = X[:, np.argmax([abs(np.corrcoef(x, y)[0, 1]) for x in X.T])]
     position = ranks(old, group)
     clicks = (np.random.default_rng(2).uniform(size=len(y)) < (0.4 + 0.1 * y) * 0.8**position).astype(float)
