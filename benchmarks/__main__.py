@@ -6,6 +6,7 @@ import typer
 
 from benchmarks.bags import bags
 from benchmarks.calibration import calibration
+from benchmarks.clicks import clicks
 from benchmarks.demo import demo
 from benchmarks.distributed import distributed
 from benchmarks.ideas import ideas
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.command()(bags)
 app.command()(calibration)
+app.command()(clicks)
 app.command()(demo)
 app.command()(distributed)
 app.command()(evaluation)
