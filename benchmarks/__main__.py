@@ -4,6 +4,7 @@ import os
 
 import typer
 
+from benchmarks.clicks import clicks
 from benchmarks.demo import demo
 from benchmarks.kernels import kernels
 from benchmarks.large import large
@@ -26,6 +27,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+app.command()(clicks)
 app.command()(demo)
 app.command()(evaluation)
 app.command()(kernels)

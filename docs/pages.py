@@ -35,7 +35,7 @@ SCRIPTS = {
     "iframe-worker/LICENSE": "javascripts/iframe-worker-license.txt",
 }
 PACKAGES = ("ltr_objectives", "ltr_objectives.adapters")
-MODULES = ("ltr_objectives.datasets", "ltr_objectives.propensity", "ltr_objectives.warmup")
+MODULES = ("ltr_objectives.datasets", "ltr_objectives.warmup")
 FOR_CLASSES = {  # what metrics and objectives of one's own need beside the base classes
     "ltr_objectives.checks": [
         f"check_{each}" for each in ("choice", "fraction", "integer", "not_negative", "positive")

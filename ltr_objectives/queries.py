@@ -238,7 +238,7 @@ class Queries:
         the first are clicks, and the others are taken as they are.
     position : array of shape (rows,), optional
         For labels that are clicks, instead of ``propensity``: where each document was shown, in whole numbers of at
-        least 0. Propensities are then estimated (:func:`ltr_objectives.propensity.position_propensity`).
+        least 0. The pairwise objectives then estimate an offset to the scores for each position.
 
     Raises
     ------

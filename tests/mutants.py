@@ -61,7 +61,6 @@ EQUIVALENT = {  # (file, line of the source, what is written there instead): why
         "two records of the same fields",
     ("adapters/_catboost_passes.py", "self._waiting -= rows", "2 * (rows)"): "a waiting thread goes on anyway",
     ("adapters/_frames.py", "frame: FrameType | None = sys._getframe(1)", "2"): "our own frames are passed over",
-    ("ltr_objectives/kernels/examination.py", "return step + 1", "-"): "nothing reads the number of steps",
     ("ltr_objectives/kernels/exponential.py",
      "outside += not abs(x[i]) < FARTHEST", "2 * (not abs(x[i]) < FARTHEST)"):
         "a count that is compared with 0",

@@ -89,7 +89,7 @@ def check_public_names(site: dict[str, Page]) -> None:
     names = load(DOCS / "pages.py").public_names()
     assert {f"ltr_objectives.{name}" for name in ltr_objectives.__all__} <= set(names)
     assert {f"ltr_objectives.adapters.{name}" for name in adapters.__all__} <= set(names)
-    assert {"ltr_objectives.datasets.load_letor", "ltr_objectives.propensity.position_propensity"} <= set(names)
+    assert "ltr_objectives.datasets.load_letor" in names
     for public, thing in names.items():
         assert public in reference
         assert f"{thing.__module__}.{thing.__qualname__}" in reference

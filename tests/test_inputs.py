@@ -9,7 +9,6 @@ import pytest
 from rankers import LIBRARIES, fold, ranker
 
 from ltr_objectives import LTRError, Queries, evaluate
-from ltr_objectives.propensity import position_propensity
 from ltr_objectives.queries import sizes_of
 
 GOOD = [1.0, 2.0, 1.0]
@@ -27,7 +26,6 @@ ENTRIES = {
     "position": lambda x: Queries(GOOD, [3], position=x),
     "scores": lambda x: evaluate("ndcg", x, GOOD, [3]),
     "labels of evaluate": lambda x: evaluate("ndcg", GOOD, x, [3]),
-    "labels of propensities": lambda x: position_propensity(GOOD, x, [0, 1, 2], [3]),
 }
 REFUSED = {
     "masked": lambda: np.ma.masked_array(GOOD, mask=[False, True, False]),

@@ -1,21 +1,19 @@
-"""Position bias: exact expectations over clicks, the likelihood's own optimum, refusals, same bytes."""
+"""Position bias: exact expectations over clicks, the offsets of positions, refusals, same bytes."""
 
 import itertools
 import pickle
 
 import numpy as np
 import pytest
-from clicks import click_log, some_queries
-from conftest import OBJECTIVES
+from clicks import CORRECTING, click_log, offset_of_rows, some_queries
 from generated import labels_for
-from scipy import optimize
+from oracles.positions import offsets
 
 from ltr_objectives import LambdaMART, LTRError, LTRWarning, Queries, RankNet, get_objective, registry
+from ltr_objectives.datasets import make_ranking
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.pairwise import PairwiseObjective
-from ltr_objectives.propensity import position_propensity
 
-CORRECTING = [o for o in OBJECTIVES if isinstance(o, PairwiseObjective) and o.facts.takes_clicks]
 IDS = [f"{i}-{o.name}" for i, o in enumerate(CORRECTING)]
 
 
@@ -82,23 +80,49 @@ def test_with_several_the_expectation_is_what_the_documentation_says(objective, 
 @pytest.mark.parametrize("objective", CORRECTING, ids=IDS)
 def test_equal_propensities_and_positions_change_nothing_but_the_size(objective, log):
     scores, labels = log.data.X[:, 0], log.clicks
-    grad, hess = objective.gradient_hessian(scores, labels, log.data.group)
+    plain = objective.gradient_hessian(scores, labels, log.data.group)
     alike = objective.gradient_hessian(scores, labels, log.data.group, position=np.full(len(labels), 7))
-    assert [x.tobytes() for x in alike] == [grad.tobytes(), hess.tobytes()]
+    for a, b in zip(alike, plain, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-13)
     if not objective.lambda_norm:
         halved = objective.gradient_hessian(scores, labels, log.data.group, propensity=np.full(len(labels), 0.5))
-        np.testing.assert_allclose(halved[0], 2 * grad, rtol=1e-9, atol=1e-15)
+        np.testing.assert_allclose(halved[0], 2 * plain[0], rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize("objective", CORRECTING, ids=IDS)
-def test_positions_add_the_logarithm_of_the_estimate_to_the_scores(objective, log):
-    scores, group = log.data.X[:, 0].astype(float), log.data.group
-    theta = position_propensity(scores, log.clicks, log.position, group, sigma=objective.sigma)
-    shifted = scores + np.log(theta)[log.position] / objective.sigma
-    expected = objective.without_noise().gradient_hessian(shifted, log.clicks, group)
-    ours = objective.without_noise().gradient_hessian(scores, log.clicks, group, position=log.position)
-    for a, b in zip(ours, expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-12)
+def test_positions_add_a_newton_step_to_the_scores(objective, rng):
+    log = click_log(make_ranking(25, 3, features=20, mean_length=6), 1.0, 3)
+    quiet, group = objective.without_noise(), log.data.group
+    weight = rng.uniform(0.5, 2.0, len(group))
+    for position in (log.position, np.minimum(log.position, 3)):
+        for scale in (0.01, 1.0, 40.0):
+            scores = scale * log.data.X[:, 0].astype(float)
+            offset = offsets(quiet, scores, log.clicks, position, group, weight)[position]
+            assert np.abs(offset).max() <= 2 / objective.sigma + 1e-12
+            expected = quiet.gradient_hessian(scores + offset, log.clicks, group, weight)
+            ours = quiet.gradient_hessian(scores, log.clicks, group, weight, position=position)
+            for a, b in zip(ours, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-10)
+
+
+@pytest.mark.parametrize("objective", CORRECTING, ids=IDS)
+def test_the_step_lowers_the_loss(objective):
+    log = click_log(make_ranking(25, 3, features=20, mean_length=6), 1.0, 3)
+    objective, starts = objective.without_noise(), np.cumsum(log.data.group)[:-1]
+    tried = 0
+    for scale in (1.0, 40.0):
+        scores = scale * log.data.X[:, 0].astype(float)
+        offset = offset_of_rows(objective, Queries(log.clicks, log.data.group, position=log.position), scores)
+        lists = list(zip(*(np.split(x, starts) for x in (scores, offset, log.clicks)), strict=True))
+        if objective.reference_loss(*lists[0][::2]) is None:
+            pytest.skip("the gradient is not that of a loss")
+        before, *after = (sum(objective.reference_loss(s + x * b, y) for s, b, y in lists) for x in (0, 1e-3, 1))
+        orders = [[np.argsort(-(s + x * b), kind="stable").tolist() for s, b, _ in lists] for x in (0, 1e-3, 1)]
+        for value, order in zip(after, orders[1:], strict=True):
+            if order == orders[0]:  # the weights of pairs count as constants
+                tried += 1
+                assert value < before
+    assert tried
 
 
 @pytest.mark.parametrize("objective", CORRECTING, ids=IDS)
@@ -111,48 +135,23 @@ def test_same_bytes_for_any_threads_and_copies(objective, log):
         assert [x.tobytes() for x in copy.compute(queries, log.data.X[:, 0], n_threads=4)] == first
 
 
-def likelihood(theta, scores, clicks, position, group, weight):
-    """The penalised log likelihood, written out."""
-    total, start = 0.5 * np.sum(np.log(theta) - theta), 0
-    for n, w in zip(group, weight, strict=True):
-        rows = slice(start, start + n)
-        worth = scores[rows] + np.log(theta)[position[rows]]
-        total += w * np.sum(clicks[rows] * (worth - np.logaddexp.reduce(worth)))
-        start += n
-    return total
-
-
-def test_the_estimate_is_the_maximum_of_the_likelihood(rng):
-    group = rng.integers(1, 7, 80)
-    rows = int(group.sum())
-    scores, clicks = rng.normal(size=rows), rng.integers(0, 3, rows).astype(float)
-    position, weight = rng.integers(0, 6, rows), rng.uniform(0.5, 2, len(group))
-    theta = position_propensity(2 * scores, clicks, position, group, weight=weight, sigma=0.5)
-    best = optimize.minimize(
-        lambda x: -likelihood(np.exp(x), scores, clicks, position, group, weight), np.zeros(6), tol=1e-10
-    )
-    np.testing.assert_allclose(theta, np.exp(best.x - best.x.max()), rtol=1e-4)
-    assert np.mean(np.exp(best.x)) == pytest.approx(1, abs=1e-3)
-
-
-def test_a_weight_of_a_query_is_so_many_queries(rng, log):
+@pytest.mark.parametrize("objective", CORRECTING, ids=IDS)
+def test_a_weight_of_a_query_is_so_many_queries(objective, rng, log):
+    objective = objective.without_noise()
     weight = rng.integers(1, 4, len(log.data.group))
     query = np.repeat(np.arange(len(weight)), log.data.group)
     rows = np.concatenate([np.tile(np.flatnonzero(query == q), w) for q, w in enumerate(weight)])
-    repeated = [x[rows] for x in (log.data.X[:, 0], log.clicks, log.position)]
-    once = position_propensity(log.data.X[:, 0], log.clicks, log.position, log.data.group, weight=weight)
-    again = position_propensity(*repeated, np.repeat(log.data.group, weight))
-    np.testing.assert_allclose(once, again, rtol=1e-5)
+    once = Queries(log.clicks, log.data.group, weight=weight, position=log.position)
+    again = Queries(log.clicks[rows], np.repeat(log.data.group, weight), position=log.position[rows])
+    scores = log.data.X[:, 0].astype(float)
+    found = [offset_of_rows(objective, queries, s) for queries, s in ((once, scores), (again, scores[rows]))]
+    np.testing.assert_allclose(found[0][rows], found[1], rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("scores", [[0.0, 0.0], [1.7e308, -1.7e308], [1e-320, 0.0]])
 def test_strange_lists_give_finite_propensities(scores):
     for clicks in ([0, 0], [1, 0], [0, 1], [1e6, 1e6]):
         for position in ([0, 0], [5, 99_999]):
-            theta = position_propensity(scores, clicks, position, [2])
-            assert np.isfinite(theta).all()
-            assert (theta > 0).all()
-            assert theta[position].max() == 1
             for objective in (LambdaMART("dcg"), RankNet()):
                 assert np.isfinite(
                     objective.gradient_hessian(scores, np.minimum(clicks, 1), [2], position=position)
@@ -191,7 +190,6 @@ def test_labels_that_are_not_clicks_are_warned_of_once_for_a_data_set(how, log):
                 objective.compute(queries, scores)  # silent: warnings are errors
     for right in (log.clicks, log.clicks > 0, log.data.y > 0):
         LambdaMART().gradient_hessian(scores, right, log.data.group, **given)
-    assert position_propensity(scores, 3 * log.clicks, log.position, log.data.group).max() == 1  # counts of clicks
 
 
 def test_gradients_beyond_float64_are_refused():

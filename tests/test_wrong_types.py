@@ -14,7 +14,6 @@ from rankers import LIBRARIES, fold, ranker
 
 import ltr_objectives as ours
 from ltr_objectives import LTRError, datasets, registry
-from ltr_objectives.propensity import position_propensity
 
 WRONG = [
     None, "a", "", b"x", -1, 3.5, float("nan"), 1j, object(), [], {}, (), {1}, [None], [[1]], True, LTRError, len,
@@ -41,10 +40,6 @@ FUNCTIONS = {
     "Queries": (ours.Queries, {"labels": [1, 0, 2], "group": [3], **dict.fromkeys(("qid", "weight", "position"))}),
     "get_metric": (ours.get_metric, {"metric": "map"}),
     "get_objective": (ours.get_objective, {"objective": "lambdamart"}),
-    "position_propensity": (
-        position_propensity,
-        {"scores": [1.0, 2, 0], "clicks": [1, 0, 1], "position": [0, 1, 2], "group": [3], "weight": None, "sigma": 1.0},
-    ),
     "make_ranking": (
         datasets.make_ranking,
         {"queries": 2, "seed": 0, "features": 10, "mean_length": 3.0, "shares": (0.5, 0.5)},

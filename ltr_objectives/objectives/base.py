@@ -241,9 +241,9 @@ class Objective(Extensible, abc.ABC):
             For labels that are clicks: the probability that each document was examined, up to a common factor; above
             0. Pairwise objectives divide the weight of a pair by the propensity of the larger label. Others raise.
         position : array of shape (rows,), optional
-            For labels that are clicks of unknown propensity: where each document was shown. Pairwise objectives
-            estimate the propensity of each position, add its logarithm over ``sigma`` to the scores, and take the
-            gradient there. Others raise.
+            For labels that are clicks of unknown propensity: where each document was shown. Pairwise objectives add an
+            offset to the scores of each position, one Newton step of their loss, and take the gradient there. Others
+            raise.
         iteration : int
             Selects the random stream: the same seed and iteration give the same noise.
         n_threads : int, optional

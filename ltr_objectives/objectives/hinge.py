@@ -18,8 +18,7 @@ class Hinge(PairwiseObjective):
 
     with :math:`\delta` the exact absolute change of the metric when the two are swapped. Ranks count as constants. The
     second derivative is zero; instead each pair within the margin adds :math:`\sigma^2 \delta` to the Hessian of both
-    documents, so that no Newton step exceeds :math:`1 / \sigma`. The estimate of propensities from ``position=`` takes
-    scores as log-odds, which those of a hinge are not; give ``propensity=`` instead.
+    documents, so that no Newton step exceeds :math:`1 / \sigma`.
 
     Parameters
     ----------

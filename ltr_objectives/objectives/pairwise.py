@@ -18,8 +18,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
-from ltr_objectives.objectives.reference import brute_force_changes, softplus
-from ltr_objectives.propensity import examination
+from ltr_objectives.objectives.reference import softplus
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import metric_to_learn
 
@@ -141,15 +140,35 @@ class PairwiseObjective(Objective):
                      NO_ORDER)  # fmt: skip
 
     def fill(self, call: Call) -> None:
+        if call.queries.position is not None:
+            self._fill(call, 1)  # one draw suffices for sums over all queries
+            offset = self._offset_by_position(call)
+            call.grad[:], call.hess[:] = 0.0, 0.0
+            call = call._replace(scores=call.scores + offset[call.queries.position])
+        self._fill(call, self.permutations)
+
+    def _offset_by_position(self, call: Call) -> np.ndarray:
+        """Return the Newton step of each position's offset to the scores, from 0; it is at most 2 / sigma.
+
+        Second derivatives count as at least half of what they are at equal scores of both documents. So the step stays
+        bounded where the model is sure of the wrong order.
+        """
+        position, weight = call.queries.position, self.row_weight(call.queries)
+        assert position is not None
+        with np.errstate(over="ignore"):
+            derivatives = [x if weight is None else weight * x for x in (call.grad, np.abs(call.grad), call.hess)]
+        grad, size, hess = (np.bincount(position, x) for x in derivatives)
+        require(np.isfinite(size).all(), "labels are too large to estimate propensities; scale them down")
+        hess = np.maximum(hess, size * (float(self.sigma) / 2))
+        step: np.ndarray = -np.divide(grad, hess, out=np.zeros(len(grad)), where=hess > 0)
+        return step
+
+    def _fill(self, call: Call, draws: int) -> None:
         queries = call.queries
-        if queries.position is not None:
-            seen = np.log(examination(queries, call.scores, self.sigma))[queries.position] / self.sigma
-            require(np.isfinite(seen).all(), "labels are too large to estimate propensities; scale them down")
-            call = call._replace(scores=call.scores + seen)
         layers, pairs = self.layers(queries), self.pairs(queries)
         draw = None
         if self.random:
-            draw = call.draw(self.seed, self.permutations, NOISES[self.noise], self.noise_scale)
+            draw = call.draw(self.seed, draws, NOISES[self.noise], self.noise_scale)
         family = self.family(queries)
         if family == LINEAR:
             call.run(pairs_by_gain, layers, pairs._replace(by_label=queries.by_label), draw)
