@@ -18,7 +18,7 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
-from ltr_objectives.objectives.reference import softplus
+from ltr_objectives.objectives.reference import brute_force_changes, softplus
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import metric_to_learn
 
