@@ -305,8 +305,8 @@ class Ranker:
             before = 0 if plan.init_model is None else self._rounds(plan.init_model)
             each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
             self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each and not bags else {}
-            for i, part in enumerate(plan.evals):
-                self._warn_of_unknown(part.X, f"eval_set[{i}]")
+            for i, part in enumerate(evals):
+                self._warn_of_unknown(named(part.X), f"eval_set[{i}]")
         return self
 
     def _train_known(self, plan: Plan) -> tuple[Any, Records]:
