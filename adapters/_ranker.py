@@ -300,8 +300,8 @@ class Ranker:
                 warn(few)
             each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
             self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each and not bags else {}
-            for i, part in enumerate(plan.evals):
-                self._warn_of_unknown(part.X, f"eval_set[{i}]")
+            for i, part in enumerate(evals):
+                self._warn_of_unknown(named(part.X), f"eval_set[{i}]")
         return self
 
     def _train_known(self, plan: Plan) -> tuple[Any, Records]:

@@ -291,9 +291,14 @@ def categories(X: Any) -> dict[Any, Any]:
 
 
 def named(X: Any) -> Any:
-    """``X`` with strings as names of its columns, because the libraries take numbers for positions."""
-    if not is_frame(X) or all(isinstance(name, str) for name in X.columns):
+    """``X`` with strings as names of its columns, because the libraries take numbers for positions.
+
+    A frame is a shallow copy, because older versions of LightGBM set the categories of the caller's columns.
+    """
+    if not is_frame(X):
         return X
+    if all(isinstance(name, str) for name in X.columns):
+        return X.copy(deep=False)
     return X.set_axis([str(name) for name in X.columns], axis=1)
 
 
