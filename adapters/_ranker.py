@@ -324,10 +324,10 @@ class Ranker:
             return ""
         queries, own = plan.train.queries, plan.objective
         clicks = queries.propensity is not None or queries.position is not None  # of which it does not warn
-        if isinstance(own, Objective) and not (
-            clicks or own.compute(queries, np.full(queries.rows, plan.start))[0].any()
-        ):
-            return ""
+        if isinstance(own, Objective) and not clicks:
+            grad, _ = own.compute(queries, np.full(queries.rows, plan.start), n_threads=plan.n_threads)
+            if not grad.any():
+                return ""
         why, limits = "no column orders the rows of a query", self.library.limits
         for freed in (*([name] for name in limits), [*limits]):  # tried in one round
             names = {each for name in (*freed, *ROUNDS, "save_snapshot") for each in self.library.names(name)}

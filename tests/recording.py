@@ -13,24 +13,28 @@ SEEN: list[set[int]] = []
 ASKED: list[int | None] = []
 
 
-def _note(first, last, ptr, scores, labels, out):
+def _note(first, last, ptr, scores, labels, size, out):
     SEEN[-1].add(threading.get_ident())
     time.sleep(0.002)  # so that every thread of a pool gets a chunk
     rows = slice(ptr[first], ptr[last])
-    out.grad[rows] = scores[rows] - labels[rows]
+    out.grad[rows] = size * (scores[rows] - labels[rows])
 
 
 @dataclass(frozen=True)
 class Recording(Objective):
-    """Squared error; ``SEEN`` holds the threads of each call, ``ASKED`` the numbers asked for."""
+    """Squared error times ``size``; ``SEEN`` holds the threads of each call, ``ASKED`` the numbers asked for."""
+
+    size: float = 1.0
 
     name: ClassVar[str] = "recording"
     hessian: ClassVar[str] = "ones"
+    shift_invariant = False
+    label_scale = True
 
     def fill(self, call):
         ASKED.append(call.n_threads)
         SEEN.append(set())
-        call.run(_note, call.queries.labels)
+        call.run(_note, call.queries.labels, float(self.size))
 
     def reference(self, scores, labels):
         return scores - labels, np.ones(len(scores))

@@ -93,7 +93,7 @@ def test_the_rankers_use_the_training_s_threads_also_where_they_try_the_objectiv
     assert threads_of(lambda: train_ranker(library, None, name)) == 5
 
 
-@pytest.mark.parametrize("objective", [Recording(), Langevin(Recording())], ids=["plain", "wrapped"])
+@pytest.mark.parametrize("objective", [Recording(0.0), Langevin(Recording(0.0))], ids=["plain", "wrapped"])
 def test_warnings_take_no_more_threads_than_the_training(objective):
     data = lgb.Dataset(X, np.zeros(400), group=GROUP).construct()
     ours = adapters.lightgbm_objective(objective, n_threads=1)
