@@ -47,6 +47,7 @@ IN_FIT = {  # arguments of the libraries' fit: what to write instead
     "eval_names": "eval sets are called validation_0, validation_1 and so on",
     **dict.fromkeys(("plot", "plot_file"), "draw evals_result_ after fit"),
     **dict.fromkeys(("baseline", "base_margin", "init_score", "base_margin_eval_set", "eval_init_score"), START),
+    **dict.fromkeys(("pairs", "pairs_weight"), "give objective=Preferences(pairs, rows=len(y))"),
     "timestamp": "sort the queries by time, and pass has_time=True to CatBoostRanker",
     **dict.fromkeys(("subgroup_id", "graph"), "only CatBoost's own losses read it; leave it out"),
     **dict.fromkeys(("log_cout", "log_cerr", "column_description"), "leave it out"),

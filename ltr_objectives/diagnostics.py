@@ -258,7 +258,8 @@ def warn_if_useless(
     useless = _largest(grad, queries) == 0
     if 2 * useless.sum() > len(queries):
         elsewhere, _ = objective.inner.compute(queries, np.cos(np.arange(queries.rows)), n_threads=n_threads)
-        useless &= _largest(elsewhere, queries) == 0
+        rounding = 1e-12 * (1.0 + np.abs(queries.labels).max())
+        useless &= _largest(elsewhere, queries) <= rounding
     without = int(useless.sum())
     if 2 * without <= len(queries):
         return
@@ -308,8 +309,9 @@ def warn_if_long(objective: Objective, queries: Queries) -> None:
     cutoffs = [getattr(objective, name, None) for name in ("truncation", "neighbors", "partners", "k")]
     reach = min([n, *(k for k in (*cutoffs, getattr(metric, "k", None)) if isinstance(k, int))])
     draws = getattr(objective, "permutations", getattr(objective, "samples", 1)) if objective.random else 1
-    if n * reach * draws > MOST_PAIRS:
+    pairs = float(n) * float(reach) * float(draws)
+    if pairs > MOST_PAIRS:
         warn(
-            f"{objective.name} visits {float(n * reach * draws):.1e} pairs of documents of one query for each "
+            f"{objective.name} visits {pairs:.1e} pairs of documents of one query for each "
             f"gradient; {objective.facts.fewer_pairs}, or split the queries"
         )

@@ -146,13 +146,6 @@ def test_parameters_of_the_user_reach_both_trainings_of_a_native_objective(libra
     assert natives
 
 
-@pytest.mark.parametrize("library", [name for name, facts in CATALOG.items() if facts.gain])
-def test_gains_do_not_suit_candidates_that_nobody_named(library):
-    value = {"xgboost": False, "lightgbm": [0, 1, 2, 3, 4]}[library]
-    found = fitted(library, params={CATALOG[library].gain: value})
-    assert found.report_.left_out.keys() <= {"rank:map"}  # for its labels
-
-
 @everywhere
 def test_without_a_metric_it_chooses_by_the_default(library):
     found = fitted(library, metric=None)

@@ -82,7 +82,7 @@ def test_features_that_the_file_or_the_model_does_not_have(library):
         ({"model": "test.txt", "library": "xgboost"}, "xgboost: "),
         ({"model": "test.txt", "library": "catboost"}, "catboost: "),
         ({"data": "."}, "is a folder; pass one LETOR file"),
-        ({"data": "broken.txt"}, "broken.txt, line 1: the qid after the label is missing"),
+        ({"data": "broken.txt"}, "broken.txt cannot be read"),
         ({"out": "scores.csv"}, "--out scores.csv must end with .npy or .txt for scores"),
         ({"out": "../{here}/test.txt"}, "is also an input; name another"),
         ({"out": "linked.txt"}, "--out linked.txt is also an input, model.txt; name another"),

@@ -242,13 +242,11 @@ def test_impossible_values_are_refused():
         def row_weight(self, queries):
             return np.ones(len(queries))
 
-    queries, labels = Queries([0, 1, 2], [1, 2]), [1e308, 1e308] + 38 * [0]
+    queries = Queries([0, 1, 2], [1, 2])
     with pytest.raises(LTRError, match="2 weights for 3 rows"):
         PerQuery().compute(queries, np.zeros(3))
     with pytest.raises(LTRError, match="dtype"):
         LambdaMART().compute(queries, np.zeros(3), dtype=np.float16)
-    with pytest.raises(LTRError, match="labels are too large"):
-        LambdaMART("precision@5").gradient_hessian(np.zeros(40), labels, [40], position=np.arange(40))
     with pytest.raises(LTRError, match="times sigma"):
         StochasticRank(sigma=1e308, mu=10)
     with pytest.raises(LTRError, match="neighbors"):
