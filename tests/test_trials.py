@@ -200,7 +200,6 @@ def test_natives_are_planned_at_defaults_and_budgets_with_the_user_s_parameters_
             found = trials.params_of(library, trials.regularised(library, budget, native, Queries([0, 1], [2])))
             assert set(params) <= set(found.items())
     assert [t.budget for t in planned if not t.native] == budgets
-    assert [t.budget for t in trials.plan([library], [], facts.natives[:1], ["map"], budgets, apart=True)] == budgets
 
 
 def test_a_copy_of_a_native_objective_is_level_with_it():

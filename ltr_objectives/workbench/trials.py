@@ -365,21 +365,20 @@ def split_vali(train: RankingData, seed: int, share: float = 0.2) -> tuple[Ranki
 
 def plan(
     libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str], metrics: Sequence[str],
-    budgets: Sequence[Budget], *, stop: str = "", apart: bool = False,
+    budgets: Sequence[Budget], *, stop: str = "",
 ) -> list[Trial]:  # fmt: skip
     """Every trial: each library with its own of ``natives`` and all ``objectives``, and each budget.
 
     A native objective is also trained at its library's defaults; vali chooses between these and the budgets.
-    ``{metric}`` in a name is each of ``metrics`` in turn, as the library spells it. With ``apart`` each metric has
-    trials of its own, and the budgets alone are tried.
+    ``{metric}`` in a name is each of ``metrics`` in turn, as the library spells it.
     """
     planned = []
     for library in (LIBRARIES[name] for name in libraries):
         for label in (*filter(library.knows, natives), *objectives):
-            for targets in [(m,) for m in metrics] if apart or "{metric}" in label else [tuple(metrics)]:
+            for targets in [(m,) for m in metrics] if "{metric}" in label else [tuple(metrics)]:
                 native = library.knows(label)
                 objective = label.replace("{metric}", library.spelled(targets[0]) if native else targets[0])
-                own = [replace(b, defaults=True) for b in budgets] if native and not apart else []
+                own = [replace(b, defaults=True) for b in budgets] if native else []
                 if not native or library.knows(objective):  # else the library does not have it for this metric
                     planned += [Trial(library.name, objective, label, targets, b, stop=stop) for b in (*own, *budgets)]
     return list(dict.fromkeys(planned))
