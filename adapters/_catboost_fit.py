@@ -123,7 +123,7 @@ class Fit(NamedTuple):
         require(
             any_order or str(self.params.get("has_time")) in ("True", "true", "1"),
             "with categorical features CatBoost shuffles the rows; add has_time=True to CatBoost's parameters, which "
-            "keeps the order of the pool",
+            "keeps the order of the pool, and changes what its own objectives learn",
         )
 
     def refuse(self, table: Mapping[str, tuple[tuple[str, ...], str]]) -> None:

@@ -108,7 +108,7 @@ XGBOOST = Library(
     ),
     unread={
         "scale_pos_weight": "", "lambdarank_pair_method": "", "lambdarank_bias_norm": "",
-        "ndcg_exp_gain": "yetiloss:ndcg(gain_type=linear)",
+        "ndcg_exp_gain": "eval_metric='ndcg(gain_type=linear)'",
         "lambdarank_num_pair_per_sample": "lambdamart:truncation={0}",
         "lambdarank_normalization": "lambdamart:lambda_norm={0}",
         "lambdarank_score_normalization": "lambdamart:score_norm={0}",
@@ -132,7 +132,7 @@ LIGHTGBM = Library(
     },
     its_aliases=_names_in_lightgbm,
     unread={
-        "label_gain": "yetiloss:ndcg(gain_type=linear)",
+        "label_gain": "eval_metric='ndcg(gain_type=linear)'",
         "lambdarank_truncation_level": "lambdamart:truncation={0}",
         "lambdarank_norm": "lambdamart:score_norm={0};lambda_norm={0}",
         "sigmoid": "lambdamart:sigma={0}",

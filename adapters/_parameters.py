@@ -34,8 +34,10 @@ def refuse_unread(library: Library, params: Mapping[str, Any]) -> None:
         remedy = f", or write it in an objective that has it, as in {ours.format(value)!r}" if ours else ""
         if ours.endswith("="):  # an argument, not the text of an objective
             remedy = f", or correct clicks by {ours} and an objective that takes clicks, as 'lambdamart'"
+        if ours.startswith("eval_metric="):
+            remedy = f", or write the gains in the metric, as in {ours}"
         raise LTRError(
-            f"{name}={value!r} is read by {library.name}'s own objectives, and would change nothing here; leave it out"
+            f"{name}={value!r} is read by {library.name}'s own objectives, and changes nothing in ours; leave it out"
             + remedy
         )
 

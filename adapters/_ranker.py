@@ -32,6 +32,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     read_table,
 )
 from ltr_objectives.adapters._ranker_plan import (
+    OF_THE_END,
     ROUNDS,
     EvalMetric,
     Plan,
@@ -44,7 +45,7 @@ from ltr_objectives.adapters._ranker_plan import (
     refuse_unknown,
 )
 from ltr_objectives.checks import check_integer, check_list
-from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
+from ltr_objectives.diagnostics import useless, warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
@@ -320,17 +321,23 @@ class Ranker:
     def _few_splits(self, plan: Plan, kept: int) -> str:
         """The warning if no round has a split, unless the training has warned that all gradients are zero."""
         before = 0.0 if plan.init_model is None else self._splits(plan.init_model)
-        if 0 in (plan.params.get(name) for name in ROUNDS) or self._splits(self.booster_) > before:
+        if 0 in (plan.params.get(name) for name in ROUNDS) or self._splits(self.booster_) != before:
+            return ""
+        if plan.params.get("process_type") == "update":  # XGBoost's, which grows no trees
             return ""
         queries, own = plan.train.queries, plan.objective
         clicks = queries.propensity is not None or queries.position is not None  # of which it does not warn
         if isinstance(own, Objective) and not clicks:
-            grad, _ = own.compute(queries, np.full(queries.rows, plan.start), n_threads=plan.n_threads)
-            if not grad.any():
+            start = np.full(queries.rows, plan.start)
+            grad, _ = own.compute(queries, start, n_threads=plan.n_threads)
+            if not grad.any() and 2 * useless(own, queries, start, grad, plan.n_threads).sum() > len(queries):
                 return ""
-        why, limits = "no column orders the rows of a query", self.library.limits
+        why, limits = (
+            "no column orders the rows of a query, or other parameters forbid every split",
+            self.library.limits,
+        )
         for freed in (*([name] for name in limits), [*limits]):  # tried in one round
-            names = {each for name in (*freed, *ROUNDS, "save_snapshot") for each in self.library.names(name)}
+            names = {each for name in (*freed, *ROUNDS, *OF_THE_END) for each in self.library.names(name)}
             params = {name: value for name, value in plan.params.items() if name not in names}
             params |= {name: limits[name] for name in freed} | {"n_estimators": 1}
             one = plan._replace(params=params, evals=(), early_stopping_rounds=None, callbacks=[], verbose=False)

@@ -53,6 +53,7 @@ IN_FIT = {  # arguments of the libraries' fit: what to write instead
     **dict.fromkeys(("log_cout", "log_cerr", "column_description"), "leave it out"),
     "feature_weights": "XGBoost before 3.0 reads it only from a DMatrix; train with xgboost.train",
 }
+OF_THE_END = ("save_snapshot", "use_best_model", "od_type", "od_wait", "od_pval")  # of CatBoost
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
 

@@ -237,6 +237,19 @@ def _parts(
     return tuple(found)
 
 
+def useless(
+    objective: Objective, queries: Queries, scores: np.ndarray, grad: np.ndarray, n_threads: int | None = None
+) -> np.ndarray:
+    """Return True for queries whose gradient ``grad`` is zero, and stays so at other scores if these are many."""
+    if objective.inner is not objective:
+        grad, _ = objective.inner.compute(queries, scores, n_threads=n_threads)
+    found: np.ndarray = _largest(grad, queries) == 0
+    if 2 * found.sum() > len(queries):
+        elsewhere, _ = objective.inner.compute(queries, np.cos(np.arange(queries.rows)), n_threads=n_threads)
+        found &= _largest(elsewhere, queries) <= 1e-12 * (1.0 + np.abs(queries.labels).max())  # rounding
+    return found
+
+
 def warn_if_useless(
     objective: Objective,
     queries: Queries,
@@ -253,14 +266,7 @@ def warn_if_useless(
     """
     if queries.propensity is not None or queries.position is not None:
         return
-    if objective.inner is not objective:
-        grad, _ = objective.inner.compute(queries, scores, n_threads=n_threads)
-    useless = _largest(grad, queries) == 0
-    if 2 * useless.sum() > len(queries):
-        elsewhere, _ = objective.inner.compute(queries, np.cos(np.arange(queries.rows)), n_threads=n_threads)
-        rounding = 1e-12 * (1.0 + np.abs(queries.labels).max())
-        useless &= _largest(elsewhere, queries) <= rounding
-    without = int(useless.sum())
+    without = int(useless(objective, queries, scores, grad, n_threads).sum())
     if 2 * without <= len(queries):
         return
     by_reason = diagnose(objective, queries, scores, n_threads=n_threads).useless

@@ -87,7 +87,7 @@ def test_the_same_in_lightgbm_s_own_functions(name):
         lambda: lgb.train(params, data, 1),
         lambda: lgb.LGBMRanker(**params, n_estimators=1).fit(DATA.X, DATA.y, group=DATA.group),
     ):
-        with pytest.raises(LTRError, match=f"{name}=.* is read by lightgbm's own objectives, .* as in '"):
+        with pytest.raises(LTRError, match=f"{name}=.* is read by lightgbm's own objectives, .* as in"):
             train()
 
 

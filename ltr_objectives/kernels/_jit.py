@@ -194,7 +194,9 @@ def _compile(fastmath: set[str] | bool, inline: bool = False) -> Callable[[Calla
 
     def decorate(function: Callable[..., Any]) -> Any:
         if function.__closure__:  # numba names machine code by the name, and the cache its files
-            closed = (cell.cell_contents.__qualname__ for cell in function.__closure__)
+            closed = (
+                getattr(cell.cell_contents, "__qualname__", repr(cell.cell_contents)) for cell in function.__closure__
+            )
             function.__qualname__ = "-".join((function.__name__, *closed))
         compiled: Any = parts.compiled(function, options)
         if not config.DISABLE_JIT and os.path.exists(function.__code__.co_filename):  # not from a notebook

@@ -142,15 +142,21 @@ class _Work:
 
     def run(self, threads: int) -> None:
         """Do all chunks; raise the first error only when no thread writes into the arrays any more."""
+        failure: BaseException | None = None
         try:
             _pool.submit(self._help, threads - 1)
             self._do()
-        finally:
-            self._chunks.clear()
-            while len(self._ended) < len(self._begun):
-                with contextlib.suppress(Empty):
-                    self._wake.get(timeout=POLL_SECONDS)
-        failure = next(filter(None, self._ended), None)
+        except BaseException as raised:
+            failure = raised
+        self._chunks.clear()
+        while len(self._ended) < len(self._begun):
+            try:
+                self._wake.get(timeout=POLL_SECONDS)
+            except Empty:
+                continue
+            except KeyboardInterrupt as raised:
+                failure = raised
+        failure = failure or next(filter(None, self._ended), None)
         self._ended.clear()  # errors hold frames
         try:
             if failure is not None:

@@ -12,7 +12,6 @@ from ltr_objectives.queries import Queries, vector
 
 PART = 100_000  # rows
 SMALLEST = 1e-290  # a query with a smaller ideal counts as empty, because the reciprocal may overflow
-LARGEST_GRADE = 31  # XGBoost refuses larger labels with exponential gains
 GainType = Literal["exp", "linear"] | tuple[float, ...]
 DiscountType = Literal["log2", "log2-rank", "reciprocal"] | tuple[float, ...]
 DISCOUNTS = ("log2", "log2-rank", "reciprocal")

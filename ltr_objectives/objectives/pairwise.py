@@ -150,15 +150,15 @@ class PairwiseObjective(Objective):
     def _offset_by_position(self, call: Call) -> np.ndarray:
         """Return the Newton step of each position's offset to the scores, from 0; it is at most 2 / sigma.
 
-        Second derivatives count as at least half of what they are at equal scores of both documents. So the step stays
-        bounded where the model is sure of the wrong order.
+        The denominator is at least half of sigma times the sum of absolute gradients, its value at equal scores. So the
+        step stays bounded where the model is sure of the wrong order.
         """
         position, weight = call.queries.position, self.row_weight(call.queries)
         assert position is not None
         with np.errstate(over="ignore"):
             derivatives = [x if weight is None else weight * x for x in (call.grad, np.abs(call.grad), call.hess)]
         grad, size, hess = (np.bincount(position, x) for x in derivatives)
-        require(np.isfinite(size).all(), "labels are too large to estimate propensities; scale them down")
+        require(np.isfinite(size).all(), "labels are too large; scale them down")
         hess = np.maximum(hess, size * (float(self.sigma) / 2))
         step: np.ndarray = -np.divide(grad, hess, out=np.zeros(len(grad)), where=hess > 0)
         return step
