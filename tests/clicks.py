@@ -44,8 +44,9 @@ def some_queries(count: int, seed: int) -> RankingData:
 def click_log(data: RankingData, eta: float, seed: int, features: int = 5) -> Log:
     """Each query shown once, ranked by a fit of the first few features to 300 rows, plus noise of the same size."""
     rng = np.random.default_rng(seed)
-    X, y = data.X[:, :features] - data.X[:300, :features].mean(0), data.y - data.y[:300].mean()
-    fit = X @ np.linalg.lstsq(X[:300], y[:300], rcond=None)[0]
+    X, y = data.X[:, :features].astype(np.float64), data.y - data.y[:300].mean()
+    X -= X[:300].mean(0)
+    fit = (X * np.linalg.lstsq(X[:300], y[:300], rcond=None)[0]).sum(1)  # some BLAS report a false NaN in products
     position = ranks(fit / fit.std() + rng.normal(size=len(fit)), data.group)
     propensity, relevance = (1.0 + position) ** -eta, attraction(data.y)
     clicks = (rng.uniform(size=len(position)) < propensity * relevance).astype(np.float64)
