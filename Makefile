@@ -96,7 +96,7 @@ test-serving: .venv-serving/installed  ## ONNX, Treelite, TL2cgen, CatBoost's co
 test-distributed: .venv-distributed/installed  ## Ray Train, Spark and a Dask worker that dies, on this machine; needs Java 17
 	OMP_WAIT_POLICY=passive .venv-distributed/bin/python -m pytest tests/distributed
 
-test-neural: .venv-neural/installed  ## the losses for PyTorch and sentence-transformers, and the notebook and the study of neural rankers
+test-neural: .venv-neural/installed  ## the losses for PyTorch and sentence-transformers, and the notebook of neural rankers
 	.venv-neural/bin/python -m pytest -o addopts='-ra --doctest-modules' tests/neural adapters/_torch.py \
 	  'tests/test_notebooks.py::test_they_run_on_small_data[torch]'
 

@@ -274,7 +274,6 @@ def test_padding_and_columns_that_were_forgotten_are_warned_of():
         loss(torch.zeros((2, 3)), torch.where(torch.as_tensor(PADDED) == -1, -100, torch.as_tensor(PADDED)), padding=-1)
     with pytest.warns(LTRWarning, match=r"all 4 lists have one document.*scores.squeeze\(1\)") as said:
         loss(torch.zeros((4, 1), requires_grad=True), torch.ones(4, 1))
-    assert said[0].filename == __file__
     torch_loss("rmse")(torch.zeros((4, 1), requires_grad=True), torch.ones(4, 1))  # whose gradient is not 0
 
 
