@@ -272,7 +272,7 @@ def test_padding_and_columns_that_were_forgotten_are_warned_of():
     loss(torch.zeros((2, 3), requires_grad=True), torch.tensor([[255, 1, 0], [2, 0, 255]]), padding=255)
     with pytest.warns(LTRWarning, match="labels of -100, .* pass padding=-100"):
         loss(torch.zeros((2, 3)), torch.where(torch.as_tensor(PADDED) == -1, -100, torch.as_tensor(PADDED)), padding=-1)
-    with pytest.warns(LTRWarning, match=r"all 4 lists have one document.*scores.squeeze\(1\)") as said:
+    with pytest.warns(LTRWarning, match=r"all 4 lists have one document.*scores.squeeze\(1\)"):
         loss(torch.zeros((4, 1), requires_grad=True), torch.ones(4, 1))
     torch_loss("rmse")(torch.zeros((4, 1), requires_grad=True), torch.ones(4, 1))  # whose gradient is not 0
 
