@@ -277,8 +277,8 @@ def test_a_partition_may_be_empty(at, form):
     columns[1] = {"other": columns[1], "first": columns[1]} if form == "goals" else columns[1]
     goal = "[first]" if form == "goals" else ""
     group = dask_group(columns[2])
-    assert np.array_equal(group.compute(scheduler="sync"), np.bincount(qid))
-    assert [len(block.compute(scheduler="sync")) for block in group.blocks].count(0) == group.numblocks[0] - 2 == 1
+    assert np.array_equal(group.compute(), np.bincount(qid))
+    assert [len(block.compute()) for block in group.blocks].count(0) == group.numblocks[0] - 2 == 1
     for metric in ("ndcg@5", "map(empty=skip)"):
         found = dask_evaluate(metric + goal, *columns)
         assert found == pytest.approx(evaluate(metric, X[:, 0], y, qid=qid, weight=weight), abs=1e-12)
