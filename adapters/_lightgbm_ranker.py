@@ -13,7 +13,7 @@ import numpy as np
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._ranker_inputs import require_same_categories
+from ltr_objectives.adapters._ranker_inputs import is_frame, require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Convention, Metric
@@ -167,6 +167,12 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def _start(self, init_model: Any, X: Any) -> Any:
         model = super()._start(init_model, X)
         require_same_categories(model.pandas_categorical or [], X)
+        known = model.feature_name()
+        names = [self.library.stored_name(str(c)) for c in X.columns] if is_frame(X) else known
+        require(
+            names == known or known[0].startswith("Column_"),  # LightGBM's names for an array
+            f"X has the columns {names}, but init_model was trained on {known}; give these, in this order",
+        )
         return lgb.Booster(model_str=model.model_to_string())  # the rounds that it predicts with
 
     def _scores(self, X: Any, **options: Any) -> Any:

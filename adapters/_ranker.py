@@ -311,10 +311,11 @@ class Ranker:
             return self._train_plan(plan)
         except self.library.exception() as error:
             refuse_unknown(plan.objective, str(error), self.library)
+            counted = " or too few rows for min_child_samples= and min_data_in_bin=; set these to 1, or see the data"
             require(
                 not re.search(r"num_features\(\)\) > \(0\)|All features are either constant", str(error)),
-                f"{self.library.name} finds no column to split: each has one value in all rows, or too few rows for "
-                "min_child_samples= and min_data_in_bin=, which LightGBM counts first; set these to 1, or see the data",
+                f"{self.library.name} finds no column to split: each has one value in all rows"
+                + (f",{counted}" if self.library.name == "lightgbm" else "; see the data"),
             )
             raise
 

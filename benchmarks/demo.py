@@ -55,7 +55,7 @@ def demo(
     rows = table_of(found, {})
     print_table(console, rows, METRICS, f"test metrics of {test:,} queries", 0.05)
     console.print(f"best by {METRICS[0]}: {winner_of(rows, METRICS[0], 0.05)[1]}")
-    records = [record for outcome in found.values() for [record] in outcome.records]
+    records = [record for outcome in found.values() for row in outcome.records for record in row]
     figure = curves.drawn(chosen(records), "generated data", METRICS[0])
     assert figure is not None
     write_csv(rows, out / "demo.csv")

@@ -44,7 +44,7 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
 
     if not isinstance(value, str):
         return ""
-    names = [k for k in known if isinstance(k, str)]
+    names = [k for k in known if isinstance(k, str) and k != value]
     close = [k for k in names if k.lower() == value.lower()] or get_close_matches(value, names, 1)
     return f"; did you mean {close[0]!r}?" if close else ""
 

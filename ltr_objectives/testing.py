@@ -26,8 +26,8 @@ def check_metric(metric: Metric, labels: ArrayLike | None = None) -> None:
     """Raise unless ``gain``, ``discount``, ``scale`` and ``kind`` of a metric agree with its ``reference``.
 
     Values, also of tied scores, and the changes of all swaps and moves are compared on small random lists, with several
-    cutoffs. A list must have the same value beside other lists. Gains must not fall as labels rise, and no value may be
-    above ``maximum``. Call it in a test of a metric of your own.
+    cutoffs. A list must have the same value beside other lists. Gains must not fall as labels rise, nor all be equal,
+    and no value may be above ``maximum``. Call it in a test of a metric of your own.
 
     Parameters
     ----------
@@ -51,8 +51,10 @@ def check_metric(metric: Metric, labels: ArrayLike | None = None) -> None:
     lists = [(s, y) for s, y in lists if len(s) <= 5 or _untied(s)]  # few enough orders of ties to enumerate
     metric = replace(metric, goal=None, empty=0.0 if metric.empty == "skip" else metric.empty)
     metric.layers(Queries(np.resize(every, 100), [100]))  # raises if gain or discount returns what none may
-    falls = np.append(np.diff(metric._each("gain", "label", every)) < 0, False)
+    rises = np.diff(metric._each("gain", "label", every))
+    falls = np.append(rises < 0, False)
     require(not falls.any(), f"{metric}: gain falls above label {every[falls.argmax()]:g}; larger labels are better")
+    require(rises.any(), f"{metric}: gain is the same for the labels {every.tolist()}; pass labels= that differ in it")
     every_option = [replace(metric, k=k) for k in CUTOFFS[metric.cutoff]]
     with suppress(LTRError):  # of a metric with its own treatment of ties
         every_option += [replace(metric, ties=ties) for ties in TIES]

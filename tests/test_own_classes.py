@@ -246,6 +246,7 @@ WRONG = {
     "a gain of one number": ({"gain": lambda self, y: math.log2(y + 1)}, "array of labels"),
     "gains that fall": (falling(lambda y: 4 - y), "gain falls"),
     "a gain that falls": (falling(lambda y: np.where(y == 3, 1.5, y)), "gain falls"),
+    "gains of larger labels": (falling(lambda y: 1.0 * (y > 9)), "pass labels="),
     "no probability": ({"kind": CASCADE}, "probability"),
     "another kind": (
         {"kind": CASCADE, "gain": lambda self, y: y / 4, "reference": lambda self, y: Right.reference(self, y / 4)},

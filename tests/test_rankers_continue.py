@@ -95,6 +95,15 @@ def test_categories_that_would_be_mixed_up_are_refused(library):
         ranker(library, **small).fit(renumbered, y, qid=qid, init_model=model)
 
 
+def test_columns_that_would_be_mixed_up_are_refused():
+    table = pandas.DataFrame(TRAIN.X, columns=[f"column {i}" for i in range(TRAIN.X.shape[1])])
+    fit = {"y": TRAIN.y, "qid": TRAIN.qid}
+    model = ranker("lightgbm", n_estimators=2).fit(table, **fit)
+    assert ranker("lightgbm", n_estimators=2).fit(table, **fit, init_model=model).best_iteration_ == 4
+    with pytest.raises(LTRError, match=r"but init_model was trained on .* in this order"):
+        ranker("lightgbm").fit(table[table.columns[::-1]], **fit, init_model=model)
+
+
 @pytest.mark.parametrize("values", [8, 40])
 def test_target_statistics_of_catboost_do_not_go_on_exactly(values):
     train = fold(seed=5).train

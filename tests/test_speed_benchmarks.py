@@ -157,3 +157,10 @@ def test_evaluation_writes_its_parts(tmp_path):
     written = json.loads((tmp_path / "evaluation.json").read_text())
     assert [r["library"] for r in written["results"]] == ["xgboost", "lightgbm", "catboost"]
     assert all(len(r[key]) == 2 and min(r[key]) > 0 for r in written["results"] for key in ("none", "own", "ours"))
+
+
+def test_the_demo_writes_its_table_and_picture(tmp_path):
+    output = run("demo", "--queries", "30,15,20", "--trees", 3, "--libraries", "lightgbm", "--out", tmp_path)
+    assert "best by ndcg@10: lightgbm" in output
+    assert len((tmp_path / "demo.csv").read_text().splitlines()) > 4
+    assert (tmp_path / "demo.png").exists()
