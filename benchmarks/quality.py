@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer import Context, Exit, Option
@@ -18,7 +19,7 @@ from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.registry import get_metric, get_objective
 from ltr_objectives.workbench.candidates import natives_for
-from ltr_objectives.workbench.cli.options import names_in, python_value, refuse_with_draws
+from ltr_objectives.workbench.cli.options import names_in, python_value
 from ltr_objectives.workbench.libraries import LIBRARIES
 from ltr_objectives.workbench.texts import terminal
 
@@ -51,10 +52,33 @@ AS_PUBLISHED: dict[str, object] = {
     "YetiRank,YetiRank:mode={metric}",
     "seeds": "0", "trees": 1000, "patience": 1000,
 }  # fmt: skip
+SHARED = {"learning_rate": (0.03, 0.3), "leaves": (6, 48), "min_child_weight": (1.0, 50.0), "documents": (1.0, 300.0)}
 COLUMNS = (
     TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
     TimeRemainingColumn(elapsed_when_finished=False),
 )  # fmt: skip
+
+
+def drawn(count: int) -> list[dict[str, Any]]:
+    """``count`` settings within ``SHARED``, log-uniform and spread evenly (Halton); a longer list extends a shorter.
+
+    >>> drawn(2) == drawn(3)[:2]
+    True
+    """
+    from scipy.stats import qmc
+
+    least, most = np.log(np.array(list(SHARED.values()))).T
+    points = qmc.Halton(len(SHARED), seed=0).random(count)
+    found = [dict(zip(SHARED, map(float, np.exp(point)), strict=True)) for point in least + points * (most - least)]
+    return [{**each, "leaves": round(each["leaves"])} for each in found]
+
+
+def _refuse_with_draws(context: Context, *drawn: str) -> None:
+    """Raise for options on the command line whose values --draws would replace."""
+    sources = {name: context.get_parameter_source(name) for name in drawn}
+    given = [name.replace("_", "-") for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    named = " and ".join(f"--{name}" for name in given)
+    require(not given, f"--draws tries settings of its own for {named}; leave out either --draws or {named}")
 
 
 def _preset(context: Context, value: str | None) -> str | None:
@@ -103,7 +127,7 @@ def quality(
     from benchmarks import cells, report
     from benchmarks.provenance import provenance, versions_of
     from ltr_objectives.kernels.threads import available_threads
-    from ltr_objectives.workbench.trials import Budget, drawn
+    from ltr_objectives.workbench.trials import Budget
 
     console = terminal(140)
     each = threads or max(1, available_threads() // jobs)
@@ -117,7 +141,7 @@ def quality(
     folds = [f for d in places for f in (folds_of(d, whole) if preset is None else preset_folds(preset, d, whole))]
     rates = [number(r, float, "learning-rates") for r in names_in(learning_rates)]
     if draws:
-        refuse_with_draws(context, "learning_rates", "leaves", "min_child_weight", "documents", "l2")
+        _refuse_with_draws(context, "learning_rates", "leaves", "min_child_weight", "documents", "l2")
     require(not draws or len(rates) == 1, "--draws searches the learning rate; give --learning-rates or --draws")
     settings: list[dict[str, Any]] = drawn(draws) or [{"learning_rate": rate} for rate in rates]
     wanted = plan(

@@ -23,11 +23,9 @@ from ltr_objectives import evaluate  # noqa: E402 - they need what importorskip 
 from ltr_objectives.datasets import make_ranking  # noqa: E402 - they need what importorskip asks for
 from ltr_objectives.workbench.texts import show  # noqa: E402 - they need what importorskip asks for
 from ltr_objectives.workbench.trials import (  # noqa: E402 - they need what importorskip asks for
-    SHARED,
     Budget,
     Trial,
     cross_validation,
-    drawn,
     forward,
     measure,
 )
@@ -114,7 +112,7 @@ def test_a_native_objective_has_its_library_s_defaults_or_the_settings_of_ours_a
     found = compare("--library", library, "--objectives", f"{native},yetirank", "--metric", "map,mrr",
                     "--out", "table.csv")  # fmt: skip
     base = Budget(8, 0.1, 6, 3, 1.0, threads=1, documents=20.0)
-    values, defaults = {"map": [], "mrr": []}, 0
+    values, defaults, vali = {"map": [], "mrr": []}, 0, []
     for split in cross_validation(DATA, 3, 0):
         fold = split.of(DATA)
         pair = [Trial(library, native, native, ("map", "mrr"), replace(base, defaults=own), stop="map")
@@ -122,6 +120,7 @@ def test_a_native_objective_has_its_library_s_defaults_or_the_settings_of_ours_a
         records = [measure(each, fold, train_trial(each, fold.train, fold.vali)) for each in pair]
         best = max(records, key=lambda record: record["vali"]["map"])
         defaults += best["budget"]["defaults"]
+        vali.append([record["vali"]["map"] for record in records])
         for metric, of in values.items():
             of += best["test"][metric]
     for metric, of in values.items():
@@ -138,7 +137,7 @@ def test_a_native_objective_has_its_library_s_defaults_or_the_settings_of_ours_a
                   "--metric", "map,mrr", *SMALL)  # fmt: skip
     assert f"(native, defaults {defaults}/3)" in printed
     alone = compare("--library", library, "--objectives", native, "--metric", "map")["best"]
-    assert (alone["leaves"] is None, alone["documents"] is None) == (alone["defaults"], alone["defaults"])
+    assert alone["defaults"] == (np.argmax(np.mean(vali, axis=0)) == 0)
 
 
 def without_seconds(found):
@@ -167,20 +166,6 @@ def test_weights_count_in_training_and_in_means():
     table.to_csv("twice.csv", index=False)
     again = compare(*given, "--weight", "weight", data="twice.csv")
     assert row(again, "yetiloss:map")["se"] == pytest.approx(row(plain, "yetiloss:map")["se"], abs=0.02)
-
-
-def test_draws_are_chosen_on_vali(folder):
-    pytest.importorskip("lightgbm")
-    given = ["--library", "lightgbm", "--objectives", "yetiloss:map", "--metric", "map", "--out", "table.csv"]
-    one, two = (compare(*given, "--draws", n, small=FEW) for n in (1, 3))
-    assert without_seconds(one) != without_seconds(two)
-    chosen = {name: two["best"][name] for name in SHARED}
-    assert chosen in drawn(3)
-    said = run("compare", "--data", "data.csv", "--ignore", "weight", *given, "--draws", 3, *FEW)
-    assert f"learning rate {chosen['learning_rate']:.3g}, {chosen['leaves']} leaves, " in said
-    written = pandas.read_csv("table.csv")
-    assert written["mean"].tolist() == pytest.approx([r["mean"] for r in two["table"]])
-    assert written.columns[:4].tolist() == ["data", "library", "objective", "metric"]
 
 
 def test_the_folder_of_a_fold_is_compared_on_its_test_part(folder):
@@ -381,7 +366,6 @@ def test_the_best_is_named_with_its_certainty(folder):
         (["--objectives", "rank:ndcg"], "lightgbm has lambdarank, rank_xendcg"),
         (["--objectives", "yetiloss[x]"], "--objectives reads the labels of 'x', but commands read one column"),
         (["--folds", 31], "--folds 31 needs at least as many queries, and the data have 30"),
-        (["--draws", 1, "--leaves", 6], "--draws tries settings of its own for --leaves; leave out either"),
         (["--reference", "foo"], "--reference: unknown objective 'foo'"),
         (["--param", "leaves"], "--param 'leaves' is not of the form NAME=VALUE"),
         (["--categorical", "foo"], "--data data.csv: there is no column 'foo', only"),
@@ -442,9 +426,9 @@ def test_the_progress_is_no_part_of_the_result(monkeypatch):
     given = [
         "compare", "--data", "data.csv", "--ignore", "weight", "--library", "lightgbm", "--objectives", "lambdarank",
     ]  # fmt: skip
-    done = invoke([*given, *FEW, "--draws", 2, "--json"], 0)
+    done = invoke([*given, *FEW, "--json"], 0)
     assert json.loads(done.stdout)["best"]["objective"] == "lambdarank"
-    assert re.search(r"lightgbm lambdarank.*12/12", done.stderr, re.DOTALL)
+    assert re.search(r"lightgbm lambdarank.*6/6", done.stderr, re.DOTALL)
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the tests run beside an unpacked wheel")

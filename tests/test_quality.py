@@ -21,7 +21,7 @@ from ltr_objectives import LTRError, evaluate
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.workbench import summary
 from ltr_objectives.workbench.libraries import is_native
-from ltr_objectives.workbench.trials import Budget, drawn
+from ltr_objectives.workbench.trials import Budget
 
 SMALL = ["--no-plots", "--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]
 GENERATED = folds.Fold("generated 6,4,4", "6,4,4", 0)
@@ -146,7 +146,7 @@ def test_every_combination_is_planned_once():
     values = [cells.run(cell, None)["curves"]["map"] for cell in found[1:3]]
     assert values[0] != values[1]
     assert planned(objectives=("rmse", "rmse"), metrics=("map", "MAP")) == planned()
-    budgets = [Budget(**settings) for settings in drawn(3)]
+    budgets = [Budget(**settings) for settings in quality.drawn(3)]
     cells_of = quality.plan([GENERATED], ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], budgets)[1:]
     by_label = {label: [c.budget for c in cells_of if c.label == label] for label in ("rmse", "lambdarank")}
     assert by_label["rmse"] == budgets

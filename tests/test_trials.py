@@ -210,11 +210,6 @@ def test_a_copy_of_a_native_objective_is_level_with_it():
     assert copied == pytest.approx(own, abs=1e-3)
 
 
-def test_draws_are_within_their_ranges():
-    for settings in trials.drawn(50):
-        assert all(low <= settings[name] <= high for name, (low, high) in trials.SHARED.items())
-
-
 @everywhere
 def test_a_smoothed_metric_is_the_mean_over_noisy_scores(library):
     budget = replace(TINY, trees=2, smooth=("mrr",))

@@ -28,9 +28,7 @@ from ltr_objectives.workbench.candidates import labels_for
 from ltr_objectives.workbench.data import RankingData, RankingFold, cut
 from ltr_objectives.workbench.libraries import LIBRARIES
 
-SHARED = {"learning_rate": (0.03, 0.3), "leaves": (6, 48), "min_child_weight": (1.0, 50.0), "documents": (1.0, 300.0)}
 DRAWS, NOISE = 8, 0.1  # of a smoothed metric: noisy scores, and their noise in standard deviations of the scores
-Settings = dict[str, Any]
 Record = dict[str, Any]
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -52,20 +50,6 @@ class Budget:
     documents: float = 0.0  # L2 in documents; min_child_weight is then in documents, too; 0 takes the L2 above
     smooth: tuple[str, ...] = ()  # metrics whose vali value is the mean over slightly noisy scores
     defaults: bool = False  # take leaves, least Hessian, L2 and sampling as the library has them, and params
-
-
-def drawn(count: int) -> list[Settings]:
-    """``count`` settings within ``SHARED``, log-uniform and spread evenly (Halton); a longer list extends a shorter.
-
-    >>> drawn(2) == drawn(3)[:2]
-    True
-    """
-    from scipy.stats import qmc
-
-    least, most = np.log(np.array(list(SHARED.values()))).T
-    points = qmc.Halton(len(SHARED), seed=0).random(count)
-    found = [dict(zip(SHARED, map(float, np.exp(point)), strict=True)) for point in least + points * (most - least)]
-    return [{**each, "leaves": round(each["leaves"])} for each in found]
 
 
 def params_of(library: str, budget: Budget) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from typer import Context, Option, echo
+from typer import Option, echo
 
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
@@ -32,18 +32,9 @@ FOLDS_BY = (
     "tests on later values than it trains and stops on."
 )
 REFERENCE = "The objective to test the others against, such as the one that you use. Default: the library's own best."
-DRAWS = (
-    "Settings of learning rate, leaves, least Hessian and L2 to try, the same for every objective; vali chooses. Not "
-    "with --learning-rate or --leaves."
-)
-SETTINGS = (
-    "learning rate {learning_rate:.3g}, {leaves} leaves, at least {min_child_weight:.3g} documents in a leaf by their "
-    "Hessians, L2 of {documents:.3g} documents"
-)
 
 
 def compare(
-    context: Context,
     data: Annotated[Path, Option(metavar="PATH", help="LETOR text, Parquet or CSV; or the folder of a LETOR fold.")],
     label: options.Label = "label",
     qid: options.QidColumn = "qid",
@@ -56,7 +47,6 @@ def compare(
     folds: Annotated[int, Option(min=3, help="Of queries of a file: one is test, one is vali, the others train.")] = 5,
     folds_by: Annotated[str | None, Option(metavar="COLUMN", help=FOLDS_BY, show_default=False)] = None,
     reference: Annotated[str | None, Option(metavar="NAME", help=REFERENCE, show_default=False)] = None,
-    draws: Annotated[int, Option(min=0, help=DRAWS)] = 0,
     trees: options.Trees = 500,
     learning_rate: options.LearningRate = 0.1,
     leaves: Annotated[int, Option(min=2, help="CatBoost's trees have the nearest depth.")] = 31,
@@ -84,10 +74,8 @@ def compare(
     from ltr_objectives.workbench.cli.files import require_apart, writable
     from ltr_objectives.workbench.contest import print_table, table_of, winner_of
     from ltr_objectives.workbench.tables import Columns, features_of, show_features, write_csv
-    from ltr_objectives.workbench.trials import SHARED, Budget, drawn
+    from ltr_objectives.workbench.trials import Budget
 
-    if draws:
-        options.refuse_with_draws(context, "learning_rate", "leaves")
     metrics = options.read_metrics(metric, None)
     names = [str(m) for m in metrics]
     asked = _libraries(library)
@@ -99,8 +87,7 @@ def compare(
     n_threads = threads or available_threads()
     given = tuple(options.read_parameters(param or []).items())
     budget = Budget(trees, learning_rate, leaves, patience, 1.0, 0.0, n_threads, seed, given, documents=20.0)
-    budgets = [replace(budget, **found) for found in drawn(draws)] or [budget]
-    planned = _plan(objectives, asked, metrics, budgets, reference)
+    planned = _plan(objectives, asked, metrics, [budget], reference)
     columns = Columns(
         label, qid, weight, tuple(options.names_in(ignore)), tuple(options.names_in(categorical)), folds_by
     )
@@ -111,9 +98,6 @@ def compare(
     rows = table_of(found, {str(m): None if m.query_weights == "ignore" else weights for m in metrics}, reference)
     winner, verdict = winner_of(rows, names[0], alpha, saved if save_best is not None else "")
     kept = found[winner["library"], winner["objective"]]
-    settings = {name: getattr(kept.budget, name) for name in SHARED}
-    if kept.budget.defaults:  # of the library
-        settings |= dict.fromkeys(name for name in SHARED if name != "learning_rate")
     notes = [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note]
     if out is not None:
         write_csv(rows, out)
@@ -131,7 +115,7 @@ def compare(
             "features": features_of(whole.X), "left_out": left_out, "notes": notes,
             "table": [{k: None if v != v else v for k, v in row.items()} for row in rows.to_dict("records")],
             "best": {"library": winner["library"], "objective": winner["objective"], "trees": kept.trees,
-                     "defaults": kept.budget.defaults, **settings},
+                     "defaults": kept.budget.defaults},
             "model": None if save_best is None else str(save_best),
         })  # fmt: skip
         return
@@ -139,8 +123,6 @@ def compare(
     lines = [f"best {where}by {names[0]}: {verdict}"]
     if kept.budget.defaults:
         lines.append(f"learning rate {kept.budget.learning_rate:.3g}, and the defaults of {winner['library']}")
-    elif draws:
-        lines.append(SETTINGS.format(**settings))
     if save_best is not None:
         lines.append(f"{kept.trees} trees on all queries, written to {save_best}")
     options.console().print("\n".join(lines), markup=False, soft_wrap=True)

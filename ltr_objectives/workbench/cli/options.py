@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
-from typer import Context, Option, echo
+from typer import Option, echo
 
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import available_threads
@@ -70,14 +70,6 @@ Patience = Annotated[int, Option(min=1, help="Stop when vali has not improved fo
 Threads = Annotated[
     int, Option(min=0, callback=lambda asked: min(asked, available_threads()), help="0: all processors.")
 ]
-
-
-def refuse_with_draws(context: Context, *drawn: str) -> None:
-    """Raise for options on the command line whose values --draws would replace."""
-    sources = {name: context.get_parameter_source(name) for name in drawn}
-    given = [name.replace("_", "-") for name, source in sources.items() if source and source.name == "COMMANDLINE"]
-    named = " and ".join(f"--{name}" for name in given)
-    require(not given, f"--draws tries settings of its own for {named}; leave out either --draws or {named}")
 
 
 def read_metrics(text: str, convention: str | None, find: "Callable[..., Metric]" = get_metric) -> "list[Metric]":
