@@ -60,11 +60,7 @@ COLUMNS = (
 
 
 def drawn(count: int) -> list[dict[str, Any]]:
-    """``count`` settings within ``SHARED``, log-uniform and spread evenly (Halton); a longer list extends a shorter.
-
-    >>> drawn(2) == drawn(3)[:2]
-    True
-    """
+    """``count`` settings within ``SHARED``, log-uniform and spread evenly (Halton); a longer list extends a shorter."""
     from scipy.stats import qmc
 
     least, most = np.log(np.array(list(SHARED.values()))).T

@@ -135,6 +135,12 @@ def test_the_file_of_a_cell_depends_on_its_settings_but_not_on_threads_or_place(
     assert len({c.key for c in (cell, *others)}) == 9
 
 
+def test_draws_are_within_their_ranges():
+    assert quality.drawn(2) == quality.drawn(50)[:2]
+    for settings in quality.drawn(50):
+        assert all(low <= settings[name] <= high for name, (low, high) in quality.SHARED.items())
+
+
 def test_every_combination_is_planned_once():
     tried = ["lightgbm:bagging_freq=1", "lightgbm:bagging_fraction=.5,1", "xgboost:booster=gbtree"]
     found = planned(tried, libraries=("lightgbm", "xgboost"))
