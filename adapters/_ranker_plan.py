@@ -100,8 +100,9 @@ class Plan(NamedTuple):
     def start(self) -> float:
         """The score at which our objective starts; 0 if the training goes on from a model, or if the library does."""
         off = str(self.params.get("boost_from_average")).lower() in ("false", "0")  # LightGBM's and CatBoost's
-        own = isinstance(self.objective, Objective) and self.init_model is None and not off
-        return self.objective._start(self.train.queries) if own else 0.0  # type: ignore[union-attr]
+        if off or self.init_model is not None or not isinstance(self.objective, Objective):
+            return 0.0
+        return self.objective._start(self.train.queries)
 
     def with_l2(self, params: dict[str, Any], library: Library) -> dict[str, Any]:
         """``params``, with an L2 of ``DOCUMENTS`` if Hessians are in documents and ``params`` has no L2."""

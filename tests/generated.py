@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from ltr_objectives.testing import random_labels as labels_for  # noqa: F401 - for the tests
-
 
 def graded(metric, labels):
     """Whole labels up to 4 in the form that the metric takes; as probabilities they include 1."""

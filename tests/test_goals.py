@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from catalog import METRICS, OBJECTIVES
-from generated import labels_for
 
 from ltr_objectives import (
     Langevin,
@@ -25,6 +24,7 @@ from ltr_objectives import (
 )
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.typical import typical
+from ltr_objectives.testing import random_labels
 
 everywhere = pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
 SIZES = [1, 2, 9, 30, 20]
@@ -38,7 +38,7 @@ def scores(rng):
 
 def two_goals(objective, rng, sizes=SIZES):
     """Labels of two goals that the objective accepts, and weights by row."""
-    relevance, revenue = (labels_for(objective.label_limit, rng, sum(sizes)) for _ in range(2))
+    relevance, revenue = (random_labels(objective.label_limit, rng, sum(sizes)) for _ in range(2))
     return {"relevance": relevance, "revenue": revenue}, rng.random(sum(sizes)) + 0.1
 
 
@@ -141,7 +141,7 @@ def test_the_text_of_one_objective():
 @pytest.mark.parametrize("name", registry.metrics())
 def test_a_metric_of_a_goal_is_the_metric_of_these_labels(name, scores, rng):
     for metric in METRICS[name]:
-        y, other = (labels_for(metric.label_limit, rng, ROWS) for _ in range(2))
+        y, other = (random_labels(metric.label_limit, rng, ROWS) for _ in range(2))
         on_goal = replace(metric, goal="revenue")
         labels = {"relevance": y, "revenue": other}
         for how in ({}, {"per_query": True}, {"weight": rng.random(ROWS)}):

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 from catalog import EXAMPLES, draws_rows_alike, treats_ties_alike
-from generated import labels_for
 from trainings import LIBRARIES, fit, small_data
 
 from ltr_objectives import Mixture, Queries, Subsample, UnitHessian, get_objective, registry
+from ltr_objectives.testing import random_labels
 
 N, LISTS = 6, 40
 WRAPPERS = (
@@ -28,7 +28,7 @@ def shuffled(rng, lists=LISTS, n=N):
 def some_lists(objective, rng, tied=False):
     """Scores and labels; tied scores have three values, others differ within a query."""
     scores = [rng.integers(-1, 2, N) if tied else rng.permutation(N) for _ in range(LISTS)]
-    return np.concatenate(scores) / 4, labels_for(objective.label_limit, rng, N * LISTS)
+    return np.concatenate(scores) / 4, random_labels(objective.label_limit, rng, N * LISTS)
 
 
 def same(objective, scores, labels, rows):
@@ -83,7 +83,7 @@ def test_rows_in_another_order_have_the_same_distribution_of_gradients(objective
     count = 800
     for n, tied in itertools.product((2, 5), (False, True) if every_tie else (False,)):
         scores = np.zeros(n) if tied else rng.permutation(n) / 2
-        labels, rows = labels_for(objective.label_limit, rng, n), rng.permutation(n)
+        labels, rows = random_labels(objective.label_limit, rng, n), rng.permutation(n)
         labels[:2] = labels.max(), labels.min()
 
         def draws(order, iteration, scores=scores, labels=labels, n=n):

@@ -7,9 +7,9 @@ import pickle
 import catalog
 import numpy as np
 import pytest
-from generated import labels_for
 
 from ltr_objectives import NDCG, LTRError, LTRWarning, Queries, check_metric, evaluate, get_metric
+from ltr_objectives.testing import random_labels
 
 
 @pytest.mark.parametrize("name", catalog.METRICS)
@@ -31,7 +31,7 @@ def test_shares_of_documents_are_divided_once(name):
 
 
 def test_a_move_to_the_next_rank_is_a_swap(any_metric, rng):
-    labels = labels_for(any_metric.label_limit, rng, 40)
+    labels = random_labels(any_metric.label_limit, rng, 40)
     moves, swaps = any_metric.move_changes(labels), any_metric.swap_changes(labels)
     for d in range(39):
         np.testing.assert_allclose([moves[d, d + 1], moves[d + 1, d]], swaps[d, d + 1], rtol=1e-9, atol=1e-12)
@@ -39,7 +39,7 @@ def test_a_move_to_the_next_rank_is_a_swap(any_metric, rng):
 
 def test_values_do_not_depend_on_row_order_threads_or_layout(any_metric, rng):
     group = rng.integers(1, 40, 200)
-    labels = labels_for(any_metric.label_limit, rng, group.sum())
+    labels = random_labels(any_metric.label_limit, rng, group.sum())
     scores = np.round(rng.normal(size=group.sum()), 1)
     one = any_metric.per_query(scores, labels, group, n_threads=1)
     for threads in (2, 4):
@@ -60,7 +60,7 @@ def test_ugly_scores_and_long_lists_give_finite_values(any_metric, rng):
     for scores in ([1e30, -1e30, 1e30, 0.0], [0.0] * 4, [1e308, -1e308, 5e-324, -0.0]):
         for labels in ([0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 1], [1, 0, 0, 0]):
             assert np.isfinite(any_metric.per_query(scores, labels, [4])).all(), (scores, labels)
-    labels = labels_for(any_metric.label_limit, rng, 20_000)
+    labels = random_labels(any_metric.label_limit, rng, 20_000)
     for scores in (rng.normal(size=20_000), np.zeros(20_000)):
         value = any_metric.per_query(scores, labels, [20_000])[0]
         assert np.isfinite(value)

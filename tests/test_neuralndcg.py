@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 from catalog import EVERY_METRIC
-from generated import labels_for
 
 from ltr_objectives import LTRError, NeuralNDCG, NeuralSort
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream
+from ltr_objectives.testing import random_labels
 
 LABELS = np.array([4.0, 2.0, 1.0, 0.0, 4.0, 3.0])
 SCORES = np.array([0.5, 0.2, 0.1, 0.01, 0.65, 0.3])
@@ -106,7 +106,7 @@ def test_the_scale_of_a_metric_multiplies_the_gradient_once(metric, rng):
     of = type(metric)
     tripled = type("Tripled", (of,), {"scale": lambda self, *given: 3.0 * of.scale(self, *given)})(**metric.settings())
     for n in (2, 3, 7, 20):
-        scores, labels = rng.permutation(n) / 4, labels_for(metric.label_limit, rng, n)
+        scores, labels = rng.permutation(n) / 4, random_labels(metric.label_limit, rng, n)
         for objective in (NeuralSort(metric), NeuralSort(metric, 0.5, rounds=0), NeuralSort(metric, 1.0, rounds=3)):
             grad, _ = objective.gradient_hessian(scores, labels, [n])
             noisy = dataclasses.replace(objective, noise="gumbel", noise_scale=1e-9, samples=3)

@@ -7,14 +7,14 @@ import pickle
 import numpy as np
 import pytest
 from catalog import METRICS, OBJECTIVES, SOME, balances_roughly, may_be_negative
-from generated import labels_for
 
 from ltr_objectives import LTRError, Queries, check_objective, get_objective, registry
+from ltr_objectives.testing import random_labels
 
 
 def queries_for(objective, rng, count=60, longest=40):
     group = rng.integers(1, longest, count)
-    labels = labels_for(objective.label_limit, rng, int(group.sum()))
+    labels = random_labels(objective.label_limit, rng, int(group.sum()))
     few = np.repeat(np.arange(count) % 4 == 3, group)  # queries with few relevant documents, where a hit is not certain
     labels[few & (rng.random(len(few)) < 0.9)] = 0.0
     return rng.normal(size=int(group.sum())), labels, group
@@ -90,7 +90,7 @@ def test_gradients_are_finite_and_add_up_to_zero_across_wide_gaps(any_objective,
     for dtype, n in ((np.float64, 2), (np.float64, 7), (np.float32, 3)):
         above = rng.permuted(np.tile(np.arange(n), (lists, 1)), axis=1) < rng.integers(1, n, (lists, 1))
         scores = above * GAPS[:, None] + rng.choice([0.0, 0.3], (lists, 1)) * rng.normal(size=(lists, n))
-        queries = Queries(labels_for(any_objective.label_limit, rng, lists * n), [n] * lists)
+        queries = Queries(random_labels(any_objective.label_limit, rng, lists * n), [n] * lists)
         grad, hess = any_objective.compute(queries, scores.ravel().astype(dtype), dtype=dtype)
         assert np.isfinite(grad).all()
         assert np.isfinite(hess).all()
@@ -105,7 +105,7 @@ def test_a_list_of_20000_documents(name, rng):
     objective = SOME[name][-1]
     for repeats in {"permutations", "samples"}.intersection(objective.parameters()):
         objective = dataclasses.replace(objective, **{repeats: 1})
-    many = labels_for(objective.label_limit, rng, 20_000)
+    many = random_labels(objective.label_limit, rng, 20_000)
     few = many * (rng.random(20_000) < 0.01)
     learnt = False
     for scores, labels in ((rng.normal(size=20_000), many), (np.zeros(20_000), few)):

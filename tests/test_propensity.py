@@ -6,13 +6,13 @@ import pickle
 import numpy as np
 import pytest
 from clicks import CORRECTING, click_log, offset_of_rows, some_queries
-from generated import labels_for
 from oracles.positions import offsets
 
 from ltr_objectives import LambdaMART, LTRError, LTRWarning, Queries, RankNet, get_objective, registry
 from ltr_objectives.datasets import make_ranking
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.pairwise import PairwiseObjective
+from ltr_objectives.testing import random_labels
 
 IDS = [f"{i}-{o.name}" for i, o in enumerate(CORRECTING)]
 
@@ -28,7 +28,7 @@ def test_gradient_and_hessian_equal_the_reference(objective, rng):
     objective = objective.without_noise()
     for scale in (0.0, 1.0, 50.0, 1e4):
         for n in (1, 2, 3, 7, 30):
-            labels, propensity = labels_for(objective.label_limit, rng, n), rng.uniform(0.01, 1, n)
+            labels, propensity = random_labels(objective.label_limit, rng, n), rng.uniform(0.01, 1, n)
             scores = np.round(rng.normal(size=n), 1) * scale
             ours = objective.gradient_hessian(scores, labels, [n], propensity=propensity)
             for a, b in zip(ours, objective.reference(scores, labels, propensity), strict=True):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from catalog import hessian_limit, longest_step
-from generated import labels_for
+
+from ltr_objectives.testing import random_labels
 
 STENCIL = ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))  # central differences of order 6
 
@@ -15,7 +16,7 @@ def losses(objective, rng):
         pytest.skip("has no loss")
     for gap in (1e-3, 0.3, 1e4):
         for n in (2, 5):
-            labels = labels_for(objective.label_limit, rng, n)
+            labels = random_labels(objective.label_limit, rng, n)
             yield objective, gap * (rng.permutation(n) + rng.uniform(-0.2, 0.2, n)), labels, min(gap / 10, 2e-3)
 
 
@@ -77,7 +78,7 @@ def test_steps_and_sums_of_hessians_stay_below_their_limits(any_objective, rng):
     n, lists = 30, 40
     if longest_step(any_objective) is None and hessian_limit(any_objective, n) is None:
         pytest.skip("promises nothing")
-    some = labels_for(any_objective.label_limit, rng, n * lists)
+    some = random_labels(any_objective.label_limit, rng, n * lists)
     first = np.tile(np.arange(n) == 0, lists) * some.max()  # relevant documents are first
     for labels in (some, first):
         for spread in (0.0, 0.01, 1.0, 30.0):

@@ -9,7 +9,6 @@ import pytest
 import xgboost as xgb
 from catboost import CatBoost, Pool
 from clicks import click_log, some_queries
-from generated import labels_for
 from trainings import LIBRARIES, train
 
 from ltr_objectives import (
@@ -28,6 +27,7 @@ from ltr_objectives.diagnostics import warn_if_useless
 from ltr_objectives.metrics.cascade import MRR
 from ltr_objectives.objectives.around import Langevin
 from ltr_objectives.queries import Queries
+from ltr_objectives.testing import random_labels
 
 EVERY_REASON = {
     "one document": ([0.0], [1], 1.0),
@@ -74,7 +74,7 @@ def test_a_report_of_clicks_is_of_the_corrected_gradient(how):
 
 def test_a_report_is_plain_numbers(any_objective, rng):
     group = rng.integers(1, 9, 30)
-    labels = labels_for(any_objective.label_limit, rng, int(group.sum()))
+    labels = random_labels(any_objective.label_limit, rng, int(group.sum()))
     scores = rng.normal(size=len(labels))
     report = any_objective.report(scores, labels, group)
     again = any_objective.report(scores, labels, qid=np.repeat(np.arange(30), group), n_threads=1)

@@ -6,12 +6,13 @@ import itertools
 import numpy as np
 import pytest
 from catalog import METRICS
-from generated import graded, labels_for
+from generated import graded
 from oracles.stochasticrank import exact_curvature, exact_gradient
 from scipy.stats import norm
 
 from ltr_objectives import Queries, StochasticRank
 from ltr_objectives.objectives.stochasticrank import add_conditional, conditional_reference, work_space
+from ltr_objectives.testing import random_labels
 
 SIGMAS = (0.2, 0.5, 1.0, 2.0)
 SETTINGS = [(0.2, 0.0), (0.5, 0.5), (1.0, 0.0), (2.0, 0.5)]
@@ -55,7 +56,7 @@ def integrated_estimates(metric, z, labels, sigma):
 def test_estimates_equal_the_definition_slot_by_slot(any_metric, rng):
     for n in (2, 3, 5, 12):
         for sigma in SIGMAS:
-            labels = labels_for(any_metric.label_limit, rng, n)
+            labels = random_labels(any_metric.label_limit, rng, n)
             z, eps = np.round(rng.normal(size=n), 1), rng.normal(size=n)
             ours = estimates(any_metric, z, labels, sigma, eps[None])[:, 0]
             for a, b in zip(ours, conditional_reference(any_metric, z, labels, sigma, eps), strict=True):

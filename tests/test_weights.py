@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from catalog import EXAMPLES
 from conftest import METRICS
-from generated import labels_for
 
 from ltr_objectives import Queries, adapters, evaluate, registry
 from ltr_objectives.objectives.typical import typical
+from ltr_objectives.testing import random_labels
 
 LIBRARIES = ("xgboost", "lightgbm", "catboost")
 
@@ -22,7 +22,7 @@ def repeated(weight, group, *columns):
 def lists(limit, rng):
     group = rng.integers(1, 9, 15)
     rows = int(group.sum())
-    return rng.normal(size=rows), labels_for(limit, rng, rows), group, rng.integers(1, 4, 15)
+    return rng.normal(size=rows), random_labels(limit, rng, rows), group, rng.integers(1, 4, 15)
 
 
 def test_a_weight_of_w_is_w_copies_in_the_gradient(any_objective, rng):

@@ -47,9 +47,9 @@ def compete(
         return _outcome(trials[key], folds, name, done)
 
     found, left_out = try_each(trials, attempt, required=required)
-    for library in {library for library, _ in trials}:
-        named = [{label: why for (of, label), why in part.items() if of == library} for part in (found, left_out)]
-        warn_without_ours(*named)  # type: ignore[arg-type]
+    for library in dict.fromkeys(library for library, _ in trials):
+        labels = [label for of, label in found if of == library]
+        warn_without_ours(labels, {label: why for (of, label), why in left_out.items() if of == library})
     return found, {" ".join(key): why for key, why in left_out.items()}
 
 
