@@ -2,7 +2,7 @@
 
 import re
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,6 @@ from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.goals import CodedLabels, coded_by
 from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.natives import native_of
@@ -50,17 +49,16 @@ class QueriesMemo:
 
     Comparing labels, groups and weights takes far less time than preparing them anew. Content, unlike an address,
     cannot mistake one data set for another if the user changes or frees arrays between two calls. Copies and pickles
-    start empty. If labels are codes, one of ``coded`` has the labels of goals.
+    start empty.
     """
 
-    def __init__(self, coded: Sequence[CodedLabels] = ()) -> None:
-        self._coded = coded
+    def __init__(self) -> None:
         self._entries: tuple[tuple[tuple[np.ndarray | None, ...], Queries], ...] = ()
         self._asked: weakref.WeakSet[Queries] = weakref.WeakSet()
         self._streams: weakref.WeakKeyDictionary[Any, Stream] = weakref.WeakKeyDictionary()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return QueriesMemo, (self._coded,)
+        return QueriesMemo, ()
 
     def find(self, data: Mapping[str, Any], goals: Mapping[str, np.ndarray], check: Callable[[Any], None]) -> Queries:
         """The `Queries` of a data set, or those of an equal one if there was one.
@@ -74,12 +72,9 @@ class QueriesMemo:
             if all(map(_equal, known, key)):
                 return queries
         labels: Any = arrays.pop("labels")
-        table = coded_by(labels, self._coded)
-        if table is None:
-            check(labels)
-        queries = Queries(by_goal(labels, goals) if table is None else table.read(labels), **arrays)
-        own = labels.copy() if table is not None else queries.labels  # equal, and already a copy
-        copies = own, *(None if a is None else a.copy() for a in key[1:])
+        check(labels)
+        queries = Queries(by_goal(labels, goals), **arrays)
+        copies = queries.labels, *(None if a is None else a.copy() for a in key[1:])  # labels are already a copy
         self._entries = ((copies, queries), *self._entries)[:KEPT]
         return queries
 
@@ -136,8 +131,7 @@ class ObjectiveCallable:
         self.weight = weight
         self.propensity = propensity
         self.position = position
-        self.coded = [self.labels] if isinstance(self.labels, CodedLabels) else []
-        self._memo = QueriesMemo(self.coded)
+        self._memo = QueriesMemo()
 
     def __repr__(self) -> str:
         return f"{self.library.name}_objective({self.objective!r})"
@@ -159,7 +153,7 @@ class ObjectiveCallable:
             "propensity": taken(self.propensity, subset),
             "position": taken(position, subset),
         }
-        goals = {} if self.coded else {goal: taken(y, subset) for goal, y in self.labels.items()}
+        goals = {goal: taken(y, subset) for goal, y in self.labels.items()}
         return self._memo.find(data, goals, self.library.check_labels)
 
     def gradients(
@@ -243,7 +237,7 @@ class MetricCallable:
         self.metrics = metrics
         self.n_threads = n_threads
         self.labels = LabelSets(labels, metrics)
-        self._memo = QueriesMemo(self.labels.coded)
+        self._memo = QueriesMemo()
 
     def __repr__(self) -> str:
         return f"{self.library.name}_metric({', '.join(map(repr, self.metrics))})"

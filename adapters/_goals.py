@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import require
-from ltr_objectives.goals import CodedLabels, check_goal, check_read, coded_by
+from ltr_objectives.goals import check_goal, check_read
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, to_numpy, vector
@@ -31,8 +31,8 @@ def read_labels(labels: ByGoal | None, name: str = "labels") -> dict[str, np.nda
 
 def labels_for(objective: Objective, labels: ByGoal | None) -> dict[str, np.ndarray]:
     """The labels of every goal that the objective reads; raises if one is missing, or not read."""
-    found = labels if isinstance(labels, CodedLabels) else read_labels(labels)
-    check_read(() if found is labels else found, objective.goals, objective.name)  # a metric may read other codes
+    found = read_labels(labels)
+    check_read(found, objective.goals, objective.name)
     missing = next((goal for goal in objective.goals if goal not in found), None)
     require(
         missing is None,
@@ -71,7 +71,6 @@ class LabelSets:
             "mappings, one for each data set that is evaluated: the first are the labels that the data set has",
         )
         self._known: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
-        self.coded = [each for each in given if isinstance(each, CodedLabels)]
         for i, mapping in enumerate(given):
             require(
                 isinstance(mapping, Mapping) and mapping,
@@ -81,8 +80,6 @@ class LabelSets:
             queries = Queries(mapping, [to_numpy(next(iter(mapping.values()))).size])
             for goal in self.goals:
                 queries.of(goal)
-            if isinstance(mapping, CodedLabels):
-                continue
             check_read([goal for goal, y in queries.goals.items() if y is not queries.labels], self.goals, "the metric")
             own = queries.labels.astype(np.float32)
             require(self._find(own) is None, f"labels[{i}] has the same first labels as another; their goals would mix")
@@ -93,9 +90,9 @@ class LabelSets:
 
     def of(self, labels: Any, subset: Subset | None = None) -> dict[str, np.ndarray]:
         """The labels by goal of the data set with these labels, or of the whole that it is a subset of."""
-        if not self.goals or coded_by(own := to_numpy(labels, "labels").astype(np.float32), self.coded) is not None:
-            return {}  # `QueriesMemo` reads codes
-        found = self._find(own)
+        if not self.goals:
+            return {}
+        found = self._find(to_numpy(labels, "labels").astype(np.float32))
         if found is None and subset is not None:
             found = self._find(to_numpy(subset.whole.get_label(), "labels").astype(np.float32))
         require(

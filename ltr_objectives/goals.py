@@ -2,44 +2,11 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any
-
-import numpy as np
 
 from ltr_objectives.errors import did_you_mean, require, shown
 
 NAME = r"[^\s\[\]:;,+*=]+"  # the others have a meaning in the text of objectives, or in what XGBoost prints
 AT_THE_END = re.compile(rf"(.*?)(?<!=)\[({NAME})\]\s*", re.DOTALL)  # "gain=[1]" is a parameter
-LEAST, LIMIT = (int(np.float32(2.0**exponent).view(np.int32)) for exponent in (64, 120))  # bits of codes
-
-
-class CodedLabels(dict[str, np.ndarray]):
-    """The labels of several goals by code, for libraries that have one label a row.
-
-    Codes are float32 numbers of consecutive bits from ``start``, between 2^64 and 2^120: stored exactly, and no labels.
-    """
-
-    start: int = LEAST
-
-    def read(self, codes: np.ndarray) -> dict[str, np.ndarray]:
-        """The labels by goal of rows with these codes."""
-        places = codes.view(np.int32) - self.start
-        return {goal: labels[places] for goal, labels in self.items()}
-
-
-def coded_by(labels: Any, tables: Iterable[CodedLabels]) -> CodedLabels | None:
-    """The one of ``tables`` that has the codes in ``labels``; None if ``labels`` are no codes.
-
-    >>> table, bits = CodedLabels(relevance=np.array([0, 1]), revenue=np.array([7, 0])), np.array([1, 0, 0], np.int32)
-    >>> coded_by((codes := (LEAST + bits).view(np.float32)), [table]).read(codes)
-    {'relevance': array([1, 0, 0]), 'revenue': array([0, 7, 7])}
-    """
-    if getattr(labels, "dtype", None) != np.float32 or not labels.size or not (labels >= 2.0**64).all():
-        return None
-    first, last = labels.min().view(np.int32), labels.max().view(np.int32)
-    found = [t for t in tables if t.start <= first and last < t.start + len(next(iter(t.values())))]
-    require(len(found) == 1, "the labels are codes of goals; pass labels=data.labels of data = dask_by_query(...)")
-    return found[0]
 
 
 def check_goal(goal: object) -> None:

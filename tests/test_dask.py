@@ -12,7 +12,7 @@ import pytest
 import recording
 from generated import ranking
 
-from ltr_objectives import Mixture, evaluate, get_metric
+from ltr_objectives import evaluate
 from ltr_objectives.adapters import (
     dask_by_query,
     dask_evaluate,
@@ -45,8 +45,7 @@ def in_xgboost(client, data, rounds, **options):
 
 
 def in_lightgbm(client, data, objective, rounds, valid=None, **options):
-    ours = lightgbm_objective(objective) if isinstance(objective, str) else objective
-    ranker = lgb.DaskLGBMRanker(client=client, objective=ours, n_estimators=rounds, **LGB)
+    ranker = lgb.DaskLGBMRanker(client=client, objective=lightgbm_objective(objective), n_estimators=rounds, **LGB)
     if valid is not None:
         options["eval_group"] = [valid.group]
         if "eval_X" in inspect.signature(lgb.DaskLGBMRanker.fit).parameters:  # newer versions deprecate eval_set
@@ -116,46 +115,30 @@ def test_weights_by_row_reach_lightgbm(client):
     assert by_query == pytest.approx(evaluate("map", alone.predict(X), y, qid=qid, weight=weight), abs=1e-12)
 
 
-PARTS = ["lambdamart:map", "lambdamart:ndcg(gain_type=linear)"]
-SEVERAL = Mixture(PARTS, [1, 0.3], labels=[None, "revenue"], normalize=False)
-
-
-def labelled(seed, several):
-    """Features, labels, of two goals if `several`, and query ids; every worker sees every value of a feature."""
-    X, y, qid = ranking(seed, levels=4)  # so that all workers have the same bins
-    revenue = np.random.default_rng(seed).exponential(size=len(y)) * (X[:, 1] > 0)
-    return X, {"relevance": y, "revenue": revenue} if several else y, qid
-
-
-@pytest.mark.parametrize("several", [False, True], ids=["one goal", "goals"])
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
-def test_workers_train_the_model_of_one_process(client, library, several):
-    (X, y, qid), (V, z, v_qid) = (labelled(seed, several) for seed in (0, 1))
-    objective, metric = (SEVERAL, "ndcg(gain_type=linear)@5[revenue]") if several else ("lambdamart:map", "ndcg@5")
+def test_workers_train_the_model_of_one_process(client, library):
+    (X, y, qid), (V, z, v_qid) = (ranking(seed, levels=4) for seed in (0, 1))  # so that all workers have the same bins
+    objective, metric = "lambdamart:map", "ndcg@5"
     data, valid = dask_by_query(X, y, qid, objective=objective), dask_by_query(V, z, v_qid, everywhere=True)
-    own, given = (y["relevance"], {"revenue": y["revenue"]}) if several else (y, None)
     if library == "xgboost":
         valid = dask_by_query(V, z, v_qid)
-        sets = [data.labels, valid.labels] if several else None
         model, history = in_xgboost(
-            client, data, 8, obj=xgboost_objective(objective, labels=data.labels), evals=[data, valid],
-            custom_metric=xgboost_metric(metric, labels=sets),
-        )  # fmt: skip
-        dtrain = xgb.DMatrix(X, own, qid=qid)
-        alone = xgb.train(XGB, dtrain, 8, obj=xgboost_objective(objective, labels=given)).predict(dtrain)
+            client, data, 8, obj=xgboost_objective(objective), evals=[data, valid], custom_metric=xgboost_metric(metric)
+        )
+        dtrain = xgb.DMatrix(X, y, qid=qid)
+        alone = xgb.train(XGB, dtrain, 8, obj=xgboost_objective(objective)).predict(dtrain)
         scores, of_valid = (model.predict(xgb.DMatrix(rows)) for rows in (X, V))
         values, everywhere = history["e1"], dxgb.predict(client, model, data.X)
     else:
-        ours, watched = lightgbm_objective(objective, labels=data.labels), lightgbm_metric(metric, labels=valid.labels)
-        ranker = in_lightgbm(client, data, ours, 8, valid, eval_metric=watched)
-        params = {**LGB, "objective": lightgbm_objective(objective, labels=given), "num_threads": 1}
-        alone = lgb.train(params, lgb.Dataset(X, own, group=np.bincount(qid)), 8).predict(X)
+        ranker = in_lightgbm(client, data, objective, 8, valid, eval_metric=lightgbm_metric(metric))
+        params = {**LGB, "objective": lightgbm_objective(objective), "num_threads": 1}
+        alone = lgb.train(params, lgb.Dataset(X, y, group=np.bincount(qid)), 8).predict(X)
         scores, of_valid = map(ranker.to_local().predict, (X, V))
         values, everywhere = ranker.evals_result_["valid_0"], ranker.predict(data.X)
     assert np.ptp(alone) > 0.1
     np.testing.assert_allclose(scores, alone, atol=1e-5 if library == "xgboost" else 1e-9)
-    assert values[str(get_metric(metric))][-1] == pytest.approx(evaluate(metric, of_valid, z, qid=v_qid), abs=1e-6)
-    here = dask_evaluate(metric, everywhere, data.y, data.qid, labels=data.labels)
+    assert values[metric][-1] == pytest.approx(evaluate(metric, of_valid, z, qid=v_qid), abs=1e-6)
+    here = dask_evaluate(metric, everywhere, data.y, data.qid)
     assert here == pytest.approx(evaluate(metric, scores, y, qid=qid), abs=1e-6)
 
 

@@ -6,17 +6,14 @@ import numpy as np
 import pytest
 from generated import ranking
 
-from ltr_objectives import LTRError, evaluate, goals
+from ltr_objectives import LTRError, evaluate
 from ltr_objectives.adapters import (
     dask_by_query,
     dask_evaluate,
     dask_group,
-    lightgbm_metric,
-    lightgbm_objective,
     xgboost_metric,
     xgboost_objective,
 )
-from ltr_objectives.workbench import dask as dask_workbench
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -118,69 +115,6 @@ def test_dataframes_and_sparse_matrices(client):
     assert np.array_equal(sparse.vstack(parts).toarray(), X)
 
 
-@pytest.mark.parametrize("form", ["arrays", "frame", "Dask arrays", "Dask frame"])
-def test_labels_of_goals_follow_their_rows(client, form, monkeypatch):
-    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
-    X, y, qid = ranking(0)
-    order = np.random.default_rng(2).permutation(len(y)) if form.startswith("Dask") else np.arange(len(y))
-    columns = {"relevance": y[order].astype(int), "revenue": np.round(X[order, 2], 1), "clicks": qid[order] % 2 == 0}
-    frame = pd.DataFrame({**columns, "row": X[order, 0], "qid": qid[order]})
-    table = dd.from_pandas(frame, npartitions=4, sort=False) if form == "Dask frame" else frame
-    by_name = {name: table[name] if "frame" in form else frame[name].to_numpy() for name in frame}
-    if form == "Dask arrays":
-        by_name = {name: da.from_array(column, chunks=97) for name, column in by_name.items()}
-    row, ids = by_name.pop("row"), by_name.pop("qid")
-    monkeypatch.setattr(dask_workbench, "_next_code", goals.LIMIT - 100)  # of which there are fewer than are needed
-    data = dask_by_query(row.to_frame() if "frame" in form else row[:, None], by_name, ids)
-    found = data.labels.read(data.y.compute())
-    rows = [list(frame["row"]).index(value) for value in np.asarray(data.X.compute())[:, 0]]
-    assert sorted(rows) == list(range(len(y)))
-    assert all(np.array_equal(found[name], column[rows]) for name, column in columns.items())
-    assert len(data.labels["clicks"]) < len(y)
-    expected = evaluate("map[clicks]", np.zeros(len(y)), found, qid=data.qid.compute())
-    plain = {name: da.from_array(found[name], chunks=data.y.chunks) for name in ("relevance", "clicks")}
-    for labels, table in ((data.y, data.labels), (plain, None)):
-        assert dask_evaluate("map[clicks]", data.y * 0, labels, data.qid, labels=table) == expected
-
-
-def test_goals_that_cannot_be_are_refused(client, monkeypatch):
-    xgb, lgb = pytest.importorskip("xgboost"), pytest.importorskip("lightgbm")
-    X, y, qid = ranking(0)
-    text, both = "lambdamart+lambdamart:map[revenue]", {"relevance": y, "revenue": y}
-    data, other = dask_by_query(X, both, qid), dask_by_query(X, {**both, "x": y}, qid)
-    for labels, message in (
-        (y, "there are no labels 'revenue'"),
-        ({"relevance": y, "revenue": np.where(y == 2, np.nan, y)}, r"labels\['revenue'\] must be finite"),
-        ({"relevance": y, "revenue": y[1:]}, r"labels\['revenue'\] has .* but the first labels .*of this worker"),
-        ({"relevance": y, "a b": y}, "'a b' cannot name labels"),
-        ({}, "(labels|y) is empty; pass at least one array"),
-    ):
-        for form in (lambda c: c, lambda c: da.from_array(c, chunks=(200, *np.shape(c)[1:]))):
-            given = {name: form(c) for name, c in labels.items()} if isinstance(labels, dict) else form(labels)
-            with pytest.raises(LTRError, match=message):
-                dask_by_query(form(X), given, form(qid), objective=text)
-    cut = {name: da.from_array(y, chunks=size) for name, size in (("relevance", -1), ("revenue", 300))}
-    with pytest.raises(LTRError, match=r"y\['relevance'\], y\['revenue'\] have 1, 2 partitions"):
-        dask_by_query(da.from_array(X), cut, da.from_array(qid))
-    codes = data.y.compute()
-    dtrain, dataset = xgb.DMatrix(X, codes, qid=qid), lgb.Dataset(X, codes, group=np.bincount(qid)).construct()
-    unread = "the labels are codes of goals; pass labels=data.labels"
-    made = (xgboost_objective, "ranknet", dtrain), (lightgbm_objective, "ranknet", dataset)
-    for make, name, train in (*made, (xgboost_metric, "map", dtrain), (lightgbm_metric, "map", dataset)):
-        for text, labels in ((name, None), (f"{name}[revenue]", other.labels)):
-            with pytest.raises(LTRError, match=unread):
-                make(text, labels=labels)(codes * 0, train)
-        with pytest.raises(LTRError, match="'revenu'"):
-            make(f"{name}[revenu]", labels=data.labels)
-    with pytest.raises(LTRError, match=unread):
-        dask_evaluate("map", data.y, data.y, data.qid)
-    with pytest.raises(LTRError, match="there are no labels 'revenue'"):
-        xgboost_objective("ranknet[revenue]", labels=data.labels)(codes * 0, xgb.DMatrix(X, y, qid=qid))
-    monkeypatch.setattr(dask_workbench, "LIMIT", goals.LEAST + 5)
-    with pytest.raises(LTRError, match="y has 12 combinations of labels, above 5; put amounts into classes"):
-        dask_by_query(X, both, qid)
-
-
 def test_everywhere(client):
     X, y, qid = ranking(0, queries=5)
     data = dask_by_query(X, y, qid, everywhere=True)
@@ -257,7 +191,7 @@ def test_missing_arguments_and_ids_are_refused(client, kind):
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
-@pytest.mark.parametrize("form", ["array", "series", "goals"])
+@pytest.mark.parametrize("form", ["array", "series"])
 def test_a_partition_may_be_empty(at, form):
     """As a filter leaves it."""
     dd = pytest.importorskip("dask.dataframe")
@@ -274,15 +208,13 @@ def test_a_partition_may_be_empty(at, form):
         return da.from_array(column, chunks=(tuple(np.diff(cuts).tolist()),))
 
     columns = [parts(column) for column in (X[:, 0], y, qid, weight)]
-    columns[1] = {"other": columns[1], "first": columns[1]} if form == "goals" else columns[1]
-    goal = "[first]" if form == "goals" else ""
     group = dask_group(columns[2])
     assert np.array_equal(group.compute(), np.bincount(qid))
     assert [len(block.compute()) for block in group.blocks].count(0) == group.numblocks[0] - 2 == 1
     for metric in ("ndcg@5", "map(empty=skip)"):
-        found = dask_evaluate(metric + goal, *columns)
+        found = dask_evaluate(metric, *columns)
         assert found == pytest.approx(evaluate(metric, X[:, 0], y, qid=qid, weight=weight), abs=1e-12)
-    whole = dask_evaluate("ndcg@5" + goal, *columns[:3])
+    whole = dask_evaluate("ndcg@5", *columns[:3])
     assert whole == pytest.approx(evaluate("ndcg@5", X[:, 0], y, qid=qid), abs=1e-12)
 
 

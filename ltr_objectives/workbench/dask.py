@@ -1,22 +1,18 @@
 """Dask: data sets spread over workers by whole queries, and metrics over all partitions."""
 
 import itertools
-from collections.abc import Mapping
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.goals import LEAST, LIMIT, CodedLabels, coded_by
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import (
     Queries,
     first_rows,
     ids_of,
-    read_labels,
     refuse_masked,
     refuse_merged,
     sizes_of,
@@ -35,11 +31,10 @@ class DaskQueries(NamedTuple):
     qid: Any  # 0, 1, 2, ... in order of the rows; XGBoost takes it
     group: Any  # sizes of the queries of each partition; LightGBM takes it
     weight: Any = None  # by row
-    labels: CodedLabels | None = None  # of several goals; `y` then has codes
 
 
 class Table(NamedTuple):
-    """Some rows, as the user gave them; `y` may be a mapping of goals to labels, or have a field for each goal."""
+    """Some rows, as the user gave them."""
 
     X: Any
     y: Any
@@ -77,9 +72,8 @@ def dask_by_query(
     ----------
     X : array, sparse matrix, pandas DataFrame, Dask array or Dask DataFrame of shape (rows, features)
         Features. Rows of one query stand together; in Dask collections they may lie anywhere, and are brought together.
-    y : array or series of shape (rows,), or mapping of goals to such arrays
-        Labels; a Dask collection if ``X`` is one, with the same partitions. For several goals a mapping such as
-        ``{"relevance": y, "revenue": r}``; whatever names no goal reads the first labels.
+    y : array or series of shape (rows,)
+        Labels; a Dask collection if ``X`` is one, with the same partitions.
     qid : array or series of shape (rows,)
         Query ids, numbers or strings; a Dask collection if ``X`` is one, with the same partitions.
     weight : array or series of shape (rows,), optional
@@ -99,8 +93,7 @@ def dask_by_query(
     Returns
     -------
     DaskQueries
-        ``X``, ``y``, ``qid``, ``group`` and ``weight``, ready for training and kept in the workers' memory. For several
-        goals ``y`` has codes; pass ``labels=data.labels`` to objectives, to metrics, and to :func:`dask_evaluate`.
+        ``X``, ``y``, ``qid``, ``group`` and ``weight``, ready for training and kept in the workers' memory.
 
     Examples
     --------
@@ -122,8 +115,7 @@ def dask_by_query(
     if objective is not None:
         chosen = get_objective(objective)
         client.gather([client.submit(_try_out, chosen, part, pure=False) for part in parts])
-    parts, labels = _coded(client, parts, places) if isinstance(y, Mapping) else (parts, None)
-    return _collections(client, parts * count if everywhere else parts, places)._replace(labels=labels)
+    return _collections(client, parts * count if everywhere else parts, places)
 
 
 def dask_group(qid: Any) -> Any:
@@ -164,7 +156,7 @@ def dask_group(qid: Any) -> Any:
     return da.from_array(np.concatenate(sizes), chunks=(tuple(map(len, sizes)),))
 
 
-def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: Any = None, labels: Any = None) -> float:
+def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: Any = None) -> float:
     """:func:`ltr_objectives.evaluate` of Dask collections, computed where they lie.
 
     Parameters
@@ -173,14 +165,12 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
         Such as ``"ndcg@10"``.
     scores : Dask array or series of shape (rows,)
         Higher scores rank first. The arguments below have the same partitions.
-    y : Dask array or series of shape (rows,), or mapping of goals to such collections
+    y : Dask array or series of shape (rows,)
         Labels.
     qid : Dask array or series of shape (rows,)
         Query ids. No query may be cut; :func:`dask_by_query` cuts none.
     weight : Dask array or series of shape (rows,), optional
         Weight of each row.
-    labels : mapping of goals to arrays, optional
-        ``data.labels``, if ``data = dask_by_query(...)`` has several goals.
 
     Returns
     -------
@@ -199,7 +189,7 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
     chosen = get_metric(metric)
     dask_group(qid)
     columns = _columns(scores=scores, y=y, qid=qid, weight=weight)
-    values = dask.compute(*[dask.delayed(_values)(chosen, labels, *row) for row in zip(*columns, strict=True)])
+    values = dask.compute(*[dask.delayed(_values)(chosen, *row) for row in zip(*columns, strict=True)])
     weights = None if weight is None else np.concatenate([w for _, w in values])
     return chosen.average(*chosen.sums(np.concatenate([v for v, _ in values]), weights))
 
@@ -212,11 +202,10 @@ def _ids_and_sizes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
     return ids[np.cumsum(sizes) - sizes], sizes
 
 
-def _values(chosen: Metric, labels: Any, scores: Any, y: Any, qid: Any, weight: Any = None) -> tuple[np.ndarray, Any]:
+def _values(chosen: Metric, scores: Any, y: Any, qid: Any, weight: Any = None) -> tuple[np.ndarray, Any]:
     if len(qid) == len(scores) == 0:
         return np.empty(0), np.empty(0)
-    table = coded_by(own := _stored(y), () if labels is None else (labels,))
-    queries = Queries(_by_goal(own) if table is None else table.read(own), qid=qid, weight=weight)
+    queries = Queries(y, qid=qid, weight=weight)
     return chosen.values(queries, to_numpy(scores, "scores").reshape(-1)), queries.weight_by_query
 
 
@@ -249,11 +238,7 @@ def _columns(**given: Any) -> list[list[Any]]:
 
 
 def _partitions(name: str, collection: Any) -> list[Any]:
-    """The partitions of a Dask array or dataframe, or of a mapping of them, which is the argument ``name``."""
-    if isinstance(collection, Mapping):
-        require(collection, f"{name} is empty; pass at least one array, as in {{'relevance': array}}")
-        columns = _columns(**{f"{name}[{goal!r}]": column for goal, column in collection.items()})
-        return [dict(zip(collection, pieces, strict=True)) for pieces in zip(*columns, strict=True)]
+    """The partitions of a Dask array or dataframe, which is the argument ``name``."""
     require(
         hasattr(collection, "to_delayed"),
         f"{name} must be a Dask array, series or dataframe, got {type(collection).__name__}",
@@ -267,7 +252,7 @@ def _spread_local(client: Any, table: Table, places: list[str]) -> list[Any]:
     """Futures of one `Part` for each place, in the order of the rows."""
     queries = Queries(table.y, qid=table.qid, weight=table.weight)
     number = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))
-    whole = Table(table.X, _stored(table.y), number, queries.weight_by_row)
+    whole = Table(table.X, to_numpy(table.y), number, queries.weight_by_row)
     require(
         hasattr(whole.X, "shape"), f"X must be an array, a sparse matrix or a DataFrame, got {type(whole.X).__name__}"
     )
@@ -336,41 +321,6 @@ def _collections(client: Any, parts: list[Any], places: list[str]) -> DaskQuerie
 
 
 _calls = itertools.count()
-_next_code = LEAST  # so that data sets have different codes
-
-
-def _coded(client: Any, parts: list[Any], places: list[str]) -> tuple[list[Any], CodedLabels]:
-    """The parts with codes as `y`, and the labels of the codes. Each part has codes of its own."""
-    global _next_code
-    found = [client.submit(lambda part: np.unique(part.y, return_inverse=True), part, pure=False) for part in parts]
-    tables = client.gather([client.submit(itemgetter(0), each, pure=False) for each in found])
-    ends = np.cumsum([0, *map(len, tables)]).tolist()
-    few = ends[-1] <= LIMIT - LEAST
-    require(few, f"y has {ends[-1]} combinations of labels, above {LIMIT - LEAST}; put amounts into classes")
-    labels = CodedLabels(_by_goal(np.concatenate(tables)))
-    labels.start = _next_code if _next_code + ends[-1] <= LIMIT else LEAST
-    _next_code = labels.start + ends[-1]
-    return [
-        client.submit(_with_codes, part, each, labels.start + end, key=_key(part.key), workers=[place])
-        for part, each, end, place in zip(parts, found, ends, places, strict=False)
-    ], labels
-
-
-def _with_codes(part: Part, found: tuple[np.ndarray, np.ndarray], start: int) -> Part:
-    return part._replace(y=(found[1] + start).astype(np.int32).view(np.float32))
-
-
-def _stored(y: Any) -> np.ndarray:
-    """Labels as an array, with a field for each goal if there are several."""
-    if not isinstance(y, Mapping):
-        return to_numpy(y, "labels")
-    goals = {str(goal): labels for goal, labels in read_labels(y)}
-    Queries(goals, [len(next(iter(goals.values())))])  # raises for lengths that differ
-    return np.rec.fromarrays([*goals.values()], dtype=[(goal, np.float64) for goal in goals]).view(np.ndarray)
-
-
-def _by_goal(y: np.ndarray) -> Any:
-    return y if y.dtype.names is None else {goal: y[goal] for goal in y.dtype.names}
 
 
 def _key(content: Any) -> str:
@@ -400,7 +350,7 @@ def _runs(table: Table) -> tuple[np.ndarray, np.ndarray]:
 def _cut(table: Table, number: np.ndarray, first: int, last: int) -> Table:
     rows = np.flatnonzero((number >= first) & (number < last))
     weight = None if table.weight is None else to_numpy(table.weight, "weight")[rows]
-    return Table(_take(table.X, rows), _stored(table.y)[rows], number[rows], weight)
+    return Table(_take(table.X, rows), to_numpy(table.y, "labels")[rows], number[rows], weight)
 
 
 def _join(*tables: Table) -> Part:
@@ -412,9 +362,8 @@ def _join(*tables: Table) -> Part:
         X, y, number = _take(X, order), y[order], number[order]
         weight = None if weight is None else weight[order]
     try:
-        queries = Queries(_by_goal(y), qid=number, weight=weight)
-        if y.dtype.names is None:  # several goals have codes, which are exact
-            refuse_merged(vector("labels", y), queries.ptr)
+        queries = Queries(y, qid=number, weight=weight)
+        refuse_merged(vector("labels", y), queries.ptr)
     except LTRError as error:
         raise LTRError(f"in one partition, {error}") from None
     return Part(X, y, number, np.diff(queries.ptr), weight)
@@ -441,7 +390,7 @@ def _stack(tables: tuple[Any, ...]) -> Any:
 
 def _try_out(objective: Objective, part: Part) -> None:
     """Compute the gradient once, for the errors that it may raise."""
-    objective.compute(Queries(_by_goal(part.y), part.group, weight=part.weight), np.zeros(len(part.y)))
+    objective.compute(Queries(part.y, part.group, weight=part.weight), np.zeros(len(part.y)))
 
 
 def _sample(part: Part) -> dict[str, tuple[tuple[int, ...], Any]]:
