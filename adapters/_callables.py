@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings, Subset, labels_for, taken
+from ltr_objectives.adapters._goals import ByGoal, Subset, labels_for, taken
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
@@ -222,21 +222,29 @@ def one_by_one(metrics: Iterable[Any], convention: str | None, use: str) -> tupl
     """`get_metrics`, which refuses a list among ``metrics`` and shows how the library gets several: by ``use``."""
     listed = any(isinstance(each, list | tuple | set) for each in metrics)
     require(not listed, f"give the metrics one by one, not as a list, as in {use}('ndcg@10', 'map')")
-    return get_metrics(metrics, convention)
+    found = get_metrics(metrics, convention)
+    refuse_goals(found)
+    return found
+
+
+def refuse_goals(metrics: Iterable[Metric]) -> None:
+    """Raise for a metric of a goal: a library's data set has its own labels only."""
+    of_goal = next((metric for metric in metrics if metric.goal is not None), None)
+    require(
+        of_goal is None,
+        f"{of_goal} reads the labels of a goal; give it to eval_metric= of an estimator, or to evaluate",
+    )
 
 
 class MetricCallable:
-    """The base of what XGBoost and LightGBM call for metrics; ``labels`` are those of metrics of goals."""
+    """The base of what XGBoost and LightGBM call for metrics."""
 
     library: ClassVar[Library]
     no_jit = True  # as of an objective
 
-    def __init__(
-        self, metrics: tuple[Metric, ...], n_threads: int | None = None, labels: Mappings | None = None
-    ) -> None:
+    def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None = None) -> None:
         self.metrics = metrics
         self.n_threads = n_threads
-        self.labels = LabelSets(labels, metrics)
         self._memo = QueriesMemo()
 
     def __repr__(self) -> str:
@@ -246,10 +254,10 @@ class MetricCallable:
         """CatBoost calls this."""
         raise wrong_place(self.library, "metric")
 
-    def queries(self, labels: Any, group: Any, weight: Any, subset: Subset | None = None) -> Queries:
+    def queries(self, labels: Any, group: Any, weight: Any) -> Queries:
         """The queries of one of the library's data sets."""
         data = {"labels": labels, "group": group, "weight": weight}
-        return self._memo.find(data, self.labels.of(labels, subset), self.library.check_labels)
+        return self._memo.find(data, {}, self.library.check_labels)
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
         """Each metric and its mean over queries. Once a data set, warns of metrics that no order changes."""

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import ObjectiveCallable, Params, read_objective, wrong_place
+from ltr_objectives.adapters._callables import ObjectiveCallable, Params, read_objective, refuse_goals, wrong_place
 from ltr_objectives.adapters._catboost_fit import (
     NOT_A_FIT,
     WEIGHTS_BY_CLASS,
@@ -22,7 +22,7 @@ from ltr_objectives.adapters._catboost_fit import (
     rows_of,
 )
 from ltr_objectives.adapters._catboost_passes import Passes, address_of
-from ltr_objectives.adapters._goals import ByGoal, LabelSets, Mappings
+from ltr_objectives.adapters._goals import ByGoal
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._parameters import pairs_of_rows
 from ltr_objectives.checks import check_choice
@@ -348,7 +348,6 @@ def catboost_metric(
     metric: str | Metric,
     *pools: Any,
     convention: Convention | None = None,
-    labels: Mappings | None = None,
     n_threads: int | None = None,
 ) -> CatBoostMetric:
     """A metric for CatBoost's ``eval_metric``; early stopping and ``use_best_model`` maximise it.
@@ -361,9 +360,6 @@ def catboost_metric(
         The training pool, then each pool of ``eval_set`` in order; each with ``group_id``.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metric.
-    labels : mapping of goals to arrays of shape (rows,), or list of mappings, optional
-        For a metric of a goal, such as ``"ndcg@10[revenue]"``: one mapping for each pool, as
-        :func:`ltr_objectives.evaluate` takes it. Its first labels are those of the data set, which is known by them.
     n_threads : int, optional
         By default ``thread_count`` of the training, at most all processors. The value does not depend on it.
 
@@ -394,8 +390,8 @@ def catboost_metric(
     require(len(pools) > 0, "catboost_metric needs the training pool, then the pools of eval_set in order")
     rows = tuple(rows_of(pool, f"pool {i}") for i, pool in enumerate(pools))
     chosen = get_metric(metric, convention)
-    known = LabelSets(labels, [chosen])
-    made = CatBoostMetric(chosen, rows, n_threads, tuple(known.of(each.labels) for each in rows))
+    refuse_goals([chosen])
+    made = CatBoostMetric(chosen, rows, n_threads, ({},) * len(rows))
     for i, each in enumerate(rows[1:], 1):
         warn_of_equal_orders([chosen], made._queries(i, each.labels), f"pool {i} of catboost_metric", n_threads)
     return made

@@ -16,7 +16,7 @@ from ltr_objectives.adapters._callables import (
     wrong_place,
 )
 from ltr_objectives.adapters._frames import calls_of
-from ltr_objectives.adapters._goals import ByGoal, Mappings, Subset
+from ltr_objectives.adapters._goals import ByGoal, Subset
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require, shown
 from ltr_objectives.metrics.base import Convention, Metric
@@ -104,11 +104,11 @@ class LightGBMMetric(MetricCallable):
     library = LIGHTGBM
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
-        subset = _subset(second)
+        _subset(second)
         labels, group, weight, scores = _unpack(first, second, weight, group, "metric")
         params = getattr(calls_of(LIGHTGBM).booster, "params", None)
         refuse_our_text(params or {})
-        means = self.means(self.queries(labels, group, weight, subset), scores, params)
+        means = self.means(self.queries(labels, group, weight), scores, params)
         return [(str(m), mean, True) for m, mean in means]
 
 
@@ -166,7 +166,6 @@ def lightgbm_objective(
 def lightgbm_metric(
     *metrics: str | Metric,
     convention: Convention | None = None,
-    labels: Mappings | None = None,
     n_threads: int | None = None,
 ) -> LightGBMMetric:
     """A metric, or several, for ``lgb.train(..., feval=...)`` and ``lightgbm.LGBMRanker.fit(..., eval_metric=...)``.
@@ -178,9 +177,6 @@ def lightgbm_metric(
         the metric that stops the training.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metrics.
-    labels : mapping of goals to arrays of shape (rows,), or list of mappings, optional
-        For metrics of goals, such as ``"ndcg@10[revenue]"``: one mapping for each data set that is evaluated, as
-        :func:`ltr_objectives.evaluate` takes it. Its first labels are those of the data set, which is known by them.
     n_threads : int, optional
         By default ``num_threads`` of the training, at most all processors.
 
@@ -195,4 +191,4 @@ def lightgbm_metric(
     >>> lightgbm_metric("map")  # doctest: +ELLIPSIS
     lightgbm_metric(MAP(...))
     """
-    return LightGBMMetric(one_by_one(metrics, convention, "feval=lightgbm_metric"), n_threads, labels)
+    return LightGBMMetric(one_by_one(metrics, convention, "feval=lightgbm_metric"), n_threads)

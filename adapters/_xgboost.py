@@ -20,7 +20,7 @@ from ltr_objectives.adapters._callables import (
     wrong_place,
 )
 from ltr_objectives.adapters._frames import Calls, calls_of
-from ltr_objectives.adapters._goals import ByGoal, Mappings
+from ltr_objectives.adapters._goals import ByGoal
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
@@ -275,7 +275,6 @@ def xgboost_objective(
 def xgboost_metric(
     *metrics: str | Metric,
     convention: Convention | None = None,
-    labels: Mappings | None = None,
     n_threads: int | None = None,
 ) -> XGBoostMetric:
     """A metric, or several, for ``xgb.train(..., custom_metric=...)``.
@@ -290,9 +289,6 @@ def xgboost_metric(
         Such as ``"ndcg@10"``.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metrics.
-    labels : mapping of goals to arrays of shape (rows,), or list of mappings, optional
-        For metrics of goals, such as ``"ndcg@10[revenue]"``: one mapping for each data set that is evaluated, as
-        :func:`ltr_objectives.evaluate` takes it. Its first labels are those of the data set, which is known by them.
     n_threads : int, optional
         By default ``nthread`` of the training, at most all processors.
 
@@ -320,4 +316,4 @@ def xgboost_metric(
     With ``booster="dart"`` leave early stopping out: later rounds change the earlier ones, so the model that is kept is
     not the one that was measured.
     """
-    return XGBoostMetric(one_by_one(metrics, convention, "custom_metric=xgboost_metric"), n_threads, labels)
+    return XGBoostMetric(one_by_one(metrics, convention, "custom_metric=xgboost_metric"), n_threads)

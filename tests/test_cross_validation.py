@@ -77,23 +77,19 @@ def test_lightgbm_s_folds_take_their_rows_of_what_is_given_by_row(by_row):
     given = {"labels": {"revenue": revenue}, "propensity": 1 / (1 + revenue), "position": revenue}[by_row]
     text = "lambdamart:map + .5*lambdamart[revenue]" if by_row == "labels" else "lambdamart:map"
     data = lgb.Dataset(x, y, group=group, free_raw_data=False)
-    metric = lightgbm_metric("map", "ndcg[revenue]", labels={"relevance": y, "revenue": revenue})
     record = lgb.cv(
-        {**LGB, "objective": lightgbm_objective(text, **{by_row: given})}, data, 6, folds=folds, feval=metric,
-        return_cvbooster=True,
+        {**LGB, "objective": lightgbm_objective(text, **{by_row: given})}, data, 6, folds=folds,
+        feval=lightgbm_metric("map"), return_cvbooster=True,
     )  # fmt: skip
-    values, others = [], []
-    for booster, (learn, test) in zip(record["cvbooster"].boosters, folds, strict=True):
+    others = []
+    for booster, (learn, _) in zip(record["cvbooster"].boosters, folds, strict=True):
         mine = {goal: r[learn] for goal, r in given.items()} if by_row == "labels" else given[learn]
         part = lgb.Dataset(x[learn], y[learn], group=np.tile(GROUP, 2), reference=data)
         alone = lgb.train({**LGB, "objective": lightgbm_objective(text, **{by_row: mine})}, part, 6)
         assert np.array_equal(booster.predict(x), alone.predict(x))
         without = lgb.train({**LGB, "objective": lightgbm_objective("lambdamart:map")}, part, 6)
         others.append(np.abs(without.predict(x) - alone.predict(x)).max())
-        values.append(evaluate("ndcg", alone.predict(x[test]), revenue[test], group=GROUP))
     assert min(others) > 1e-3
-    [mean] = [v for name, v in record.items() if name.endswith("ndcg[revenue]-mean")]
-    assert mean[-1] == pytest.approx(np.mean(values), abs=1e-12)
 
 
 def test_lightgbm_s_subset_may_have_labels_of_its_own_rows():

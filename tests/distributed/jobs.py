@@ -55,7 +55,6 @@ def in_xgboost(config):
     """Goes on from the last checkpoint, of which there is one after ``every`` rounds."""
     X, y, qid, revenue = share(*config["data"])
     objective = xgboost_objective(config["objective"], **labels_for(config["objective"], revenue))
-    metric = xgboost_metric("map", "map[revenue]", labels={"relevance": y, "revenue": revenue})
     saved = ray.train.get_checkpoint()
     begun = None if saved is None else ray.train.xgboost.RayTrainReportCallback.get_model(saved, FILE)
     done = 0 if begun is None else begun.num_boosted_rounds()
@@ -63,8 +62,8 @@ def in_xgboost(config):
     data = xgb.DMatrix(X, y, qid=qid)
     callbacks = [Die(Path(config["folder"], "died"))] if config["die"] else []
     xgb.train(
-        XGB, data, ROUNDS - done, obj=objective, custom_metric=metric, evals=[(data, "train")], verbose_eval=False,
-        xgb_model=begun,
+        XGB, data, ROUNDS - done, obj=objective, custom_metric=xgboost_metric("map"), evals=[(data, "train")],
+        verbose_eval=False, xgb_model=begun,
         callbacks=[*callbacks, ray.train.xgboost.RayTrainReportCallback(filename=FILE, frequency=config["every"])],
     )  # fmt: skip
 
