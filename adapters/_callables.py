@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._goals import ByGoal, Subset, labels_for, taken
+from ltr_objectives.adapters._goals import ByGoal, labels_for
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
@@ -140,9 +140,7 @@ class ObjectiveCallable:
         """CatBoost calls this."""
         raise wrong_place(self.library, "objective")
 
-    def queries(
-        self, labels: Any, group: Any, weight: Any, position: Any = None, subset: Subset | None = None
-    ) -> Queries:
+    def queries(self, labels: Any, group: Any, weight: Any, position: Any = None) -> Queries:
         """The queries of one of the library's data sets."""
         if self.propensity is not None or self.position is not None:
             position = self.position
@@ -150,11 +148,10 @@ class ObjectiveCallable:
             "labels": labels,
             "group": group,
             "weight": weight if self.weight is None else self.weight,
-            "propensity": taken(self.propensity, subset),
-            "position": taken(position, subset),
+            "propensity": self.propensity,
+            "position": position,
         }
-        goals = {goal: taken(y, subset) for goal, y in self.labels.items()}
-        return self._memo.find(data, goals, self.library.check_labels)
+        return self._memo.find(data, self.labels, self.library.check_labels)
 
     def gradients(
         self,

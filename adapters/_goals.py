@@ -1,7 +1,6 @@
 """Labels of several goals beside the data sets of the libraries, which have one label a row."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,7 +8,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.errors import require
 from ltr_objectives.goals import check_goal, check_read
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import to_numpy, vector
+from ltr_objectives.queries import vector
 
 ByGoal = Mapping[str, ArrayLike]
 
@@ -37,18 +36,3 @@ def labels_for(objective: Objective, labels: ByGoal | None) -> dict[str, np.ndar
         "of the training set",
     )
     return found
-
-
-class Subset(NamedTuple):
-    """Rows that LightGBM took of a Dataset, for a fold of ``lgb.cv`` or in ``Dataset.subset``."""
-
-    rows: np.ndarray
-    whole: Any  # the Dataset
-
-
-def taken(values: ArrayLike | None, subset: Subset | None) -> Any:
-    """The values of a subset, out of those of the whole Dataset or of the subset; all without a subset."""
-    if values is None or subset is None:
-        return values
-    array = to_numpy(values)
-    return array[subset.rows] if len(array) == subset.whole.num_data() else array

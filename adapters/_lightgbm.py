@@ -16,7 +16,7 @@ from ltr_objectives.adapters._callables import (
     wrong_place,
 )
 from ltr_objectives.adapters._frames import calls_of
-from ltr_objectives.adapters._goals import ByGoal, Subset
+from ltr_objectives.adapters._goals import ByGoal
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require, shown
 from ltr_objectives.metrics.base import Convention, Metric
@@ -37,29 +37,29 @@ def _unpack(first: Any, second: Any, weight: Any, group: Any, role: str) -> tupl
     return labels, group, weight, scores
 
 
-def _subset(data: Any) -> Subset | None:
-    """The rows of a fold of `lgb.cv`, or of another subset of a Dataset; raises if it has parts of queries."""
+def _refuse_subset(data: Any, reads_position: bool) -> None:
+    """Raise if the data is a subset of a Dataset, such as a fold of `lgb.cv`, that cuts queries or loses positions."""
     rows, whole = getattr(data, "used_indices", None), getattr(data, "reference", None)
     if rows is None or whole is None:
-        return None
-    found, sizes = Subset(np.asarray(rows, np.int64), whole), whole.get_group()
+        return
+    sizes = whole.get_group()
     if sizes is not None:
-        sizes = np.asarray(sizes, np.int64)
-        taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[found.rows], minlength=len(sizes))
+        taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[rows], minlength=len(sizes))
         require(
             ((taken == 0) | (taken == sizes)).all(),
             "the data is a subset that cuts queries in two; lgb.cv needs folds=GroupKFold(n) of scikit-learn, or pairs "
             "of row indices that keep queries whole",
         )
-    return found
+    require(
+        not reads_position or _position(data) is not None or _position(whole) is None,
+        "LightGBM leaves the positions of a Dataset out of its subsets, as in lgb.cv; call lgb.train on Datasets of "
+        "your own",
+    )
+    _refuse_subset(whole, reads_position)
 
 
-def _position(data: Any, subset: Subset | None) -> Any:
-    """The positions of a Dataset; LightGBM leaves them out of subsets."""
-    if not hasattr(data, "get_position"):
-        return None
-    position = data.get_position()
-    return position if position is not None or subset is None else subset.whole.get_position()
+def _position(data: Any) -> Any:
+    return data.get_position() if hasattr(data, "get_position") else None  # LightGBM 4.1 or newer has it
 
 
 class LightGBMObjective(ObjectiveCallable):
@@ -74,9 +74,9 @@ class LightGBMObjective(ObjectiveCallable):
         refuse_our_text(params)
         of_both = {**(getattr(second, "params", None) or {}), **params}
         refuse_bagging_by_query(of_both)
-        subset = _subset(second)
+        _refuse_subset(second, reads_position=self.propensity is None and self.position is None)
         labels, group, weight, scores = _unpack(first, second, weight, group, "objective")
-        queries = self.queries(labels, group, weight, _position(second, subset), subset)
+        queries = self.queries(labels, group, weight, _position(second))
         return self.gradients(queries, scores, params or None, training=booster)
 
 
@@ -104,7 +104,7 @@ class LightGBMMetric(MetricCallable):
     library = LIGHTGBM
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
-        _subset(second)
+        _refuse_subset(second, reads_position=False)
         labels, group, weight, scores = _unpack(first, second, weight, group, "metric")
         params = getattr(calls_of(LIGHTGBM).booster, "params", None)
         refuse_our_text(params or {})
@@ -136,8 +136,7 @@ def lightgbm_objective(
         and ``propensity`` is left out.
     labels : mapping of goals to arrays of shape (rows,), optional
         For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
-        training set. See :class:`ltr_objectives.Mixture`. In ``lgb.cv`` each fold takes its rows of these arrays, and
-        of ``propensity`` and ``position``.
+        training set. See :class:`ltr_objectives.Mixture`.
     n_threads : int, optional
         Threads of the gradient computation; by default ``num_threads`` of the training, at most all processors. The
         model does not depend on it.

@@ -59,12 +59,6 @@ class XGBoostObjective(ObjectiveCallable):
         calls = calls_of(XGBOOST)
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
-            by_row = bool(self.labels) or self.propensity is not None or self.position is not None
-            require(
-                not by_row or "dtrain" not in calls.local("cv"),
-                "xgb.cv does not show which rows a fold has, so labels=, propensity= and position= cannot follow; call "
-                "xgb.train on folds of your own, with an objective for each",
-            )
             queries = self.queries(*_unpack(data, "objective"))
             params = None if calls.booster is None else _params(calls, data, self.n_threads is None)
             return self.gradients(

@@ -34,13 +34,20 @@ def test_xgboost():
     assert len(d.slice(np.flatnonzero(QID < 9), allow_groups=True).get_weight()) == 0  # xgb.cv ignores weights by query
 
 
-def test_xgboost_refuses_what_is_given_by_row():
-    xgb = pytest.importorskip("xgboost")
-    data, by_row = xgb.DMatrix(X, LABELS, qid=QID), np.ones(len(X))
-    for given in ({"labels": {"revenue": by_row}}, {"propensity": by_row}, {"position": by_row}):
-        objective = xgboost_objective("lambdamart[revenue]" if "labels" in given else "lambdamart", **given)
-        with pytest.raises(LTRError, match=r"call xgb.train on folds of your own"):
-            xgb.cv(XGB, data, 2, nfold=3, shuffle=False, obj=objective)
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+@pytest.mark.parametrize("by_row", ["labels", "propensity", "position"])
+def test_what_is_given_by_row_for_all_rows_is_refused(library, by_row):
+    train, ones = pytest.importorskip(library), np.ones(len(X))
+    given = {"labels": {"revenue": ones}} if by_row == "labels" else {by_row: ones}
+    text = "lambdamart[revenue]" if by_row == "labels" else "lambdamart"
+    if library == "xgboost":
+        of_all = XGB, train.DMatrix(X, LABELS, qid=QID)
+        how = {"nfold": 3, "shuffle": False, "obj": xgboost_objective(text, **given)}
+    else:
+        of_all = {**LGB, "objective": lightgbm_objective(text, **given)}, train.Dataset(X, LABELS, group=GROUP)
+        how = {"folds": FOLDS}
+    with pytest.raises(LTRError, match=rf"{by_row}.* has {len(X)} (rows|entries)"):
+        train.cv(*of_all, 2, **how)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -64,46 +71,6 @@ def test_lightgbm(weighted):
         values.append(evaluate("map", scores, LABELS[test], qid=QID[test], weight=held_out))
     [mean] = [v for name, v in record.items() if name.endswith("map-mean")]
     assert mean[-1] == pytest.approx(np.mean(values), abs=1e-9)
-
-
-@pytest.mark.parametrize("by_row", ["labels", "propensity", "position"])
-def test_lightgbm_s_folds_take_their_rows_of_what_is_given_by_row(by_row):
-    """Every fold has the same labels and sizes of queries, so that only the rows tell the folds apart."""
-    lgb = pytest.importorskip("lightgbm")
-    x, y, group = np.concatenate([X, X[::-1], -X]), np.tile(LABELS > 1, 3).astype(float), np.tile(GROUP, 3)
-    folds = [(np.flatnonzero(k != block), np.flatnonzero(k == block)) for block in [np.repeat(np.arange(3), len(X))]
-             for k in range(3)]  # fmt: skip
-    revenue = np.digitize(x[:, 1], [0.0, 1.0]).astype(float)
-    given = {"labels": {"revenue": revenue}, "propensity": 1 / (1 + revenue), "position": revenue}[by_row]
-    text = "lambdamart:map + .5*lambdamart[revenue]" if by_row == "labels" else "lambdamart:map"
-    data = lgb.Dataset(x, y, group=group, free_raw_data=False)
-    record = lgb.cv(
-        {**LGB, "objective": lightgbm_objective(text, **{by_row: given})}, data, 6, folds=folds,
-        feval=lightgbm_metric("map"), return_cvbooster=True,
-    )  # fmt: skip
-    others = []
-    for booster, (learn, _) in zip(record["cvbooster"].boosters, folds, strict=True):
-        mine = {goal: r[learn] for goal, r in given.items()} if by_row == "labels" else given[learn]
-        part = lgb.Dataset(x[learn], y[learn], group=np.tile(GROUP, 2), reference=data)
-        alone = lgb.train({**LGB, "objective": lightgbm_objective(text, **{by_row: mine})}, part, 6)
-        assert np.array_equal(booster.predict(x), alone.predict(x))
-        without = lgb.train({**LGB, "objective": lightgbm_objective("lambdamart:map")}, part, 6)
-        others.append(np.abs(without.predict(x) - alone.predict(x)).max())
-    assert min(others) > 1e-3
-
-
-def test_lightgbm_s_subset_may_have_labels_of_its_own_rows():
-    lgb = pytest.importorskip("lightgbm")
-    data, rows = lgb.Dataset(X, LABELS, group=GROUP), np.flatnonzero(QID % 2)
-    revenue = np.digitize(X[:, 1], [0.0, 1.0]).astype(float)
-    scores = []
-    for mine in (revenue, revenue[rows]):
-        objective = lightgbm_objective("lambdamart[revenue]", labels={"revenue": mine})
-        scores.append(lgb.train({**LGB, "objective": objective}, data.subset(rows), 3).predict(X))
-    assert np.array_equal(*scores)
-    objective = lightgbm_objective("lambdamart[revenue]", labels={"revenue": revenue[1:]})
-    with pytest.raises(LTRError, match=rf"labels\['revenue'\] has {len(X) - 1} rows, but the first labels {len(rows)}"):
-        lgb.train({**LGB, "objective": objective}, data.subset(rows), 3)
 
 
 def test_lightgbm_s_folds_that_cut_queries_are_refused():

@@ -51,25 +51,27 @@ def test_lightgbm_s_own_positions_are_read():
         lightgbm_objective("queryrmse")(scores, dataset)
 
 
-def test_lightgbm_s_positions_are_kept_by_subsets(monkeypatch):
+def test_subsets_that_lose_positions_are_refused():
     lgb = pytest.importorskip("lightgbm")
     if not hasattr(lgb.Dataset, "get_position"):
         pytest.skip("before LightGBM 4.1")
     whole = lgb.Dataset(LOG.data.X, LOG.clicks, group=LOG.data.group, position=LOG.position, free_raw_data=False)
     rows = np.flatnonzero(LOG.data.qid % 2 == LOG.data.qid[0] % 2)
-    part = whole.construct().subset(rows).construct()
-    scores, group = LOG.data.X[rows, 0], np.unique(LOG.data.qid[rows], return_counts=True)[1]
-    ours = lightgbm_objective("lambdamart")(scores, part)
-    expected = LambdaMART().gradient_hessian(scores, LOG.clicks[rows], group, position=LOG.position[rows])
-    for a, b in zip(ours, expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-8)
-    seen, compute = [], LambdaMART.compute
-    monkeypatch.setattr(LambdaMART, "compute", lambda self, q, *a, **k: seen.append(q) or compute(self, q, *a, **k))
+    part, scores = whole.construct().subset(rows).construct(), LOG.data.X[rows, 0]
+    assert part.get_position() is None
+    for subset in (part, part.subset(np.arange(len(rows))).construct()):
+        with pytest.raises(LTRError, match="leaves the positions of a Dataset out of its subsets"):
+            lightgbm_objective("lambdamart")(scores, subset)
+    lightgbm_metric("map")(scores, part)  # which reads no positions
+    own = lightgbm_objective("lambdamart", position=LOG.position[rows])(scores, part)
+    group = np.unique(LOG.data.qid[rows], return_counts=True)[1]
+    assert np.array_equal(
+        own[0],
+        LambdaMART().gradient_hessian(scores, LOG.clicks[rows], group, position=LOG.position[rows])[0].astype("f4"),
+    )
     params = {"objective": lightgbm_objective("lambdamart"), "verbose": -1, "num_threads": 1, "metric": "None"}
-    folds = [(rows, np.setdiff1d(np.arange(len(LOG.clicks)), rows))]
-    lgb.cv(params, whole, 2, folds=folds, feval=lightgbm_metric("map"))
-    assert seen
-    assert all(q.position is not None and q.rows == len(rows) for q in seen)
+    with pytest.raises(LTRError, match=r"call lgb\.train on Datasets of your own"):
+        lgb.cv(params, whole, 2, folds=[(rows, np.setdiff1d(np.arange(len(LOG.clicks)), rows))])
 
 
 @pytest.mark.parametrize("how", WAYS)
