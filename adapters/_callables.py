@@ -8,20 +8,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._goals import ByGoal, labels_for
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
+from ltr_objectives.goals import check_goal, check_read
 from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.natives import native_of
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import Queries, by_goal, to_numpy
+from ltr_objectives.queries import Queries, by_goal, to_numpy, vector
 from ltr_objectives.registry import OBJECTIVES, get_metrics, get_objective
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 Params = Mapping[str, Any]  # of a training, by the library's names
+ByGoal = Mapping[str, ArrayLike]
 
 
 class Stream:
@@ -91,6 +92,31 @@ class QueriesMemo:
 
 def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def read_labels(labels: ByGoal | None, name: str = "labels") -> dict[str, np.ndarray]:
+    """Copies of labels by goal, as numbers; ``name`` is that of the argument."""
+    good = labels is None or isinstance(labels, Mapping)
+    given = type(labels).__name__
+    require(good, f"{name} must be a mapping of goals to arrays, such as {{'revenue': array}}, got {given}")
+    found = {}
+    for goal, values in (labels or {}).items():
+        check_goal(goal)
+        found[goal] = vector(f"{name}[{goal!r}]", values).copy()
+    return found
+
+
+def labels_for(objective: Objective, labels: ByGoal | None) -> dict[str, np.ndarray]:
+    """The labels of every goal that the objective reads; raises if one is missing, or not read."""
+    found = read_labels(labels)
+    check_read(found, objective.goals, objective.name)
+    missing = next((goal for goal in objective.goals if goal not in found), None)
+    require(
+        missing is None,
+        f"{objective.name} reads labels {missing!r}; pass labels={{{missing!r}: array}} with one number for each row "
+        "of the training set",
+    )
+    return found
 
 
 PLACES = {"xgboost": "xgb.train", "lightgbm": "lgb.train and lightgbm.LGBMRanker", "catboost": "catboost.CatBoost"}

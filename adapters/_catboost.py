@@ -10,7 +10,14 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import ObjectiveCallable, Params, read_objective, refuse_goals, wrong_place
+from ltr_objectives.adapters._callables import (
+    ByGoal,
+    ObjectiveCallable,
+    Params,
+    read_objective,
+    refuse_goals,
+    wrong_place,
+)
 from ltr_objectives.adapters._catboost_fit import (
     NOT_A_FIT,
     WEIGHTS_BY_CLASS,
@@ -22,7 +29,6 @@ from ltr_objectives.adapters._catboost_fit import (
     rows_of,
 )
 from ltr_objectives.adapters._catboost_passes import Passes, address_of
-from ltr_objectives.adapters._goals import ByGoal
 from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._parameters import pairs_of_rows
 from ltr_objectives.checks import check_choice

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import (
+    ByGoal,
     MetricCallable,
     ObjectiveCallable,
     Params,
@@ -16,7 +17,6 @@ from ltr_objectives.adapters._callables import (
     wrong_place,
 )
 from ltr_objectives.adapters._frames import calls_of
-from ltr_objectives.adapters._goals import ByGoal
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require, shown
 from ltr_objectives.metrics.base import Convention, Metric

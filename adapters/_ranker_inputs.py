@@ -15,7 +15,7 @@ try:
 except ModuleNotFoundError:
     raise ImportError("the rankers need scikit-learn: pip install scikit-learn") from None
 
-from ltr_objectives.adapters._goals import ByGoal, read_labels
+from ltr_objectives.adapters._callables import ByGoal, read_labels
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.queries import Queries, by_goal, refuse_masked, refuse_merged, to_numpy, vector

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._callables import (
+    ByGoal,
     MetricCallable,
     ObjectiveCallable,
     Params,
@@ -20,7 +21,6 @@ from ltr_objectives.adapters._callables import (
     wrong_place,
 )
 from ltr_objectives.adapters._frames import Calls, calls_of
-from ltr_objectives.adapters._goals import ByGoal
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
