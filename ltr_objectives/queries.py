@@ -194,11 +194,6 @@ def _kind(kind: type) -> str:
     return "numbers" if issubclass(kind, numbers.Number | np.bool_) else kind.__name__
 
 
-def first_rows(ids: np.ndarray) -> np.ndarray:
-    """The rows where an id differs from the one before."""
-    return np.flatnonzero(np.concatenate(([len(ids) > 0], ids[1:] != ids[:-1])))
-
-
 def sizes_of(qid: ArrayLike) -> np.ndarray:
     """Group sizes of query ids; rows of one query must be consecutive.
 
@@ -207,7 +202,7 @@ def sizes_of(qid: ArrayLike) -> np.ndarray:
     """
     ids = ids_of(qid)
     require(len(ids) > 0, "qid is empty; pass one query id per row")
-    starts = first_rows(ids)
+    starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
     again = next((name for name, count in Counter(ids[starts].tolist()).items() if count > 1), None)
     require(
         again is None,

@@ -119,7 +119,7 @@ def test_weights_by_row_reach_lightgbm(client):
 def test_workers_train_the_model_of_one_process(client, library):
     (X, y, qid), (V, z, v_qid) = (ranking(seed, levels=4) for seed in (0, 1))  # so that all workers have the same bins
     objective, metric = "lambdamart:map", "ndcg@5"
-    data, valid = dask_by_query(X, y, qid, objective=objective), dask_by_query(V, z, v_qid, everywhere=True)
+    data, valid = dask_by_query(X, y, qid), dask_by_query(V, z, v_qid, everywhere=True)
     if library == "xgboost":
         valid = dask_by_query(V, z, v_qid)
         model, history = in_xgboost(

@@ -1,6 +1,7 @@
 """Dask: how data sets are cut by query, and what is refused before training or on all workers."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -78,23 +79,43 @@ def test_partitions_leave_no_task_that_another_worker_could_steal(client):
         assert [held[i] for i in range(len(addresses))] == [[address] for address in addresses]
 
 
+def chunks_of(qid, queries=3):
+    """Sizes of partitions with so many queries, one of them empty."""
+    sizes = np.add.reduceat(np.bincount(qid), np.arange(0, qid[-1] + 1, queries))
+    return (*sizes[:2].tolist(), 0, *sizes[2:].tolist())
+
+
+def test_partitions_of_whole_queries_are_joined(client):
+    X, y, qid = ranking(0)
+    by_row = np.arange(1.0, len(y) + 1)
+    columns = [da.from_array(c, chunks=(chunks_of(qid), *c.shape[1:])) for c in (X, y, qid, by_row)]
+    assert columns[0].numblocks[0] > len(client.ncores())
+    data = dask_by_query(*columns)
+    assert len(check(data, X, y, qid)) == len(client.ncores())
+    assert np.array_equal(data.qid.compute(), qid)
+    assert np.array_equal(data.weight.compute(), by_row)
+    assert np.array_equal(dask_group(data.qid).compute(), data.group.compute())
+    assert np.array_equal(dask_group(columns[2]).compute(), data.group.compute())
+    assert len(check(dask_by_query(*columns, partitions=2), X, y, qid)) == 2
+    for copy in pieces(dask_by_query(*columns, everywhere=True)):
+        assert np.array_equal(copy[0], X)
+    with pytest.raises(LTRError, match="20 partitions cannot be spread over 21 partitions"):
+        dask_by_query(*columns, partitions=21)
+
+
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_rows_that_lie_cut_are_brought_together(client, shuffled):
+def test_cut_queries_are_refused(client, shuffled):
     X, y, qid = ranking(0)
     if shuffled:
         order = np.random.default_rng(2).permutation(len(y))
         X, y, qid = X[order], y[order], qid[order]
     chunks = (len(y) // 3, 1, len(y) - len(y) // 3 - 1)
     cut = [da.from_array(c, chunks=(chunks, *c.shape[1:])) for c in (X, y, qid)]
-    with pytest.raises(LTRError, match="in several places" if shuffled else "was cut: it has rows in partitions 0 and"):
+    message = "in several places" if shuffled else r"was cut: it has rows in partitions 0 and .*set_index\('qid'\)"
+    with pytest.raises(LTRError, match=message):
         dask_group(cut[2])
-    first = {q: i for i, q in reversed(list(enumerate(qid)))}
-    order = np.argsort([first[q] for q in qid], kind="stable")
-    data = dask_by_query(*cut)
-    check(data, X, y, qid, order)
-    assert np.array_equal(dask_group(data.qid).compute(), data.group.compute())
-    by_row = da.from_array(np.arange(1, len(y) + 1), chunks=(chunks,))
-    assert np.array_equal(dask_by_query(*cut, by_row).weight.compute(), order + 1)
+    with pytest.raises(LTRError, match=message):
+        dask_by_query(*cut)
 
 
 def test_dataframes_and_sparse_matrices(client):
@@ -104,10 +125,14 @@ def test_dataframes_and_sparse_matrices(client):
     frame = pd.DataFrame(X, columns=list("abcde")).assign(kind=pd.Categorical(np.where(y > 1, "u", "v")))
     data = dask_by_query(frame, pd.Series(y), pd.Series(qid))
     pd.testing.assert_frame_equal(data.X.compute(), frame)
-    lies = dd.from_pandas(frame.assign(y=y, qid=qid), npartitions=5, sort=False)
-    data = dask_by_query(lies[frame.columns.tolist()], lies["y"], lies["qid"])
-    pd.testing.assert_frame_equal(data.X.compute(), frame)
-    assert np.array_equal(data.y.compute(), y)
+    lies = dd.from_pandas(frame.assign(y=y, qid=qid, row=np.arange(len(y))), npartitions=5, sort=False)
+    with pytest.raises(LTRError, match="was cut"):
+        dask_by_query(lies[frame.columns.tolist()], lies["y"], lies["qid"])
+    whole = lies.set_index("qid").reset_index().persist()  # as the message says
+    data, rows = dask_by_query(whole[frame.columns.tolist()], whole["y"], whole["qid"]), whole["row"].compute()
+    pd.testing.assert_frame_equal(data.X.compute().reset_index(drop=True), frame.iloc[rows].reset_index(drop=True))
+    assert np.array_equal(data.y.compute(), y[rows])
+    assert np.array_equal(data.qid.compute(), qid)
     assert data.X.npartitions == len(client.ncores()) == data.qid.numblocks[0]
     data = dask_by_query(sparse.csr_matrix(X), y, qid)
     parts = [data.X.partitions[i].compute() for i in range(data.X.numblocks[0])]
@@ -135,15 +160,16 @@ def test_refused_before_training(client):
         dask_by_query(X, np.where(y == 2, np.nan, y), qid)
     with pytest.raises(LTRError, match="partitions=0 must be"):
         dask_by_query(X, y, qid, partitions=0)
-    with pytest.raises(LTRError, match="takes labels up to 4, got 7"):
-        dask_by_query(X, y + 4, qid, objective="lambdamart:err")
     with pytest.raises(LTRError, match="rank the labels within each query"):
         dask_by_query(X, 2.0**24 + y, qid)
     with pytest.raises(LTRError, match="rank the labels within each query"):
-        dask_by_query(*in_dask(X, 2.0**24 + y, qid))
-    far = [da.from_array(c, chunks=(50, *c.shape[1:])) for c in (X, np.where(y == 2, np.nan, y), qid)]
+        dask_by_query(*in_dask(qid, X, 2.0**24 + y, qid))
+    far = in_dask(qid, X, np.where(y == 2, np.nan, y), qid)
     with pytest.raises(LTRError, match="in one partition, labels must be finite"):
         dask_by_query(*far)
+    first, second, third = far[0].chunks[0]
+    with pytest.raises(LTRError, match=r"in one partition, X has \d+ rows, but qid has"):
+        dask_by_query(da.from_array(X, chunks=((first + 1, second - 1, third), -1)), *in_dask(qid, y, qid))
     with pytest.raises(LTRError, match=r"^X, y, qid have .* partitions; they must have the same: use rep"):
         dask_by_query(far[0], far[1].rechunk(20), far[2])
     with pytest.raises(LTRError, match=r"^scores, y, qid have .* partitions; they must have the same: use rep"):
@@ -153,25 +179,29 @@ def test_refused_before_training(client):
     with pytest.raises(LTRError, match="qid must be a Dask array, series or dataframe, got ndarray"):
         dask_evaluate("map", far[1], far[1], qid)
     with pytest.raises(LTRError, match="was cut"):
-        dask_evaluate("map", far[1], far[1], far[2])
+        dask_evaluate("map", *(da.from_array(c, chunks=50) for c in (y, y, qid)))
 
 
-def in_dask(*columns):
-    return [da.from_array(c, chunks=(len(c) // 2 + 1, *c.shape[1:])) for c in columns]
+def in_dask(qid, *columns):
+    """The columns in three partitions of whole queries."""
+    chunks = tuple(np.diff([0, *np.searchsorted(qid, [20, 40]), len(qid)]).tolist())
+    return [da.from_array(c, chunks=(chunks, *c.shape[1:])) for c in columns]
 
 
 @pytest.mark.parametrize("kind", ["local", "dask"])
 def test_missing_arguments_and_ids_are_refused(client, kind):
     X, y, qid = ranking(0)
-    form = in_dask if kind == "dask" else lambda *columns: list(columns)
+    form = partial(in_dask, qid) if kind == "dask" else lambda *columns: list(columns)
     none = np.where(qid == 3, None, qid.astype(object))
     hidden = np.ma.masked_equal(qid, 3)
     for wrong, message in (
         (form(X, y, none), "qid has no id in row"),
         (form(X, y, np.array([None] * len(y))), "qid has no id in row 0"),
-        ([*form(X, y), None], "qid is None"),
-        ([*form(X), None, *form(qid)], "y is None"),
-        ([None, *form(y, qid)], "X is None"),
+        ([*form(X, y), None], "qid must be a Dask array" if kind == "dask" else "qid= \\(one id per row\\)"),
+        (
+            [*form(X), None, *form(qid)],
+            "y must be a Dask array" if kind == "dask" else "labels must be one-dimensional",
+        ),
         (form(X, y, hidden), "qid has a masked value"),
         (form(X, np.ma.masked_equal(y, 1), qid), "labels has a masked value"),
         (form(np.ma.masked_greater(X, 1), y, qid), "X has a masked value"),
@@ -185,9 +215,6 @@ def test_missing_arguments_and_ids_are_refused(client, kind):
                 dask_group(ids)
             with pytest.raises(LTRError, match="qid has"):
                 dask_evaluate("map", *form(y, y), ids)
-    else:
-        with pytest.raises(LTRError, match="X must be an array, a sparse matrix or a DataFrame, got list"):
-            dask_by_query(X.tolist(), y, qid)
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])

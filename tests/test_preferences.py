@@ -9,7 +9,6 @@ from rankers import LIBRARIES, fold, ranker, through_the_adapter
 
 from ltr_objectives import LTRError, LTRWarning, Mixture, Preferences, RankNet, Subsample
 from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
-from ltr_objectives.workbench.dask import dask_by_query
 
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
 
@@ -167,7 +166,7 @@ def test_a_report_counts_queries_without_pairs():
     assert (report.useful, report.useless) == (1, {"one document": 2, "no pairs": 1, "scores settled": 1})
 
 
-def test_data_that_numbers_its_rows_anew_is_refused(client):
+def test_data_that_numbers_its_rows_anew_is_refused():
     xgb, catboost = pytest.importorskip("xgboost"), pytest.importorskip("catboost")
     from sklearn.model_selection import GroupKFold, cross_val_score
 
@@ -177,8 +176,6 @@ def test_data_that_numbers_its_rows_anew_is_refused(client):
     dtrain = xgb.DMatrix(data.X, data.y, qid=data.qid)
     with pytest.raises(LTRError, match=f"rows={len(data.y)}, but the data has"):
         xgb.cv(params, dtrain, 1, nfold=2, obj=xgboost_objective(objective))
-    with pytest.raises(LTRError, match=f"rows={len(data.y)}, but the data has"):
-        dask_by_query(data.X, data.y, data.qid, client=client, objective=objective)
     how = {"groups": data.qid, "cv": GroupKFold(2), "error_score": "raise"}
     import pandas as pd
 

@@ -1,6 +1,7 @@
 """Dask: data sets spread over workers by whole queries, and metrics over all partitions."""
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,18 +9,8 @@ import numpy as np
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.objectives.base import Objective
-from ltr_objectives.queries import (
-    Queries,
-    first_rows,
-    ids_of,
-    refuse_masked,
-    refuse_merged,
-    sizes_of,
-    to_numpy,
-    vector,
-)
-from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.queries import Queries, ids_of, refuse_masked, refuse_merged, sizes_of, to_numpy
+from ltr_objectives.registry import get_metric
 from ltr_objectives.workbench.data import cut
 
 
@@ -33,25 +24,6 @@ class DaskQueries(NamedTuple):
     weight: Any = None  # by row
 
 
-class Table(NamedTuple):
-    """Some rows, as the user gave them."""
-
-    X: Any
-    y: Any
-    qid: Any
-    weight: Any = None
-
-
-class Part(NamedTuple):
-    """One partition, validated: queries are numbered, and stand in order."""
-
-    X: Any
-    y: np.ndarray
-    qid: np.ndarray
-    group: np.ndarray
-    weight: np.ndarray | None
-
-
 def dask_by_query(
     X: Any,
     y: Any,
@@ -59,7 +31,6 @@ def dask_by_query(
     weight: Any = None,
     *,
     client: Any = None,
-    objective: str | Objective | None = None,
     partitions: int | None = None,
     everywhere: bool = False,
 ) -> DaskQueries:
@@ -71,7 +42,7 @@ def dask_by_query(
     Parameters
     ----------
     X : array, sparse matrix, pandas DataFrame, Dask array or Dask DataFrame of shape (rows, features)
-        Features. Rows of one query stand together; in Dask collections they may lie anywhere, and are brought together.
+        Features. Rows of one query stand together; in a Dask collection they are in one partition.
     y : array or series of shape (rows,)
         Labels; a Dask collection if ``X`` is one, with the same partitions.
     qid : array or series of shape (rows,)
@@ -80,12 +51,9 @@ def dask_by_query(
         Weight of each row. LightGBM takes it; XGBoost's Dask interface refuses weights for rankings.
     client : distributed.Client, optional
         The current one by default.
-    objective : str or Objective, optional
-        The objective that will be trained. It is tried on each partition, and labels that do not suit it are refused
-        here. If one worker fails in a LightGBM training, the others wait for it: two hours, unless ``time_out`` is
-        given.
     partitions : int, optional
-        One for each worker by default, which keeps results equal from run to run.
+        One for each worker by default, which keeps results equal from run to run. Consecutive partitions of a Dask
+        collection, of which there are at least as many, are joined.
     everywhere : bool
         Give every worker all rows. An evaluation set of LightGBM needs this: each worker evaluates only its own rows,
         and LightGBM records the values of one worker.
@@ -103,18 +71,14 @@ def dask_by_query(
     ...     data.X.chunks, data.qid.compute(), data.group.compute()
     (((2, 3), (3,)), array([0, 0, 1, 1, 1]), array([2, 3]))
     """
-    for name, column in (("X", X), ("y", y), ("qid", qid)):
-        require(column is not None, f"{name} is None; pass one row, label and query id per document")
-    client = _client(client)
+    import distributed
+
+    client = distributed.default_client() if client is None else client
     addresses = _worker_addresses(client)
     count = len(addresses) if partitions is None else check_integer("partitions", partitions)
     places = [addresses[i % len(addresses)] for i in range(count)]
-    table = Table(X, y, qid, weight)
     spread = _spread_dask if hasattr(X, "dask") else _spread_local
-    parts = spread(client, table, places[:1] if everywhere else places)
-    if objective is not None:
-        chosen = get_objective(objective)
-        client.gather([client.submit(_try_out, chosen, part, pure=False) for part in parts])
+    parts = spread(client, (X, y, qid, weight), places[:1] if everywhere else places)
     return _collections(client, parts * count if everywhere else parts, places)
 
 
@@ -142,17 +106,7 @@ def dask_group(qid: Any) -> Any:
     import dask
     import dask.array as da
 
-    pieces = dask.compute(*[dask.delayed(_ids_and_sizes)(piece) for piece in _partitions("qid", qid)])
-    seen: dict[Any, int] = {}
-    for i, (ids, _) in enumerate(pieces):
-        for query in ids.tolist():
-            require(
-                query not in seen,
-                f"query {query} was cut: it has rows in partitions {seen.get(query)} and {i}, and would be trained as "
-                "two queries; dask_by_query(X, y, qid) brings its rows together",
-            )
-            seen[query] = i
-    sizes = [sizes for _, sizes in pieces]
+    sizes = _refuse_cut(dask.compute(*[dask.delayed(_ids_and_sizes)(piece) for piece in _partitions("qid", qid)]))
     return da.from_array(np.concatenate(sizes), chunks=(tuple(map(len, sizes)),))
 
 
@@ -188,10 +142,24 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
 
     chosen = get_metric(metric)
     dask_group(qid)
-    columns = _columns(scores=scores, y=y, qid=qid, weight=weight)
+    columns = _columns(weight, scores=scores, y=y, qid=qid)
     values = dask.compute(*[dask.delayed(_values)(chosen, *row) for row in zip(*columns, strict=True)])
     weights = None if weight is None else np.concatenate([w for _, w in values])
     return chosen.average(*chosen.sums(np.concatenate([v for v, _ in values]), weights))
+
+
+def _refuse_cut(partitions: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
+    """The sizes in each of the partitions, of which there are ids and sizes; raises if two have a query."""
+    seen: dict[Any, int] = {}
+    for i, (ids, _) in enumerate(partitions):
+        for query in ids.tolist():
+            require(
+                query not in seen,
+                f"query {query} was cut: it has rows in partitions {seen.get(query)} and {i}, and would be trained as "
+                "two queries; bring its rows together, as table.set_index('qid').reset_index() of a DataFrame does",
+            )
+            seen[query] = i
+    return [sizes for _, sizes in partitions]
 
 
 def _ids_and_sizes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -209,16 +177,6 @@ def _values(chosen: Metric, scores: Any, y: Any, qid: Any, weight: Any = None) -
     return chosen.values(queries, to_numpy(scores, "scores").reshape(-1)), queries.weight_by_query
 
 
-def _client(client: Any) -> Any:
-    """The client to use; the error says what to install."""
-    try:
-        import dask.array  # noqa: F401 - only to say early what to install
-        import distributed
-    except ImportError:
-        raise ImportError("dask is not installed: pip install 'dask[dataframe]' distributed") from None
-    return distributed.default_client() if client is None else client
-
-
 def _worker_addresses(client: Any) -> list[str]:
     """Addresses of the workers, by name: 0, 1, 2, ... in a LocalCluster."""
     names = {address: str(name) for address, name in client.run(lambda dask_worker: dask_worker.name).items()}
@@ -226,9 +184,10 @@ def _worker_addresses(client: Any) -> list[str]:
     return sorted(names, key=lambda address: (len(names[address]), names[address], address))
 
 
-def _columns(**given: Any) -> list[list[Any]]:
-    """The partitions of each Dask collection that is given, by the name of the argument."""
-    found = {name: _partitions(name, collection) for name, collection in given.items() if collection is not None}
+def _columns(weight: Any, **given: Any) -> list[list[Any]]:
+    """The partitions of each Dask collection, by the name of the argument; without those of a weight of None."""
+    given |= {} if weight is None else {"weight": weight}
+    found = {name: _partitions(name, collection) for name, collection in given.items()}
     counts = [str(len(partitions)) for partitions in found.values()]
     require(
         len(set(counts)) == 1,
@@ -248,42 +207,36 @@ def _partitions(name: str, collection: Any) -> list[Any]:
     return list(np.ravel(np.array(collection.to_delayed(), dtype=object)))
 
 
-def _spread_local(client: Any, table: Table, places: list[str]) -> list[Any]:
-    """Futures of one `Part` for each place, in the order of the rows."""
-    queries = Queries(table.y, qid=table.qid, weight=table.weight)
-    number = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))
-    whole = Table(table.X, to_numpy(table.y), number, queries.weight_by_row)
-    require(
-        hasattr(whole.X, "shape"), f"X must be an array, a sparse matrix or a DataFrame, got {type(whole.X).__name__}"
-    )
-    require(whole.X.shape[0] == queries.rows, f"X has {whole.X.shape[0]} rows, but qid has {queries.rows}")
-    ranges = itertools.pairwise(_bounds(np.diff(queries.ptr), len(places)))
+def _spread_local(client: Any, rows: tuple[Any, ...], places: list[str]) -> list[Any]:
+    """Futures of one partition, a `DaskQueries` of arrays, for each place, in the order of the rows."""
+    whole = _checked(*rows)
+    table = whole.X.iloc if hasattr(whole.X, "iloc") else whole.X
     futures = []
-    for span, place in zip(ranges, places, strict=True):
-        part = _join(_cut(whole, number, *span))
+    for (first, last), place in zip(_ranges("queries", whole.group, len(places)), places, strict=True):
+        mine = np.flatnonzero((whole.qid >= first) & (whole.qid < last))
+        weight = None if whole.weight is None else whole.weight[mine]
+        part = DaskQueries(table[mine], whole.y[mine], whole.qid[mine], whole.group[first:last], weight)
         key = _key(part)
         futures.append(client.scatter({key: part}, workers=[place])[key])
     return futures
 
 
-def _spread_dask(client: Any, table: Table, places: list[str]) -> list[Any]:
-    """As :func:`_spread_local`. Rows of a query are brought together; queries keep the order of their first rows."""
+def _spread_dask(client: Any, rows: tuple[Any, ...], places: list[str]) -> list[Any]:
+    """As :func:`_spread_local`, of collections with whole queries in each partition; consecutive ones are joined."""
     import dask
 
-    columns = _columns(**table._asdict())
-    tables = client.compute([dask.delayed(Table)(*row) for row in zip(*columns, strict=True)])
-    runs = client.gather(client.map(_runs, tables, pure=False))
-    known: dict[Any, int] = {}
-    number = np.array([known.setdefault(name, len(known)) for ids, _ in runs for name in ids.tolist()], np.int64)
-    sizes = np.concatenate([n for _, n in runs])
-    bounds = _bounds(np.bincount(number, weights=sizes).astype(np.int64), len(places))
-    by_row = np.split(np.repeat(number, sizes), np.cumsum([n.sum() for _, n in runs])[:-1])
-    rows = [client.scatter(n, hash=False) for n in by_row]
-    futures = []
-    for span, place in zip(itertools.pairwise(bounds), places, strict=True):
-        pieces = [client.submit(_cut, t, n, *span, pure=False) for t, n in zip(tables, rows, strict=True)]
-        futures.append(client.submit(_join, *pieces, key=_key((number, span)), workers=[place]))
-    return futures
+    X, y, qid, weight = rows
+    columns = _columns(weight, X=X, y=y, qid=qid)
+    pieces = client.compute([dask.delayed(tuple)(list(piece)) for piece in zip(*columns, strict=True)])
+    found = client.gather(client.map(lambda piece: _ids_and_sizes(piece[2]), pieces, pure=False))
+    kept = [(piece, sizes) for piece, sizes in zip(pieces, _refuse_cut(found), strict=True) if len(sizes)]
+    parts = client.map(_partition, [piece for piece, _ in kept], pure=False)
+    numbers = np.cumsum([0, *(len(sizes) for _, sizes in kept)]).tolist()
+    ranges = _ranges("partitions", np.array([sizes.sum() for _, sizes in kept]), len(places))
+    return [
+        client.submit(_join, numbers[first], *parts[first:last], key=_key((numbers, first, last)), workers=[place])
+        for (first, last), place in zip(ranges, places, strict=True)
+    ]
 
 
 def _collections(client: Any, parts: list[Any], places: list[str]) -> DaskQueries:
@@ -333,45 +286,37 @@ def _key(content: Any) -> str:
     return f"queries-{tokenize(content)}-{next(_calls)}"
 
 
-def _bounds(sizes: np.ndarray, count: int) -> np.ndarray:
-    """Queries at which the partitions begin, with about equally many rows in each."""
+def _ranges(name: str, sizes: np.ndarray, count: int) -> list[tuple[int, int]]:
+    """Ranges of queries, or what ``name`` is, for partitions with about equally many rows."""
     require(
-        len(sizes) >= count, f"{len(sizes)} queries cannot be spread over {count} partitions; set partitions= to fewer"
+        len(sizes) >= count, f"{len(sizes)} {name} cannot be spread over {count} partitions; set partitions= to fewer"
     )
-    return cut(sizes, count)
+    return list(itertools.pairwise(cut(sizes, count).tolist()))
 
 
-def _runs(table: Table) -> tuple[np.ndarray, np.ndarray]:
-    ids = ids_of(table.qid)
-    starts = first_rows(ids)
-    return ids[starts], np.diff(np.append(starts, len(ids)))
+def _checked(X: Any, y: Any, qid: Any, weight: Any = None) -> DaskQueries:
+    """Rows of whole queries, which are numbered from 0, checked before any worker waits for another."""
+    refuse_masked(X, "X")
+    labels = to_numpy(y, "labels")
+    queries = Queries(labels, qid=qid, weight=weight)
+    refuse_merged(queries.labels, queries.ptr)
+    require(X.shape[0] == queries.rows, f"X has {X.shape[0]} rows, but qid has {queries.rows}")
+    sizes = np.diff(queries.ptr)
+    return DaskQueries(X, labels, np.repeat(np.arange(len(sizes)), sizes), sizes, queries.weight_by_row)
 
 
-def _cut(table: Table, number: np.ndarray, first: int, last: int) -> Table:
-    rows = np.flatnonzero((number >= first) & (number < last))
-    weight = None if table.weight is None else to_numpy(table.weight, "weight")[rows]
-    return Table(_take(table.X, rows), to_numpy(table.y, "labels")[rows], number[rows], weight)
-
-
-def _join(*tables: Table) -> Part:
-    """One partition out of pieces. It is checked here, where no other worker waits for this one yet."""
-    columns: list[Any] = [None if c[0] is None else _stack(c) for c in zip(*tables, strict=True)]
-    X, y, number, weight = columns
-    if (np.diff(number) < 0).any():
-        order = np.argsort(number, kind="stable")
-        X, y, number = _take(X, order), y[order], number[order]
-        weight = None if weight is None else weight[order]
+def _partition(piece: tuple[Any, ...]) -> DaskQueries:
     try:
-        queries = Queries(y, qid=number, weight=weight)
-        refuse_merged(vector("labels", y), queries.ptr)
+        return _checked(*piece)
     except LTRError as error:
         raise LTRError(f"in one partition, {error}") from None
-    return Part(X, y, number, np.diff(queries.ptr), weight)
 
 
-def _take(table: Any, rows: np.ndarray) -> Any:
-    refuse_masked(table, "X")
-    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
+def _join(first: int, *parts: DaskQueries) -> DaskQueries:
+    """One partition of several; its queries have numbers from ``first`` on."""
+    columns: list[Any] = [None if c[0] is None else _stack(c) for c in zip(*parts, strict=True)]
+    X, y, _, group, weight = columns
+    return DaskQueries(X, y, np.repeat(np.arange(first, first + len(group)), group), group, weight)
 
 
 def _stack(tables: tuple[Any, ...]) -> Any:
@@ -388,11 +333,6 @@ def _stack(tables: tuple[Any, ...]) -> Any:
     return np.concatenate(tables)
 
 
-def _try_out(objective: Objective, part: Part) -> None:
-    """Compute the gradient once, for the errors that it may raise."""
-    objective.compute(Queries(part.y, part.group, weight=part.weight), np.zeros(len(part.y)))
-
-
-def _sample(part: Part) -> dict[str, tuple[tuple[int, ...], Any]]:
+def _sample(part: DaskQueries) -> dict[str, tuple[tuple[int, ...], Any]]:
     """Shape of each column that the partition has, and an empty slice, which has its type."""
     return {name: (c.shape, c[:0]) for name, c in part._asdict().items() if c is not None}
