@@ -278,7 +278,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _process_predict_input_data(self, data: Any, *arguments: Any, **options: Any) -> Any:
         """Read tables as ``predict`` does, in every method of CatBoost's that computes something on data."""
         if is_frame(data) or hasattr(data, "to_pandas"):
-            data = named(read_table(data, self.label_columns_).X)
+            data = named(read_table(data)[0])
         data = _readable(data)
         with _missing_categories():
             return super()._process_predict_input_data(data, *arguments, **options)

@@ -25,9 +25,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     check_features,
     check_is_fitted,
     named,
-    pairs_of,
     read_eval_sets,
-    read_goals,
     read_part,
     read_table,
 )
@@ -109,7 +107,6 @@ class Ranker:
     n_features_in_: int = FROM_FIT()
     feature_names_in_: np.ndarray = FROM_FIT(" if the columns of X have names")
     bag_rounds_: list[int] = FROM_FIT()
-    label_columns_: tuple[str, ...] = ()
     nameless_ = False  # read from a file without names of features
     categories_: Mapping[str, Any] = {}  # by column, in the training of a library whose models do not name them
 
@@ -148,7 +145,7 @@ class Ranker:
         sample_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
-        labels: Mapping[str, ArrayLike] | Sequence[str] | None = None,
+        labels: Mapping[str, ArrayLike] | None = None,
         init_model: Any = None,
         eval_set: Sequence[tuple[Any, Any]] | None = None,
         eval_X: Any = None,
@@ -185,19 +182,16 @@ class Ranker:
         position : array of shape (rows,), optional
             For labels that are clicks of unknown propensity: where each document was shown. Only our pairwise
             objectives take it.
-        labels : mapping of goals to arrays of shape (rows,), or names of columns, optional
+        labels : mapping of goals to arrays of shape (rows,), optional
             For an objective or metrics that read several labels, such as ``"ndcg@10[revenue]"``:
-            ``{"revenue": array}``, or ``["revenue"]`` if that is a column of the table ``X``. Such columns are not
-            features, here, in ``eval_set``, in ``predict`` and in ``score``.
+            ``{"revenue": array}``.
         init_model : model of the library or fitted ranker, optional
             Go on from what this model predicts. Its rounds come first in the new model; it is not changed itself.
             Categorical features must have the same categories.
         eval_set : list of (X, y), optional
             Data sets to evaluate each round on.
-        eval_X : table, or tuple of tables, optional
-            With ``eval_y`` another form of ``eval_set``, as LightGBM 4.7 has it: ``eval_X=valid.X, eval_y=valid.y``.
-        eval_y : labels, or tuple of labels, optional
-            See ``eval_X``.
+        eval_X, eval_y : table and labels, or a tuple of each, optional
+            LightGBM's form of ``eval_set``.
         eval_group : list, optional
             ``group`` of each pair in ``eval_set``. Give this or ``eval_qid``.
         eval_qid : list, optional
@@ -205,7 +199,7 @@ class Ranker:
         eval_sample_weight : list, optional
             ``sample_weight`` of each pair in ``eval_set``. ``sample_weight_eval_set`` is XGBoost's name of it.
         eval_labels : list of mappings, optional
-            ``labels`` of each pair in ``eval_set``, for metrics that read them, unless they are columns of the tables.
+            ``labels`` of each pair in ``eval_set``, for metrics that read them.
         early_stopping_rounds : int, optional
             Stop when the first metric has not improved on the last pair of ``eval_set`` for this many rounds, and keep
             the rounds up to the best. Without it all rounds are kept. May also be given to the constructor.
@@ -226,7 +220,9 @@ class Ranker:
         """
         refuse_others(more, others, type(self).__name__, self.fit, self._is_parameter)
         if eval_X is not None or eval_y is not None:
-            eval_set = pairs_of(eval_X, eval_y, eval_set)
+            require(eval_set is None, "eval_set and eval_X are two forms of one argument; pass one of them")
+            tables, targets = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
+            eval_set = list(zip(tables, targets, strict=True))
         given = self._given()
         if early_stopping_rounds is not None:
             given["early_stopping_rounds"] = early_stopping_rounds
@@ -247,8 +243,7 @@ class Ranker:
             AUTO not in several or (listed == AUTO and not bags),
             'objective="auto" trains one model; leave bags= out, or name objectives',
         )
-        by_goal, columns = read_goals(labels)
-        train = read_part(X, y, group, qid, sample_weight, by_goal, columns, propensity=propensity, position=position)
+        train = read_part(X, y, group, qid, sample_weight, labels, propensity=propensity, position=position)
         lists = {
             "eval_group": eval_group,
             "eval_qid": eval_qid,
@@ -256,7 +251,7 @@ class Ranker:
             "sample_weight_eval_set": sample_weight_eval_set,
             "eval_labels": eval_labels,
         }
-        evals = read_eval_sets(eval_set, lists, columns)
+        evals = read_eval_sets(eval_set, lists)
         plan = Plan(
             train=train._replace(X=named(train.X)),
             evals=tuple(part._replace(X=named(part.X)) for part in evals),
@@ -287,7 +282,7 @@ class Ranker:
                 except ValueError as error:
                     raise type(error)(f"eval_set[{i}]: {error}") from None
             vars(self).pop("report_", None)  # of another training
-            self.bag_rounds_, self.label_columns_ = [], columns
+            self.bag_rounds_ = []
             if bags:
                 self.booster_, self.evals_result_, self.bag_rounds_ = _bags.train(self, plan, objectives, bags)
             elif listed == AUTO:
@@ -358,7 +353,7 @@ class Ranker:
         ``options`` are the further arguments of the library's own ``predict``, by name.
         """
         check_is_fitted(self)
-        table = read_table(X, self.label_columns_).X
+        table, _ = read_table(X)
         check_features(self, table)
         table = named(table)
         self._warn_of_unknown(table, "X")
@@ -377,8 +372,7 @@ class Ranker:
         """Mean over queries of the first ``eval_metric``, under the ranker's ``convention``; higher is better.
 
         Without ``eval_metric`` it is NDCG@10, whatever the objective, so that scores of several objectives compare. If
-        the first is the library's own, it is NDCG@10 too, with a warning. ``labels`` are those of the metric's goal,
-        unless :meth:`fit` was given their column.
+        the first is the library's own, it is NDCG@10 too, with a warning. ``labels`` are those of the metric's goal.
         """
         refuse_others(more, {}, type(self).__name__, self.score, self._is_parameter)
         given = self._given()
@@ -389,7 +383,7 @@ class Ranker:
                 "ours, such as 'map', name it first"
             )
         metric = first if isinstance(first, Metric) else get_metric(DEFAULT, given.get("convention"))
-        part = read_part(X, y, group, qid, sample_weight, labels, self.label_columns_)
+        part = read_part(X, y, group, qid, sample_weight, labels)
         warn_if_all_relevant([metric], part.queries, "y", self._n_threads(given))
         return metric.mean(part.queries, self.predict(X), n_threads=self._n_threads(given))
 
@@ -433,7 +427,7 @@ class Ranker:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
         require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
         loaded = self._load(os.fspath(path))
-        self.booster_, self.label_columns_, self.categories_ = loaded, (), {}
+        self.booster_, self.categories_ = loaded, {}
         for name, attribute in vars(Ranker).items():  # of another training
             if isinstance(attribute, FromFit):
                 vars(self).pop(name, None)

@@ -1,7 +1,7 @@
 """The data of the estimators: tables, queries and weights, in the form that all three libraries read."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ except ModuleNotFoundError:
 
 from ltr_objectives.adapters._callables import ByGoal, read_labels
 from ltr_objectives.checks import check_list
-from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries, by_goal, refuse_masked, refuse_merged, to_numpy, vector
 
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
@@ -85,14 +85,6 @@ class Part(NamedTuple):
         return self.take(np.lexsort((order, self.qid)), self.group)
 
 
-class Table(NamedTuple):
-    """Features, and what stood beside them in the columns of a table."""
-
-    X: Any  # a pandas DataFrame, NumPy array or SciPy CSR matrix
-    qid: ArrayLike | None = None
-    labels: Mapping[str, np.ndarray] = {}
-
-
 def is_frame(X: Any) -> bool:
     """True for a pandas DataFrame."""
     return hasattr(X, "iloc") and hasattr(X, "columns")
@@ -112,8 +104,8 @@ def refuse_data_sets(X: Any, name: str = "X", instead: str = "give the features 
     )
 
 
-def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
-    """The features, the column of query ids if there is one, and the columns of ``goals`` that are there."""
+def read_table(X: Any) -> tuple[Any, np.ndarray | None]:
+    """The features as a DataFrame, NumPy array or CSR matrix, and the column of query ids if there is one."""
     refuse_data_sets(X)
     if hasattr(X, "to_pandas"):  # polars and pyarrow
         X = X.to_pandas()
@@ -125,33 +117,17 @@ def read_table(X: Any, goals: Sequence[str] = ()) -> Table:
             raise LTRError(f"X must be a table of numbers of shape (rows, features): {error}") from None
         require(X.dtype.kind not in "mM", f"X holds dates or spans of time ({X.dtype}); convert them to numbers")
         if not issparse(X):
-            return Table(native(X))
+            return native(X), None
         # all versions of the libraries read the older sparse type, with indices of 32 bits if they suffice
-        return Table(csr_matrix((native(X.data), native(X.indices), native(X.indptr)), X.shape))
+        return csr_matrix((native(X.data), native(X.indices), native(X.indptr)), X.shape), None
     changed = {c: d.newbyteorder("=") for c, d in X.dtypes.items() if isinstance(d, np.dtype) and not d.isnative}
     # LightGBM reads ordered categories as numbers
     changed |= {c: type(d)(d.categories) for c, d in X.dtypes.items() if getattr(d, "ordered", False)}
     X = X.astype(changed) if changed else X
-    beside = {name: X[name].to_numpy() for name in (*goals, QID) if name in X.columns}
-    X = X.drop(columns=[*beside]) if beside else X
-    qid = beside.pop(QID, None)
-    require(qid is not None or min(X.shape) > 0, f"X has shape {X.shape}; it needs at least one row and one column")
-    return Table(X, qid, beside)
-
-
-def read_goals(labels: Any) -> tuple[ByGoal | None, tuple[str, ...]]:
-    """Labels by goal, or the names of the columns that hold them."""
-    if labels is None or isinstance(labels, Mapping):
-        return labels, ()
-    names = [labels] if isinstance(labels, str) else check_list("labels", labels, "names of columns")
-    for name in names:
-        require(
-            isinstance(name, str),
-            f"labels must be names of columns of X, but has {name!r}; pass an array by its goal, as in "
-            "labels={'revenue': array}",
-        )
-    require(QID not in names, f"labels names the column {QID!r}, which holds the query ids; name columns of labels")
-    return None, tuple(names)
+    if QID in X.columns:
+        return X.drop(columns=QID), X[QID].to_numpy()
+    require(min(X.shape) > 0, f"X has shape {X.shape}; it needs at least one row and one column")
+    return X, None
 
 
 def read_part(
@@ -161,32 +137,20 @@ def read_part(
     qid: ArrayLike | None,
     weight: ArrayLike | None,
     labels: ByGoal | None = None,
-    columns: Sequence[str] = (),
     of: str = "",
     **clicks: ArrayLike | None,
 ) -> Part:
-    """One data set, checked before training; errors name the arguments with ``of`` before them.
-
-    ``labels`` of goals replace those in ``columns`` of ``X``.
-    """
-    refuse_data_sets(X)
+    """One data set, checked before training; errors name the arguments with ``of`` before them."""
+    table, column = read_table(X)
     require(y is not None, "a ranker requires y to be passed, but the target y is None; y holds the labels")
-    table, column, beside = read_table(X, columns)
-    names = list(X.columns) if is_frame(X) else []
-    missing = next((name for name in columns if name not in beside and labels is None), None)
-    given_as = f"eval_labels=[{{{missing!r}: array}}]" if of else f"labels={{{missing!r}: array}}"
-    require(
-        missing is None,
-        f"labels names a column {missing!r}, which X does not have{did_you_mean(missing, names)}; name the columns of "
-        f"a table, or pass {given_as}",
-    )
-    _refuse_leaks(table, y, labels, of)
+    goals = read_labels(labels, f"{of}labels")
+    _refuse_leaks(table, by_goal(y, labels or {}))
     given = (group is not None) + (qid is not None)
     require(column is None or given == 0, f"X has a column {QID!r}; drop it, or leave {of}qid= and {of}group= out")
     one = f"pass {of}group= (sizes) or {of}qid= (one id per row)"
     as_column = f", or X as a table with a column {QID!r}, which cross_val_score keeps: {PAGE}"
     require(column is not None or given == 1, one + (", not both" if given else as_column))
-    by_name = by_goal(_as_stored("labels", y), {**beside, **read_labels(labels, f"{of}labels")})
+    by_name = by_goal(_as_stored("labels", y), goals)
     weight = None if weight is None else _as_stored("weight", weight)
     queries = Queries(by_name, group, qid=qid if column is None else column, weight=weight, **clicks)
     require(table.shape[0] == queries.rows, f"X has {table.shape[0]} rows, but y has {queries.rows}")
@@ -205,32 +169,19 @@ def _as_stored(name: str, values: ArrayLike) -> np.ndarray:
     return stored
 
 
-def _refuse_leaks(X: Any, y: Any, labels: Any, of: str) -> None:
-    """Raise if labels are a column of the features too: one called like the goal, or the Series that was given."""
-    names = set(X.columns) if is_frame(X) else set()
-    for goal, values in {None: y, **(labels if isinstance(labels, Mapping) else {})}.items():
+def _refuse_leaks(X: Any, labels: Mapping[str | None, Any]) -> None:
+    """Raise if a column of ``X`` is called like a goal, or is the Series that was given as labels."""
+    for goal, values in labels.items() if is_frame(X) else ():
         name = getattr(values, "name", None)
-        same = isinstance(name, str) and name in names and np.array_equal(to_numpy(values), X[name].to_numpy())
-        column = goal if goal in names else name if same else None
-        given = "y" if goal is None else f"{of}labels[{goal!r}]"
-        instead = f", or give labels=[{goal!r}], the name of the column, instead" if column == goal and not of else ""
-        require(column is None, f"X has a column {column!r}, which is {given} and would be a feature; drop it{instead}")
+        same = name in X and np.array_equal(to_numpy(values), X[name])
+        column = name if same else goal
+        require(column not in X, f"X has a column {column!r}, which holds labels and would be a feature; drop it")
 
 
-def pairs_of(eval_X: Any, eval_y: Any, eval_set: Any) -> list[tuple[Any, Any]]:
-    """The pairs of LightGBM's ``eval_X`` and ``eval_y``, each one or a tuple of several."""
-    require(eval_set is None, "eval_set and eval_X are two forms of one argument; pass one of them")
-    require(eval_X is not None and eval_y is not None, "eval_X and eval_y belong together; pass both, or eval_set=")
-    tables, labels = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
-    require(len(tables) == len(labels), f"eval_X has {len(tables)} entries, but eval_y has {len(labels)}")
-    return list(zip(tables, labels, strict=True))
-
-
-def read_eval_sets(eval_set: Any, lists: Mapping[str, Any], columns: Sequence[str] = ()) -> tuple[Part, ...]:
+def read_eval_sets(eval_set: Any, lists: Mapping[str, Any]) -> tuple[Part, ...]:
     """The parts to evaluate on.
 
     ``lists`` are the arguments with one entry for each pair, by name: sizes, ids, weights under two names, and labels.
-    ``columns`` of the tables hold the labels of goals.
     """
     refuse_data_sets(eval_set, "eval_set", "write eval_set=[(X, y)], eval_qid=[qid]")
     pairs = []
@@ -257,7 +208,7 @@ def read_eval_sets(eval_set: Any, lists: Mapping[str, Any], columns: Sequence[st
     parts = []
     for i, ((X, y), group, qid, first, second, labels) in enumerate(zip(pairs, *entries, strict=True)):
         try:
-            parts.append(read_part(X, y, group, qid, first if second is None else second, labels, columns, "eval_"))
+            parts.append(read_part(X, y, group, qid, first if second is None else second, labels, "eval_"))
         except LTRError as error:
             raise LTRError(f"eval_set[{i}]: {error}") from None
     return tuple(parts)

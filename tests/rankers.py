@@ -1,9 +1,6 @@
 """The three rankers for the tests: small, quiet, on one thread."""
 
-import inspect
-
 import numpy as np
-from sklearn.model_selection import cross_val_score
 from trainings import fit
 
 from ltr_objectives import UnitHessian, adapters
@@ -17,7 +14,6 @@ LIBRARIES = {
     ),
     "catboost": ("CatBoostRanker", {"n_estimators": 8, "depth": 3, "learning_rate": 0.3, "thread_count": 1}),
 }
-OF_FIT = "params" if "params" in inspect.signature(cross_val_score).parameters else "fit_params"  # scikit-learn 1.3
 NATIVE = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": "YetiRank"}
 SUFFIX = {"xgboost": ".json", "lightgbm": ".txt", "catboost": ".cbm"}
 

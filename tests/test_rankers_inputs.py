@@ -398,23 +398,13 @@ def test_labels_are_no_features(library, form):
     table = as_pandas(train.X).assign(rev=train.y + 1.0, label=train.y)
     frame = table if form == "pandas" else pytest.importorskip("polars").from_pandas(table)
     rest = frame[[*NAMES, "rev"]]
-    told = r"X has a column 'rev', which is labels\['{0}'\] and would be a feature; drop it{1}$"
-    for labels, message in (
-        ({"rev": frame["rev"]}, told.format("rev", r", or give labels=\['rev'\], the name of the column, instead")),
-        ({"rev": train.y}, told.format("rev", ".*")),
-        ({"revenue": frame["rev"]}, told.format("revenue", "")),
-    ):
-        with pytest.raises(LTRError, match=message):
+    told = "X has a column '{0}', which holds labels and would be a feature; drop it$"
+    for labels in ({"rev": frame["rev"]}, {"rev": train.y}, {"revenue": frame["rev"]}):
+        with pytest.raises(LTRError, match=told.format("rev")):
             ranker(library, "lambdamart").fit(rest, train.y, qid=train.qid, labels=labels)
-    with pytest.raises(LTRError, match=r"X has a column 'label', which is y and would be a feature; drop it$"):
+    with pytest.raises(LTRError, match=told.format("label")):
         ranker(library).fit(frame[[*NAMES, "label"]], frame["label"], qid=train.qid)
-    on_rev = ranker(library, "lambdamart[rev]", eval_metric="ndcg@10[rev]").fit(
-        rest, train.y, qid=train.qid, labels=["rev"]
-    )
-    assert list(on_rev.feature_names_in_) == NAMES
-    arrays = {"labels": {"rev": train.y + 1.0}}
-    assert on_rev.score(rest, train.y, qid=train.qid) == on_rev.score(rest, train.y, qid=train.qid, **arrays)
-    with pytest.raises(LTRError, match=r"eval_set\[0\]: X has a column 'rev', which is eval_labels\['rev'\]"):
+    with pytest.raises(LTRError, match=r"eval_set\[0\]: X has a column 'rev'"):
         ranker(library, "lambdamart", eval_metric="ndcg[rev]").fit(
             make(train.X), train.y, qid=train.qid, labels={"rev": train.y}, eval_set=[(rest, train.y)],
             eval_qid=[train.qid], eval_labels=[{"rev": train.y}],

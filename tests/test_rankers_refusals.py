@@ -150,11 +150,12 @@ def test_the_form_of_eval_sets_in_lightgbm_4_7(library):
     for X, y in ((DATA.X, DATA.y), ((DATA.X,), (DATA.y,))):
         assert fit(library, of_fit={"eval_X": X, "eval_y": y, "eval_qid": [DATA.qid]}).evals_result_ == expected
     for given, message in (
-        ({"eval_X": DATA.X, "eval_qid": [DATA.qid]}, "eval_X and eval_y belong together"),
-        ({"eval_X": (DATA.X,) * 2, "eval_y": DATA.y, "eval_qid": [DATA.qid]}, "eval_X has 2 entries, but eval_y has 1"),
+        ({"eval_X": DATA.X, "eval_qid": [DATA.qid]}, r"eval_set\[0\]: .* y is None"),
+        ({"eval_y": DATA.y, "eval_qid": [DATA.qid]}, r"eval_set\[0\]: X must be a table"),
+        ({"eval_X": (DATA.X,) * 2, "eval_y": DATA.y, "eval_qid": [DATA.qid]}, "is shorter"),
         ({**EVAL, "eval_X": DATA.X, "eval_y": DATA.y}, "two forms of one argument"),
     ):
-        with pytest.raises(LTRError, match=message):
+        with pytest.raises(ValueError, match=message):
             fit(library, of_fit={**given, **FIT}, data={})
 
 
