@@ -17,6 +17,7 @@ _MODULES = {
     "XGBRanker": "_xgboost_ranker",
     "LGBMRanker": "_lightgbm_ranker",
     "CatBoostRanker": "_catboost_ranker",
+    "bagged": "_bags",
     "torch_loss": "_torch",
     "cross_encoder_loss": "_torch",
     "dask_by_query": ".workbench.dask",
@@ -26,6 +27,7 @@ _MODULES = {
 
 
 if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says which line is missing
+    from ltr_objectives.adapters._bags import bagged as bagged
     from ltr_objectives.adapters._catboost import catboost_metric as catboost_metric
     from ltr_objectives.adapters._catboost import catboost_objective as catboost_objective
     from ltr_objectives.adapters._catboost_ranker import CatBoostRanker as CatBoostRanker
@@ -41,10 +43,11 @@ if TYPE_CHECKING:  # what the function below loads; tests/test_packaging.py says
     from ltr_objectives.workbench.dask import dask_evaluate as dask_evaluate
     from ltr_objectives.workbench.dask import dask_group as dask_group
 else:
-    __all__ = [  # without the estimators of libraries that are missing
+    __all__ = [  # without what needs a library that is missing
         name
         for name, module in _MODULES.items()
-        if not module.endswith("_ranker") or importlib.util.find_spec(module[1:].removesuffix("_ranker"))
+        if not module.endswith(("_ranker", "_bags"))
+        or importlib.util.find_spec("sklearn" if name == "bagged" else module[1:].removesuffix("_ranker"))
     ]
 
     def __getattr__(name: str) -> Any:

@@ -1,93 +1,85 @@
-"""Bags: models trained on resampled queries, merged into one model of the library.
-
-Ganjisaffar, Caruana and Lopes, "Bagging Gradient-Boosted Trees for High Precision, Low Variance Ranking Models" (SIGIR
-2011): a bag draws queries with replacement and stops early on the queries that it did not draw.
-"""
-
-from __future__ import annotations
+"""Bags: models trained on resampled queries, merged into one model of the library."""
 
 import json
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._ranker_inputs import Part
-from ltr_objectives.adapters._ranker_plan import Plan, check_plan, in_documents
+from ltr_objectives.adapters._auto import AUTO
+from ltr_objectives.adapters._ranker import Ranker
+from ltr_objectives.adapters._ranker_inputs import Part, check_features, clone, read_part
+from ltr_objectives.adapters._ranker_plan import read_param
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require
-from ltr_objectives.objectives.base import Objective
 
-if TYPE_CHECKING:
-    from ltr_objectives.adapters._ranker import Ranker, Records
-
+R = TypeVar("R", bound=Ranker)
 SEEDS = ("random_state", "seed", "random_seed")
-TRANSFORMED = ("binary", "cross_entropy", "cross_entropy_lambda", "poisson", "gamma", "tweedie", "multiclass")
+A_TREE = re.compile(r"^Tree=\d+\n", re.MULTILINE)
 OF_A_LEAF = re.compile(r"^(leaf_value|leaf_const|leaf_coeff|internal_value|shrinkage)=.*$", re.MULTILINE)
 
 
-class Bags(NamedTuple):
-    """The merged model, the metrics of each bag by round, and the rounds that it kept."""
+def bagged(
+    ranker: R,
+    X: Any,
+    y: ArrayLike,
+    *,
+    group: ArrayLike | None = None,
+    qid: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    propensity: ArrayLike | None = None,
+    position: ArrayLike | None = None,
+    labels: Mapping[str, ArrayLike] | None = None,
+    bags: int = 8,
+) -> R:
+    """Train a model on each of several bags of queries, and merge them into one whose scores are their mean.
 
-    model: Any
-    records: Records
-    rounds: list[int]
+    A bag draws as many queries as there are, with replacement. Its model is evaluated on the queries that were not
+    drawn, and stops early on them if the ranker has ``early_stopping_rounds`` (Ganjisaffar, Caruana and Lopes, "Bagging
+    Gradient-Boosted Trees for High Precision, Low Variance Ranking Models", SIGIR 2011).
 
+    Parameters
+    ----------
+    ranker : XGBRanker, LGBMRanker or CatBoostRanker
+        Its parameters are used; it is not fitted itself. Bag ``i`` trains with the ranker's seed plus ``i``.
+    X, y, group, qid, sample_weight, propensity, position, labels
+        As of the ranker's ``fit``.
+    bags : int
+        Number of models.
 
-def count_of(bags: Any, objectives: Sequence[Any]) -> int:
-    """The number of bags, by default one for each objective; 0 trains a single model."""
-    if bags is None:
-        return len(objectives) if len(objectives) > 1 else 0
-    count = check_integer("bags", bags)
-    require(
-        count % len(objectives) == 0,
-        f"bags={count} must be a multiple of the {len(objectives)} objectives, which take turns",
-    )
-    return 0 if count == 1 else count
+    Returns
+    -------
+    XGBRanker, LGBMRanker or CatBoostRanker
+        A fitted clone of ``ranker``. Its ``booster_`` has the trees of all bags, with leaf values divided by their
+        number, and ``best_iteration_`` is the sum of their rounds. It has no ``evals_result_`` and ``best_score_``.
 
-
-def train(ranker: Ranker, plan: Plan, objectives: Sequence[Objective | str], count: int) -> Bags:
-    """Train ``count`` models, each on resampled queries, and merge them."""
-    require(plan.init_model is None, "bags= train new models; leave init_model= out")
-    require(
-        not plan.callbacks, "callbacks= belong to one training, and bags= runs several; leave callbacks= or bags= out"
-    )
-    require(len(plan.train.queries) > 1, "bags= resamples queries, and the data has only one; leave bags= out")
-    require(
-        not plan.params.get("save_snapshot"),
-        "save_snapshot= saves one training, and bags= runs several; leave one of the two out",
-    )
-    unread = next((m for m in plan.own_metrics if m.goal is not None and m.goal not in plan.train.queries.goals), None)
-    require(
-        unread is None,
-        f"bags= evaluate {unread} on the train queries that they leave out; pass their labels too: "
-        f"labels={{{unread and unread.goal!r}: array}}",
-    )
-    for objective in objectives:
-        stopping = plan._replace(evals=(*plan.evals, plan.train), objective=in_documents(objective))
-        check_plan(stopping, ranker.library)
-    name = next((name for name in SEEDS if name in plan.params), SEEDS[0])
-    seed = check_integer(name, plan.params.get(name, 0), least=0)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ltr_objectives.adapters import LGBMRanker, bagged
+    >>> rng = np.random.default_rng(0)
+    >>> X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
+    >>> bagged(LGBMRanker(n_estimators=3, min_child_samples=5), X, y, qid=qid, bags=4).best_iteration_
+    12
+    """
+    given = ranker._given()
+    require(given.get("objective") != AUTO, 'objective="auto" may choose other objectives for other bags; name one')
+    part = read_part(X, y, group, qid, sample_weight, labels, propensity=propensity, position=position)
+    require(len(part.queries) > 1, "bags are drawn from the queries, and the data has only one")
+    name = next((name for name in SEEDS if name in given), SEEDS[0])
+    seed = read_param(name, given.get(name, 0))
     rng = np.random.default_rng(seed)
-    merge = MERGE[ranker.library.name]
-    models: list[Any] = []
-    records: Records = {}
-    for bag in range(count):
-        drawn, left_out = resampled(plan.train, rng)
-        each = plan._replace(
-            train=drawn,
-            evals=(*plan.evals, left_out),
-            objective=in_documents(objectives[bag % len(objectives)]),
-            params=plan.params | {name: seed + bag},
-        )
-        model, found = ranker._train_known(each)
-        models.append(model)
-        if bag == 0:
-            merge([model, model])  # raises before the other bags train
-        own = f"validation_{len(plan.evals)}"
-        records |= {f"bag_{bag}" if key == own else f"bag_{bag}_{key}": values for key, values in found.items()}
-    return Bags(merge(models), records, [ranker._rounds(model) for model in models])
+    fitted = []
+    for bag in range(check_integer("bags", bags)):
+        drawn, left_out = resampled(part, rng)
+        fitted.append(clone(ranker).set_params(**{name: seed + bag})._fit_parts(drawn, (left_out,)))
+    merged = clone(ranker)
+    check_features(merged, part.X, reset=True)
+    merged.objective_, merged.categories_ = fitted[0].objective_, fitted[0].categories_
+    merged.booster_ = MERGE[ranker.library.name]([each.booster_ for each in fitted])
+    return merged
 
 
 def resampled(part: Part, rng: np.random.Generator) -> tuple[Part, Part]:
@@ -96,23 +88,15 @@ def resampled(part: Part, rng: np.random.Generator) -> tuple[Part, Part]:
     times = np.ones(n, np.int64)
     while times.all():
         times = np.bincount(rng.integers(n, size=n), minlength=n)
-    return selected(part, times > 0, times), selected(part, times == 0)
-
-
-def selected(part: Part, chosen: np.ndarray, times: np.ndarray | None = None) -> Part:
-    """The ``chosen`` queries; ``times`` multiplies their weights."""
-    weight = part.queries.weight_by_row
-    if times is not None:
-        by_row = np.repeat(times, part.group)
-        weight = by_row if weight is None else by_row * weight
-    return part.take(np.flatnonzero(np.repeat(chosen, part.group)), part.group[chosen], weight)
+    by_row, weight = np.repeat(times, part.group), part.queries.weight_by_row
+    drawn = np.flatnonzero(by_row), part.group[times > 0], by_row if weight is None else by_row * weight
+    return part.take(*drawn), part.take(np.flatnonzero(by_row == 0), part.group[times == 0])
 
 
 def merged_xgboost(models: Sequence[Any]) -> Any:
     """The mean of the models: their trees one after the other, leaves divided by the number of models."""
     texts = [json.loads(model.save_raw("json")) for model in models]
     boosters = [text["learner"]["gradient_booster"] for text in texts]
-    require(boosters[0]["name"] != "gblinear", "bags= merges trees, and gblinear has none; leave bags= out")
     parts = [booster.get("gbtree", booster)["model"] for booster in boosters]
     weighted = boosters if "weight_drop" in boosters[0] else parts  # parts since version 3.4
     if weighted[0].get("weight_drop"):  # dart: prediction multiplies each tree by its weight
@@ -147,38 +131,20 @@ def merged_lightgbm(models: Sequence[Any]) -> Any:
         return f"{name}={re.sub(r'[^ ]+', lambda number: repr(float(number[0]) / len(models)), numbers)}"
 
     texts = [model.model_to_string() for model in models]
-    require(
-        "\naverage_output\n" not in texts[0], "bags= adds up boosted trees, and boosting='rf' has none; leave one out"
-    )
-    heads: list[str] = []
-    trees: list[str] = []
-    for text in texts:
-        head, *found = re.split(r"^Tree=\d+\n", text.partition("end of trees\n")[0], flags=re.MULTILINE)
-        heads.append(re.sub(r"^tree_sizes=.*\n", "", head, flags=re.MULTILINE))
-        trees += found
-    changed = re.search(rf"^objective=({'|'.join(TRANSFORMED)})\b", "".join(heads), re.MULTILINE)
-    require(
-        not changed, f"bags= average scores, and objective={changed and changed[1]!r} transforms them; name another"
-    )
+    require("\naverage_output\n" not in texts[0], "bags are a sum of trees, and boosting='rf' averages them")
+    heads, ends = zip(*(text.split("end of trees\n") for text in texts), strict=True)
+    head, *_ = A_TREE.split(heads[0])
+    trees = [tree for each in heads for tree in A_TREE.split(each)[1:]]
     numbered = (f"Tree={i}\n{OF_A_LEAF.sub(divided, tree)}" for i, tree in enumerate(trees))
-    end = texts[0].partition("end of trees\n")[2]
-    return type(models[0])(model_str="".join([heads[0], *numbered, "end of trees\n", end]))
+    head = re.sub(r"^tree_sizes=.*\n", "", head, flags=re.MULTILINE)
+    return type(models[0])(model_str="".join([head, *numbered, "end of trees\n", ends[0]]))
 
 
 def merged_catboost(models: Sequence[Any]) -> Any:
-    """The mean of the models, by CatBoost's own function."""
+    """The mean of the models, by CatBoost's own function; it cannot save sums of statistics of the same categories."""
     import catboost
 
-    share = [1 / len(models)] * len(models)
-    try:  # CatBoost cannot save a sum of models that each have statistics of the same categories
-        return catboost.sum_models(list(models), weights=share, ctr_merge_policy="FailIfCtrIntersects")
-    except catboost.CatBoostError as error:
-        require(
-            "CtrIntersects" not in str(error),
-            "CatBoost cannot merge models with target statistics of categories; set one_hot_max_size= to the largest "
-            "number of categories, at most 255, or leave bags= out",
-        )
-        raise
+    return catboost.sum_models(list(models), [1 / len(models)] * len(models), "FailIfCtrIntersects")
 
 
 MERGE = {"xgboost": merged_xgboost, "lightgbm": merged_lightgbm, "catboost": merged_catboost}

@@ -6,7 +6,7 @@ import inspect
 import re
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,6 @@ PARAMETERS = {
     "eval_metric",
     "objective",
     "convention",
-    "bags",
 } - {"self"}
 
 
@@ -60,7 +59,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     Parameters
     ----------
-    objective : str, Objective or list, optional
+    objective : str or Objective, optional
         Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
         CatBoost's begin with a capital. By default the one for the first metric:
         :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
@@ -70,10 +69,6 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
-    bags : int, optional
-        If above 1, train this many models, each on queries drawn with replacement, and merge them into one whose scores
-        are their mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by
-        default with a bag each; the first one decides which metric stops them if ``eval_metric`` is not given.
     **params
         As of ``catboost.CatBoostRanker``: ``iterations`` (1000), ``learning_rate``, ``depth``, ``thread_count``, ...
         Nothing is written to the working folder unless ``allow_writing_files=True``. ``newton_splits`` is as of
@@ -116,14 +111,13 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def __init__(
         self,
         *,
-        objective: str | Objective | Sequence[str | Objective] | None = None,
+        objective: str | Objective | None = None,
         eval_metric: EvalMetric = None,
         convention: Convention | None = None,
-        bags: int | None = None,
         **params: Any,
     ) -> None:
         catboost.CatBoost.__init__(self)
-        given = {"objective": objective, "eval_metric": eval_metric, "convention": convention, "bags": bags, **params}
+        given = {"objective": objective, "eval_metric": eval_metric, "convention": convention, **params}
         self._init_params = {name: value for name, value in given.items() if value is not None}
 
     def __getattr__(self, name: str) -> Any:

@@ -40,7 +40,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     Parameters
     ----------
-    objective : str, Objective or list, optional
+    objective : str or Objective, optional
         Ours, such as ``"yetiloss:map"``, or LightGBM's own, such as ``"lambdarank"``. By default the one for the first
         metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
@@ -49,10 +49,6 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
-    bags : int, optional
-        If above 1, train this many models, each on queries drawn with replacement, and merge them into one whose scores
-        are their mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by
-        default with a bag each; the first one decides which metric stops them if ``eval_metric`` is not given.
     **params
         As of ``lightgbm.LGBMRanker``: ``n_estimators`` (100), ``learning_rate``, ``num_leaves``, ``n_jobs``, ..., and
         ``categorical_feature``. Names that LightGBM does not know, and would ignore, are refused. LightGBM prints
@@ -83,17 +79,15 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def __init__(
         self,
         *,
-        objective: str | Objective | Sequence[str | Objective] | None = None,
+        objective: str | Objective | None = None,
         eval_metric: EvalMetric = None,
         convention: Convention | None = None,
-        bags: int | None = None,
         reg_lambda: float | None = None,
         **params: Any,
     ) -> None:
         super().__init__(objective=objective, reg_lambda=reg_lambda, **params)  # type: ignore[arg-type]  # ours
         self.eval_metric = eval_metric
         self.convention = convention
-        self.bags = bags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, those of ``lightgbm.LGBMRanker`` too."""

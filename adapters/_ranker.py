@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives._files import replacing
-from ltr_objectives.adapters import _bags
 from ltr_objectives.adapters._auto import AUTO, train_best
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import check_names
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
+    Part,
     categories,
     check_features,
     check_is_fitted,
@@ -44,7 +44,7 @@ from ltr_objectives.adapters._ranker_plan import (
 )
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.diagnostics import useless, warn_if_all_relevant, warn_of_equal_orders
-from ltr_objectives.errors import LTRError, require, warn
+from ltr_objectives.errors import LTRError, LTRWarning, require, warn
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import get_metric, objective_for, own_metric
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named, and scored if no metric is
 # parameters of our rankers that a training of the library does not get
 OURS = {
-    "objective", "eval_metric", "convention", "bags", "early_stopping_rounds", "callbacks", "importance_type",
+    "objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type",
 }  # fmt: skip
 Records = dict[str, dict[str, list[float]]]
 
@@ -100,13 +100,12 @@ class Ranker:
     _features: Callable[[], tuple[int, list[str] | None]]  # their number, and their names if the model has them
 
     _Booster: Any
-    objective_: Objective | str | list[Objective | str] = FROM_FIT()
+    objective_: Objective | str = FROM_FIT()
     evals_result_: Records = FROM_FIT()
     best_score_: dict[str, dict[str, float]] = FROM_FIT()
     report_: Decision = FROM_FIT()
     n_features_in_: int = FROM_FIT()
     feature_names_in_: np.ndarray = FROM_FIT(" if the columns of X have names")
-    bag_rounds_: list[int] = FROM_FIT()
     nameless_ = False  # read from a file without names of features
     categories_: Mapping[str, Any] = {}  # by column, in the training of a library whose models do not name them
 
@@ -214,35 +213,13 @@ class Ranker:
             With ``booster_``, the library's model alone; ``objective_``, what was trained; ``evals_result_``, such as
             ``{"validation_0": {"map": [...]}}``, one value a round; ``best_score_``, such as
             ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: what
-            was tried, the metric of each, and its difference from the chosen one. With ``bags`` also ``bag_rounds_``,
-            the rounds of each bag in the merged model; ``evals_result_`` has the queries left out of each bag as
-            ``"bag_0"`` and so on, eval sets as ``"bag_0_validation_0"``, and ``best_score_`` is empty.
+            was tried, the metric of each, and its difference from the chosen one.
         """
         refuse_others(more, others, type(self).__name__, self.fit, self._is_parameter)
         if eval_X is not None or eval_y is not None:
             require(eval_set is None, "eval_set and eval_X are two forms of one argument; pass one of them")
             tables, targets = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
             eval_set = list(zip(tables, targets, strict=True))
-        given = self._given()
-        if early_stopping_rounds is not None:
-            given["early_stopping_rounds"] = early_stopping_rounds
-        check_names(self.library, given, type(self).__name__)
-        patience = given.get("early_stopping_rounds")
-        params = {name: read_param(name, value) for name, value in given.items() if name not in OURS}
-        of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}
-        listed = given.get("objective")
-        several = listed if isinstance(listed, list | tuple) else [listed]
-        objectives = [
-            self._read_objective(given | {"objective": each})
-            for each in check_list("objective", several, "objectives, or one")
-        ]
-        require(objectives, "objective=[] names no objective; name one, or leave it out")
-        objective = objectives[0]
-        bags = _bags.count_of(given.get("bags"), objectives)
-        require(
-            AUTO not in several or (listed == AUTO and not bags),
-            'objective="auto" trains one model; leave bags= out, or name objectives',
-        )
         train = read_part(X, y, group, qid, sample_weight, labels, propensity=propensity, position=position)
         lists = {
             "eval_group": eval_group,
@@ -252,6 +229,26 @@ class Ranker:
             "eval_labels": eval_labels,
         }
         evals = read_eval_sets(eval_set, lists)
+        return self._fit_parts(train, evals, init_model, early_stopping_rounds, callbacks, verbose)
+
+    def _fit_parts(
+        self,
+        train: Part,
+        evals: tuple[Part, ...],
+        init_model: Any = None,
+        early_stopping_rounds: int | None = None,
+        callbacks: Sequence[Any] | None = None,
+        verbose: bool | int = False,
+    ) -> Self:
+        """Train on data that was read."""
+        given = self._given()
+        if early_stopping_rounds is not None:
+            given["early_stopping_rounds"] = early_stopping_rounds
+        check_names(self.library, given, type(self).__name__)
+        patience = given.get("early_stopping_rounds")
+        params = {name: read_param(name, value) for name, value in given.items() if name not in OURS}
+        of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}
+        objective, auto = self._read_objective(given), given.get("objective") == AUTO
         plan = Plan(
             train=train._replace(X=named(train.X)),
             evals=tuple(part._replace(X=named(part.X)) for part in evals),
@@ -268,11 +265,9 @@ class Ranker:
             n_threads=self._n_threads(given),
             init_model=None if init_model is None else self._start(init_model, train.X),
         )
-        if not bags:  # each bag has a plan of its own
-            check_plan(plan, self.library)
-            if listed != AUTO:  # which refuses such eval sets
-                for i, part in enumerate(plan.evals):
-                    warn_of_equal_orders(plan.own_metrics, part.queries, f"eval_set[{i}]", plan.n_threads)
+        check_plan(plan, self.library)
+        for i, part in enumerate(() if auto else plan.evals):  # "auto" refuses such eval sets
+            warn_of_equal_orders(plan.own_metrics, part.queries, f"eval_set[{i}]", plan.n_threads)
         with _unchanged_by_errors(self):
             self.nameless_ = False
             check_features(self, train.X, reset=True)
@@ -282,20 +277,17 @@ class Ranker:
                 except ValueError as error:
                     raise type(error)(f"eval_set[{i}]: {error}") from None
             vars(self).pop("report_", None)  # of another training
-            self.bag_rounds_ = []
-            if bags:
-                self.booster_, self.evals_result_, self.bag_rounds_ = _bags.train(self, plan, objectives, bags)
-            elif listed == AUTO:
+            if auto:
                 objective, self.evals_result_, self.report_ = train_best(self, plan)
             else:
                 self.booster_, self.evals_result_ = self._train_known(plan)
-            self.objective_ = objective if len(objectives) == 1 else objectives
+            self.objective_ = objective
             before = 0 if plan.init_model is None else self._rounds(plan.init_model)
             of_model = plan._replace(objective=in_documents(objective))  # by "auto" another one
             if few := self._few_splits(of_model, self.best_iteration_ - before):
-                warn(few)
+                warnings.warn(few, LTRWarning, stacklevel=3)  # at the call of fit or bagged
             each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
-            self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each and not bags else {}
+            self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each else {}
             for i, part in enumerate(evals):
                 self._warn_of_unknown(named(part.X), f"eval_set[{i}]")
         return self
@@ -399,10 +391,7 @@ class Ranker:
 
     @property
     def best_iteration_(self) -> int:
-        """Number of rounds that ``predict`` uses: what to set as ``n_estimators`` to train on more data.
-
-        With ``bags`` it is the sum of ``bag_rounds_``.
-        """
+        """Number of rounds that ``predict`` uses: what to set as ``n_estimators`` to train on more data."""
         return self._rounds(self.booster_)
 
     def save_model(self, path: str | os.PathLike[str], **options: Any) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 try:
     from scipy.sparse import csr_matrix, issparse
     from sklearn.base import BaseEstimator as BaseEstimator
+    from sklearn.base import clone as clone
     from sklearn.utils import check_array
     from sklearn.utils.validation import check_is_fitted as check_is_fitted
 except ModuleNotFoundError:

@@ -43,7 +43,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     Parameters
     ----------
-    objective : str, Objective or list, optional
+    objective : str or Objective, optional
         Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``. By default the one for the first
         metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
     eval_metric : str, Metric or list, optional
@@ -51,10 +51,6 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
-    bags : int, optional
-        If above 1, train this many models, each on queries drawn with replacement, and merge them into one whose scores
-        are their mean. Early stopping looks at the queries that a bag did not draw. Objectives in a list take turns, by
-        default with a bag each; the first one decides which metric stops them if ``eval_metric`` is not given.
     **params
         As of ``xgboost.XGBRanker``: ``n_estimators`` (100), ``learning_rate``, ``max_depth``, ``n_jobs``, ...
         For our objectives two defaults differ. ``reg_lambda=20`` counts as 20 documents, because Hessians are those of
@@ -88,16 +84,14 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     def __init__(
         self,
         *,
-        objective: str | Objective | Sequence[str | Objective] | None = None,
+        objective: str | Objective | None = None,
         eval_metric: EvalMetric = None,
         convention: Convention | None = None,
-        bags: int | None = None,
         **params: Any,
     ) -> None:
         # XGBRanker's own constructor refuses objectives that are not XGBoost's
         xgb.XGBModel.__init__(self, objective=objective, eval_metric=eval_metric, **params)
         self.convention = convention
-        self.bags = bags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, those of ``xgboost.XGBRanker`` too."""
@@ -105,7 +99,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def get_xgb_params(self) -> dict[str, Any]:
         """The parameters that XGBoost knows: without objective and metrics, which may be ours."""
-        ours = ("objective", "eval_metric", "convention", "bags")
+        ours = ("objective", "eval_metric", "convention")
         return {name: read_param(name, v) for name, v in super().get_xgb_params().items() if name not in ours}
 
     def apply(self, X: Any, iteration_range: Any = None) -> np.ndarray:
@@ -123,7 +117,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     def best_score(self) -> float:
         """The first metric on the last pair of ``eval_set``, at that round."""
         if not self.best_score_:
-            raise AttributeError("this XGBRanker has no best_score; fit it with eval_set, and without bags")
+            raise AttributeError("this XGBRanker has no best_score; fit it with eval_set")
         return next(iter([*self.best_score_.values()][-1].values()))
 
     def _reads_metric(self, name: str) -> bool:

@@ -5,9 +5,10 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from rankers import LIBRARIES, NATIVE, SUFFIX, fold, ranker, ranker_class
+from rankers import LIBRARIES, SUFFIX, fold, ranker, ranker_class
+from sklearn.exceptions import NotFittedError
 
-from ltr_objectives.adapters import _bags
+from ltr_objectives.adapters import _bags, bagged
 from ltr_objectives.adapters._ranker_inputs import read_part
 from ltr_objectives.errors import LTRError
 from ltr_objectives.objectives.around import UnitHessian
@@ -29,8 +30,8 @@ def table():
 
 def test_catboost_s_statistics_of_categories_are_refused():
     X, data = table()
-    with pytest.raises(LTRError, match="set one_hot_max_size= to the largest number of categories"):
-        ranker("catboost", bags=2).fit(X, data.y, qid=data.qid)
+    with pytest.raises(Exception, match="CtrIntersects"):
+        bagged(ranker("catboost"), X, data.y, qid=data.qid, bags=2)
 
 
 def bags_apart(library, objective, X, data, bags, patience, **params):
@@ -53,14 +54,23 @@ def test_the_merged_model_is_the_mean_of_its_bags(library, of, tmp_path):
     X = data.X if of == "array" else X
     params = {"one_hot_max_size": 40} if library == "catboost" else {}
     patience = 1 if library == "catboost" else 2
-    merged = ranker(library, bags=3, **params, **{SEED[library]: 5})
-    merged.fit(X, data.y, qid=data.qid, early_stopping_rounds=patience)
+    given = ranker(library, early_stopping_rounds=patience, **params, **{SEED[library]: 5})
+    merged = bagged(given, X, data.y, qid=data.qid, bags=3)
     apart = list(bags_apart(library, "yetiloss:map", X, data, 3, patience, **params))
     mean = np.mean([one.predict(X) for one in apart], axis=0)
     assert len({one.best_iteration_ for one in apart}) > 1  # their numbers of trees differ
     np.testing.assert_allclose(merged.predict(X), mean, rtol=2e-6, atol=2e-6)
-    assert merged.bag_rounds_ == [one.best_iteration_ for one in apart]
-    assert merged.evals_result_ == {f"bag_{i}": one.evals_result_["validation_0"] for i, one in enumerate(apart)}
+    assert merged.best_iteration_ == sum(one.best_iteration_ for one in apart)
+    assert merged.get_params() == given.get_params()
+    assert str(merged.objective_) == str(apart[0].objective_)
+    assert not hasattr(merged, "evals_result_")
+    assert not hasattr(merged, "best_score_")
+    if of == "table":
+        assert list(merged.feature_names_in_) == list(X)
+        with pytest.raises(ValueError, match="feature names should match"):
+            merged.predict(X[X.columns[::-1]])
+    with pytest.raises(NotFittedError, match="fit"):
+        given.predict(X)  # it is not fitted itself
     merged.save_model(tmp_path / f"model{SUFFIX[library]}")
     loaded = ranker_class(library)().load_model(tmp_path / f"model{SUFFIX[library]}")
     assert np.array_equal(loaded.predict(X), merged.predict(X))
@@ -70,21 +80,19 @@ def test_the_merged_model_is_the_mean_of_its_bags(library, of, tmp_path):
 @everywhere
 def test_the_seed_decides(library):
     data = fold().train
-    one = ranker(library, bags=1).fit(data.X, data.y, qid=data.qid)
-    assert np.array_equal(one.predict(data.X), ranker(library).fit(data.X, data.y, qid=data.qid).predict(data.X))
 
-    def scores(seed):
-        fitted = ranker(library, bags=2, **{SEED[library]: seed}).fit(data.X, data.y, qid=data.qid)
-        return fitted.predict(data.X)
+    def scores(**seed):
+        return bagged(ranker(library, **seed), data.X, data.y, qid=data.qid, bags=2).predict(data.X)
 
-    assert np.array_equal(scores(0), scores(0))
-    assert not np.array_equal(scores(0), scores(1))
+    assert np.array_equal(scores(), scores(**{SEED[library]: 0}))
+    assert not np.array_equal(scores(), scores(**{SEED[library]: 1}))
+    assert np.array_equal(*(scores(**{SEED[library]: np.random.RandomState(3)}) for _ in range(2)))
 
 
 @everywhere
 def test_contributions_of_features_add_up_to_the_scores(library):
     data = fold().train
-    fitted = ranker(library, bags=2).fit(data.X, data.y, qid=data.qid)
+    fitted = bagged(ranker(library), data.X, data.y, qid=data.qid, bags=2)
     if library == "catboost":
         import catboost
 
@@ -94,51 +102,32 @@ def test_contributions_of_features_add_up_to_the_scores(library):
     np.testing.assert_allclose(found.sum(axis=1), fitted.predict(data.X), rtol=1e-4, atol=1e-5)
 
 
-@everywhere
-def test_objectives_take_turns(library):
-    data = fold().train
-    objectives = ["yetiloss:map", NATIVE[library]]
-    merged = ranker(library, objectives, **{SEED[library]: 5}).fit(data.X, data.y, qid=data.qid)
-    apart = [
-        next(one for i, one in enumerate(bags_apart(library, objective, data.X, data, 2, None)) if i == bag)
-        for bag, objective in enumerate(objectives)
-    ]
-    mean = np.mean([one.predict(data.X) for one in apart], axis=0)
-    np.testing.assert_allclose(merged.predict(data.X), mean, rtol=2e-6, atol=2e-6)
-    assert [str(each) for each in merged.objective_] == [str(one.objective_) for one in apart]
-    with pytest.raises(LTRError, match="bags=3 must be a multiple of the 2 objectives"):
-        ranker(library, objectives, bags=3).fit(data.X, data.y, qid=data.qid)
-
-
-@everywhere
-def test_eval_sets_are_evaluated_by_each_bag(library):
-    parts = fold()
-    given = {"eval_set": [(parts.vali.X, parts.vali.y)], "eval_qid": [parts.vali.qid]}
-    found = ranker(library, bags=2).fit(parts.train.X, parts.train.y, qid=parts.train.qid, **given).evals_result_
-    assert set(found) == {"bag_0", "bag_1", "bag_0_validation_0", "bag_1_validation_0"}
-    assert {len(values["map"]) for values in found.values()} == {8}
-
-
 def test_chosen_queries_keep_labels_weights_and_propensities():
     rng = np.random.default_rng(0)
-    labels = {"relevance": rng.integers(0, 3, 12).astype(float), "revenue": rng.random(12)}
+    y, revenue, group = rng.integers(0, 3, 12).astype(float), rng.random(12), np.array([4, 3, 5])
     weight, propensity = rng.random(12) + 0.5, rng.random(12) + 0.5
     X = np.arange(24.0).reshape(12, 2)
-    goals = {"revenue": labels["revenue"]}
-    part = read_part(X, labels["relevance"], [4, 3, 5], None, weight, goals, propensity=propensity)
-    chosen = _bags.selected(part, np.array([True, False, True]), np.array([2, 0, 1]))
-    rows, times = [0, 1, 2, 3, 7, 8, 9, 10, 11], [2] * 4 + [1] * 5
-    assert np.array_equal(chosen.X, X[rows])
-    assert np.array_equal(chosen.group, [4, 5])
-    assert np.array_equal(chosen.queries.labels, labels["relevance"][rows])
-    assert np.array_equal(chosen.queries.of("revenue").labels, part.queries.of("revenue").labels[rows])
-    assert np.array_equal(chosen.queries.weight_by_row, part.queries.weight_by_row[rows] * times)
-    assert np.array_equal(chosen.queries.propensity, propensity[rows])
-    left_out = _bags.selected(part, np.array([False, True, False]))
-    assert np.array_equal(left_out.queries.weight_by_row, part.queries.weight_by_row[4:7])
-    plain = read_part(X, labels["relevance"], [4, 3, 5], None, None, position=np.arange(12))
-    assert _bags.selected(plain, np.array([False, True, False])).queries.weight_by_row is None
-    assert _bags.selected(plain, np.array([False, True, True])).queries.position.tolist() == [4, 5, 6, 7, 8, 9, 10, 11]
+    part = read_part(X, y, group, None, weight, {"revenue": revenue}, propensity=propensity)
+    plain = read_part(X, y, group, None, None, position=np.arange(12))
+    for seed in range(5):
+        times = np.bincount(np.random.default_rng(seed).integers(3, size=3), minlength=3)
+        if not (times == 0).any():
+            continue
+        by_row = np.repeat(times, group)
+        for found, chosen in zip(
+            _bags.resampled(part, np.random.default_rng(seed)), (by_row > 0, by_row == 0), strict=True
+        ):
+            assert np.array_equal(found.X, X[chosen])
+            assert np.array_equal(found.queries.labels, y[chosen])
+            assert np.array_equal(found.queries.of("revenue").labels, part.queries.of("revenue").labels[chosen])
+            expected = part.queries.weight_by_row * np.maximum(by_row, 1)
+            assert np.array_equal(found.queries.weight_by_row, expected[chosen])
+            assert np.array_equal(found.queries.propensity, propensity[chosen])
+        drawn, left_out = _bags.resampled(plain, np.random.default_rng(seed))
+        assert np.array_equal(drawn.group, group[times > 0])
+        assert np.array_equal(drawn.queries.weight_by_row, by_row[by_row > 0])
+        assert left_out.queries.weight_by_row is None
+        assert np.array_equal(left_out.queries.position, np.flatnonzero(by_row == 0))
 
 
 def test_a_bag_draws_as_many_queries_as_there_are():
@@ -154,21 +143,17 @@ def test_a_bag_draws_as_many_queries_as_there_are():
 @everywhere
 def test_what_bags_cannot_do_is_refused(library):
     data = fold().train
-    given = {"qid": data.qid}
-    first = ranker(library).fit(data.X, data.y, **given)
-    for params, more, said in (
-        ({"bags": 0}, {}, "bags=0 must be a whole number of at least 1"),
-        ({"objective": []}, {}, r"objective=\[\] names no objective"),
-        ({"bags": 2, "objective": "auto"}, {}, 'objective="auto" trains one model'),
-        ({"objective": ["auto"]}, {}, 'objective="auto" trains one model'),
-        ({"bags": 2, SEED[library]: -1}, {}, "=-1 must be a whole number of at least 0"),
-        ({"bags": 2}, {"init_model": first}, "leave init_model= out"),
-        ({"bags": 2}, {"callbacks": [print]}, "leave callbacks= or bags= out"),
+    for params, bags, said in (
+        ({}, 0, "bags=0 must be a whole number of at least 1"),
+        ({}, 1.5, "bags=1.5 must be a whole number"),
+        ({"objective": "auto"}, 2, 'objective="auto" may choose other objectives'),
     ):
         with pytest.raises(LTRError, match=said):
-            ranker(library, **params).fit(data.X, data.y, **given, **more)
-    with pytest.raises(LTRError, match="the data has only one; leave bags= out"):
-        ranker(library, bags=2).fit(data.X[:5], data.y[:5], qid=np.zeros(5))
+            bagged(ranker(library, **params), data.X, data.y, qid=data.qid, bags=bags)
+    with pytest.raises(LTRError, match="the data has only one"):
+        bagged(ranker(library), data.X[:5], data.y[:5], qid=np.zeros(5))
+    with pytest.raises(LTRError, match="there are no labels 'revenue'"):
+        bagged(ranker(library, eval_metric="ndcg@5[revenue]"), data.X, data.y, qid=data.qid)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +167,8 @@ def test_what_bags_cannot_do_is_refused(library):
 def test_other_kinds_of_trees(library, params):
     data = fold().train
     objective = UnitHessian("yetiloss:map")
-    merged = ranker(library, objective, bags=2, **params, **{SEED[library]: 5}).fit(data.X, data.y, qid=data.qid)
+    given = ranker(library, objective, **params, **{SEED[library]: 5})
+    merged = bagged(given, data.X, data.y, qid=data.qid, bags=2)
     apart = bags_apart(library, objective, data.X, data, 2, None, **params)
     mean = np.mean([one.predict(data.X) for one in apart], axis=0)
     np.testing.assert_allclose(merged.predict(data.X), mean, rtol=2e-6, atol=2e-6)
@@ -196,44 +182,31 @@ def test_dart_of_lightgbm():
     np.testing.assert_allclose(_bags.MERGE["lightgbm"](apart).predict(data.X), mean, rtol=2e-6, atol=2e-6)
 
 
-@pytest.mark.parametrize(
-    ("library", "params", "said"),
-    [
-        ("xgboost", {"booster": "gblinear", "max_depth": None}, "gblinear has none"),
-        ("lightgbm", {"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1}, "boosting='rf' has none"),
-        ("lightgbm", {"objective": "binary"}, "objective='binary' transforms them"),
-        ("catboost", {"save_snapshot": True}, "save_snapshot= saves one training"),
-    ],
-)
-def test_models_that_are_no_sum_are_refused(library, params, said):
-    data = fold().train
-    objective = params.pop("objective", NATIVE[library])
-    with pytest.raises(LTRError, match=said):
-        ranker(library, objective, bags=2, **params).fit(data.X, np.minimum(data.y, 1), qid=data.qid)
+def test_random_forests_are_refused():
+    data, forest = fold().train, {"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1}
+    with pytest.raises(LTRError, match="boosting='rf' averages them"):
+        bagged(ranker("lightgbm", "lambdarank", **forest), data.X, data.y, qid=data.qid, bags=2)
 
 
 @everywhere
-def test_metrics_of_goals_need_labels_of_the_train_queries(library):
-    parts = fold()
-    labels = {"eval_labels": [{"revenue": parts.vali.y}], "eval_qid": [parts.vali.qid]}
-    given = {"eval_set": [(parts.vali.X, parts.vali.y)], "qid": parts.train.qid, **labels}
-    bagged = ranker(library, bags=2, eval_metric="ndcg@5[revenue]")
-    with pytest.raises(LTRError, match=r"pass their labels too: labels=\{'revenue': array\}"):
-        bagged.fit(parts.train.X, parts.train.y, **given)
-    found = bagged.fit(parts.train.X, parts.train.y, labels={"revenue": parts.train.y}, **given).evals_result_
-    assert list(found["bag_1"]) == ["ndcg@5[revenue]"]
+def test_metrics_of_goals_read_the_labels_of_the_queries_that_were_not_drawn(library):
+    data = fold().train
+    given = ranker(library, "yetiloss:ndcg[revenue]", eval_metric="ndcg@5[revenue]", early_stopping_rounds=2)
+    found = bagged(given, data.X, np.zeros(len(data.y)) + data.y % 2, qid=data.qid, labels={"revenue": data.y}, bags=2)
+    assert 2 <= found.best_iteration_ <= 16
 
 
 @everywhere
 def test_weights_of_the_user_multiply_counts(library):
     data = fold().train
     weight = np.where(np.arange(len(data.group)) % 2, 1.0, 1e-6)
-    found = ranker(library, bags=2).fit(data.X, data.y, qid=data.qid, sample_weight=weight)
-    doubled = ranker(library, bags=2).fit(data.X, data.y, qid=data.qid)
-    assert not np.array_equal(found.predict(data.X), doubled.predict(data.X))
+    found, plain = (
+        bagged(ranker(library), data.X, data.y, qid=data.qid, sample_weight=each, bags=2) for each in (weight, None)
+    )
+    assert not np.array_equal(found.predict(data.X), plain.predict(data.X))
 
 
 def test_a_metric_without_weights_evaluates_bags():
     data = fold().train
-    bagged = ranker("xgboost", "rank:ndcg", bags=2, eval_metric="rmse").fit(data.X, data.y, qid=data.qid)
-    assert len(bagged.evals_result_["bag_0"]["rmse"]) == 8
+    given = ranker("xgboost", "rank:ndcg", eval_metric="rmse", early_stopping_rounds=2)
+    assert bagged(given, data.X, data.y, qid=data.qid, bags=2).best_iteration_ >= 2

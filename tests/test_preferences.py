@@ -8,7 +8,7 @@ import pytest
 from rankers import LIBRARIES, fold, ranker, through_the_adapter
 
 from ltr_objectives import LTRError, LTRWarning, Mixture, Preferences, RankNet, Subsample
-from ltr_objectives.adapters import catboost_objective, lightgbm_objective, xgboost_objective
+from ltr_objectives.adapters import bagged, catboost_objective, lightgbm_objective, xgboost_objective
 
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
 
@@ -142,7 +142,7 @@ def test_the_estimators_train_what_the_callables_train(library):
     mixed = ranker(library, Mixture([objective, "yetiloss:ndcg"])).fit(data.X, data.y, qid=data.qid)
     assert not np.allclose(mixed.predict(data.X), scores)
     with pytest.raises(Exception, match=f"pairs are of rows={len(data.y)}, but the data has"):
-        ranker(library, objective, bags=2).fit(data.X, wins, qid=data.qid)
+        bagged(ranker(library, objective), data.X, wins, qid=data.qid, bags=2)
 
 
 def test_a_mixture_adds_the_gradients_of_pairs_and_labels(rng):

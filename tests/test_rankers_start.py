@@ -6,6 +6,7 @@ from catalog import OBJECTIVES
 from rankers import LIBRARIES, SUFFIX, ranker
 
 from ltr_objectives import LTRWarning, Mixture, Subsample, registry
+from ltr_objectives.adapters import bagged
 
 for name in LIBRARIES:
     lgb, xgb, catboost = (pytest.importorskip(name) for name in ("lightgbm", "xgboost", "catboost"))
@@ -87,7 +88,8 @@ def test_a_continued_training_is_not_shifted_again(library):
 
 @everywhere
 def test_bags_have_the_mean_too(library):
-    model = ranker(library, POINTWISE[0], bags=2, eval_metric=METRIC[library]).fit(X, PRICE + FAR, group=GROUP)
+    given = ranker(library, POINTWISE[0], eval_metric=METRIC[library])
+    model = bagged(given, X, PRICE + FAR, group=GROUP, bags=2)
     assert abs(model.predict(X).mean() - FAR) < 0.2
 
 
