@@ -56,9 +56,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named, and scored if no metric is
 # parameters of our rankers that a training of the library does not get
-OURS = {
-    "objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type",
-}  # fmt: skip
+OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
 Records = dict[str, dict[str, list[float]]]
 
 

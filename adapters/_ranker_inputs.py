@@ -184,15 +184,14 @@ def read_eval_sets(eval_set: Any, lists: Mapping[str, Any]) -> tuple[Part, ...]:
 
     ``lists`` are the arguments with one entry for each pair, by name: sizes, ids, weights under two names, and labels.
     """
-    refuse_data_sets(eval_set, "eval_set", "write eval_set=[(X, y)], eval_qid=[qid]")
-    pairs = []
+    form, pairs = "write eval_set=[(X, y)], eval_qid=[qid]", []
+    refuse_data_sets(eval_set, "eval_set", form)
     for i, pair in enumerate(check_list("eval_set", eval_set, "pairs (X, y)")):
-        refuse_data_sets(pair, f"eval_set[{i}]", "write eval_set=[(X, y)], eval_qid=[qid]")
+        refuse_data_sets(pair, f"eval_set[{i}]", form)
         pairs.append(check_list("eval_set", pair, "pairs (X, y)"))
-    for i, pair in enumerate(pairs):
         require(
-            len(pair) == 2,
-            f"eval_set must be a list of pairs (X, y), but eval_set[{i}] has {len(pair)} entries; write "
+            len(pairs[-1]) == 2,
+            f"eval_set must be a list of pairs (X, y), but eval_set[{i}] has {len(pairs[-1])} entries; write "
             "eval_set=[(X, y)], also for one pair",
         )
     require(
