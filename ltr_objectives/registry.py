@@ -335,6 +335,7 @@ def described(thing: object) -> str:
 def metric_to_learn(metric: str | Metric) -> Metric:
     """The metric of an objective, which reads the labels of the objective."""
     found = get_metric(metric)
+    require(found.name != "kendall", "no objective trains for kendall; take another metric, such as 'spearman'")
     require(
         found.goal is None,
         f"metric={str(found)!r}: an objective names the labels that it reads, not its metric; as text put the goal at "

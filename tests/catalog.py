@@ -63,15 +63,17 @@ MORE = {
 }  # options beside the cutoff and ties; a metric also has those of its base classes
 LEAST = {"spearman": -1.0, "kendall": -1.0}  # the smallest possible value; 0 for all others
 METRICS = {name: _metric_examples(registry.metric_class(name)) for name in registry.metrics()}
-EVERY_METRIC = [metric for examples in METRICS.values() for metric in examples if metric.ties == "average"]
 ONE_OF_EACH = [examples[0] for examples in METRICS.values()]
+LEARNED = {name: examples for name, examples in METRICS.items() if name != "kendall"}
+EVERY_LEARNED = [metric for examples in LEARNED.values() for metric in examples if metric.ties == "average"]
+SOME_LEARNED = [examples[0] for examples in LEARNED.values()]
 
 _OF_METRICS: dict[str, tuple[list[Metric], dict[str, Any]]] = {  # metrics, and the options beside them
-    "lambdamart": (EVERY_METRIC, {}),
-    "stochasticrank": (EVERY_METRIC, {"noise": None, "sfa": 0.0, "hessian": "absolute"}),
-    "hinge": (ONE_OF_EACH, {}),  # LambdaMART, whose kernel these two share, is tried with every metric
-    "yetiloss": (ONE_OF_EACH, {"noise": None, "neighbors": "all"}),
-    "neuralsort": ([metric for metric in ONE_OF_EACH if metric.name not in ("gap", "kendall")], {"rounds": 3}),
+    "lambdamart": (EVERY_LEARNED, {}),
+    "stochasticrank": (EVERY_LEARNED, {"noise": None, "sfa": 0.0, "hessian": "absolute"}),
+    "hinge": (SOME_LEARNED, {}),  # LambdaMART, whose kernel these two share, is tried with every metric
+    "yetiloss": (SOME_LEARNED, {"noise": None, "neighbors": "all"}),
+    "neuralsort": ([metric for metric in SOME_LEARNED if metric.name != "gap"], {"rounds": 3}),
 }
 _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "lambdamart": (
@@ -185,7 +187,7 @@ MIXTURES = tuple(
 EXAMPLES["mixture"] = MIXTURES
 OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
 SOME = {  # every option, and in LambdaMART one metric of each kind
-    **{name: _objective_examples(name, ONE_OF_EACH if name == "lambdamart" else []) for name in registry.objectives()},
+    **{name: _objective_examples(name, SOME_LEARNED if name == "lambdamart" else []) for name in registry.objectives()},
     "mixture": MIXTURES,
 }
 

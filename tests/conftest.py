@@ -29,6 +29,7 @@ LISTS = {
     "every_objective": EVERY_OBJECTIVE,  # for four contracts only: reference, ugly lists, same bytes, text
     "any_objective": OBJECTIVES,
     "any_metric": METRICS,
+    "learned_metric": [metric for metric in METRICS if metric.name in catalog.LEARNED],
 }
 
 

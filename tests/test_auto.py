@@ -196,12 +196,12 @@ def test_errors_name_what_is_missing(library):
     assert not hasattr(made, "booster_")
 
 
-def test_every_metric_has_candidates(any_metric: Metric):
-    assert len(ours_for(any_metric)) >= 4
-    objectives = list(ours_for(any_metric).values())
+def test_every_metric_has_candidates(learned_metric: Metric):
+    assert len(ours_for(learned_metric)) >= 4
+    objectives = list(ours_for(learned_metric).values())
     assert all(objectives.count(each) == 1 for each in objectives)
     for library in LIBRARIES:
-        natives = natives_for(library, any_metric)
+        natives = natives_for(library, learned_metric)
         assert NATIVE[library] in natives
         assert len(set(natives)) == len(natives)
 

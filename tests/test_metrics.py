@@ -12,7 +12,7 @@ from ltr_objectives import NDCG, LTRError, LTRWarning, Queries, check_metric, ev
 from ltr_objectives.testing import random_labels
 
 
-@pytest.mark.parametrize("name", catalog.METRICS)
+@pytest.mark.parametrize("name", catalog.LEARNED)
 def test_value_ties_swaps_and_moves_are_those_of_the_definition(name):
     for options in ({}, *catalog.MORE.get(name, ())):
         check_metric(dataclasses.replace(catalog.METRICS[name][0], **options))  # with all cutoffs and ties
@@ -30,9 +30,9 @@ def test_shares_of_documents_are_divided_once(name):
                 assert evaluate(f"recall@{found}", -np.arange(n), np.ones(n), [n]) == found / n
 
 
-def test_a_move_to_the_next_rank_is_a_swap(any_metric, rng):
-    labels = random_labels(any_metric.label_limit, rng, 40)
-    moves, swaps = any_metric.move_changes(labels), any_metric.swap_changes(labels)
+def test_a_move_to_the_next_rank_is_a_swap(learned_metric, rng):
+    labels = random_labels(learned_metric.label_limit, rng, 40)
+    moves, swaps = learned_metric.move_changes(labels), learned_metric.swap_changes(labels)
     for d in range(39):
         np.testing.assert_allclose([moves[d, d + 1], moves[d + 1, d]], swaps[d, d + 1], rtol=1e-9, atol=1e-12)
 

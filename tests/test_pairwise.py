@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from catalog import METRICS, some_metrics
+from catalog import LEARNED, some_metrics
 from generated import graded
 from oracles.pairs import DISTRIBUTIONS, by_definition, monte_carlo
 from scipy import stats
@@ -84,7 +84,7 @@ def test_expected_gradient_equals_monte_carlo(make, noise):
 
 
 @pytest.mark.parametrize("truncation", [None, 3])
-@pytest.mark.parametrize("metric_name", registry.metrics())
+@pytest.mark.parametrize("metric_name", LEARNED)
 def test_sums_over_draws_equal_the_definition(rng, metric_name, truncation):
     class Truncated(YetiLoss):
         pass
@@ -101,11 +101,11 @@ def test_sums_over_draws_equal_the_definition(rng, metric_name, truncation):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("metric_name", [m for m in registry.metrics() if registry.metric_class(m).cutoff != "none"])
+@pytest.mark.parametrize("metric_name", [m for m in LEARNED if registry.metric_class(m).cutoff != "none"])
 def test_sums_over_the_first_ranks_of_draws_equal_the_definition(rng, metric_name):
     """For lists of at least four times as many documents; 256 draws are added up at a time."""
     for k, permutations, scale in ((1, 2, 1.0), (1, 7, 2e3), (3, 258, 1.0)):
-        metric = dataclasses.replace(METRICS[metric_name][0], k=k)
+        metric = dataclasses.replace(LEARNED[metric_name][0], k=k)
         labels, scores = graded(metric, rng.choice(4, 13)), rng.normal(size=13) * scale
         objective = YetiLoss(metric, noise="gaussian", noise_scale=scale, permutations=permutations, seed=5)
         found = objective.gradient_hessian(scores, labels, [13])
@@ -114,10 +114,10 @@ def test_sums_over_the_first_ranks_of_draws_equal_the_definition(rng, metric_nam
 
 
 @pytest.mark.parametrize("noise", DISTRIBUTIONS)
-@pytest.mark.parametrize("metric_name", registry.metrics())
+@pytest.mark.parametrize("metric_name", LEARNED)
 def test_noise_in_the_difference_of_scores_equals_the_definition(rng, metric_name, noise):
     for neighbors, permutations, scale in (("all", 1, 1.0), ("all", 7, 0.5), (2, 5, 2.0), (1, 3, 2e3)):
-        metric = METRICS[metric_name][-1]
+        metric = LEARNED[metric_name][-1]
         labels, scores = graded(metric, rng.choice(4, 13)), rng.normal(size=13) * scale
         objective = YetiLoss(metric, permutations, noise, scale, neighbors, difference="noisy", seed=5)
         found = objective.gradient_hessian(scores, labels, [13])
@@ -126,8 +126,8 @@ def test_noise_in_the_difference_of_scores_equals_the_definition(rng, metric_nam
 
 
 def test_yetiloss_without_noise_over_all_neighbors_is_lambdamart(rng):
-    for metric_name in registry.metrics():
-        for metric in METRICS[metric_name]:
+    for metric_name in LEARNED:
+        for metric in LEARNED[metric_name]:
             limit = metric.label_limit
             group = rng.integers(1, 12, 10)
             labels = rng.choice(5, group.sum()) * (limit / 4 if limit is not None and limit < 4 else 1.0)
@@ -257,8 +257,8 @@ def test_impossible_values_are_refused():
 def test_a_document_whose_swaps_change_nothing_in_any_draw_has_zeros():
     """Discounts are flat, and no noise bridges the gaps between scores: all swaps of the first ranks change nothing."""
     scores, labels, tried = np.linspace(6.0, 0.0, 13), [1] + 12 * [0], 0
-    for metric_name in registry.metrics():
-        for metric in METRICS[metric_name]:
+    for metric_name in LEARNED:
+        for metric in LEARNED[metric_name]:
             if getattr(metric, "k", None) is None or np.ptp(metric.discount(np.arange(1, metric.k + 1))) > 0:
                 continue
             objective = YetiLoss(metric, noise="gaussian", noise_scale=1e-3, permutations=7, seed=5)

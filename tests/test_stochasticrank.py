@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from catalog import METRICS
+from catalog import LEARNED
 from generated import graded
 from oracles.stochasticrank import exact_curvature, exact_gradient
 from scipy.stats import norm
@@ -17,7 +17,7 @@ from ltr_objectives.testing import random_labels
 SIGMAS = (0.2, 0.5, 1.0, 2.0)
 SETTINGS = [(0.2, 0.0), (0.5, 0.5), (1.0, 0.0), (2.0, 0.5)]
 # lists have two to four documents, in which larger cutoffs hardly differ from none
-EVERY_METRIC = [m for name in METRICS for m in METRICS[name] if m.ties == "average" and m.k in (None, 1, 2)]
+EVERY_METRIC = [m for name in LEARNED for m in LEARNED[name] if m.ties == "average" and m.k in (None, 1, 2)]
 
 
 def estimates(metric, z, labels, sigma, noise):
@@ -53,25 +53,25 @@ def integrated_estimates(metric, z, labels, sigma):
     return slope, bend
 
 
-def test_estimates_equal_the_definition_slot_by_slot(any_metric, rng):
+def test_estimates_equal_the_definition_slot_by_slot(learned_metric, rng):
     for n in (2, 3, 5, 12):
         for sigma in SIGMAS:
-            labels = random_labels(any_metric.label_limit, rng, n)
+            labels = random_labels(learned_metric.label_limit, rng, n)
             z, eps = np.round(rng.normal(size=n), 1), rng.normal(size=n)
-            ours = estimates(any_metric, z, labels, sigma, eps[None])[:, 0]
-            for a, b in zip(ours, conditional_reference(any_metric, z, labels, sigma, eps), strict=True):
+            ours = estimates(learned_metric, z, labels, sigma, eps[None])[:, 0]
+            for a, b in zip(ours, conditional_reference(learned_metric, z, labels, sigma, eps), strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
-def test_two_documents_have_the_exact_gradient_whatever_the_noise(any_metric):
-    labels = graded(any_metric, [1, 4])
+def test_two_documents_have_the_exact_gradient_whatever_the_noise(learned_metric):
+    labels = graded(learned_metric, [1, 4])
     some = np.array([0.3, -0.2]), np.array([-0.4, 0.7]), np.zeros(2)
     for (sigma, mu), scores in itertools.product(SETTINGS, some):
         z = scores - mu * sigma * labels
-        objective = StochasticRank(any_metric, sigma=sigma, mu=mu, sfa=0.0, hessian="exact", seed=5)
+        objective = StochasticRank(learned_metric, sigma=sigma, mu=mu, sfa=0.0, hessian="exact", seed=5)
         grad, hess = objective.gradient_hessian(scores, labels, [2])
-        np.testing.assert_allclose(grad, -exact_gradient(any_metric, z, labels, sigma), rtol=1e-12, atol=1e-14)
-        np.testing.assert_allclose(hess, -exact_curvature(any_metric, z, labels, sigma), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(grad, -exact_gradient(learned_metric, z, labels, sigma), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(hess, -exact_curvature(learned_metric, z, labels, sigma), rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("metric", EVERY_METRIC, ids=str)

@@ -7,7 +7,6 @@ gain :math:`b` at rank :math:`r`. In the families of :mod:`ltr_objectives.kernel
 * linear: :math:`H = 1`
 * cascade: :math:`H = \prod_c (1 - g_c)`
 * average: :math:`H = a + b + \sum_c g_c`
-* level: :math:`H = [a = 0] + [b = 0]`
 
 Let the list be in rank order and :math:`i` the document that moves. It is swapped with a document :math:`j` above it at
 ranks :math:`j` and :math:`j + 1`, and with a document :math:`j` below it at ranks :math:`j - 1` and :math:`j`. Sums and
@@ -21,10 +20,6 @@ One pass over the list fills the arrays. With :math:`D_j = w_j - w_{j+1}`, :math
 * linear: :math:`P_j = D_j,\ Q_j = 0,\ R_j = D_{j-1},\ f_i = 1`
 * cascade: :math:`P_j = D_j T_j,\ Q_j = 0,\ R_j = D_{j-1} T_j,\ f_i = 1 / (1 - g_i)`
 * average: :math:`P_j = D_j N_j,\ Q_j = D_j,\ R_j = D_{j-1} N_j,\ f_i = 1`
-* level: :math:`P_j = 2 h_j,\ Q_j = 0,\ R_j = 2 h_j,\ f_i = 1`
-
-In the sum over labels of the level family, :math:`[a = 0]` and :math:`[b = 0]` give the same; so twice the latter
-stands for both.
 
 If :math:`1 - g_i` is too small to divide by, ``restart`` computes :math:`R f_i` in :math:`O(n)`. Few documents need it,
 because one that certainly satisfies the user hides all that follow.
@@ -33,7 +28,7 @@ because one that certainly satisfies the user hides all that follow.
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LEVEL, LINEAR, NEGLIGIBLE, SMALL
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, SMALL
 
 
 @kernel
@@ -42,7 +37,7 @@ def move_terms(kind, g, w, scale, n, P, Q, R):
 
     ``P`` and ``Q`` are negligible from the returned rank on, ``R`` from the next rank on.
     """
-    if kind not in (LINEAR, CASCADE, AVERAGE, LEVEL):
+    if kind not in (LINEAR, CASCADE, AVERAGE):
         raise ValueError("unknown kind")
     t, count, before = scale, 0.0, 0.0
     reach = 0
@@ -55,8 +50,6 @@ def move_terms(kind, g, w, scale, n, P, Q, R):
         elif kind == CASCADE:
             H, own = t, 0.0
             t = t * (1.0 - g[j]) if t > NEGLIGIBLE * scale else 0.0
-        elif kind == LEVEL:
-            H, own = (2.0 * scale if g[j] == 0.0 else 0.0), 0.0
         else:
             H, own = count * scale, scale
         P[j], Q[j], R[j] = drop * H, drop * own, before * H

@@ -1,16 +1,14 @@
 r"""Exact change of a metric when the documents at ranks d < e are swapped, in constant time a pair.
 
-Every metric of the package belongs to one of four families, or is a sum of several of one family. :math:`g` is the
+A metric that objectives learn belongs to one of three families, or is a sum of several of one family. :math:`g` is the
 gain: in the cascade family the probability that a document satisfies the user, in the average family 0/1 relevance.
 :math:`w` is the discount by rank, non-increasing and zero beyond a cutoff. With a scale :math:`C`,
 
 * linear: :math:`M = C \sum_d w_d g_d`, as DCG, NDCG, precision, recall, AUC, ...;
 * cascade: :math:`M = C \sum_d w_d g_d \prod_{c<d} (1 - g_c)`, as reciprocal rank, ERR, PFound;
-* average: :math:`M = C \sum_d w_d g_d \sum_{c \le d} g_c`, as average precision with :math:`w_d = 1 / (d + 1)`;
-* level: :math:`M = C \sum_{c<e} (g_c - g_e) (h_c + h_e) / 2`, for Kendall's tau, with :math:`h_d = 1` if
-  :math:`g_d = 0`, else 0.
+* average: :math:`M = C \sum_d w_d g_d \sum_{c \le d} g_c`, as average precision with :math:`w_d = 1 / (d + 1)`.
 
-In all four the signed change under the swap is :math:`(g_e - g_d) (U_d + A_d V_e)`, with arrays by rank that one pass
+In all three the signed change under the swap is :math:`(g_e - g_d) (U_d + A_d V_e)`, with arrays by rank that one pass
 over the list fills. For the linear family :math:`U_d = w_d`, :math:`A_d = 1` and :math:`V_e = -w_e`. For the cascade,
 with :math:`T_d = \prod_{c<d} (1 - g_c)` and :math:`F_d = \sum_{c \le d} w_c g_c T_c`,
 
@@ -22,20 +20,6 @@ and for average precision, with :math:`N_d = \sum_{c \le d} g_c` and :math:`P_d 
 .. math::
     U_d = (N_d + 1 - g_d) w_d - P_d, \quad A_d = 1, \quad V_e = P_{e-1} - N_e w_e.
 
-Kendall's tau is a sum over the labels :math:`l` of a query, with :math:`g_d = \mathrm{sign}(y_d - l)`. A pair c < e of
-different labels adds :math:`\mathrm{sign}(y_c - y_e) / 2` in the terms of its two labels, and 0 in those of others. The
-swap of labels :math:`y_d > y_e` changes the sum over pairs by -2 for the pair itself, by -4 for each c between with
-:math:`y_d > y_c > y_e`, and by -2 for each c between with :math:`y_c = y_d` or :math:`y_c = y_e`, because
-:math:`\mathrm{sign}(y_d - y_c) + \mathrm{sign}(y_c - y_e)` is 2 and 1 there and 0 elsewhere. With :math:`m_d` the sum
-of :math:`h` above d and half of :math:`h_d`, the sum over :math:`l` of
-
-.. math::
-    U_d = -2 C m_d, \quad A_d = 1, \quad V_e = 2 C m_e
-
-times :math:`g_e - g_d` is just that: :math:`g_d - g_e` is 2 for labels between, 1 for the labels of d and e, each of
-which is half in :math:`m_e - m_d`, and 0 elsewhere. So the terms of all labels together have the change of the metric,
-but one alone does not.
-
 If :math:`1 - g_d` is too small to divide by, :math:`A_d` is -1, and ``restart`` fills :math:`W` instead of :math:`V`
 for that d, in :math:`O(n)`. Few ranks need it, because a document that certainly satisfies the user hides all that
 follow.
@@ -45,7 +29,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 
-LINEAR, CASCADE, AVERAGE, HEAD, CATBOOST_MRR, CATBOOST_MAP, LEVEL = range(7)
+LINEAR, CASCADE, AVERAGE, HEAD, CATBOOST_MRR, CATBOOST_MAP = range(6)
 
 SMALL = 2.0**-10  # the least 1 - g to divide by
 NEGLIGIBLE = 1e-30  # a document reached with a smaller probability than this is left out
@@ -109,18 +93,6 @@ def average_terms(g, w, scale, n, U, V):
 
 
 @kernel
-def _level(g, w, scale, n, U, A, V):
-    twice = 0.0
-    for d in range(n):
-        same = 1.0 if g[d] == 0.0 else 0.0
-        twice += same
-        U[d] = -twice * scale
-        A[d] = 1.0
-        V[d] = twice * scale
-        twice += same
-
-
-@kernel
 def _catboost_mrr(g, w, scale, n, U, A, V):
     """CatBoost's weight for its mode MRR: w_d - w_e where no rank above d is relevant, else 0."""
     open_ = 1.0
@@ -153,8 +125,6 @@ def swap_terms(kind, g, w, scale, n, U, A, V):
     elif kind == AVERAGE:
         average_terms(g, w, scale, n, U, V)
         A[:n] = 1.0
-    elif kind == LEVEL:
-        _level(g, w, scale, n, U, A, V)
     elif kind == HEAD:
         _head(g, w, scale, n, U, A, V)
     elif kind == CATBOOST_MRR:

@@ -4,8 +4,9 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.sorting import head_order, longest_list, sort_descending, sorter
-from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LEVEL, LINEAR
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 
+LEVEL = 6  # beside the families of swaps: Kendall's tau, which no objective learns
 AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
 NEVER = 1e-30  # a smaller chance counts as 0
 

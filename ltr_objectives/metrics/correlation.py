@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.kernels.swaps import LEVEL, LINEAR
+from ltr_objectives.kernels.swaps import LINEAR
+from ltr_objectives.kernels.values import LEVEL
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
 
@@ -148,7 +149,8 @@ class Kendall(Correlation):
     are in the right order and :math:`D` in the wrong one; the labels of the :math:`n` documents have runs of :math:`t`
     equal ones. Without tied scores this is ``scipy.stats.kendalltau``.
 
-    A query may have up to 32 different labels. Time and memory are proportional to their number.
+    A query may have up to 32 different labels. Time and memory are proportional to their number. No objective
+    trains for this metric.
 
     Parameters
     ----------

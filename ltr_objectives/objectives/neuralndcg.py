@@ -216,8 +216,8 @@ class NeuralSort(_Sorted, _Named):
     with the gains g, discounts w and normalisation N of the metric. In NDCG, precision and other sums of gain times
     discount :math:`b_d = 1`. In MAP :math:`b_d = \sum_{c \le d} \hat g_c`, and :math:`w_d = 1 / d`. In MRR, ERR and
     other cascades :math:`b_d = \prod_{c < d} (1 - \hat g_c)`. As the temperature goes to 0, the loss approaches the
-    metric. The gradient is exact, the Hessian its absolute value. A sum of several such metrics, such as "gap" or
-    "kendall", is refused.
+    metric. The gradient is exact, the Hessian its absolute value. A sum of several such metrics, such as "gap",
+    is refused.
 
     Parameters
     ----------
