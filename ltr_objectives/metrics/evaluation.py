@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice
-from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.queries import Labels, Queries, read_labels
 from ltr_objectives.registry import any_metric, get_metrics, options_in_text
 
-ORDER = "the order is evaluate(metric, scores, labels, group)"
 Unjudged = Literal["refuse", "drop"]
 Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
 
@@ -110,9 +108,6 @@ def evaluate(
     0.5
     """
     check_choice("unjudged", unjudged, ("refuse", "drop"))
-    for name, given in (("scores", scores), ("labels", labels)):
-        if isinstance(given, str | Metric):
-            raise LTRError(f"{name} must be an array of numbers, got {given!r}; {ORDER}")
     chosen = get_metrics(metric if isinstance(metric, list | tuple) else [metric], convention, any_metric)
     judged: dict[str | None, np.ndarray] = {}
     if unjudged == "drop":
