@@ -1,10 +1,8 @@
 """The validated queries of a data set: labels, groups, weights, propensities, and what is computed from them."""
 
 import copy
-import numbers
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -39,9 +37,7 @@ def to_numpy(values: Any, name: str = "an array") -> np.ndarray:
 
 def refuse_masked(values: Any, name: str) -> None:
     """Raise for an array with a masked value, because NumPy and the libraries would read what is under the mask."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
-        raise LTRError(f"{name} has a masked value in row {row}; remove such rows, or fill them with .filled(value)")
+    require(not np.ma.is_masked(values), f"{name} has a masked value; remove such rows, or fill them by .filled()")
 
 
 def vector(name: str, values: ArrayLike, keep: Any = np.float64) -> np.ndarray:
@@ -53,10 +49,8 @@ def vector(name: str, values: ArrayLike, keep: Any = np.float64) -> np.ndarray:
         return given
     kind = given.dtype.kind
     require(kind in "biufO", f"{name} must be {'real ' * (kind == 'c')}numbers, got {given.dtype}")
-    if kind == "O":
-        wrong = tuple(t for t in set(map(type, given.tolist())) if not _of_numbers(t))
-        for row, value in enumerate(given.tolist()):
-            require(not isinstance(value, wrong), f"{name} must be numbers, but row {row} is {value!r}")
+    dates = kind == "O" and any(isinstance(x, np.datetime64 | np.timedelta64) for x in given.tolist())
+    require(not dates, f"{name} must be numbers, got dates or spans of time")  # NumPy counts the years from 1970
     try:
         return given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
@@ -79,10 +73,6 @@ def refuse_merged(labels: np.ndarray, ptr: np.ndarray) -> None:
             f"labels {low!r} and {high!r} of one query are equal in float32, which the libraries store; rank the "
             "labels within each query, or pass them as float32 if such differences do not matter"
         )
-
-
-def _of_numbers(kind: type) -> bool:
-    return issubclass(kind, numbers.Real | Decimal | np.bool_) and not issubclass(kind, np.timedelta64)
 
 
 def _finite(name: str, array: np.ndarray) -> None:
@@ -129,18 +119,11 @@ def _kept(labels: np.ndarray) -> np.ndarray:
 
 
 def _sizes(group: ArrayLike) -> np.ndarray:
-    index = getattr(group, "index", None) if getattr(group, "name", None) == "count" else None
     try:
         sizes = vector("group", group)
     except LTRError as error:
         raise LTRError(f"{error}; {SIZES_OR_IDS}") from None
     _finite("group", sizes)
-    sorted_by_size = len(np.unique(sizes)) > 2 and (np.diff(sizes) <= 0).all()
-    require(
-        not (sorted_by_size and getattr(index, "is_monotonic_increasing", True) is False),
-        "group seems to come from value_counts(), which sorts queries by size; count them in the order of the rows: "
-        "table.groupby('query', sort=False).size(), or pass qid=",
-    )
     wrong = (sizes != np.floor(sizes)) | (sizes < 1)
     if wrong.any():
         at = int(np.argmax(wrong))
@@ -156,42 +139,20 @@ def ids_of(qid: Any, name: str = "qid") -> np.ndarray:
     """Convert ids to an array of numbers or strings; raise if one is missing or NumPy would change it."""
     ids = to_numpy(qid, name)
     require(ids.ndim == 1, f"{name} must be one-dimensional, got shape {ids.shape}")
-    if isinstance(qid, list | tuple) and ids.dtype.kind in "fUS" and set(map(type, qid)) not in ({float}, {str}):
-        ids = np.array(qid, object)  # NumPy makes floats of 2^63 and 1, and text of 1 and "1"
+    text = {"U": str, "S": bytes}.get(ids.dtype.kind)
+    of_text = text is None or not isinstance(qid, list | tuple) or all(isinstance(each, text) for each in qid)
+    require(of_text, f"{name} must hold numbers or strings, not both")  # NumPy makes text of 1 and "1"
+    missing = ids != ids  # NaN
+    if ids.dtype.kind == "O":
+        missing |= ids == np.array(None)
+    require(not missing.any(), f"{name} has no id in row {missing.argmax()}; remove such rows, or give each row an id")
     if ids.dtype.kind == "f":
-        _finite(name, ids)
         limit = 2.0 ** (np.finfo(ids.dtype).nmant + 1)
         require(
             (np.abs(ids) < limit).all(),
             f"{name} is {ids.dtype}, which cannot tell ids of {limit:.0f} and more apart; pass whole numbers or text",
         )
-    of_objects = ids.dtype.kind == "O"
-    try:
-        set(ids.tolist() if of_objects else ())
-    except TypeError as error:  # a list
-        raise LTRError(f"{name} must hold ids of one kind, numbers or strings: {error}") from None
-    missing = np.flatnonzero(np.isnat(ids) if ids.dtype.kind in "mM" else _missing(ids) if of_objects else False)
-    require(
-        len(missing) == 0,
-        f"{name} has no id in row {missing.min(initial=len(ids))}; remove such rows, or give each row an id",
-    )
-    kinds = sorted({_kind(t) for t in set(map(type, ids.tolist()))}) if of_objects else []
-    require(len(kinds) < 2, f"{name} must hold ids of one kind, numbers or strings, but holds {' and '.join(kinds)}")
     return ids
-
-
-def _missing(ids: np.ndarray) -> np.ndarray:
-    def absent(value: Any) -> bool:
-        try:
-            return value is None or bool(value != value)  # NaN
-        except (TypeError, ValueError):  # pandas.NA, or an object that is not an id
-            return True
-
-    return np.array([absent(value) for value in ids.tolist()], bool)
-
-
-def _kind(kind: type) -> str:
-    return "numbers" if issubclass(kind, numbers.Number | np.bool_) else kind.__name__
 
 
 def sizes_of(qid: ArrayLike) -> np.ndarray:

@@ -84,15 +84,3 @@ def test_labels_are_read_only_so_that_kernels_are_compiled_for_one_type_of_them(
     for found in (queries, pickle.loads(pickle.dumps(queries)), copy.deepcopy(queries)):
         for each in (found, found.of("a"), found.of("b"), found.with_labels(np.ones(3))):
             assert not each.labels.flags.writeable
-
-
-def test_sizes_that_value_counts_has_sorted_are_refused():
-    pandas = pytest.importorskip("pandas")
-    ids = pandas.Series(list("baaccceedf"))
-    with pytest.raises(LTRError, match=r"group seems to come from value_counts.*sort=False.*or pass qid="):
-        Queries(np.arange(10), ids.value_counts())
-    assert len(Queries(np.arange(10), ids.value_counts(sort=False))) == 6
-    cut = pandas.Series(np.repeat([7, 3, 9, 1, 5], 3)).head(13).value_counts(sort=False)  # [3, 3, 3, 3, 1]
-    assert len(Queries(np.arange(13), cut)) == 5
-    assert len(Queries(np.arange(10), ids.groupby(ids, sort=False).size())) == 6
-    assert len(Queries(np.arange(10), ids.value_counts().sort_index())) == 6
