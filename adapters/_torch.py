@@ -10,21 +10,19 @@ if TYPE_CHECKING:
     from ltr_objectives.adapters._torch_modules import CrossEncoderLoss, TorchLoss
 
 
-def torch_loss(objective: str | Objective, reduction: str = "mean", seed: int = 0, value: str = "loss") -> TorchLoss:
+def torch_loss(objective: str | Objective, reduction: str = "mean", seed: int = 0) -> TorchLoss:
     r"""Make a PyTorch loss from an objective, for rankers that are neural networks.
 
     .. math:: \frac{\partial \ell}{\partial s_i} = \frac{g_i}{\sum_q w_q}
 
-    with the gradient :math:`g` of the objective and the weights :math:`w_q` of the queries, 1 by default. Lists without
-    a document, as those that a mask leaves empty, do not count. Gradients are computed on the CPU and returned on the
-    device and in the type of the scores. There are no second derivatives.
+    with the gradient :math:`g` of the objective and the weights :math:`w_q` of the queries, 1 by default. Gradients are
+    computed on the CPU and returned on the device and in the type of the scores. There are no second derivatives.
 
-    Call the module in one of three forms:
+    Call the module in one of two forms:
 
     * ``loss(scores, labels, group)``: one score a document, and the sizes of consecutive lists, or ``qid=``;
-    * ``loss(scores, labels, mask=mask)``: shape (lists, documents), and a mask that is True for documents, or the label
-      of padding, as in ``padding=-1``;
-    * ``loss([s1, s2], [y1, y2])``: one tensor for each list.
+    * ``loss(scores, labels, mask=mask)``: shape (lists, documents), and a mask that is True for documents. Lists
+      without a document do not count.
 
     Labels may be a mapping of goals to labels; ``weight``, ``position`` and ``propensity`` are as in
     :class:`ltr_objectives.Queries`, in the form of the labels, weights also one a list.
@@ -33,32 +31,22 @@ def torch_loss(objective: str | Objective, reduction: str = "mean", seed: int = 
     ----------
     objective : str or Objective
         Such as ``"yetiloss:map"``.
-    reduction : "mean", "sum" or "none"
-        The mean over the lists, weighted; the sum; or one value for each list.
+    reduction : "mean" or "sum"
+        The mean over the lists, weighted, or the sum.
     seed : int
         Selects, with the number of steps so far, the random numbers of a random objective. ``state_dict`` keeps the
         number of steps.
-    value : "loss" or "metric"
-        The value that is returned if the objective has a loss. "metric" is minus its metric, or minus NDCG. It takes
-        far less time: losses are evaluated in plain NumPy, gradients and metrics are compiled.
 
     Returns
     -------
     torch.nn.Module
         Its attribute ``value_is`` names what it returns: "loss", or minus a metric, such as "-ndcg@10", for objectives
-        that are random, have a metric or parts, or are no loss. The gradient is the objective's in either case. Both
-        have the dtype and the device of the scores.
+        that are random, have a metric or parts, or are no loss. The gradient is the objective's in either case.
 
     Raises
     ------
     LTRError
         For invalid input, as of :class:`ltr_objectives.Queries`; for second derivatives.
-
-    Notes
-    -----
-    With DistributedDataParallel each process computes the loss of its own batch, so a list must not be divided among
-    processes. The mean of the gradients over processes is that of all lists if each process has the same number of
-    lists, or the same total weight.
 
     Examples
     --------
@@ -68,13 +56,13 @@ def torch_loss(objective: str | Objective, reduction: str = "mean", seed: int = 
     >>> loss = torch_loss("listnet")
     >>> loss.value_is
     'loss'
-    >>> loss(scores, labels, padding=-1).backward()
+    >>> loss(scores, labels, mask=labels >= 0).backward()
     >>> bool(scores.grad[0, 2] == 0)
     True
     """
     from ltr_objectives.adapters._torch_modules import TorchLoss
 
-    return TorchLoss(objective, reduction, seed, value)
+    return TorchLoss(objective, reduction, seed)
 
 
 def cross_encoder_loss(

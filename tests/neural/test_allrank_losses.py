@@ -157,7 +157,7 @@ def values_and_grad(loss, s, y):
 
 
 def ours(objective):
-    return lambda s, y: torch_loss(objective, "none")(s, y, padding=-1)
+    return theirs(lambda s, y: torch_loss(objective)(s, y, [len(s)]))
 
 
 def theirs(formula):
@@ -211,13 +211,13 @@ def test_what_a_batch_is_divided_by():
     """Our "mean" is over all lists; `reduction="sum"` or `weight=` give the others."""
     s, y = batch([*LABELS[:2], *EQUAL])
     has = (y > 0).any(1)
-    relevant = torch_loss(sharp(None))(s, y, padding=-1, weight=has.double())  # lists with a relevant document
+    relevant = torch_loss(sharp(None))(s, y, mask=y >= 0, weight=has.double())  # lists with a relevant document
     assert_close(relevant, ours(sharp(None))(s, y)[has].mean())
     documents = (y >= 0).sum()
-    by_document = torch_loss(Ordinal(THETA), "sum")(s, y, padding=-1) / documents
+    by_document = torch_loss(Ordinal(THETA), "sum")(s, y, mask=y >= 0) / documents
     each = torch.cat([ordinal(s[i, j : j + 1], y[i, j : j + 1])[None] for i, j in (y >= 0).nonzero().tolist()])
     assert_close(by_document, each.mean())
     pairs = sum(map(len, map(pairs_of, y)))
-    logistic = torch_loss(RankNet(), "sum")(s, y, padding=-1) / pairs
+    logistic = torch_loss(RankNet(), "sum")(s, y, mask=y >= 0) / pairs
     gaps = [a[i] - a[j] for a, b in zip(s, y, strict=True) for i, j in pairs_of(b)]
     assert_close(logistic, torch.nn.functional.softplus(-torch.stack(gaps)).mean())
