@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,7 +39,6 @@ from ltr_objectives.adapters._ranker_plan import (
     own_or_native,
     read_metrics,
     read_param,
-    refuse_others,
     refuse_unknown,
 )
 from ltr_objectives.checks import check_integer, check_list
@@ -135,8 +134,8 @@ class Ranker:
     def fit(
         self,
         X: Any,
-        y: ArrayLike = None,  # type: ignore[assignment]  # needed: read_part says so better than Python
-        *more: NoReturn,
+        y: ArrayLike,
+        *,
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -155,7 +154,6 @@ class Ranker:
         early_stopping_rounds: int | None = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
-        **others: NoReturn,  # so that type checkers refuse them
     ) -> Self:
         """Train.
 
@@ -213,7 +211,6 @@ class Ranker:
             ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: what
             was tried, the metric of each, and its difference from the chosen one.
         """
-        refuse_others(more, others, type(self).__name__, self.fit, self._is_parameter)
         if eval_X is not None or eval_y is not None:
             require(eval_set is None, "eval_set and eval_X are two forms of one argument; pass one of them")
             tables, targets = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
@@ -352,8 +349,8 @@ class Ranker:
     def score(
         self,
         X: Any,
-        y: ArrayLike = None,  # type: ignore[assignment]  # needed: read_part says so better than Python
-        *more: NoReturn,
+        y: ArrayLike,
+        *,
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -364,7 +361,6 @@ class Ranker:
         Without ``eval_metric`` it is NDCG@10, whatever the objective, so that scores of several objectives compare. If
         the first is the library's own, it is NDCG@10 too, with a warning. ``labels`` are those of the metric's goal.
         """
-        refuse_others(more, {}, type(self).__name__, self.score, self._is_parameter)
         given = self._given()
         first = next(iter(self._read_metrics(given, None)), None)
         if isinstance(first, str):
@@ -445,9 +441,6 @@ class Ranker:
         """The parameters that were set: not None, and not as the library's constructor sets them."""
         given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
         return {name: value for name, value in given.items() if not _same(value, self._defaults.get(name))}
-
-    def _is_parameter(self, name: str) -> bool:
-        return name in OURS or self._knows_parameter(name)
 
     def _knows_metric(self, name: str) -> bool:
         """True for the name of one of the library's metrics."""

@@ -1,19 +1,18 @@
 """One training of an estimator, validated before it begins: objective, metrics, data."""
 
-import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ltr_objectives.adapters._callables import ObjectiveCallable
-from ltr_objectives.adapters._libraries import LIGHTGBM, Library
+from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part
 from ltr_objectives.checks import check_integer, check_list
-from ltr_objectives.errors import LTRError, did_you_mean, require
+from ltr_objectives.errors import LTRError, require
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.natives import NATIVES, native_of
@@ -33,45 +32,8 @@ from ltr_objectives.registry import (
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
-START = (
-    "begin from a model with init_model=, or train with the library's own functions and the callables of "
-    "ltr_objectives.adapters, which read it from a DMatrix, Dataset or Pool"
-)
-CALLED = {  # other names of arguments of fit
-    "group_id": "qid", "query_id": "qid", "weight": "sample_weight", "weights": "sample_weight",
-    "group_weight": "sample_weight", "xgb_model": "init_model",
-}  # fmt: skip
-NO_PARAMETERS = {**LIGHTGBM.of_metrics, **{name: f"it is called {ours}= here" for name, ours in CALLED.items()}}
-IN_FIT = {  # arguments of the libraries' fit: what to write instead
-    **NO_PARAMETERS,
-    "eval_names": "eval sets are called validation_0, validation_1 and so on",
-    **dict.fromkeys(("plot", "plot_file"), "draw evals_result_ after fit"),
-    **dict.fromkeys(("baseline", "base_margin", "init_score", "base_margin_eval_set", "eval_init_score"), START),
-    **dict.fromkeys(("pairs", "pairs_weight"), "give objective=Preferences(pairs, rows=len(y))"),
-    "timestamp": "sort the queries by time, and pass has_time=True to CatBoostRanker",
-    **dict.fromkeys(("subgroup_id", "graph"), "only CatBoost's own losses read it; leave it out"),
-    **dict.fromkeys(("log_cout", "log_cerr", "column_description"), "leave it out"),
-    "feature_weights": "XGBoost before 3.0 reads it only from a DMatrix; train with xgboost.train",
-}
 OF_THE_END = ("save_snapshot", "use_best_model", "od_type", "od_wait", "od_pval")  # of CatBoost
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
-
-
-def refuse_others(
-    positional: Sequence[Any],
-    others: Mapping[str, Any],
-    ranker: str,
-    call: Callable[..., Any],
-    is_parameter: Callable[[str], bool],
-) -> None:
-    """Raise for more than X and y by position, and for a keyword that ``call``, such as ``fit``, does not take."""
-    require(not positional, "only X and y are given by position; name all others, as in fit(X, y, qid=qid)")
-    known = [name for name, p in inspect.signature(call).parameters.items() if p.kind is p.KEYWORD_ONLY]
-    for name in others:
-        given = is_parameter(name) and name not in NO_PARAMETERS
-        instead = f"give it to {ranker}({name}=...)" if given else IN_FIT.get(name)
-        instead = instead or did_you_mean(name, known).removeprefix("; ") or f"it takes {', '.join(known)}"
-        raise LTRError(f"{call.__name__} takes no {name}=; {instead}")
 
 
 class Plan(NamedTuple):

@@ -1,7 +1,5 @@
 """Refusals of the estimators beside the rows of refusals.toml; what they accept."""
 
-import inspect
-import re
 import warnings
 
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
 from ltr_objectives import LTRError, LTRWarning, registry
-from ltr_objectives.adapters._ranker_plan import IN_FIT
 
 for name in LIBRARIES:
     pytest.importorskip(name)
@@ -31,8 +28,9 @@ def test_nothing_is_trained_by_what_is_refused(library):
     assert not hasattr(untrained, "booster_")
     trained = fit(library)
     for call in (untrained.fit, trained.score):
-        with pytest.raises(LTRError, match=r"only X and y are given by position; .* as in fit\(X, y, qid=qid\)$"):
-            call(DATA.X, DATA.y, DATA.qid)
+        for more in ((DATA.group,), (None, DATA.group)):  # in LightGBM's and XGBoost's order, and in CatBoost's
+            with pytest.raises(TypeError, match="positional arguments"):
+                call(DATA.X, DATA.y, *more)
         with pytest.raises(LTRError, match="X is a Dataset; give the features themselves"):
             call(type("Dataset", (), {})(), DATA.y)
     with pytest.raises(ValueError, match=r"X has 9 features, but .* is expecting 10"):
@@ -114,34 +112,6 @@ def test_the_weights_of_eval_sets_have_two_names(library):
     names = ("eval_sample_weight", "sample_weight_eval_set")
     one, two = (fit(library, data=EVAL, of_fit={name: weight}).evals_result_ for name in names)
     assert one == two != fit(library, data=EVAL).evals_result_
-
-
-VALUES = {  # of arguments of the libraries' fit
-    "eval_metric": "mrr", "feature_name": [f"f{i}" for i in range(10)], "categorical_feature": [9],
-    "use_best_model": True, "logging_level": "Silent", "silent": True, "metric_period": 2, "verbose_eval": False,
-    "save_snapshot": False, "snapshot_file": "s", "snapshot_interval": 600, "feature_weights": np.ones(10),
-    "cat_features": [], "text_features": [], "embedding_features": [],
-    "qidd": DATA.qid, "eval_qidd": [DATA.qid], "early_stoping_rounds": 3,
-}  # fmt: skip
-
-
-@everywhere
-def test_what_the_error_for_an_argument_of_fit_says_to_do_works(library):
-    taken = inspect.signature(ranker_class(library).fit).parameters
-    theirs = inspect.signature(ranker_class(library).__mro__[2].fit).parameters
-    for name in {*theirs, "qidd", "eval_qidd", "early_stoping_rounds", "timestamp"} - taken.keys():
-        given = VALUES.get(name, 0)
-        with pytest.raises(LTRError, match=f"fit takes no {name}=; ") as caught:
-            fit(library, of_fit={name: given})
-        told = str(caught.value).partition("; ")[2]
-        if told.startswith("did you mean"):
-            meant = re.search("'(.*)'", told)[1]
-            assert fit(library, data={**EVAL, meant: given}).booster_
-        elif told.startswith("give it to"):
-            assert re.search(r"(\w+)[(](\w+)=", told).groups() == (ranker_class(library).__name__, name)
-            assert fit(library, data=EVAL, **{name: given}).booster_
-        else:
-            assert told == IN_FIT[name]
 
 
 @everywhere
