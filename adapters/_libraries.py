@@ -30,7 +30,8 @@ def _names_in_lightgbm() -> tuple[tuple[str, ...], ...]:
     aliases: Any = getattr(LIGHTGBM.load().basic, "_ConfigAliases", None)
     if not hasattr(aliases, "_get_all_param_aliases"):
         return ()
-    return tuple(map(tuple, aliases._get_all_param_aliases().values()))
+    groups = aliases._get_all_param_aliases().values()
+    return tuple(("eval_metric", *names) if "metric" in names else tuple(names) for names in groups)
 
 
 class Library(NamedTuple):
@@ -50,7 +51,6 @@ class Library(NamedTuple):
     of_metrics: Mapping[str, str] = {}  # parameters of its own metrics: what to write instead
     stored_name: Callable[[str], str] = str  # of a feature, in its models
     of_the_data: tuple[str, ...] = ()  # parameters of its data sets, not of a training
-    renamed: Mapping[str, str] = {}  # parameters of its ranker: its name, and ours
     metrics: str = ""  # the forms of names of its metrics, of which it reads only the beginning
     capitals: bool = False  # whether the names of its objectives and metrics begin with one
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
@@ -101,7 +101,6 @@ XGBOOST = Library(
     least_hessian_default=1.0,
     l2="reg_lambda",
     limits={"gamma": 0, "min_child_weight": 0, "reg_lambda": 0, "reg_alpha": 0},
-    renamed={"metric": "eval_metric", "loss_function": "objective", "iterations": "n_estimators"},
     aliases=(
         ("learning_rate", "eta"), ("reg_lambda", "lambda"), ("reg_alpha", "alpha"), ("gamma", "min_split_loss"),
         ("random_state", "seed"), ("n_jobs", "nthread"),
@@ -147,10 +146,6 @@ LIGHTGBM = Library(
     stored_name=lambda name: name.replace(" ", "_"),
     of_the_data=("categorical_feature", "feature_name"),
     metrics=r"[a-z]\w*",
-    renamed={
-        "metric": "eval_metric", "objective": "objective", "loss_function": "objective",
-        "cat_features": "categorical_feature",
-    },
     error="basic.LightGBMError",
 )  # fmt: skip
 
@@ -160,14 +155,10 @@ CATBOOST = Library(
     n_threads="thread_count",
     l2="l2_leaf_reg",
     limits={"depth": 6, "min_data_in_leaf": 1, "l2_leaf_reg": 0},
-    aliases=(("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait")),
+    aliases=(("objective", "loss_function"), ("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait")),
     unread={"bayesian_matrix_reg": ""},
     of_the_data=("cat_features", "text_features", "embedding_features"),
     metrics=r"[A-Z]\w*(:.*)?",
-    renamed={
-        "loss_function": "objective", "metric": "eval_metric", "metrics": "eval_metric",
-        "categorical_feature": "cat_features",
-    },
     capitals=True,
     dtype=np.float64,
     negative_hessians=True,

@@ -10,19 +10,13 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.objectives.preferences import Preferences
 
-OF_FIT = ("init_model", "xgb_model")
 
-
-def check_names(library: Library, given: Mapping[str, Any], ranker: str) -> None:
-    """Raise for parameters that ``ranker`` has under another name, or gets twice under two names."""
-    seen: list[str] = []
+def refuse_twice(library: Library, given: Mapping[str, Any]) -> None:
+    """Raise for a parameter under two names, of which the library would silently read one."""
+    given = {**given, "objective": True, "eval_metric": True}  # which a ranker always has
     for name in given:
-        ours = next((ours for its, ours in library.renamed.items() if name in library.names(its)), name)
-        require(ours == name, f"{name}= is called {ours}= in this {ranker}")
-        require(name not in OF_FIT, f"{name}= is not a parameter; call fit(..., init_model=) to go on from a model")
-        other = next((each for each in seen if each in library.names(name)), None)
-        require(other is None, f"{other}= and {name}= are names of one parameter; give one of them")
-        seen.append(name)
+        twice = " and ".join(f"{each}=" for each in library.given(name, given))
+        require(twice == f"{name}=", f"{twice} are names of one parameter; give one of them")
 
 
 def refuse_unread(library: Library, params: Mapping[str, Any]) -> None:

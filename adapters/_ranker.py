@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives._files import replacing
 from ltr_objectives.adapters._auto import AUTO, train_best
 from ltr_objectives.adapters._libraries import Library
-from ltr_objectives.adapters._parameters import check_names
+from ltr_objectives.adapters._parameters import refuse_twice
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
     Part,
@@ -239,7 +239,7 @@ class Ranker:
         given = self._given()
         if early_stopping_rounds is not None:
             given["early_stopping_rounds"] = early_stopping_rounds
-        check_names(self.library, given, type(self).__name__)
+        refuse_twice(self.library, given)
         patience = given.get("early_stopping_rounds")
         params = {name: read_param(name, value) for name, value in given.items() if name not in OURS}
         of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}

@@ -185,13 +185,6 @@ def test_native_objectives_with_another_threshold_than_a_metric_are_warned_of():
 
 
 @everywhere
-def test_names_of_other_libraries_are_answered_by_ours(library):
-    for name, ours in (("loss_function", "objective"), ("metric", "eval_metric")):
-        with pytest.raises(LTRError, match=f"^{name}= is called {ours}= in this "):
-            fit(library, **{name: "yetiloss"})
-
-
-@everywhere
 def test_metrics_of_ours_are_read_in_any_case(library):
     for name in registry.metrics():
         ours = name if registry.metric_class(name).cutoff == "none" else f"{name}@5"
