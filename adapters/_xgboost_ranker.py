@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +23,6 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import unknown_parameter
 
 xgb: Any = XGBOOST.load()
 if TYPE_CHECKING:
@@ -60,11 +57,11 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     Notes
     -----
-    ``evals_result_`` has six digits, as XGBoost prints them. Names of parameters that XGBoost does not know are
-    refused, unless ``validate_parameters=False``. Early stopping is refused with ``booster="dart"``, whose later rounds
-    change the earlier ones, and with ``"gblinear"``. Columns of dtype category are categorical features without
-    ``enable_categorical``. Entries that a sparse matrix does not store are missing values in XGBoost, zeros in the
-    other libraries. Weights by row, which XGBoost itself refuses for ranking, work with our objectives.
+    ``evals_result_`` has six digits, as XGBoost prints them. XGBoost warns of names of parameters that it does not
+    know. Early stopping is refused with ``booster="dart"``, whose later rounds change the earlier ones, and with
+    ``"gblinear"``. Columns of dtype category are categorical features without ``enable_categorical``. Entries that a
+    sparse matrix does not store are missing values in XGBoost, zeros in the other libraries. Weights by row, which
+    XGBoost itself refuses for ranking, work with our objectives.
 
     Examples
     --------
@@ -241,7 +238,6 @@ def _coded(X: Any, known: Mapping[int, Sequence[Any]]) -> Any:
 
 def _params(plan: Plan, booster: str) -> dict[str, Any]:
     """The parameters for XGBoost, with our defaults if the objective is ours."""
-    refuse_misspelt(plan.params)
     params = dict(plan.params)
     if isinstance(plan.objective, Objective):
         if plan.init_model is None:  # a model has its own
@@ -282,28 +278,6 @@ def _early_stopping(plan: Plan, booster: str, before: dict[str, Any]) -> list[An
     first = plan.metrics[0] if plan.metrics else None
     name, maximize = (None, None) if first is None else (str(first), isinstance(first, Metric) or None)
     return [callback(rounds=rounds, metric_name=name, maximize=maximize, save_best=True)]
-
-
-def refuse_misspelt(params: dict[str, Any]) -> None:
-    """Raise for a parameter that XGBoost uses with none of its boosters; XGBoost warns of it at best."""
-    unknown = params.keys() - DEFAULTS.keys() if params.get("validate_parameters", True) else set()
-    for booster in (params.get("booster", "gbtree"), "dart", "gblinear"):
-        unknown = unknown and unknown & _unused({**params, "booster": booster})
-    for name in sorted(unknown):
-        raise unknown_parameter("XGBoost", name, DEFAULTS)
-
-
-def _unused(params: dict[str, Any]) -> set[str]:
-    """The names in XGBoost's warning of parameters that it does not use."""
-    least = {"objective": "rank:ndcg", "num_feature": 1, "nthread": 1, "validate_parameters": True}
-    with xgb.config_context(verbosity=1), warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        try:
-            xgb.Booster({**params, **least}).save_config()
-        except xgb.core.XGBoostError:  # of a value, which training refuses
-            return set()
-    listed = [re.search(r"Parameters: \{(.*?)\}", str(warning.message)) for warning in said]
-    return {name for each in listed if each for name in re.findall(r'"(\w+)"', each[1])}
 
 
 def _by_query(part: Part) -> np.ndarray | None:
