@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -32,7 +31,6 @@ from ltr_objectives.errors import require, warn
 from ltr_objectives.metrics.base import Convention
 from ltr_objectives.natives import BINARY
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import unknown_parameter
 
 catboost: Any = CATBOOST.load()
 if TYPE_CHECKING:
@@ -93,8 +91,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     set, as it does for its own objectives, it prints 0 as our metric on it. With an ``eval_set`` but without
     early stopping all rounds are kept, as in the other libraries; ``use_best_model=True`` keeps the best, as CatBoost's
     own ranker does. With ``init_model`` the random numbers, such as those of ``subsample``, start again from the seed.
-    Names of parameters that CatBoost does not know are refused. :func:`ltr_objectives.adapters.catboost_objective`
-    lists what is refused with our objectives.
+    :func:`ltr_objectives.adapters.catboost_objective` lists what is refused with our objectives.
 
     Examples
     --------
@@ -208,12 +205,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         records = _set_metrics(params, plan, pools, stops)
         data = {"eval_set": pools[1:] or None, "init_model": plan.init_model}
         stop = {"early_stopping_rounds": plan.early_stopping_rounds, "callbacks": plan.callbacks or None}
-        try:
-            with _ctrl_c():
-                model = catboost.CatBoost(params).fit(pools[0], **data, **stop)
-        except catboost.CatBoostError as error:
-            _refuse_misspelt(str(error))
-            raise
+        with _ctrl_c():
+            model = catboost.CatBoost(params).fit(pools[0], **data, **stop)
         require(
             model.tree_count_,
             f"CatBoost stopped {plan.objective} before its first tree, for the reason that it printed; "
@@ -380,19 +373,6 @@ def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bo
     if native:
         params["custom_metric"] = native
     return made.record(*own[1:])
-
-
-def _refuse_misspelt(error: str) -> None:
-    """Raise if ``error`` is about a parameter that CatBoost does not know, and name the nearest that it knows."""
-    require(
-        "max_leaves option works only with" not in error,
-        "num_leaves= and max_leaves= need grow_policy='Lossguide' in CatBoost; set that too, or limit trees by depth=",
-    )
-    unknown = re.search(r"Unknown option \{(\w+)\}", error)
-    if unknown:
-        classes = catboost.CatBoostRanker, catboost.CatBoostRegressor, catboost.CatBoostClassifier
-        known = {name for c in classes for name in inspect.signature(c.__init__).parameters}
-        raise unknown_parameter("CatBoost", unknown[1], known) from None
 
 
 def _warn_of_statistics(X: Any, pool: Any, params: dict[str, Any]) -> None:
