@@ -119,18 +119,6 @@ def labels_for(objective: Objective, labels: ByGoal | None) -> dict[str, np.ndar
     return found
 
 
-PLACES = {"xgboost": "xgb.train", "lightgbm": "lgb.train and lightgbm.LGBMRanker", "catboost": "catboost.CatBoost"}
-
-
-def wrong_place(library: Library, role: str) -> LTRError:
-    """The error for a callable in a function that it is not for; ``role`` is "objective" or "metric"."""
-    others = " and ".join(f"{name}_{role} in {place}" for name, place in PLACES.items() if name != library.name)
-    return LTRError(
-        f"{library.name}_{role} works in {PLACES[library.name]} alone; take {others}; XGBRanker, LGBMRanker and "
-        f"CatBoostRanker of ltr_objectives.adapters take the {role} itself"
-    )
-
-
 class ObjectiveCallable:
     """The base of what a library calls for gradients.
 
@@ -161,10 +149,6 @@ class ObjectiveCallable:
 
     def __repr__(self) -> str:
         return f"{self.library.name}_objective({self.objective!r})"
-
-    def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> np.ndarray:
-        """CatBoost calls this."""
-        raise wrong_place(self.library, "objective")
 
     def queries(self, labels: Any, group: Any, weight: Any, position: Any = None) -> Queries:
         """The queries of one of the library's data sets."""
@@ -272,10 +256,6 @@ class MetricCallable:
 
     def __repr__(self) -> str:
         return f"{self.library.name}_metric({', '.join(map(repr, self.metrics))})"
-
-    def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
-        """CatBoost calls this."""
-        raise wrong_place(self.library, "metric")
 
     def queries(self, labels: Any, group: Any, weight: Any) -> Queries:
         """The queries of one of the library's data sets."""

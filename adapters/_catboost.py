@@ -16,7 +16,6 @@ from ltr_objectives.adapters._callables import (
     Params,
     read_objective,
     refuse_goals,
-    wrong_place,
 )
 from ltr_objectives.adapters._catboost_fit import (
     NOT_A_FIT,
@@ -88,10 +87,6 @@ class CatBoostObjective(ObjectiveCallable):
         fit = fit_under_way()
         twin._passes = None if fit is None else twin._follow(fit)
         return twin
-
-    def __call__(self, *arguments: Any) -> NoReturn:
-        """XGBoost and LightGBM call this."""
-        raise wrong_place(CATBOOST, "objective")
 
     def calc_ders_range(self, approxes: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """First and second derivatives of one block of rows, shape (block, 2), in CatBoost's signs."""
@@ -210,8 +205,8 @@ class CatBoostMetric:
         return Queries(by_goal(labels, self._goals[i]), self._sets[i].group, weight=weight)
 
     def __call__(self, *arguments: Any) -> NoReturn:
-        """XGBoost and LightGBM call this."""
-        raise wrong_place(CATBOOST, "metric")
+        """LightGBM's rankers call this; without it they would silently leave the metric out."""
+        raise LTRError("catboost_metric works in CatBoost alone")
 
     def is_max_optimal(self) -> bool:
         """All metrics are maximised."""

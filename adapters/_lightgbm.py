@@ -14,7 +14,6 @@ from ltr_objectives.adapters._callables import (
     Params,
     one_by_one,
     read_objective,
-    wrong_place,
 )
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._libraries import LIGHTGBM
@@ -24,12 +23,10 @@ from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import options_in_text
 
 
-def _unpack(first: Any, second: Any, weight: Any, group: Any, role: str) -> tuple[Any, Any, Any, Any]:
+def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, Any]:
     """Labels, sizes of queries, weights and scores: of ``(predictions, Dataset)`` or ``(labels, predictions, ...)``."""
-    if hasattr(second, "num_row"):  # a DMatrix
-        raise wrong_place(LIGHTGBM, role)
     labels, scores = first, second
-    if hasattr(second, "get_group"):
+    if hasattr(second, "get_init_score"):  # a DMatrix has none
         labels, scores, weight, group = second.get_label(), first, second.get_weight(), second.get_group()
     require(
         group is not None, "the data has no queries; make it with Dataset(X, y, group=sizes) or fit(X, y, group=sizes)"
@@ -75,7 +72,7 @@ class LightGBMObjective(ObjectiveCallable):
         of_both = {**(getattr(second, "params", None) or {}), **params}
         refuse_bagging_by_query(of_both)
         _refuse_subset(second, reads_position=self.propensity is None and self.position is None)
-        labels, group, weight, scores = _unpack(first, second, weight, group, "objective")
+        labels, group, weight, scores = _unpack(first, second, weight, group)
         queries = self.queries(labels, group, weight, _position(second))
         return self.gradients(queries, scores, params or None, training=booster)
 
@@ -105,7 +102,7 @@ class LightGBMMetric(MetricCallable):
 
     def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         _refuse_subset(second, reads_position=False)
-        labels, group, weight, scores = _unpack(first, second, weight, group, "metric")
+        labels, group, weight, scores = _unpack(first, second, weight, group)
         params = getattr(calls_of(LIGHTGBM).booster, "params", None)
         refuse_our_text(params or {})
         means = self.means(self.queries(labels, group, weight), scores, params)

@@ -18,7 +18,6 @@ from ltr_objectives.adapters._callables import (
     Params,
     one_by_one,
     read_objective,
-    wrong_place,
 )
 from ltr_objectives.adapters._frames import Calls, calls_of
 from ltr_objectives.adapters._libraries import XGBOOST
@@ -37,15 +36,14 @@ MAXIMISED = ("auc", "pre", "map", "ndcg")
 BY_QUERY = ("auc", "aucpr", "pre", "map", "ndcg")  # what XGBoost can weigh by query; others abort the process
 
 
-def _unpack(data: Any, role: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Labels, sizes of queries and weights, if any, of a DMatrix of XGBoost or of a library with its interface."""
-    if not hasattr(data, "num_row"):  # of LightGBM, or of XGBoost's scikit-learn estimators
-        raise wrong_place(XGBOOST, role)
     has_ptr = hasattr(data, "get_uint_info")  # in version 3.4 perhaps an array of CuPy, as labels and weights
     sizes = np.diff(to_numpy(data.get_uint_info("group_ptr")).astype(np.int64)) if has_ptr else data.get_group()
     require(len(sizes) > 0, "the DMatrix has no queries; make it with DMatrix(X, y, group=sizes)")
     labels = data.get_label()
-    require(len(labels) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
+    rows = data.num_row()  # a Dataset of LightGBM has none: what refuses queries that lgb.cv cuts is not here
+    require(min(len(labels), rows) > 0, "the DMatrix has no labels; make it with DMatrix(X, y, group=sizes)")
     weight = data.get_weight()
     return labels, sizes, weight if len(weight) else None
 
@@ -59,7 +57,7 @@ class XGBoostObjective(ObjectiveCallable):
         calls = calls_of(XGBOOST)
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
-            queries = self.queries(*_unpack(data, "objective"))
+            queries = self.queries(*_unpack(data))
             params = None if calls.booster is None else _params(calls, data, self.n_threads is None)
             return self.gradients(
                 queries, predictions, params, training=calls.booster, all_zero="as if XGBoost got float64 of another "
@@ -79,10 +77,10 @@ class XGBoostMetric(MetricCallable):
         params = None if booster is None else _this_round.get(booster) or read_params(learner_of(booster))
 
         def sums() -> np.ndarray:
-            return self.sums(self.queries(*_unpack(data, "metric")), predictions, params)
+            return self.sums(self.queries(*_unpack(data)), predictions, params)
 
         if _workers() == 1:  # by `mean`, which a metric may define in its own way
-            means = self.means(self.queries(*_unpack(data, "metric")), predictions, params)
+            means = self.means(self.queries(*_unpack(data)), predictions, params)
         else:
             total = _added(_agreed(sums, predictions, np.zeros((len(self.metrics), 2))))
             means = [(m, m.average(*pair)) for m, pair in zip(self.metrics, total.tolist(), strict=True)]
