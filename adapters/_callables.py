@@ -1,6 +1,5 @@
 """Gradients, metrics and the `Queries` of data sets, as the callables of all libraries need them."""
 
-import re
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
@@ -15,10 +14,9 @@ from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.goals import check_goal, check_read
 from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.natives import native_of
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, to_numpy, vector
-from ltr_objectives.registry import OBJECTIVES, get_metrics, get_objective
+from ltr_objectives.registry import get_metrics
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 Params = Mapping[str, Any]  # of a training, by the library's names
@@ -212,17 +210,6 @@ def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
             f"{name}={least:g} forbids every split, because the Hessian of all rows together is {total:.3g}; "
             "set it to a small part of that sum, or to 0"
         )
-
-
-def read_objective(objective: str | Objective) -> Objective:
-    """`get_objective`, which refuses the libraries' own objectives with the remedy."""
-    if isinstance(objective, str) and (
-        objective.partition(":")[0].lower() not in OBJECTIVES or re.search(r"\b(mode|top)=", objective)
-    ):
-        own, ours = native_of(objective)
-        meant = f", or ours that is nearest here: {ours!r}" if ours else ""
-        require(not own, f"{objective!r} is {own}'s own objective; give it to {own} itself, without an adapter{meant}")
-    return get_objective(objective)
 
 
 def one_by_one(metrics: Iterable[Any], convention: str | None, use: str) -> tuple[Metric, ...]:

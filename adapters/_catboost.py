@@ -14,7 +14,6 @@ from ltr_objectives.adapters._callables import (
     ByGoal,
     ObjectiveCallable,
     Params,
-    read_objective,
     refuse_goals,
 )
 from ltr_objectives.adapters._catboost_fit import (
@@ -36,7 +35,7 @@ from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, vector
-from ltr_objectives.registry import get_metric, options_in_text
+from ltr_objectives.registry import get_metric, get_objective, options_in_text
 
 
 class CatBoostObjective(ObjectiveCallable):
@@ -322,7 +321,7 @@ def catboost_objective(
     >>> model.predict(pool).shape
     (60,)
     """
-    rows, chosen = rows_of(pool), read_objective(objective)
+    rows, chosen = rows_of(pool), get_objective(objective)
     if len(pool.get_cat_feature_indices()):
         rows.warn_if_sorted()
     check_choice("newton_splits", newton_splits, (True, False))

@@ -173,15 +173,6 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         kind = self._init_params.get("importance_type", "PredictionValuesChange")
         return np.asarray(self.get_feature_importance(type=kind))
 
-    def _reads_metric(self, name: str) -> bool:
-        from catboost.utils import eval_metric
-
-        try:
-            eval_metric([0.0, 1.0], [0.0, 1.0], name, group_id=[0, 0])
-        except catboost.CatBoostError as error:  # other errors mean that it knows the metric
-            return "loss is not supported" not in str(error)
-        return True
-
     def _knows_parameter(self, name: str) -> bool:
         return name in PARAMETERS or name in CATBOOST.of_the_data
 

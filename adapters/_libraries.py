@@ -52,7 +52,6 @@ class Library(NamedTuple):
     stored_name: Callable[[str], str] = str  # of a feature, in its models
     of_the_data: tuple[str, ...] = ()  # parameters of its data sets, not of a training
     metrics: str = ""  # the forms of names of its metrics, of which it reads only the beginning
-    capitals: bool = False  # whether the names of its objectives and metrics begin with one
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
     negative_hessians: bool = False  # whether it learns from them
     check_labels: Callable[[np.ndarray], None] = lambda labels: None  # raises for labels that it has misread
@@ -159,7 +158,6 @@ CATBOOST = Library(
     unread={"bayesian_matrix_reg": ""},
     of_the_data=("cat_features", "text_features", "embedding_features"),
     metrics=r"[A-Z]\w*(:.*)?",
-    capitals=True,
     dtype=np.float64,
     negative_hessians=True,
     error="CatBoostError",

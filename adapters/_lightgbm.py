@@ -13,14 +13,13 @@ from ltr_objectives.adapters._callables import (
     ObjectiveCallable,
     Params,
     one_by_one,
-    read_objective,
 )
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require, shown
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import options_in_text
+from ltr_objectives.registry import get_objective, options_in_text
 
 
 def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, Any]:
@@ -154,7 +153,7 @@ def lightgbm_objective(
     >>> lgb.train(params, dtrain, 3).predict(X).shape
     (60,)
     """
-    chosen = read_objective(objective)
+    chosen = get_objective(objective)
     return LightGBMObjective(chosen, n_threads=n_threads, propensity=propensity, position=position, labels=labels)
 
 

@@ -97,8 +97,10 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def _adopt(self, model: Any) -> None:
         self._Booster, self._n_features, self.fitted_ = model, model.num_feature(), True
 
-    def _reads_metric(self, name: str) -> bool:
+    def _knows_metric(self, name: str) -> bool:
         """Evaluate the metric on two rows, because LightGBM leaves out metrics that it does not know."""
+        if not super()._knows_metric(name):
+            return False
         quiet = {"verbosity": -1, "num_threads": 1}
         rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
         try:

@@ -39,14 +39,13 @@ from ltr_objectives.adapters._ranker_plan import (
     own_or_native,
     read_metrics,
     read_param,
-    refuse_unknown,
 )
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.diagnostics import useless, warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, LTRWarning, require, warn
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_metric, objective_for, own_metric
+from ltr_objectives.registry import get_metric, objective_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -86,7 +85,6 @@ class Ranker:
 
     # the methods of each class
     get_params: Callable[..., dict[str, Any]]  # those of the library's class too
-    _reads_metric: Callable[[str], bool]  # true for a text that the library reads as one of its metrics
     _knows_parameter: Callable[[str], bool]  # true for the name of a parameter of the library's ranker
     _train_plan: Callable[[Plan], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
     _scores: Callable[..., Any]  # of a table
@@ -288,11 +286,10 @@ class Ranker:
         return self
 
     def _train_known(self, plan: Plan) -> tuple[Any, Records]:
-        """Train as ``plan`` says; an unknown objective and data without a column to split get our message."""
+        """Train as ``plan`` says; data without a column to split get our message."""
         try:
             return self._train_plan(plan)
         except self.library.exception() as error:
-            refuse_unknown(plan.objective, str(error), self.library)
             counted = " or too few rows for min_child_samples= and min_data_in_bin=; set these to 1, or see the data"
             require(
                 not re.search(r"num_features\(\)\) > \(0\)|All features are either constant", str(error)),
@@ -443,8 +440,8 @@ class Ranker:
         return {name: value for name, value in given.items() if not _same(value, self._defaults.get(name))}
 
     def _knows_metric(self, name: str) -> bool:
-        """True for the name of one of the library's metrics."""
-        return bool(re.fullmatch(self.library.metrics, name)) and self._reads_metric(name)
+        """True for a text of the form of the library's metrics, which refuses what is none of its names."""
+        return bool(re.fullmatch(self.library.metrics, name))
 
     def _n_threads(self, given: Mapping[str, Any]) -> int | None:
         return self.library.threads(given)
@@ -456,9 +453,8 @@ class Ranker:
             return own_or_native(objective, self.library)
         first = next(iter(read_metrics(given.get("eval_metric"), "", self._knows_metric)), None)
         if isinstance(first, str) and objective is None:
-            ours = first.lower() if own_metric(first.lower()) else "map"
             warn(f"eval_metric={first!r} is {self.library.name}'s own, so this trains for {DEFAULT}; to train for a "
-                 f"metric name ours first, such as {ours!r}, or pass objective=")  # fmt: skip
+                 "metric name ours first, such as 'map', or pass objective=")  # fmt: skip
         return objective_for(first if isinstance(first, Metric) else DEFAULT)
 
     def _read_metrics(self, given: Mapping[str, Any], objective: Objective | str | None) -> tuple[Metric | str, ...]:

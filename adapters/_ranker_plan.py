@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,21 +12,13 @@ from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.goals import check_read, split_goal
+from ltr_objectives.goals import check_read
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.natives import NATIVES, native_of
+from ltr_objectives.natives import NATIVES, is_native
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import to_numpy
-from ltr_objectives.registry import (
-    OBJECTIVES,
-    get_metric,
-    get_metrics,
-    get_objective,
-    metric_meant,
-    own_metric,
-    refuse_wrapper,
-)
+from ltr_objectives.registry import get_metric, get_metrics, get_objective, metric_meant, own_metric
 
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
@@ -112,56 +103,13 @@ def in_documents(objective: Objective | str) -> Objective | str:
 
 
 def own_or_native(objective: Any, library: Library) -> Objective | str:
-    """Our objective, or the name of the library's own; raises for a metric, and for another library's."""
-    if not isinstance(objective, str):
-        return get_objective(objective)
-    head = objective.partition(":")[0].strip()
-    refuse_wrapper(head)
-    if head in OBJECTIVES or "+" in objective or split_goal(objective)[1]:
-        return get_objective(objective)
-    require(
-        not own_metric(head),
-        f"objective={objective!r} is a metric; leave objective out and give eval_metric={objective!r}, which names the "
-        "objective that ranked best in our studies, or write the loss of the metric itself, "
-        f"'yetiloss:{objective.lower()}'",
-    )
-    other, ours = native_of(objective)
-    require(
-        other in ("", library.name),
-        f"objective={objective!r} is {other}'s, which {library.name} does not have; ours work in all, such as "
-        f"{ours or 'yetiloss:ndcg@10'!r}",
-    )
-    if head.lower() not in OBJECTIVES or other or (head == "RMSE" and library.capitals):
+    """Our objective, or the name of the library's own."""
+    if isinstance(objective, str) and is_native(objective, library.name):
         return objective
-    if head == "RMSE":  # LightGBM would read it as its own rmse
-        raise LTRError(f"objective={objective!r} is unknown{objective_meant(objective, library)}")
-    return get_objective(objective)
-
-
-def refuse_unknown(objective: Objective | str, error: str, library: Library) -> None:
-    """Raise if ``error`` is the library's about the name of ``objective``, because that is not one of its own."""
-    named = (
-        isinstance(objective, str) and objective.partition(":")[0] in NATIVES[library.name]
-    )  # its settings are wrong
-    if (
-        isinstance(objective, str)
-        and not named
-        and re.search("Unknown (objective|loss) |in enum ELossFunc|loss is not supported", error)
-    ):
-        raise LTRError(f"objective={objective!r} is unknown{objective_meant(objective, library)}") from None
-
-
-def objective_meant(objective: str, library: Library) -> str:
-    """The end of a message about the name of an objective: the nearest one, and all of them."""
-    known = {name.lower(): name for name in (*NATIVES[library.name], *OBJECTIVES)}
-    written = objective.lower()
-    head, *settings = written.partition(":")
-    close = [known[match] for match in get_close_matches(written, known, 1)]
-    close += [known[match] + "".join(settings) for match in get_close_matches(head, known, 1)]
-    return (
-        f"{f'; did you mean {close[-1]!r}?' if close else '.'} {library.name} has {', '.join(NATIVES[library.name])}; "
-        f"ours are {', '.join(OBJECTIVES)}"
-    )
+    try:
+        return get_objective(objective)
+    except LTRError as error:
+        raise LTRError(f"{error}; {library.name} has {', '.join(NATIVES[library.name])}") from None
 
 
 def read_metrics(

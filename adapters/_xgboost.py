@@ -17,7 +17,6 @@ from ltr_objectives.adapters._callables import (
     ObjectiveCallable,
     Params,
     one_by_one,
-    read_objective,
 )
 from ltr_objectives.adapters._frames import Calls, calls_of
 from ltr_objectives.adapters._libraries import XGBOOST
@@ -26,7 +25,7 @@ from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import to_numpy
-from ltr_objectives.registry import options_in_text
+from ltr_objectives.registry import get_objective, options_in_text
 
 T = TypeVar("T")
 
@@ -254,7 +253,7 @@ def xgboost_objective(
     (60,)
     """
     return XGBoostObjective(
-        read_objective(objective),
+        get_objective(objective),
         n_threads=n_threads,
         weight=weight,
         propensity=propensity,

@@ -17,7 +17,7 @@ from ltr_objectives.adapters._ranker_inputs import (
     is_frame,
     require_same_categories,
 )
-from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, objective_meant, read_param, refuse_dart
+from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, read_param, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import at_most
@@ -116,13 +116,6 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         if not self.best_score_:
             raise AttributeError("this XGBRanker has no best_score; fit it with eval_set")
         return next(iter([*self.best_score_.values()][-1].values()))
-
-    def _reads_metric(self, name: str) -> bool:
-        try:
-            xgb.Booster({"eval_metric": name, "num_feature": 1, "nthread": 1}, [xgb.DMatrix([[0.0]])]).save_config()
-        except xgb.core.XGBoostError as error:  # other errors mean that it knows the metric
-            return "Unknown metric" not in str(error)
-        return True
 
     def _knows_parameter(self, name: str) -> bool:
         return name in DEFAULTS or name in vars(self).get("kwargs", {})
@@ -245,10 +238,6 @@ def _params(plan: Plan, booster: str) -> dict[str, Any]:
         if booster != "gblinear":
             params = plan.with_l2(params, XGBOOST)
     else:
-        require(
-            plan.objective.startswith("rank:"),
-            f"objective={plan.objective!r} is not one for ranking{objective_meant(plan.objective, XGBOOST)}",
-        )
         require(
             plan.objective != "rank:map" or np.isin(plan.train.labels, (0, 1)).all(),
             "rank:map takes the labels 0 and 1 only; give y > threshold, or train objective='yetiloss:gap', or "

@@ -1,9 +1,5 @@
 """The libraries' own ranking objectives."""
 
-import re
-
-from ltr_objectives.registry import METRICS
-
 # by library: the name, and ours that is nearest, "" if none is near
 NATIVES = {
     "xgboost": {
@@ -21,18 +17,11 @@ NATIVES = {
 BINARY = {"xgboost": ("rank:map",), "lightgbm": (), "catboost": ("mode=MAP", "mode=MRR", "metric=MRR")}
 
 
-def native_of(objective: str) -> tuple[str, str]:
-    """The library whose own ranking objective this text names, and ours that is nearest; both may be empty.
+def is_native(objective: str, library: str) -> bool:
+    """Return True if this text names a ranking objective of the library's own; settings may follow CatBoost's.
 
-    >>> native_of("rank:map"), native_of("YetiRank:mode=MAP;top=10"), native_of("yetiloss:map")
-    (('xgboost', 'lambdamart:map;preset=xgboost'), ('catboost', 'yetiloss:map@10'), ('', ''))
+    >>> is_native("YetiRank:mode=MAP", "catboost"), is_native("YetiRank", "lightgbm")
+    (True, False)
     """
-    head = objective.partition(":")[0]
-    for library, natives in NATIVES.items():
-        for native in {objective, head} & natives.keys():
-            metric = re.search(rf"(?i)\b(?:mode|metric)=({'|'.join(METRICS)})\b", objective)
-            top = re.search(r"\btop=(\d+)", objective)
-            name = natives[native] if native in ("StochasticRank", "LambdaMart") else "yetiloss"
-            ours = f"{name}:{metric[1].lower()}" + (f"@{top[1]}" if top else "") if metric else ""
-            return library, ours or natives[native]
-    return "", ""
+    name = objective.partition(":")[0] if library == "catboost" else objective
+    return name in NATIVES[library]

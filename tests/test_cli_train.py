@@ -130,7 +130,7 @@ def test_a_value_that_is_no_literal_of_python_is_text(folder, value):
         (["--train", "train.txt", "--param", "a=1", "--param", "a=2"], "--param a is given twice"),
         (["--train", "train.txt", "--param", "num_leafs=31"], "LightGBM knows no parameter 'num_leafs'; did you mean"),
         (["--train", "train.txt", "--param", "num_leaves=-1"], "lightgbm: Check failed: (num_leaves) > (1)"),
-        (["--train", "train.txt", "--objective", "lambdaran"], "'lambdaran' is unknown; did you mean 'lambdarank'?"),
+        (["--train", "train.txt", "--objective", "lambdaran"], "unknown objective 'lambdaran'; there are"),
         (["--train", "train.txt", "--metric", "foo"], "unknown metric 'foo'"),
         (["--train", "train.txt", "--objective", "yetiloss[x]"], "--objective reads the labels of 'x', but commands"),
     ],
@@ -155,10 +155,6 @@ def test_errors_are_one_line(folder, arguments, message):
     [
         (["train", "--library", "xgboost"], "Missing option '--out'"),
         (["trian"], "No such command 'trian'"),
-        (
-            ["train", "--library", "xgboost", "--out", "m.json", "--train", "train.txt", "--objective", "YetiRank"],
-            "objective='YetiRank' is catboost's, which xgboost does not have; ours work in all, such as 'yetirank'",
-        ),
     ],
 )
 def test_misspelt_commands_are_one_line_as_well(arguments, message):

@@ -4,7 +4,7 @@
 record that :mod:`ltr_objectives.workbench.summary` pools over folds and tests against the library's own objectives.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from time import perf_counter
@@ -17,7 +17,7 @@ from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.natives import native_of
+from ltr_objectives.natives import NATIVES, is_native
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.mixture import Mixture
@@ -209,10 +209,11 @@ def try_each(
     return found, left_out
 
 
-def warn_without_ours(found: Iterable[str], left_out: Mapping[str, str]) -> None:
+def warn_without_ours(found: Collection[str], left_out: Mapping[str, str]) -> None:
     """Warn if every objective of ours was left out, and the libraries' own were found. Both are by name."""
-    ours = {name: why for name, why in left_out.items() if not native_of(name)[0]}
-    if ours and all(native_of(name)[0] for name in found):
+    native = {name for name in (*left_out, *found) for library in NATIVES if is_native(name, library)}
+    ours = {name: why for name, why in left_out.items() if name not in native}
+    if ours and native.issuperset(found):
         name, why = next(iter(ours.items()))
         warn(f"no objective of ours could be trained, so only native ones are compared; {name}: {why}")
 
