@@ -16,7 +16,6 @@ from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, to_numpy, vector
-from ltr_objectives.registry import get_metrics
 
 KEPT = 8  # data sets remembered at a time: one training set and some evaluation sets
 Params = Mapping[str, Any]  # of a training, by the library's names
@@ -212,15 +211,6 @@ def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
         )
 
 
-def one_by_one(metrics: Iterable[Any], convention: str | None, use: str) -> tuple[Metric, ...]:
-    """`get_metrics`, which refuses a list among ``metrics`` and shows how the library gets several: by ``use``."""
-    listed = any(isinstance(each, list | tuple | set) for each in metrics)
-    require(not listed, f"give the metrics one by one, not as a list, as in {use}('ndcg@10', 'map')")
-    found = get_metrics(metrics, convention)
-    refuse_goals(found)
-    return found
-
-
 def refuse_goals(metrics: Iterable[Metric]) -> None:
     """Raise for a metric of a goal: a library's data set has its own labels only."""
     of_goal = next((metric for metric in metrics if metric.goal is not None), None)
@@ -237,6 +227,7 @@ class MetricCallable:
     no_jit = True  # as of an objective
 
     def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None = None) -> None:
+        refuse_goals(metrics)
         self.metrics = metrics
         self.n_threads = n_threads
         self._memo = QueriesMemo()

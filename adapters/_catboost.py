@@ -35,7 +35,7 @@ from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, vector
-from ltr_objectives.registry import get_metric, get_objective, options_in_text
+from ltr_objectives.registry import get_metric, get_objective
 
 
 class CatBoostObjective(ObjectiveCallable):
@@ -242,7 +242,6 @@ class CatBoostMetric:
         return self.metric.mean(queries, approxes[0], n_threads=self.n_threads), 1.0
 
 
-@options_in_text
 def catboost_objective(
     objective: str | Objective,
     pool: Any,
@@ -343,7 +342,6 @@ def catboost_objective(
     return made.prepare(pool)
 
 
-@options_in_text
 def catboost_metric(
     metric: str | Metric,
     *pools: Any,
@@ -381,12 +379,6 @@ def catboost_metric(
     >>> sorted(model.fit(train, eval_set=valid).evals_result_)
     ['learn', 'validation']
     """
-    several = isinstance(metric, list | tuple | set) or any(isinstance(each, str | Metric) for each in pools)
-    require(
-        not several,
-        "catboost_metric makes one metric, because CatBoost takes one eval_metric; CatBoost's own go beside it in "
-        "custom_metric=['MAP'], and CatBoostRanker(eval_metric=['ndcg@10', 'map']) evaluates several of ours",
-    )
     require(len(pools) > 0, "catboost_metric needs the training pool, then the pools of eval_set in order")
     rows = tuple(rows_of(pool, f"pool {i}") for i, pool in enumerate(pools))
     chosen = get_metric(metric, convention)

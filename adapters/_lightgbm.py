@@ -12,14 +12,13 @@ from ltr_objectives.adapters._callables import (
     MetricCallable,
     ObjectiveCallable,
     Params,
-    one_by_one,
 )
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require, shown
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_objective, options_in_text
+from ltr_objectives.registry import get_metrics, get_objective
 
 
 def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, Any]:
@@ -108,7 +107,6 @@ class LightGBMMetric(MetricCallable):
         return [(str(m), mean, True) for m, mean in means]
 
 
-@options_in_text
 def lightgbm_objective(
     objective: str | Objective,
     *,
@@ -157,7 +155,6 @@ def lightgbm_objective(
     return LightGBMObjective(chosen, n_threads=n_threads, propensity=propensity, position=position, labels=labels)
 
 
-@options_in_text
 def lightgbm_metric(
     *metrics: str | Metric,
     convention: Convention | None = None,
@@ -186,4 +183,4 @@ def lightgbm_metric(
     >>> lightgbm_metric("map")  # doctest: +ELLIPSIS
     lightgbm_metric(MAP(...))
     """
-    return LightGBMMetric(one_by_one(metrics, convention, "feval=lightgbm_metric"), n_threads)
+    return LightGBMMetric(get_metrics(metrics, convention), n_threads)

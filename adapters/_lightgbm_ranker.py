@@ -15,10 +15,9 @@ from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import is_frame, require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
-from ltr_objectives.errors import require
+from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import unknown_parameter
 
 lgb: Any = LIGHTGBM.load()
 if TYPE_CHECKING:
@@ -216,6 +215,5 @@ def _known() -> set[str]:
 def refuse_misspelt(params: dict[str, Any]) -> None:
     """Raise for a parameter that LightGBM does not know and would ignore."""
     known = _known()
-    require("class_weight" not in params, "class_weight= is for classes; give sample_weight= by row or by query to fit")
     for name in sorted(params.keys() - known) if known else ():
-        raise unknown_parameter("LightGBM", name, known)
+        raise LTRError(f"LightGBM knows no parameter {name!r}{did_you_mean(name, known)}")

@@ -16,7 +16,6 @@ from ltr_objectives.adapters._callables import (
     MetricCallable,
     ObjectiveCallable,
     Params,
-    one_by_one,
 )
 from ltr_objectives.adapters._frames import Calls, calls_of
 from ltr_objectives.adapters._libraries import XGBOOST
@@ -25,7 +24,7 @@ from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import to_numpy
-from ltr_objectives.registry import get_objective, options_in_text
+from ltr_objectives.registry import get_metrics, get_objective
 
 T = TypeVar("T")
 
@@ -205,7 +204,6 @@ def _added(values: np.ndarray) -> np.ndarray:
     return collective.allreduce(values, collective.Op.SUM).reshape(values.shape)
 
 
-@options_in_text
 def xgboost_objective(
     objective: str | Objective,
     *,
@@ -262,7 +260,6 @@ def xgboost_objective(
     )
 
 
-@options_in_text
 def xgboost_metric(
     *metrics: str | Metric,
     convention: Convention | None = None,
@@ -307,4 +304,4 @@ def xgboost_metric(
     With ``booster="dart"`` leave early stopping out: later rounds change the earlier ones, so the model that is kept is
     not the one that was measured.
     """
-    return XGBoostMetric(one_by_one(metrics, convention, "custom_metric=xgboost_metric"), n_threads)
+    return XGBoostMetric(get_metrics(metrics, convention), n_threads)

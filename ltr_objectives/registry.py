@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
-import inspect
-import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import fields, replace
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 from ltr_objectives.goals import split_goal, with_goal
@@ -20,8 +16,6 @@ if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric
     from ltr_objectives.objectives.base import Objective
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 OBJECTIVES = {
     "lambdamart": "lambdamart:LambdaMART",
     "yetirank": "yetirank:YetiRank",
@@ -43,16 +37,6 @@ OBJECTIVES = {
     "neuralndcg": "neuralndcg:NeuralNDCG",
     "neuralsort": "neuralndcg:NeuralSort",
     "softrank": "softrank:SoftRank",
-}
-# how objectives are written that have no name in text
-WRAPPERS = {
-    "mixture": "a sum, 'yetiloss:ndcg@10+0.3*yetiloss:mrr', or Mixture(['yetiloss:ndcg@10', 'yetiloss:mrr'], [1, 0.3])",
-    "subsample": "Subsample('yetiloss:map', queries=0.5)",
-    "langevin": "Langevin('yetiloss:map', temperature=0.01)",
-    "unithessian": "UnitHessian('yetiloss:map')",
-    "stochasticlabels": "StochasticLabels('yetiloss:map', labels=[None, 'revenue'])",
-    "fairexposure": "FairExposure(k=10)",
-    "preferences": "Preferences([[1, 0], [1, 2]], rows=3)",
 }
 # what to train for a metric, if not YetiLoss for the metric itself; docs/results.md has the measurements
 BEST_FOR = {
@@ -83,14 +67,6 @@ ONLY_EVALUATED = {  # less of them is better
     "first": "only_evaluated:FirstRelevant",
 }
 COUNTING = {"ties", "empty", "query_weights"}  # options that change the value of a ranking, not which is better
-# names of metrics, or their first words, in papers, trec_eval, XGBoost and LightGBM to which no name of ours is near
-ELSEWHERE = {
-    **dict.fromkeys(("p", "pre"), "precision"),
-    **dict.fromkeys(("recip", "reciprocal"), "mrr"),
-    "r": "recall",
-    "success": "hit",
-    "average": "map",
-}
 
 
 def _load(kind: str, entry: str) -> Any:
@@ -127,65 +103,20 @@ def metrics() -> tuple[str, ...]:
     return tuple(METRICS)
 
 
-def refuse_wrapper(written: str) -> None:
-    """Raise if ``written`` begins with the name of an objective that has none in text."""
-    name = next((name for name in WRAPPERS if re.match(rf"\s*{name}\b", written, re.IGNORECASE)), None)
-    how = f"{name} is not written as text, but as an object: {WRAPPERS.get(name or '')}"
-    require(name is None, f"{shown(written)}: {how}")
-
-
 def objective_class(name: str) -> type[Objective]:
     """The class behind a registered objective name."""
-    if name not in OBJECTIVES:
-        refuse_wrapper(name)
-        known, metric = ", ".join(OBJECTIVES), own_metric(name)
-        meant = f"; {metric} is a metric: write 'yetiloss:{name}'" if metric else did_you_mean(name, OBJECTIVES)
-        raise LTRError(f"unknown objective {shown(name)}; there are {known}{meant}")
+    known = ", ".join(OBJECTIVES)
+    require(name in OBJECTIVES, f"unknown objective {shown(name)}; there are {known}{did_you_mean(name, OBJECTIVES)}")
     found: type[Objective] = _load("objectives", OBJECTIVES[name])
     return found
 
 
-def metric_class(name: str, written: str | None = None) -> type[Metric]:
-    """The class behind a registered metric name, which may be part of a text ``written``."""
-    entry = METRICS.get(name) or ONLY_EVALUATED.get(name)
-    if entry is None:
-        raise LTRError(f"unknown metric {shown(name)}; there are {', '.join(METRICS)}{metric_meant(written or name)}")
-    found: type[Metric] = _load("metrics", entry)
+def metric_class(name: str) -> type[Metric]:
+    """The class behind a registered metric name."""
+    table = METRICS | ONLY_EVALUATED
+    require(name in table, f"unknown metric {shown(name)}; there are {', '.join(METRICS)}{did_you_mean(name, table)}")
+    found: type[Metric] = _load("metrics", table[name])
     return found
-
-
-def metric_meant(written: str) -> str:
-    """The end of a message about a metric that is not known: the nearest of ours, with its cutoff and goal.
-
-    >>> metric_meant("ndcg10"), metric_meant("P@5")
-    ("; did you mean 'ndcg@10'?", "; did you mean 'precision@5'?")
-    >>> metric_meant("map@10(threshold=2.5)"), metric_meant("mpa(threshold=2.5)")
-    ("; did you mean 'map(threshold=2.5)@10'?", "; did you mean 'map(threshold=2.5)'?")
-    >>> metric_meant("map@2.5")
-    "; a cutoff is a whole number of at least 1; a threshold of labels is written 'map(threshold=2.5)'"
-    """
-    plain, goal = split_goal(written.strip())
-    tight = re.sub(r"\s*@\s*", "@", plain.lower())
-    if "(" in plain and tight != plain.lower() and text.split_metric(tight):
-        return f"; did you mean {with_goal(tight, goal)!r}?"
-    if no_cutoff := text.NO_CUTOFF.fullmatch(plain.lower()):
-        name, settings, value = no_cutoff.groups()
-        is_threshold = not settings and re.fullmatch("[0-9.]+", value) and name in METRICS
-        meant = f"; a threshold of labels is written {with_goal(f'{name}(threshold={value})', goal)!r}"
-        has_threshold = is_threshold and "threshold" in options_of(metric_class(name))
-        return f"; a cutoff is a whole number of at least 1{meant if has_threshold else ''}"
-    match = text.METRIC_ELSEWHERE.fullmatch(plain.lower())
-    name, cutoff, settings = match.groups("") if match else ("", "", "")
-    near = ELSEWHERE.get(name) or next(iter(get_close_matches(name, (*METRICS, *ONLY_EVALUATED), 1)), "")
-    if "+" in plain:
-        return "; write an objective in each part of a sum, as in 'yetiloss:map+yetiloss:ndcg@10'"
-    if ";" in plain or ("(" in plain and not settings):
-        return "; write its settings in brackets, before the cutoff, as in 'map(threshold=2.5)@10'"
-    if "," in plain and not settings:
-        return "; for several metrics give a list, such as ['ndcg@10', 'map']"
-    has_cutoff = near and cutoff and metric_class(near).cutoff != "none"
-    at = f"@{cutoff}" if has_cutoff else ""
-    return near and f"; did you mean {with_goal(f'{near}{settings}{at}', goal)!r}?"
 
 
 def own_metric(written: str) -> str | None:
@@ -198,44 +129,6 @@ def own_metric(written: str) -> str | None:
     return split[0] if split and split[0] in METRICS else None
 
 
-def options_in_text(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Return ``call`` with an error for unknown keywords that says where those of metrics and objectives go."""
-    known = inspect.signature(call).parameters
-
-    @functools.wraps(call)
-    def checked(*args: Arguments.args, **given: Arguments.kwargs) -> Result:
-        for name in given:
-            if name not in known:
-                raise unknown_parameter(call.__name__, name, known, argument=False)
-        return call(*args, **given)
-
-    return checked
-
-
-def unknown_parameter(library: str, name: str, known: Collection[str], argument: bool = True) -> LTRError:
-    """The error for a parameter that a library or function does not know; it says where one of ours goes.
-
-    >>> raise unknown_parameter("LightGBM", "threshold", ["max_cat_threshold"])
-    Traceback (most recent call last):
-    ltr_objectives.errors.LTRError: LightGBM knows no parameter 'threshold'; it is a parameter of metrics, as in \
-eval_metric='map(threshold=...)'
-    >>> raise unknown_parameter("LightGBM", "partners", [])
-    Traceback (most recent call last):
-    ltr_objectives.errors.LTRError: LightGBM knows no parameter 'partners'; it is a parameter of objectives, as in \
-objective='lambdamart:partners=...'
-    """
-    metric, meant = metric_with(name), did_you_mean(name, known)
-    objective = next((each for each in OBJECTIVES if name in objective_class(each).parameters()), None)
-    if metric:
-        meant = f"; it is a parameter of metrics, as in {'eval_metric=' * argument}'{metric}({name}=...)'"
-    elif objective:
-        meant = f"; it is a parameter of objectives, as in {'objective=' * argument}'{objective}:{name}=...'"
-    elif name in ("class_weight", "class_weights"):
-        meant = "; it is for classes: give sample_weight= by row or by query to fit"
-    return LTRError(f"{library} knows no parameter {name!r}{meant}")
-
-
-@options_in_text
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
     """The metric of a name, with parameters in brackets, ``@k`` for a cutoff, and ``[goal]`` for its labels.
 
@@ -270,15 +163,12 @@ def any_metric(metric: str | Metric | None, convention: str | None = None) -> Me
     if isinstance(metric, str):
         plain, goal = split_goal(metric.strip())
         split = text.split_metric(plain)
-        if split is None and re.fullmatch(r"\w+", plain):
-            metric_class(plain, metric)  # raises
         if split is None:
             raise LTRError(
                 f"metric {shown(metric)} is not of the form name, name@k or name(parameter=value)@k, such as 'ndcg@10'"
-                f"{metric_meant(metric) or '; there are ' + ', '.join(METRICS)}"
             )
         name, settings, k = split
-        made = metric_class(name, metric)
+        made = metric_class(name)
         known = options_of(made)
         values = text.read_values(text.split_list(settings) if settings.strip() else [], metric, name, known)
         written = text.metric_text(name, values)
@@ -295,15 +185,6 @@ def any_metric(metric: str | Metric | None, convention: str | None = None) -> Me
 def options_of(metric: type[Metric]) -> tuple[str, ...]:
     """Names of the parameters that stand in brackets."""
     return tuple(field.name for field in fields(metric) if field.name not in ("k", "goal"))
-
-
-def metric_with(option: str) -> str | None:
-    """The name of a metric that has the option, an example for messages; None if no metric has it.
-
-    >>> metric_with("threshold"), metric_with("sigma")
-    ('map', None)
-    """
-    return next((name for name in ("map", *METRICS) if option in options_of(metric_class(name))), None)
 
 
 def get_metrics(
@@ -344,7 +225,6 @@ def metric_to_learn(metric: str | Metric) -> Metric:
     return found
 
 
-@options_in_text
 def get_objective(objective: str | Objective) -> Objective:
     """An objective from ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``, or a sum of these.
 
@@ -420,7 +300,6 @@ def _on_goal(objective: Objective, goal: str | None) -> Objective:
     return objective if goal is None else Mixture([objective], labels=[goal], normalize=False)
 
 
-@options_in_text
 def objective_for(metric: str | Metric) -> Objective:
     """The objective to train for a metric: YetiLoss for it, or one whose models had a larger value in our studies.
 

@@ -231,34 +231,6 @@ def test_lgbmranker_stops_early_on_our_metric(data):
     assert values[ranker.best_iteration_ - 1] == max(values)
 
 
-@pytest.mark.parametrize("several", [["ndcg@10", "map"], ("ndcg@10", "map"), {"ndcg@10", "map"}, ["map"], []])
-def test_a_list_of_metrics_is_told_how_to_watch_several(several, data):
-    X, labels, group = data
-    for make, argument in ((lightgbm_metric, "feval"), (xgboost_metric, "custom_metric")):
-        for given in ((several,), ("mrr", several)):
-            with pytest.raises(LTRError, match=f"not as a list, as in {argument}={make.__name__}") as caught:
-                make(*given)
-        advice = eval(f"dict({str(caught.value).rpartition('as in ')[2]})", {make.__name__: make})
-        records = {}
-        if make is lightgbm_metric:
-            params, d = {**LGB, "objective": "lambdarank"}, lgb.Dataset(X, labels, group=group)
-            lgb.train(params, d, 2, [d], ["d"], **advice, callbacks=[lgb.record_evaluation(records)])
-        else:
-            params, d = {**XGB, "objective": "rank:ndcg"}, dmatrix(*data)
-            xgb.train(params, d, 2, evals=[(d, "d")], **advice, evals_result=records, verbose_eval=False)
-        assert list(records["d"]) == ["ndcg@10", "map"]
-
-
-@pytest.mark.parametrize("name", [name for name in adapters.__all__ if name.endswith(("_objective", "_metric"))])
-def test_an_option_given_as_a_keyword_is_told_where_it_goes(name):
-    call = getattr(adapters, name)
-    for option, text in (("threshold", "map(threshold=...)"), ("sigma", "lambdamart:sigma=...")):
-        with pytest.raises(LTRError, match=rf"^{name} knows no parameter '{option}'; .*, as in '{re.escape(text)}'$"):
-            call("map", **{option: 2.5})
-    with pytest.raises(LTRError, match="did you mean 'n_threads'"):
-        call("map", n_thread=1)
-
-
 TEXT = "map(threshold=2.5)"
 OURS = {"objective": lightgbm_objective("yetiloss")}
 

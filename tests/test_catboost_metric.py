@@ -1,7 +1,6 @@
 """The CatBoost metric: CatBoost records the value of `evaluate`, and early stopping follows it."""
 
 import pickle
-import re
 
 import numpy as np
 import pandas as pd
@@ -168,14 +167,13 @@ def test_other_pools_than_those_given():
 def test_several_metrics():
     a, b = Data(0), Data(1)
     for given in ((["ndcg@10", "map"], a.pool, b.pool), (("map",), a.pool), ("ndcg@10", "map", a.pool, b.pool)):
-        with pytest.raises(LTRError, match=r"CatBoost takes one eval_metric; .* CatBoostRanker\(.*\) eval") as caught:
+        with pytest.raises(LTRError, match=r"metric must be a string|must be a catboost\.Pool"):
             catboost_metric(*given)
-    custom, several = re.findall(r"(?<=metric=)\[.*?\]", str(caught.value))
-    model = fit_with(catboost_metric("ndcg@10", a.pool, b.pool), a.pool, b.pool, custom_metric=eval(custom))
-    assert {name.partition(":")[0] for name in model.evals_result_["validation"]} >= {"ndcg@10", *eval(custom)}
+    model = fit_with(catboost_metric("ndcg@10", a.pool, b.pool), a.pool, b.pool, custom_metric=["MAP"])
+    assert {name.partition(":")[0] for name in model.evals_result_["validation"]} >= {"ndcg@10", "MAP"}
     arguments = {"group": a.group, "eval_set": [(b.X, b.labels)], "eval_group": [b.group]}
-    ranker = CatBoostRanker(eval_metric=eval(several), n_estimators=2, thread_count=1).fit(a.X, a.labels, **arguments)
-    assert sorted(ranker.evals_result_["validation_0"]) == sorted(eval(several))
+    ranker = CatBoostRanker(eval_metric=["ndcg@10", "map"], n_estimators=2, thread_count=1)
+    assert sorted(ranker.fit(a.X, a.labels, **arguments).evals_result_["validation_0"]) == ["map", "ndcg@10"]
 
 
 @pytest.fixture

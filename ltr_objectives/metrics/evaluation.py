@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.checks import check_choice
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.queries import Labels, Queries, read_labels
-from ltr_objectives.registry import any_metric, get_metrics, options_in_text
+from ltr_objectives.registry import any_metric, get_metrics
 
 Unjudged = Literal["refuse", "drop"]
 Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
@@ -40,7 +40,6 @@ def evaluate(
 ) -> Any: ...  # fmt: skip
 
 
-@options_in_text
 def evaluate(
     metric: str | Metric | Several,
     scores: ArrayLike,

@@ -22,11 +22,6 @@ NUMBER = r"[0-9.](?:[0-9.e]|(?<=[0-9.]e)[+-])*"
 PLUS = re.compile(rf"(?<![0-9.]e)\+(?=\s*(?:{NUMBER}\s*\*\s*)?[a-z]+\s*(?:[:+\[]|$))", re.IGNORECASE)
 PART = re.compile(rf"(?:({NUMBER})\s*\*\s*)?(.*)", re.DOTALL | re.IGNORECASE)
 METRIC = re.compile(r"([a-z]+)\s*(?:\((.*)\))?(?:@([0-9]{1,9}))?", re.DOTALL)
-# map@2.5, map@-3, map@, map(threshold=2.5)@2.5
-NO_CUTOFF = re.compile(r"([a-z]+)\s*(\(.*\))?\s*@\s*(?![0-9]+$)([-+.e0-9]*)", re.DOTALL)
-METRIC_ELSEWHERE = re.compile(  # P@5, ndcg_cut_10, mean_average_precision, map@10(threshold=2.5)
-    r"(?:mean[ _])?([a-z]+)(?:[^a-z0-9(][^0-9(]*)?([1-9][0-9]{0,8})?\s*(\(.*\))?", re.DOTALL
-)
 
 
 def split_sum(text: str) -> list[str]:
@@ -109,8 +104,6 @@ def split_objective(text: str) -> tuple[str, str]:
 
 def read_settings(text: str, name: str, known: tuple[str, ...]) -> dict[str, Any]:
     """The settings of the objective ``name``, which has the parameters ``known``, by parameter."""
-    is_comma = re.search(r",\s*\w+\s*=", re.sub(r"\(.*\)", "", text))
-    require(not is_comma, f"write ';' between the parameters in {shown(f'{name}:{text}')}, not ','")
     first, *others = (part.strip() for part in text.split(";"))
     if not text or "=" in first.partition("(")[0]:
         return read_values([first, *others] if text else [], f"{name}:{text}", name, known)
@@ -131,20 +124,11 @@ def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...])
         form = f"{shown(part)} in {shown(whole)} is not of the form parameter=value, such as '{example}'"
         require(equals and value, form)
         if key not in known:
-            meant = _of_a_metric(key, name, known) or did_you_mean(key, known)
-            raise LTRError(f"{name} has no parameter {shown(key)}; there are {', '.join(known)}{meant}")
+            there = f"there are {', '.join(known)}{did_you_mean(key, known)}"
+            raise LTRError(f"{name} has no parameter {shown(key)}; {there}")
         require(key not in found, f"{key} is given twice in {shown(whole)}")
         found[key] = literal(value)
     return found
-
-
-def _of_a_metric(key: str, name: str, known: tuple[str, ...]) -> str:
-    """The end of a message about a parameter of ``name`` that a metric has instead; empty if none has it."""
-    from ltr_objectives.registry import metric_with
-
-    metric = metric_with(key)
-    place = f"{name}:{metric}" if "metric" in known else metric
-    return f"; metrics have it, as in '{place}({key}=...)'" if metric else ""
 
 
 NUMBER = r"\s*[-+]?[\d.]+(?:[eE][-+]?\d+)?\s*"
