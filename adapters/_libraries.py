@@ -44,12 +44,8 @@ class Library(NamedTuple):
     least_hessian_default: float = 0.0
     l2: str = ""  # what is added to the sum of Hessians of a leaf
     limits: Mapping[str, float] = {}  # parameters that may forbid every split: values that forbid none
-    aliases: tuple[tuple[str, ...], ...] = ()  # names of one parameter; those it refuses itself need not be here
-    its_aliases: Callable[[], tuple[tuple[str, ...], ...]] = tuple  # by the library itself
-    # parameters of its own ranking objectives, not read beside ours: how to write them, "" if nothing is alike
-    unread: Mapping[str, str] = {}
-    of_metrics: Mapping[str, str] = {}  # parameters of its own metrics: what to write instead
-    stored_name: Callable[[str], str] = str  # of a feature, in its models
+    aliases: Callable[[], tuple[tuple[str, ...], ...]] = tuple  # names of one parameter
+    unread: tuple[str, ...] = ()  # parameters of its own objectives, not read beside ours
     of_the_data: tuple[str, ...] = ()  # parameters of its data sets, not of a training
     metrics: str = ""  # the forms of names of its metrics, of which it reads only the beginning
     dtype: type[np.floating[Any]] = np.float32  # of gradients as it stores them
@@ -79,7 +75,7 @@ class Library(NamedTuple):
 
     def names(self, name: str) -> tuple[str, ...]:
         """All names of a parameter, the given one first."""
-        found = (group for group in (*self.aliases, *self.its_aliases()) if name in group)
+        found = (group for group in self.aliases() if name in group)
         return tuple(dict.fromkeys((name, *(each for group in found for each in group))))
 
     def given(self, name: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,18 +96,14 @@ XGBOOST = Library(
     least_hessian_default=1.0,
     l2="reg_lambda",
     limits={"gamma": 0, "min_child_weight": 0, "reg_lambda": 0, "reg_alpha": 0},
-    aliases=(
+    aliases=lambda: (
         ("learning_rate", "eta"), ("reg_lambda", "lambda"), ("reg_alpha", "alpha"), ("gamma", "min_split_loss"),
         ("random_state", "seed"), ("n_jobs", "nthread"),
     ),
-    unread={
-        "scale_pos_weight": "", "lambdarank_pair_method": "", "lambdarank_bias_norm": "",
-        "ndcg_exp_gain": "eval_metric='ndcg(gain_type=linear)'",
-        "lambdarank_num_pair_per_sample": "lambdamart:truncation={0}",
-        "lambdarank_normalization": "lambdamart:lambda_norm={0}",
-        "lambdarank_score_normalization": "lambdamart:score_norm={0}",
-        "lambdarank_unbiased": "position=",
-    },
+    unread=(
+        "scale_pos_weight", "ndcg_exp_gain", "lambdarank_pair_method", "lambdarank_num_pair_per_sample",
+        "lambdarank_normalization", "lambdarank_score_normalization", "lambdarank_unbiased", "lambdarank_bias_norm",
+    ),
     of_the_data=("missing", "feature_types", "feature_weights", "enable_categorical"),
     metrics=r"[a-z]+(-[a-z]+)*-?|(ndcg|map|pre)@[1-9]\d*-?|(error|ams|tweedie-nloglik)@\d*\.?\d+",
     check_labels=_check_bytes,
@@ -128,21 +120,12 @@ LIGHTGBM = Library(
     limits={
         "min_child_samples": 1, "min_split_gain": 0, "min_sum_hessian_in_leaf": 0, "reg_lambda": 0, "reg_alpha": 0,
     },
-    its_aliases=_names_in_lightgbm,
-    unread={
-        "label_gain": "eval_metric='ndcg(gain_type=linear)'",
-        "lambdarank_truncation_level": "lambdamart:truncation={0}",
-        "lambdarank_norm": "lambdamart:score_norm={0};lambda_norm={0}",
-        "sigmoid": "lambdamart:sigma={0}",
-        "objective_seed": "yetiloss:seed={0}",
-        "lambdarank_position_bias_regularization": "position=",
-        **dict.fromkeys(
-            ("alpha", "fair_c", "is_unbalance", "poisson_max_delta_step", "reg_sqrt", "scale_pos_weight",
-             "tweedie_variance_power"), ""
-        ),
-    },
-    of_metrics={"eval_at": "name the cutoffs in eval_metric=, as in eval_metric=['ndcg@5', 'ndcg@10']"},
-    stored_name=lambda name: name.replace(" ", "_"),
+    aliases=_names_in_lightgbm,
+    unread=(
+        "label_gain", "lambdarank_truncation_level", "lambdarank_norm", "lambdarank_position_bias_regularization",
+        "sigmoid", "objective_seed", "alpha", "fair_c", "is_unbalance", "poisson_max_delta_step", "reg_sqrt",
+        "scale_pos_weight", "tweedie_variance_power",
+    ),
     of_the_data=("categorical_feature", "feature_name"),
     metrics=r"[a-z]\w*",
     error="basic.LightGBMError",
@@ -154,8 +137,10 @@ CATBOOST = Library(
     n_threads="thread_count",
     l2="l2_leaf_reg",
     limits={"depth": 6, "min_data_in_leaf": 1, "l2_leaf_reg": 0},
-    aliases=(("objective", "loss_function"), ("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait")),
-    unread={"bayesian_matrix_reg": ""},
+    aliases=lambda: (
+        ("objective", "loss_function"), ("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait"),
+    ),
+    unread=("bayesian_matrix_reg",),
     of_the_data=("cat_features", "text_features", "embedding_features"),
     metrics=r"[A-Z]\w*(:.*)?",
     dtype=np.float64,

@@ -120,6 +120,8 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         if plan.metrics:
             params["metric"] = plan.native_metrics or "None"
         refuse_misspelt(params)
+        unread = LIGHTGBM.given("eval_at", params) if plan.own_metrics and not plan.native_metrics else {}
+        require(not unread, "LightGBM's own metrics alone read eval_at=; name the cutoffs in eval_metric=")
         boosting = "".join(map(str, LIGHTGBM.given("boosting", params).values())).lower()
         refuse_dart("boosting='dart'" if boosting == "dart" else "", plan.early_stopping_rounds)
         params = plan.with_l2(params, LIGHTGBM)
@@ -163,7 +165,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         model = super()._start(init_model, X)
         require_same_categories(model.pandas_categorical or [], X)
         known = model.feature_name()
-        names = [self.library.stored_name(str(c)) for c in X.columns] if is_frame(X) else known
+        names = [self._stored_name(c) for c in X.columns] if is_frame(X) else known
         require(
             names == known or known[0].startswith("Column_"),  # LightGBM's names for an array
             f"X has the columns {names}, but init_model was trained on {known}; give these, in this order",
@@ -188,6 +190,10 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
             require(END.search(file.read()), f"{path} is not a whole LightGBM model; save or copy it again")
         return lgb.Booster(model_file=path)
 
+    @staticmethod
+    def _stored_name(column: Any) -> str:
+        return str(column).replace(" ", "_")
+
     def _features(self) -> tuple[int, list[str] | None]:
         names: list[str] = self.booster_.feature_name()
         made = ([f"Column_{i}" for i in range(len(names))], [str(i) for i in range(len(names))])
@@ -209,7 +215,7 @@ def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None
 
 def _known() -> set[str]:
     """All names of all parameters; none if LightGBM has no table of them."""
-    return {alias for names in LIGHTGBM.its_aliases() for alias in names}
+    return {alias for names in LIGHTGBM.aliases() for alias in names}
 
 
 def refuse_misspelt(params: dict[str, Any]) -> None:

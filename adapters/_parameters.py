@@ -21,19 +21,10 @@ def refuse_twice(library: Library, given: Mapping[str, Any]) -> None:
 
 def refuse_unread(library: Library, params: Mapping[str, Any]) -> None:
     """Raise for parameters of the library's own objectives and their gains, beside an objective of ours."""
-    for name, ours in library.unread.items():
-        value = params.get(name)
-        if value is None:
-            continue
-        remedy = f", or write it in an objective that has it, as in {ours.format(value)!r}" if ours else ""
-        if ours.endswith("="):  # an argument, not the text of an objective
-            remedy = f", or correct clicks by {ours} and an objective that takes clicks, as 'lambdamart'"
-        if ours.startswith("eval_metric="):
-            remedy = f", or write the gains in the metric, as in {ours}"
-        raise LTRError(
-            f"{name}={value!r} is read by {library.name}'s own objectives, and changes nothing in ours; leave it out"
-            + remedy
-        )
+    for name in library.unread:
+        for given, value in library.given(name, params).items():
+            of_its_own = f"{given}={value!r} is read by {library.name}'s own objectives"
+            raise LTRError(f"{of_its_own}, and changes nothing in ours; leave it out")
 
 
 def pairs_of_rows(objective: Objective) -> bool:

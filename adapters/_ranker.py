@@ -93,6 +93,7 @@ class Ranker:
     _splits: Callable[[Any], float]  # 0 if no tree of a model has a split
     _load: Callable[[str], Any]  # the model in a file
     _features: Callable[[], tuple[int, list[str] | None]]  # their number, and their names if the model has them
+    _stored_name: Callable[[Any], str] = str  # of a column, in a model
 
     _Booster: Any
     objective_: Objective | str = FROM_FIT()

@@ -222,7 +222,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool = False) -> None:
         "X has columns whose names are strings, and others; name all by strings: X.columns = X.columns.astype(str)",
     )
     if is_frame(X) and not reset:
-        stored = [estimator.library.stored_name(str(c)) for c in X.columns]
+        stored = [estimator._stored_name(c) for c in X.columns]
         if estimator.nameless_:  # any names are right
             X = np.empty((1, X.shape[1]))
         elif stored == list(getattr(estimator, "feature_names_in_", ())):  # names as the library writes them

@@ -171,7 +171,11 @@ def read_param(name: str, value: Any) -> Any:
 
 def check_plan(plan: Plan, library: Library) -> None:
     """Raise before training for what cannot be right. The objective itself checks the labels at the first gradient."""
-    _check_settings(plan, library)
+    if plan.early_stopping_rounds is not None:
+        require(plan.evals, "early_stopping_rounds needs an eval_set to look at; pass eval_set=[(X, y)] and eval_qid=")
+    # LightGBM's are functions; those of XGBoost and CatBoost have a method that is called after each round
+    good = all(callable(callback) or hasattr(callback, "after_iteration") for callback in plan.callbacks)
+    require(good, f"callbacks must be a list of {library.name}'s callbacks, got {plan.callbacks}")
     if isinstance(plan.objective, Objective):
         refuse_unread(library, plan.params)
     else:
@@ -184,21 +188,6 @@ def check_plan(plan: Plan, library: Library) -> None:
         for part in plan.evals:
             scores = np.arange(part.queries.rows, dtype=np.float64)  # without ties, of which a correlation may be empty
             metric.mean(part.queries, scores, n_threads=plan.n_threads)
-
-
-def _check_settings(plan: Plan, library: Library) -> None:
-    """Raise for parameters and arguments that do not belong together."""
-    if plan.early_stopping_rounds is not None:
-        require(plan.evals, "early_stopping_rounds needs an eval_set to look at; pass eval_set=[(X, y)] and eval_qid=")
-    if plan.metrics and not plan.native_metrics:
-        for parameter, instead in library.of_metrics.items():
-            for name in library.given(parameter, plan.params):
-                raise LTRError(
-                    f"{name}= is read by {library.name}'s own metrics, of which none is evaluated; {instead}"
-                )
-    # LightGBM's are functions; those of XGBoost and CatBoost have a method that is called after each round
-    good = all(callable(callback) or hasattr(callback, "after_iteration") for callback in plan.callbacks)
-    require(good, f"callbacks must be a list of {library.name}'s callbacks, got {plan.callbacks}")
 
 
 def _check_goals(plan: Plan) -> None:
