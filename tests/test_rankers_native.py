@@ -10,7 +10,7 @@ from ltr_objectives import LTRError, LTRWarning, Queries, adapters, evaluate
 from ltr_objectives.adapters._libraries import PRIVATE
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._ranker_inputs import Part
-from ltr_objectives.natives import NATIVES
+from ltr_objectives.natives import NATIVES, POINTWISE
 
 xgb, lgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "lightgbm", "catboost"))
 pytest.importorskip("sklearn")
@@ -145,6 +145,15 @@ def test_catboost_resumes_only_snapshots_without_ours(ours, tmp_path):
     assert np.array_equal(resumed.predict(TEST.X), whole.predict(TEST.X))
     with pytest.raises(LTRError, match=r"save_snapshot.*init_model"):
         ranker("catboost", **{**files, **ours}).fit(TRAIN.X, TRAIN.y, **EVAL)
+
+
+@pytest.mark.parametrize(("library", "name"), [(library, name) for library in POINTWISE for name in POINTWISE[library]])
+def test_pointwise_objectives_are_the_library_s(library, name):
+    y = (TRAIN.y > 1).astype(float)
+    quiet = {"verbose": -1} if library == "lightgbm" else {"verbose": False, "allow_writing_files": False}
+    own = OWN[library](**{NATIVE_OBJECTIVE[library]: name}, **LIBRARIES[library][1], **quiet)
+    own.fit(TRAIN.X, y, **({"group": TRAIN.group} if library == "lightgbm" else {}))
+    assert np.array_equal(ranker(library, name).fit(TRAIN.X, y, qid=TRAIN.qid).predict(TEST.X), own.predict(TEST.X))
 
 
 def with_statistics(seed, queries=300):
