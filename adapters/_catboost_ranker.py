@@ -43,13 +43,6 @@ LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period
 STOPPING = {"od_type", "od_wait", "od_pval"}
 SEARCH = "search with scikit-learn's GridSearchCV, and leave the query ids in a column 'qid' of X"
 SELECT = "select with objective='YetiRank' and no eval_metric of ours, then fit on the features that it selects"
-OF_FIT = "_ltr_objectives"  # the name in a pickle of what fit set
-PARAMETERS = {
-    *inspect.signature(catboost.CatBoostRanker.__init__).parameters,
-    "eval_metric",
-    "objective",
-    "convention",
-} - {"self"}
 
 
 class CatBoostRanker(Ranker, Base, BaseEstimator):
@@ -117,17 +110,6 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         given = {"objective": objective, "eval_metric": eval_metric, "convention": convention, **params}
         self._init_params = {name: value for name, value in given.items() if value is not None}
 
-    def __getattr__(self, name: str) -> Any:
-        """A parameter, which CatBoost does not keep as an attribute."""
-        params = vars(self).get("_init_params", {})
-        return params[name] if name in params else object.__getattribute__(self, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in PARAMETERS or name in vars(self).get("_init_params", {}):
-            self._init_params[name] = value
-        else:
-            super().__setattr__(name, value)
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters that were given, by name."""
         return dict(self._init_params)
@@ -139,10 +121,10 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), OF_FIT: {n: v for n, v in vars(self).items() if n[-1] == "_"}}
+        return {**super().__getstate__(), "__fit": {n: v for n, v in vars(self).items() if n[-1] == "_"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state.pop(OF_FIT))
+        self.__dict__.update(state.pop("__fit"))
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
@@ -174,7 +156,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return np.asarray(self.get_feature_importance(type=kind))
 
     def _knows_parameter(self, name: str) -> bool:
-        return name in PARAMETERS or name in CATBOOST.of_the_data
+        return name in inspect.signature(Base.__init__).parameters
 
     def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
         own, start = isinstance(plan.objective, Objective), plan.start

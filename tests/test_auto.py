@@ -105,7 +105,7 @@ def test_it_is_deterministic_and_travels(library):
     assert np.array_equal(copied.predict(TEST.X), found.predict(TEST.X))
     twin = clone(found)
     assert twin.get_params() == found.get_params() == ranker(library, "auto", eval_metric="map").get_params()
-    assert twin.objective == "auto"
+    assert twin.get_params()["objective"] == "auto"
     assert not hasattr(twin, "report_")
 
 

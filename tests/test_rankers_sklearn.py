@@ -108,7 +108,8 @@ def test_parameters_travel(library):
     assert twin._given() == given
     assert ranker_class(library)()._given() == pickle.loads(pickle.dumps(ranker_class(library)()))._given() == {}
     twin.set_params(subsample=0.5, objective="yetirank")
-    assert (twin.subsample, twin.objective, made.subsample) == (0.5, "yetirank", 0.7)
+    assert twin.get_params().items() >= {"subsample": 0.5, "objective": "yetirank"}.items()
+    assert made.get_params()["subsample"] == 0.7
     assert "objective=YetiLoss" in repr(made)
     assert "YetiLoss" in made._repr_html_()
 
