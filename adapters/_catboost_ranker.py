@@ -41,8 +41,6 @@ else:
 
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
 STOPPING = {"od_type", "od_wait", "od_pval"}
-SEARCH = "search with scikit-learn's GridSearchCV, and leave the query ids in a column 'qid' of X"
-SELECT = "select with objective='YetiRank' and no eval_metric of ours, then fit on the features that it selects"
 
 
 class CatBoostRanker(Ranker, Base, BaseEstimator):
@@ -202,35 +200,13 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         with _missing_categories():
             return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
 
-    def predict(self, X: Any, **options: Any) -> np.ndarray:
-        """Scores, as the other estimators compute them; ``X`` may also be a ``Pool``."""
-        if isinstance(X, catboost.Pool):
-            check_is_fitted(self)
-            return np.asarray(self._scores(X, **options))
-        return super().predict(X, **options)
-
-    def grid_search(self, *arguments: Any, **options: Any) -> Any:
-        """As CatBoost's own, with ``refit=False``; refused with objectives and metrics of ours."""
-        self._require_native("grid_search", SEARCH, options.get("refit", True))
-        return super().grid_search(*arguments, **options)
-
-    def randomized_search(self, *arguments: Any, **options: Any) -> Any:
-        """As CatBoost's own, with ``refit=False``; refused with objectives and metrics of ours."""
-        self._require_native("randomized_search", SEARCH, options.get("refit", True))
-        return super().randomized_search(*arguments, **options)
-
-    def select_features(self, *arguments: Any, **options: Any) -> Any:
-        """As CatBoost's own; refused with objectives and metrics of ours."""
-        self._require_native("select_features", SELECT)
-        return super().select_features(*arguments, **options)
-
-    def _require_native(self, method: str, remedy: str, fits: bool = False) -> None:
-        """Raise for a method that trains without our ``fit``, unless objective and metrics are CatBoost's own."""
-        given = self._given()
-        objective = self._read_objective(given)
-        own = [each for each in (objective, *self._read_metrics(given, objective)) if not isinstance(each, str)]
-        require(not own, f"CatBoost's {method} cannot train for {next(iter(own), '')}; {remedy}")
-        require(not fits, f"{method} would call fit without the queries; pass refit=False, then fit what it finds")
+    def _prepare_train_params(self, *arguments: Any, **options: Any) -> Any:
+        """Refuse CatBoost's searches, which train without our ``fit``, if they would train for CatBoost's default."""
+        require(
+            "objective" in self._init_params,
+            "CatBoost would search for YetiRank, its default; name objective='YetiRank' or another one of CatBoost's",
+        )
+        return super()._prepare_train_params(*arguments, **options)
 
     def _start(self, init_model: Any, X: Any) -> Any:
         return super()._start(init_model, X).copy()  # trees alone: CatBoost would go on with weights of that training
