@@ -78,10 +78,10 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     Notes
     -----
     With ``metric_period`` above 1 ``best_score_`` is empty. Columns of dtype category are categorical features, in
-    addition to ``cat_features``; missing values in them form a category of their own. If CatBoost shuffles the training
-    set, as it does for its own objectives, it prints 0 as our metric on it. With an ``eval_set`` but without
-    early stopping all rounds are kept, as in the other libraries; ``use_best_model=True`` keeps the best, as CatBoost's
-    own ranker does. With ``init_model`` the random numbers, such as those of ``subsample``, start again from the seed.
+    addition to ``cat_features``; CatBoost refuses missing values in them. If CatBoost shuffles the training set, as it
+    does for its own objectives, it prints 0 as our metric on it. With an ``eval_set`` but without early stopping all
+    rounds are kept, as in the other libraries; ``use_best_model=True`` keeps the best, as CatBoost's own ranker does.
+    With ``init_model`` the random numbers, such as those of ``subsample``, start again from the seed.
     :func:`ltr_objectives.adapters.catboost_objective` lists what is refused with our objectives.
 
     Examples
@@ -197,8 +197,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         found = list(categories(part.X))
         if found:
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
-        with _missing_categories():
-            return catboost.Pool(_readable(part.X), part.labels, group_id=part.qid, **weight, **options)
+        return catboost.Pool(part.X, part.labels, group_id=part.qid, **weight, **options)
 
     def _prepare_train_params(self, *arguments: Any, **options: Any) -> Any:
         """Refuse CatBoost's searches, which train without our ``fit``, if they would train for CatBoost's default."""
@@ -212,19 +211,19 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return super()._start(init_model, X).copy()  # trees alone: CatBoost would go on with weights of that training
 
     def _process_predict_input_data(self, data: Any, *arguments: Any, **options: Any) -> Any:
-        """Read tables as ``predict`` does, in every method of CatBoost's that computes something on data."""
+        """Read tables as ``predict`` does: in other methods CatBoost dies of some columns that polars has."""
         if is_frame(data) or hasattr(data, "to_pandas"):
             data = named(read_table(data)[0])
-        data = _readable(data)
-        with _missing_categories():
-            return super()._process_predict_input_data(data, *arguments, **options)
+        elif isinstance(data, np.ndarray):
+            data = data.view()  # CatBoost leaves arrays in Fortran order read-only
+        return super()._process_predict_input_data(data, *arguments, **options)
 
     def _scores(self, X: Any, **options: Any) -> Any:
         return catboost.CatBoost.predict(self, X, **options)
 
     def _unknown(self, X: Any) -> list[str]:
         columns = self.categories_.items() if is_frame(X) else ()
-        return [c for c, known in columns if X[c].notna().any() and known.isdisjoint(_texts(X[c]))]
+        return [c for c, known in columns if known.isdisjoint(_texts(X[c]))]
 
     def _rounds(self, model: Any) -> int:
         return int(model.tree_count_)
@@ -242,7 +241,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
 def _texts(column: Any) -> set[str]:
     """The values of a categorical column as CatBoost reads them."""
-    return {str(int(v)) if isinstance(v, bool | np.bool_) else str(v) for v in column.dropna().unique()}
+    return {str(int(v)) if isinstance(v, bool | np.bool_) else str(v) for v in column.unique()}
 
 
 def _warn_of_thresholds(plan: Plan) -> None:
@@ -256,21 +255,6 @@ def _warn_of_thresholds(plan: Plan) -> None:
                 f"objective={plan.objective!r} learns which labels are above 0, and {metric} has another threshold; "
                 f"give y > {threshold:g}, or train 'yetiloss:{metric}'"
             )
-
-
-@contextmanager
-def _missing_categories() -> Iterator[None]:
-    """Raise with the remedy if CatBoost refuses missing values in columns of ``cat_features``."""
-    try:
-        yield
-    except (catboost.CatBoostError, TypeError) as error:
-        require(
-            not any(sign in str(error) for sign in ("NaN values should be converted to string", "NAType", "NoneType")),
-            f"cat_features must be text or whole numbers without missing values ({error}); convert the column: "
-            "text by astype('category'), numbers by astype('Int64').astype('category'), in which missing values "
-            "form a category of their own",
-        )
-        raise
 
 
 def _params(plan: Plan, pool: Any) -> dict[str, Any]:
@@ -334,23 +318,6 @@ def _warn_of_statistics(X: Any, pool: Any, params: dict[str, Any]) -> None:
             "and goes on from predictions with those of all rows: the model differs from one of an uninterrupted "
             "training; for equal models train without init_model, or set one_hot_max_size higher in both trainings"
         )
-
-
-def _readable(X: Any) -> Any:
-    """``X`` with missing categories as a category of their own, because CatBoost refuses them.
-
-    An array is a view, because CatBoost leaves arrays in Fortran order read-only.
-    """
-    if isinstance(X, np.ndarray):
-        return X.view()
-    missing = [c for c in categories(X) if X[c].isna().any()]
-    twice = next((c for c in missing if "nan" in X[c].cat.categories), None)
-    require(
-        twice is None,
-        f"X[{twice!r}] has missing values, for which CatBoost gets the category 'nan', and a category of that name; "
-        "rename it, or give missing values a category with fillna",
-    )
-    return X.assign(**{c: X[c].cat.add_categories("nan").fillna("nan") for c in missing}) if missing else X
 
 
 def _records(found: dict[str, Any]) -> Records:

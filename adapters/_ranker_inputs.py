@@ -92,8 +92,11 @@ def is_frame(X: Any) -> bool:
 
 
 def native(X: np.ndarray) -> np.ndarray:
-    """``X`` in the byte order of this machine, which XGBoost assumes and pandas requires."""
-    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+    """``X`` in the byte order of this machine, which XGBoost assumes and pandas requires.
+
+    The result is never ``X`` itself, because CatBoost leaves arrays in Fortran order read-only.
+    """
+    return X.view() if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
 
 
 def refuse_data_sets(X: Any, name: str = "X", instead: str = "give the features themselves") -> None:

@@ -221,17 +221,6 @@ def test_metrics_of_the_library_are_known_by_its_names(library):
         assert fitted.set_params(eval_metric=None).score(**FIT) == found
 
 
-def test_missing_values_in_a_column_of_cat_features():
-    pd = pytest.importorskip("pandas")
-    X = pd.DataFrame({"number": [0.1, 0.2, 0.3, 0.4], "text": ["a", None, "b", "a"]})
-    untrained = ranker_class("catboost")(iterations=2, cat_features=["text"], has_time=True)
-    with pytest.raises(LTRError, match=r"cat_features must be .*convert .* astype\('category'\)"):
-        untrained.fit(X, [0, 1, 1, 0], group=[2, 2])
-    X["text"] = X["text"].astype("category")
-    with pytest.raises(ValueError, match="numbr"):  # CatBoost's own
-        untrained.set_params(cat_features=["numbr"]).fit(X, [0, 1, 1, 0], group=[2, 2])
-
-
 def test_a_training_of_catboost_that_ends_before_its_first_tree():
     with pytest.raises(LTRError, match="stopped QuerySoftMax before its first tree"):
         ranker("catboost", "QuerySoftMax", bootstrap_type="No").fit(DATA.X, 8e37 * DATA.y.astype(float), qid=DATA.qid)
