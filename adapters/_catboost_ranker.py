@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -176,8 +171,12 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         records = _set_metrics(params, plan, pools, stops)
         data = {"eval_set": pools[1:] or None, "init_model": plan.init_model}
         stop = {"early_stopping_rounds": plan.early_stopping_rounds, "callbacks": plan.callbacks or None}
-        with _ctrl_c():
+        try:
             model = catboost.CatBoost(params).fit(pools[0], **data, **stop)
+        except catboost.CatBoostError as error:
+            if "KeyboardInterrupt" in str(error):  # else objective="auto" would go on with the next one
+                raise KeyboardInterrupt from None
+            raise
         require(
             model.tree_count_,
             f"CatBoost stopped {plan.objective} before its first tree, for the reason that it printed; "
@@ -327,27 +326,3 @@ def _records(found: dict[str, Any]) -> Records:
         for name, values in found.items()
         if name != "learn"
     }
-
-
-@contextmanager
-def _ctrl_c() -> Iterator[None]:
-    """Raise KeyboardInterrupt for Ctrl-C, for which CatBoost may raise its own error or just end the training."""
-    before, came = signal.getsignal(signal.SIGINT), []
-    if not callable(before) or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        before(number, frame)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    except Exception:
-        if not came:
-            raise
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        raise KeyboardInterrupt
