@@ -127,9 +127,6 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()  # as catboost.CatBoostRanker has them
         return tags
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return bool(self.is_fitted())
-
     @property
     def _Booster(self) -> Any:
         model = catboost.CatBoost()  # without parameters, which may be objects of ours
