@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, fold, ranker, ranker_class
+from rankers import LIBRARIES, fold, ranker
 
 from ltr_objectives import LTRError, evaluate
 
@@ -77,9 +77,6 @@ def test_values_that_are_no_models_are_refused(library):
             fit(library, 3, wrong)
     with pytest.raises(ValueError, match="not fitted"):
         fit(library, 3, ranker(library))
-    for name in ("init_model", "xgb_model"):
-        with pytest.raises(LTRError, match=rf"{name}= is not a parameter; call fit\(\.\.\., init_model=\)"):
-            ranker_class(library)(**{name: other}).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])

@@ -145,6 +145,7 @@ def test_catboost_resumes_only_snapshots_without_ours(ours, tmp_path):
         ranker("catboost", **{**files, **ours}).fit(TRAIN.X, TRAIN.y, **EVAL)
 
 
+@pytest.mark.filterwarnings("ignore:Regression loss .* ignores an important ranking parameter:RuntimeWarning")
 @pytest.mark.parametrize(("library", "name"), [(library, name) for library in POINTWISE for name in POINTWISE[library]])
 def test_pointwise_objectives_are_the_library_s(library, name):
     y = (TRAIN.y > 1).astype(float)
