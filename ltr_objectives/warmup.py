@@ -9,7 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from ltr_objectives import registry
-from ltr_objectives.kernels._jit import CACHE
+from ltr_objectives.kernels._compiler import CACHE
 from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.objectives.yetiloss import YetiLoss
 from ltr_objectives.queries import Queries

@@ -34,7 +34,7 @@ SKIPPED = ".git", ".venv*", ".*_cache", ".hypothesis", "build", "dist", "results
 PLAIN, COMPILED = "plain", "compiled"
 FOLDERS = {"ltr_objectives/kernels": PLAIN, "ltr_objectives/metrics": PLAIN, "ltr_objectives/objectives": PLAIN,
            "adapters": COMPILED}  # fmt: skip
-OMITTED = {"_jit.py", "_parts.py", "__init__.py", "check.py"}  # run differently here, or are tests themselves
+OMITTED = {"_compiler.py", "_parts.py", "__init__.py", "check.py"}  # run differently here, or are tests themselves
 TESTS = {  # patterns of test files; tests that start processes or wait for a clock take too long here
     PLAIN: ("test_correlation", "test_goals", "test_langevin", "test_listwise*", "test_metrics", "test_mixture",
             "test_neuralndcg", "test_objectives", "test_pairwise", "test_plackett_luce", "test_plrank",

@@ -13,7 +13,7 @@ import pytest
 from numba.core.caching import NullCache
 
 from ltr_objectives import objectives
-from ltr_objectives.kernels import _jit, threads
+from ltr_objectives.kernels import _compiler, _jit, threads
 
 ROOT = Path(__file__).parent.parent
 SIGINT = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to oneself")
@@ -47,7 +47,9 @@ def test_an_interrupt_waits_for_the_chunks_that_run_and_no_other_begins(ctrl_c):
 
 
 @SIGINT
-@pytest.mark.skipif(_jit.parts is _jit._Plain or numba.config.DISABLE_JIT, reason="numba compiles as it always does")
+@pytest.mark.skipif(
+    _compiler.parts is _compiler._Plain or numba.config.DISABLE_JIT, reason="numba compiles as it always does"
+)
 @pytest.mark.parametrize("fails", [False, True])
 def test_an_interrupt_waits_for_the_end_of_compiling(fails, ctrl_c):
     class Interrupting(NullCache):
@@ -59,7 +61,7 @@ def test_an_interrupt_waits_for_the_end_of_compiling(fails, ctrl_c):
     def add_one(x):
         return x + 1
 
-    add_one = _jit.kernel(add_one)
+    add_one = _jit.kernel(add_one).compiled
     add_one._cache = Interrupting()
     with pytest.raises(KeyboardInterrupt) as raised:
         add_one(1)

@@ -19,16 +19,16 @@ from catalog import EXAMPLES, METRICS
 
 import ltr_objectives.kernels as kernels
 from ltr_objectives import registry
-from ltr_objectives.kernels import _jit
+from ltr_objectives.kernels import _compiler
 from ltr_objectives.kernels.scores import content_stream, read_scores
 
 CODE = """
 import numpy as np
-from ltr_objectives.kernels import _jit, softmax
+from ltr_objectives.kernels import _compiler, softmax
 softmax.softmax(np.zeros(2), p := np.empty(2))
 print(p[0])
-print(_jit.CACHE)
-print(sum(softmax.softmax.stats.cache_hits.values()))
+print(_compiler.CACHE)
+print(sum(softmax.softmax.compiled.stats.cache_hits.values()))
 """
 
 
@@ -49,7 +49,7 @@ def finished_copy(folder: Path, before: str = "", **environment: str) -> "subpro
 
 
 def copy_package(folder: Path) -> Path:
-    shutil.copytree(_jit.PACKAGE, folder / "ltr_objectives", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(_compiler.PACKAGE, folder / "ltr_objectives", ignore=shutil.ignore_patterns("__pycache__"))
     return folder / "ltr_objectives"
 
 
@@ -59,9 +59,9 @@ import sys, numba
 if len(sys.argv) > 1:
     numba.__version__ = sys.argv[1]
 import numpy as np
-from ltr_objectives.kernels import _jit, softmax
+from ltr_objectives.kernels import _compiler, softmax
 softmax.softmax(np.random.default_rng(0).normal(size=50), p := np.empty(50))
-print(_jit.parts.__name__, p.tobytes().hex())
+print(_compiler.parts.__name__, p.tobytes().hex())
 """
     env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     outputs = []
@@ -123,10 +123,10 @@ def reachable(function, found):
 def test_no_two_kernels_share_a_file_of_machine_code():
     found: dict[int, object] = {}
     for folder in ("kernels", "metrics", "objectives"):
-        for path in (_jit.PACKAGE / folder).glob("*.py"):
+        for path in (_compiler.PACKAGE / folder).glob("*.py"):
             for value in vars(import_module(f"ltr_objectives.{folder}.{path.stem}")).values():
                 reachable(value, found)
-    files = [function._cache._file for function in found.values()]
+    files = [function.compiled._cache._file for function in found.values()]
     assert len(files) > 100
     assert len(set(files)) == len(files)
 
@@ -135,9 +135,9 @@ IN_ORDER = """
 import itertools, sys
 import numpy as np
 from catalog import ONE_OF_EACH, SOME
-from ltr_objectives.kernels import _jit
+from ltr_objectives.kernels import _compiler
 
-assert _jit.parts is _jit._Plain
+assert _compiler.parts is _compiler._Plain
 rng = np.random.default_rng(0)
 lists = [(rng.permutation(n) / 4.0, rng.integers(0, 2, n).astype(float)) for n in (2, 5, 9)]
 tried = [*itertools.chain(*SOME.values()), *ONE_OF_EACH]
@@ -152,10 +152,12 @@ for one in tried if sys.argv[1] == "forward" else reversed(tried):
 """
 
 
-@pytest.mark.skipif(_jit.parts is not _jit._Plain, reason="compiles for minutes: a job of its own has such a numba")
+@pytest.mark.skipif(
+    _compiler.parts is not _compiler._Plain, reason="compiles for minutes: a job of its own has such a numba"
+)
 @pytest.mark.parametrize("orders", [("forward", "backward"), ("backward", "forward")])
 def test_all_kernels_are_right_in_two_orders_from_one_cache(tmp_path, orders):
-    path = os.pathsep.join([str(Path(__file__).parent), str(_jit.PACKAGE.parent)])
+    path = os.pathsep.join([str(Path(__file__).parent), str(_compiler.PACKAGE.parent)])
     env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": path}
     for order in orders:
         done = subprocess.run([sys.executable, "-c", IN_ORDER, order], env=env, capture_output=True, text=True)
@@ -165,14 +167,14 @@ def test_all_kernels_are_right_in_two_orders_from_one_cache(tmp_path, orders):
 def test_the_claimed_versions_of_numba_are_those_that_the_tests_run():
     lowest = re.search(r"^numba==(\d+\.\d+)\.", Path(__file__).with_name("lowest.txt").read_text(), re.M)[1]
     newest = numba.__version__.rpartition(".")[0]
-    assert _jit.TESTED[0] == lowest
-    assert newest in _jit.TESTED
-    assert len(_jit.TESTED) == 2
+    assert _compiler.TESTED[0] == lowest
+    assert newest in _compiler.TESTED
+    assert len(_compiler.TESTED) == 2
 
 
 USER = """
 import sys, numba, numpy as np
-from ltr_objectives.kernels import _jit, softmax, sorting
+from ltr_objectives.kernels import _compiler, softmax, sorting
 @numba.njit
 def sorted_total(s):  # each of them calls other kernels; the second reorders sums
     key, order = s.copy(), np.arange(len(s))
@@ -184,7 +186,7 @@ s = np.random.default_rng(0).normal(size=100)
 key, order, p = sorted_total(s)
 assert (key == -np.sort(-s)).all() and (s[order] == key).all()
 np.testing.assert_allclose(p, np.exp(key) / np.exp(key).sum())
-print(_jit.parts.__name__)
+print(_compiler.parts.__name__)
 """
 
 
@@ -298,7 +300,7 @@ ONE = "import numpy; from ltr_objectives.kernels.sorting import all_equal; all_e
 
 def said(folder: Path, code: str = ONE, **environment: str) -> list[str]:
     env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "LTR_OBJECTIVES_QUIET")}
-    env |= {"PYTHONPATH": str(_jit.PACKAGE.parent), "NUMBA_CACHE_DIR": str(folder), **environment}
+    env |= {"PYTHONPATH": str(_compiler.PACKAGE.parent), "NUMBA_CACHE_DIR": str(folder), **environment}
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stderr.splitlines()
@@ -316,7 +318,8 @@ def test_compiling_is_announced_in_one_line(tmp_path):
     assert "no folder is writable" in nowhere
     assert said(tmp_path / "third", f"import sys; sys.stderr.close(); sys.stderr = None; {ONE}") == []
     theirs = (
-        "import numba, ltr_objectives.kernels._jit\nnumba.njit(lambda: 1)()\nmade = {}\nexec('f = lambda: 2', made)"
+        "import numba, ltr_objectives.kernels._compiler\nnumba.njit(lambda: 1)()\n"
+        "made = {}\nexec('f = lambda: 2', made)"
     )
     assert said(tmp_path / "fourth", f"{theirs}\nmade['f'].__module__ = None\nnumba.njit(made['f'])()") == []
 
@@ -369,7 +372,8 @@ def test_each_kernel_has_one_compiled_signature(rng):
     found = dict(entry_kernels())
     assert "pairs_by_gain" in found
     for name, function in found.items():
-        kinds = {str(s).replace("float32", "float64") for s in function.nopython_signatures}  # results may be of both
+        signatures = map(str, function.compiled.nopython_signatures)
+        kinds = {text.replace("float32", "float64") for text in signatures}  # results may be of both
         kinds = {re.sub(r"\), \d+\)", "), n)", kind) for kind in kinds}  # metrics may have several layers
         kinds = {re.sub(r"Draw\([^)]*\)|\bnone\b", "draw", kind) for kind in kinds}  # there may be no noise
         assert len(kinds) == 1, name
@@ -386,7 +390,8 @@ def test_only_functions_that_are_copied_into_callers_reorder_sums():
 
 APART = """
 import numpy as np
-from ltr_objectives.kernels import _jit
+from catalog import EXAMPLES
+from ltr_objectives.kernels._jit import Kernel
 
 written = set()
 
@@ -395,21 +400,21 @@ def arrays(value):
         return [value]
     return [array for part in value for array in arrays(part)] if isinstance(value, tuple) else []
 
-def checked(function):
-    def call(*given):
-        found = arrays(given)
-        before = [array.tobytes() for array in found]
-        result = function(*given)
-        for i, array in enumerate(found):
-            if array.tobytes() != before[i]:
-                written.add(function.__name__)
-                others = found[:i] + found[i + 1 :]
-                assert not any(np.shares_memory(array, other) for other in others), function.__name__
-        return result
-    return call
+def checked(kernel, *given):
+    function = kernel.py_func
+    if not kernel.targetoptions["fastmath"]:
+        return function(*given)
+    found = arrays(given)
+    before = [array.tobytes() for array in found]
+    result = function(*given)
+    for i, array in enumerate(found):
+        if array.tobytes() != before[i]:
+            written.add(function.__name__)
+            others = found[:i] + found[i + 1 :]
+            assert not any(np.shares_memory(array, other) for other in others), function.__name__
+    return result
 
-_jit.inlined = checked
-from catalog import EXAMPLES
+Kernel.__call__ = checked
 rng = np.random.default_rng(0)
 labels, scores = rng.integers(0, 2, 118), rng.normal(size=118)
 for examples in EXAMPLES.values():
@@ -421,7 +426,7 @@ print(len(written))
 
 def test_arrays_written_by_functions_that_reorder_sums_overlap_nothing_else():
     """LLVM takes it that no array overlaps another, and does not check it. Python runs the same lines here."""
-    path = os.pathsep.join([str(Path(__file__).parent), str(_jit.PACKAGE.parent)])
+    path = os.pathsep.join([str(Path(__file__).parent), str(_compiler.PACKAGE.parent)])
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}
     command = [sys.executable, "-W", "ignore", "-c", APART]  # Python warns where whole numbers wrap around
     done = subprocess.run(command, env=env, capture_output=True, text=True)

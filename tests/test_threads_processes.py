@@ -81,7 +81,7 @@ stop.set()
 def test_forks_while_another_thread_compiles():
     code = """
 import os, signal, threading, numba
-import ltr_objectives.kernels._jit
+import ltr_objectives.kernels._compiler
 def work(): return numba.njit(lambda x: x + 1)(1)
 stop = threading.Event()
 def busy():
