@@ -6,9 +6,8 @@ from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._ranker_plan import DOCUMENTS, Plan, check_plan, in_documents
 from ltr_objectives.errors import LTRError, essence, require
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.objectives.typical import typical
-from ltr_objectives.registry import get_objective
 
 if TYPE_CHECKING:
     from ltr_objectives.adapters._ranker import Ranker, Records

@@ -32,10 +32,9 @@ from ltr_objectives.adapters._parameters import pairs_of_rows
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.metrics.base import Convention, Metric
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.metrics.base import Convention, Metric, get_metric
+from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import Queries, by_goal, vector
-from ltr_objectives.registry import get_metric, get_objective
 
 
 class CatBoostObjective(ObjectiveCallable):

@@ -16,9 +16,8 @@ from ltr_objectives.adapters._callables import (
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require, shown
-from ltr_objectives.metrics.base import Convention, Metric
-from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_metrics, get_objective
+from ltr_objectives.metrics.base import Convention, Metric, get_metrics
+from ltr_objectives.objectives.base import Objective, get_objective
 
 
 def _unpack(first: Any, second: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, Any]:

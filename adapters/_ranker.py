@@ -43,9 +43,9 @@ from ltr_objectives.adapters._ranker_plan import (
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.diagnostics import useless, warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, LTRWarning, require, warn
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import get_metric, objective_for
+from ltr_objectives.registry import objective_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self

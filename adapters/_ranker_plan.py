@@ -13,12 +13,12 @@ from ltr_objectives.adapters._ranker_inputs import Part
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_read
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, get_metric, get_metrics, own_metric
 from ltr_objectives.natives import NATIVES, is_native
 from ltr_objectives.objectives.around import UnitHessian
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import to_numpy
-from ltr_objectives.registry import METRICS, get_metric, get_metrics, get_objective, own_metric
+from ltr_objectives.registry import metrics
 
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
@@ -142,7 +142,7 @@ def _is_native(metric: str, knows: Callable[[str], bool]) -> bool:
     """True if the metric is the library's own; raises if it is neither that nor ours."""
     if own_metric(metric) and not (metric[:1].isupper() and knows(metric)):  # CatBoost's have capitals
         return False
-    meant = did_you_mean(metric.partition("@")[0], METRICS)
+    meant = did_you_mean(metric.partition("@")[0], metrics())
     require(
         knows(metric), f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{meant}"
     )

@@ -10,10 +10,10 @@ import numpy as np
 from ltr_objectives.adapters._parameters import leaves
 from ltr_objectives.checks import check_choice, check_integer, check_seed
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.metrics.base import get_metric
+from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric, get_objective
 
 try:
     import torch

@@ -21,10 +21,9 @@ from ltr_objectives.adapters._frames import Calls, calls_of
 from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
-from ltr_objectives.metrics.base import Convention, Metric
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.metrics.base import Convention, Metric, get_metrics
+from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import to_numpy
-from ltr_objectives.registry import get_metrics, get_objective
 
 T = TypeVar("T")
 

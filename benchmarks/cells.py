@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.folds import Fold, load
 from benchmarks.provenance import versions
 from ltr_objectives._files import replacing
-from ltr_objectives.registry import get_metric
+from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.workbench.trials import Record, Trial, measure, per_query, train, unmeasured
 
 CONSTANT = "constant"  # the model that scores all documents alike

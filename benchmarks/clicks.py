@@ -10,7 +10,7 @@ from typer import Option, echo
 from ltr_objectives import LambdaMART, Queries, evaluate
 from ltr_objectives.adapters import CatBoostRanker, XGBRanker, lightgbm_objective
 from ltr_objectives.datasets import RankingData, RankingFold, load_letor, make_ranking_fold
-from ltr_objectives.workbench.statistics import standard_error
+from ltr_objectives.statistics import standard_error
 from ltr_objectives.workbench.texts import pipe_table, signed
 
 EXAMPLE = "LightGBM's example"

@@ -8,8 +8,8 @@ import numpy as np
 
 from ltr_objectives.adapters import lightgbm_objective
 from ltr_objectives.datasets import RankingData
+from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric
 
 Timer = Callable[[], float]  # seconds
 

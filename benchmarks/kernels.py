@@ -11,7 +11,7 @@ from typer import Option
 from benchmarks import iteration, speed_tables
 from benchmarks.plrank_numpy import plrank_numpy
 from ltr_objectives.datasets import RankingData, make_ranking
-from ltr_objectives.registry import get_objective
+from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.workbench.texts import terminal
 
 Reference = Callable[[RankingData, int, int], iteration.Timer]  # data, threads, iterations

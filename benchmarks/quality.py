@@ -17,7 +17,8 @@ from typer import Context, Exit, Option
 from benchmarks.folds import Fold, folds_of, preset_folds
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.registry import get_metric, get_objective
+from ltr_objectives.metrics.base import get_metric
+from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.workbench.candidates import natives_for
 from ltr_objectives.workbench.cli.options import names_in, python_value
 from ltr_objectives.workbench.libraries import LIBRARIES

@@ -14,8 +14,10 @@ from benchmarks import speed_tables
 from benchmarks.iteration import Timer, seconds
 from benchmarks.workers import workers
 from ltr_objectives.datasets import MSLR_SHARES
+from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric, get_objective, metric_class, metrics, objectives
+from ltr_objectives.registry import metrics, objectives
 
 EVALUATE = "evaluate "  # before the name of a metric
 SHORTER = (  # what costs less than the defaults in long lists
@@ -70,7 +72,7 @@ def apart(*arguments: Any) -> tuple[float, float]:
 
 def all_names() -> list[str]:
     """Every objective of the registry, those for long lists, and every metric."""
-    cut = [f"{name}@10" if metric_class(name).cutoff == "required" else name for name in metrics()]
+    cut = [f"{name}@10" if Metric.named[name].cutoff == "required" else name for name in metrics()]
     return [*objectives(), *SHORTER, *(EVALUATE + name for name in cut)]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from typer.main import get_command
 
 import ltr_objectives
-from ltr_objectives import adapters, registry
+from ltr_objectives import Metric, Objective, adapters
 from ltr_objectives.adapters._ranker import FROM_FIT, Ranker
 from ltr_objectives.workbench.auto import Candidate, Decision
 from ltr_objectives.workbench.cli.app import app
@@ -210,9 +210,10 @@ def commands() -> list[str]:
 
 
 def registered(kind: str) -> dict[str, Any]:
-    """Every registered objective or metric by its public name, in the registry's order."""
-    names = [name for name, (folder, _) in registry.public_classes().items() if folder == kind]
-    return {f"ltr_objectives.{name}": registry.load_public(name) for name in names}
+    """Every registered objective or metric by its public name, by name."""
+    table = Objective.named if kind == "objectives" else Metric.named
+    named = {f"ltr_objectives.{each.__name__}": each for each in table.values()}
+    return {name: named[name] for name in sorted(named) if hasattr(ltr_objectives, named[name].__name__)}
 
 
 def rendered(names: dict[str, Any]) -> str:
@@ -222,7 +223,7 @@ def rendered(names: dict[str, Any]) -> str:
 
 def others(package: str) -> dict[str, Any]:
     """The public names of a package that are no registered objective or metric."""
-    known = {f"ltr_objectives.{name}" for name in registry.public_classes()}
+    known = {*registered("objectives"), *registered("metrics")}
     return {n: each for n, each in public_names().items() if n.rpartition(".")[0] == package and n not in known}
 
 
@@ -266,7 +267,7 @@ def kernels() -> list[str]:
     """Each module with a derivation at its head: those with kernels, and objectives where there is more than a name."""
     package = ROOT / "ltr_objectives"
     shared = [f"ltr_objectives.kernels.{path.stem}" for path in sorted((package / "kernels").glob("[!_]*.py"))]
-    own = sorted({f"ltr_objectives.objectives.{entry.split(':')[0]}" for entry in registry.OBJECTIVES.values()})
+    own = sorted({each.__module__ for each in Objective.named.values()})
     derived = [name for name in own if "\n" in (importlib.import_module(name).__doc__ or "").strip()]
     return [*shared, *derived, "ltr_objectives.objectives.reference"]
 

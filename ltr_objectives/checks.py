@@ -18,13 +18,17 @@ DATACLASS = "@dataclass(frozen=True)"
 class Extensible:
     """A base of classes that users extend. It refuses what would be ignored in them, and classes without a name."""
 
+    named: ClassVar[dict[str, Any]]  # the classes that have a name in text; each base has its own
     _is_checked: ClassVar[bool]
     _not_read: ClassVar[dict[str, str]] = {
         "__init__": f"make its parameters fields of {DATACLASS}, because objects with equal fields count as one"
     }
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, text: str = "") -> None:
         super().__init_subclass__()
+        if text:
+            cls.name = text  # type: ignore[attr-defined]
+            cls.named[text] = cls
         not_read = {name: read for base in cls.__mro__[1:] for name, read in vars(base).get("_not_read", {}).items()}
         if "__dataclass_params__" in vars(cls):  # made anew with slots: __init__ is the decorator's
             not_read.pop("__init__", None)
@@ -75,6 +79,14 @@ def _ignored_of(cls: type) -> list[str]:
     of_classes = {name for base in (*map(vars, bases), *of_bases) for name in base} - inherited.keys()
     new = {name for name, of in annotated.items() if name not in of_classes and "ClassVar" not in str(of)}
     return sorted(new | lost)
+
+
+def find_class(table: Mapping[str, Any], name: str, kind: str) -> Any:
+    """The class called ``name`` in ``table``; ``kind`` is for the error."""
+    if name not in table:
+        there = f"there are {', '.join(sorted(table))}{did_you_mean(name, table)}"
+        raise LTRError(f"unknown {kind} {shown(name)}; {there}")
+    return table[name]
 
 
 def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -12,9 +12,6 @@ from ltr_objectives.errors import warn
 from ltr_objectives.goals import with_goal
 from ltr_objectives.kernels.records import MANY
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.mixture import Mixture
-from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Queries
 
 SETTLED = 1e-6  # a query's gradient below this share of its gradient at tied scores counts as zero
@@ -155,15 +152,14 @@ def _largest(grad: np.ndarray, queries: Queries) -> np.ndarray:
     return _by_query(np.maximum, np.abs(grad), queries)
 
 
-def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
+def _reasons(objective: Any, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
     """Queries with zero gradient by reason, from their largest gradients at these scores and at tied scores."""
     worth, weight = objective._worth(queries), objective.row_weight(queries)
-    of_pairs = isinstance(objective, Preferences)  # which reads no labels
-    all_labels = [worth] if of_pairs else [queries.of(goal).labels for goal in (None, *objective.goals)]
+    all_labels = [queries.of(goal).labels for goal in (None, *objective.goals)] if objective._reads_labels else [worth]
     holds = (
         np.diff(queries.ptr) == 1,
         np.zeros(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) == 0,
-        ~_spread(worth, queries) & of_pairs,
+        ~_spread(worth, queries) & (not objective._reads_labels),
         ~np.any([_spread(labels, queries) for labels in all_labels], axis=0),
         (_by_query(np.maximum, worth, queries) <= 0) & (_by_query(np.minimum, worth, queries) >= 0),
         ~_spread(worth, queries),
@@ -178,7 +174,7 @@ def _reasons(objective: Objective, queries: Queries, now: np.ndarray, tied: np.n
     return {reason: n for reason, n in counts.items() if n}
 
 
-def diagnose(objective: Objective, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
+def diagnose(objective: Any, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> Report:
     """As ``objective.report(...)``, for validated queries; computes the gradient up to three times."""
     s, learner = queries.check_scores(scores).values, objective.inner
     grad, hess = objective.compute(queries, s, n_threads=n_threads)
@@ -217,11 +213,11 @@ def _product(largest: float, norm: Any) -> float:
 
 
 def _parts(
-    learner: Objective, queries: Queries, scores: np.ndarray, whole: np.ndarray, n_threads: int | None
+    learner: Any, queries: Queries, scores: np.ndarray, whole: np.ndarray, n_threads: int | None
 ) -> tuple[PartReport, ...]:
     """The parts of a sum; none if one of them is drawn."""
     found = []
-    for part in learner.summands(queries, n_threads) if isinstance(learner, Mixture) and not learner.draw else ():
+    for part in () if getattr(learner, "draw", None) else learner.summands(queries, n_threads):
         grad = part.factor * part.on(queries, lambda o, own: o.compute(own, scores, n_threads=n_threads)[0])
         (unit, largest), (other, _) = _scaled(grad), _scaled(whole)
         product = float(np.linalg.norm(unit) * np.linalg.norm(other))
@@ -238,7 +234,7 @@ def _parts(
 
 
 def useless(
-    objective: Objective, queries: Queries, scores: np.ndarray, grad: np.ndarray, n_threads: int | None = None
+    objective: Any, queries: Queries, scores: np.ndarray, grad: np.ndarray, n_threads: int | None = None
 ) -> np.ndarray:
     """Return True for queries whose gradient ``grad`` is zero, and stays so at other scores if these are many."""
     if objective.inner is not objective:
@@ -251,7 +247,7 @@ def useless(
 
 
 def warn_if_useless(
-    objective: Objective,
+    objective: Any,
     queries: Queries,
     scores: np.ndarray,
     grad: np.ndarray,
@@ -305,7 +301,7 @@ def warn_if_all_relevant(metrics: Iterable[Metric], queries: Queries, where: str
             warn_of_equal_orders([metric], queries, where, n_threads)
 
 
-def warn_if_long(objective: Objective, queries: Queries) -> None:
+def warn_if_long(objective: Any, queries: Queries) -> None:
     """Warn if a gradient visits more than ``MOST_PAIRS`` pairs of documents of the longest list."""
     for part in objective._inside:
         warn_if_long(part, queries)

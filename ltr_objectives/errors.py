@@ -49,6 +49,13 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def described(thing: object) -> str:
+    """What was given instead of a metric or an objective."""
+    if isinstance(thing, type):
+        return f"the class {thing.__name__}; pass an object, such as {thing.__name__}()"
+    return type(thing).__name__
+
+
 def essence(message: str) -> str:
     """The message of a library without its source line and stack trace.
 

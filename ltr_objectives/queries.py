@@ -3,16 +3,14 @@
 import copy
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_goal
-
-if TYPE_CHECKING:
-    from ltr_objectives.kernels.scores import Scores
+from ltr_objectives.kernels.scores import Scores, read_scores
 
 T = TypeVar("T")
 Labels = ArrayLike | Mapping[str, ArrayLike] | Mapping[str | None, ArrayLike]  # one array, or several by goal
@@ -391,8 +389,6 @@ class Queries:
 
         What it has returned is not read again.
         """
-        from ltr_objectives.kernels.scores import Scores, read_scores
-
         given = scores.values if isinstance(scores, Scores) else vector("scores", scores, keep=np.float32)
         require(len(given) == self.rows, f"scores has {len(given)} entries, but labels has {self.rows}")
         if isinstance(scores, Scores):

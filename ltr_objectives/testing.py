@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, described, require
 from ltr_objectives.metrics.base import TIES, Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Arrays
 from ltr_objectives.objectives.reference import brute_force_changes
 from ltr_objectives.queries import Queries, vector
-from ltr_objectives.registry import described
 
 CUTOFFS = {"none": (None,), "required": (1, 2, 3, 5, 8, 20), "optional": (None, 1, 2, 3, 5, 8, 20)}
 DRAWS = 800  # of an objective whose randomness cannot be turned off

@@ -8,11 +8,13 @@ from time import perf_counter
 
 import numpy as np
 
-from ltr_objectives import registry
 from ltr_objectives.kernels._compiler import CACHE
 from ltr_objectives.kernels.scores import content_stream
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.yetiloss import YetiLoss
 from ltr_objectives.queries import Queries
+from ltr_objectives.registry import metrics, objectives
 
 __all__ = ["warm_up"]
 
@@ -25,19 +27,19 @@ def warm_up(track: Callable[[list[str]], Iterable[str]] = iter) -> float:
     start = perf_counter()
     for dtype in (np.float32, np.float64):
         content_stream(np.array([0.0, 1.0, 2.0], dtype))
-    for name in track([*registry.objectives(), *registry.metrics()]):
-        (_objective if name in registry.OBJECTIVES else _metric)(name)
+    for name in track([*objectives(), *metrics()]):
+        (_objective if name in objectives() else _metric)(name)
     return perf_counter() - start
 
 
 def _objective(name: str) -> None:
-    objective = registry.objective_class(name)()
+    objective = Objective.named[name]()
     position = [0, 1, 2] if objective.facts.takes_clicks else None
     objective.gradient_hessian([0.0, 1.0, 2.0], [0, 1, 0], [3], position=position)
 
 
 def _metric(name: str) -> None:
-    metric = registry.metric_class(name)
+    metric = Metric.named[name]
     made = metric(k=2) if metric.cutoff == "required" else metric()
     made.per_query([0.0, 1.0, 2.0], [0, 1, 0], [3])
     if name == "gap":  # a sum of several metrics

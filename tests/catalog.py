@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import ltr_objectives
 from ltr_objectives import Metric, Mixture, Objective, registry
-from ltr_objectives.registry import load_public
 
 TABLE = (0.0, 0.5, 2.0, 2.0, 9.0)
 LARGEST_SEED = 2**64 - 1
 
 
 def _make(name: str, *settings: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(load_public(name)(**s) for s in settings)
+    return tuple(getattr(ltr_objectives, name)(**s) for s in settings)
 
 
 def _metric_examples(cls: type[Metric]) -> tuple[Metric, ...]:
@@ -62,7 +62,7 @@ MORE = {
     "ndcg": ({"ideal_k": 2},),
 }  # options beside the cutoff and ties; a metric also has those of its base classes
 LEAST = {"spearman": -1.0, "kendall": -1.0}  # the smallest possible value; 0 for all others
-METRICS = {name: _metric_examples(registry.metric_class(name)) for name in registry.metrics()}
+METRICS = {name: _metric_examples(Metric.named[name]) for name in registry.metrics()}
 ONE_OF_EACH = [examples[0] for examples in METRICS.values()]
 LEARNED = {name: examples for name, examples in METRICS.items() if name != "kendall"}
 EVERY_LEARNED = [metric for examples in LEARNED.values() for metric in examples if metric.ties == "average"]
@@ -168,7 +168,7 @@ _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 def _objective_examples(name: str, some: list[Metric] | None = None) -> tuple[Objective, ...]:
-    cls = registry.objective_class(name)
+    cls = Objective.named[name]
     metrics, settings = _OF_METRICS.get(name, ([], {}))
     of_metrics = tuple(cls(metric=metric, **settings) for metric in (metrics if some is None else some))
     return of_metrics + tuple(cls(**settings) for settings in _SETTINGS.get(name, ({},)))
@@ -233,7 +233,7 @@ def _parities() -> list[Parity]:
         *(
             _catboost(
                 f"YetiRank:mode={mode};noise=No;permutations=1;num_neighbors={count}",
-                load_public("YetiLoss")(mode.lower(), noise=None, neighbors=near, preset="catboost"),
+                ltr_objectives.YetiLoss(mode.lower(), noise=None, neighbors=near, preset="catboost"),
                 probability=probability,
             )
             for mode, probability in modes

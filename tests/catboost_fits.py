@@ -3,7 +3,7 @@
 import numpy as np
 from catboost import CatBoost, Pool
 
-from ltr_objectives import registry
+from ltr_objectives import Objective
 from ltr_objectives.adapters import catboost_objective
 
 TREES = 20
@@ -14,7 +14,7 @@ DEFAULTS = {
     "allow_writing_files": False,
 }  # fmt: skip
 
-queryrmse = registry.objective_class("queryrmse")()
+queryrmse = Objective.named["queryrmse"]()
 
 
 def arrays(rows, seed=0):

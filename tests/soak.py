@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from trainings import LIBRARIES, small_data, train
 
-from ltr_objectives import registry
+from ltr_objectives import Objective, registry
 from ltr_objectives.errors import LTRWarning
 
 MIB = 2**20
@@ -41,7 +41,7 @@ def resident() -> float:
 def objectives():
     """One example of each objective that takes labels up to 3."""
     for name in registry.objectives():
-        cls = registry.objective_class(name)
+        cls = Objective.named[name]
         yield next(e for e in (cls(), *EXAMPLES[cls.name]) if e.label_limit is None or e.label_limit >= 3)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from catalog import EXAMPLES
 
-from ltr_objectives import LTRError, LTRWarning, adapters, evaluate, registry
+from ltr_objectives import LTRError, LTRWarning, Metric, Objective, adapters, evaluate, registry
 from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
 from ltr_objectives.adapters._callables import QueriesMemo
 from ltr_objectives.kernels.scores import content_stream
@@ -40,7 +40,7 @@ def dmatrix(X, labels, group, weight=None):
 
 def examples(name):
     # the options of an objective change nothing in an adapter; one example that takes the labels of the data is enough
-    cls = registry.objective_class(name)
+    cls = Objective.named[name]
     return next(e for e in (cls(), *EXAMPLES[cls.name]) if e.label_limit is None or e.label_limit >= 3)
 
 
@@ -156,7 +156,7 @@ def test_metrics_of_several_data_sets_and_weights(data):
 
 
 def test_a_metric_may_define_its_own_mean(data):
-    class Best(registry.metric_class("map")):
+    class Best(Metric.named["map"]):
         def mean(self, queries, scores, *, n_threads=None):
             return self.values(queries, scores, n_threads=n_threads).max()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ltr_objectives import Queries, adapters, evaluate, get_metric, registry
+from ltr_objectives import Metric, Queries, adapters, evaluate, get_metric, registry
 from ltr_objectives.adapters._xgboost import _as_xgboost
 from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.average_precision import MAP
@@ -162,7 +162,7 @@ def test_options_of_an_object_stay_under_a_convention():
 
 def test_every_convention_of_every_metric_is_compared():
     compared = {(c[0], c[2].partition("@")[0]) for c in CASES}
-    stated = {(library, name) for name in registry.metrics() for library in registry.metric_class(name).conventions}
+    stated = {(library, name) for name in registry.metrics() for library in Metric.named[name].conventions}
     assert compared == stated
 
 
@@ -175,9 +175,7 @@ def test_conventions_differ_where_it_is_said_that_they_do():
     assert evaluate(MAP(), [2.0, 1.0], [0, 0], [2], convention="trec_eval") == 0.0
 
 
-CONVENTIONS = sorted(
-    {convention for name in registry.metrics() for convention in registry.metric_class(name).conventions}
-)
+CONVENTIONS = sorted({convention for name in registry.metrics() for convention in Metric.named[name].conventions})
 
 
 @pytest.mark.filterwarnings("ignore:a data set with 3 queries. every order")  # of so little data
@@ -187,8 +185,8 @@ def test_every_entry_takes_a_convention(convention):
     xgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "catboost"))
     labels, group = np.array([0, 2, 1, 0, 0, 0, 0, 1, 0, 3.0]), np.array([3, 3, 4])
     scores, qid = np.array([1, 1, 0, 2, 2, 1, 0, 0, 1, 1.0]), np.repeat([0, 1, 2], group)
-    names = [n for n in registry.metrics() if convention in registry.metric_class(n).conventions]
-    metrics = [n if registry.metric_class(n).cutoff == "none" else f"{n}@3" for n in names]
+    names = [n for n in registry.metrics() if convention in Metric.named[n].conventions]
+    metrics = [n if Metric.named[n].cutoff == "none" else f"{n}@3" for n in names]
     metrics = [m for m in metrics if not m.startswith(("err", "pfound"))]
     expected = evaluate(metrics, scores, labels, group, convention=convention)
     assert expected == {m: get_metric(m, convention).mean(Queries(labels, group), scores) for m in metrics}
@@ -206,7 +204,7 @@ def test_every_entry_takes_a_convention(convention):
 
 def test_options_in_text_go_before_a_convention():
     for name in registry.metrics():
-        made = registry.metric_class(name)
+        made = Metric.named[name]
         k = 3 if made.cutoff == "required" else None
         for convention, options in made.conventions.items():
             for option in options.keys() - {"k"}:

@@ -9,13 +9,16 @@ import pytest
 from catalog import METRICS, OBJECTIVES
 
 from ltr_objectives import (
+    NDCG,
     Langevin,
     LTRError,
     Mixture,
     Queries,
     StochasticLabels,
+    StochasticRank,
     Subsample,
     UnitHessian,
+    YetiLoss,
     evaluate,
     get_metric,
     get_objective,
@@ -153,7 +156,7 @@ def test_a_metric_of_a_goal_is_the_metric_of_these_labels(name, scores, rng):
 
 
 def test_metrics_of_goals_as_text():
-    assert get_metric(" NDCG@10[Revenue] ") == registry.load_public("NDCG")(k=10, goal="Revenue")
+    assert get_metric(" NDCG@10[Revenue] ") == NDCG(k=10, goal="Revenue")
     assert str(get_metric("mrr[revenue]")) == "mrr[revenue]"
     assert get_metric("ndcg@10[revenue]", "lightgbm").goal == "revenue"
 
@@ -168,9 +171,9 @@ DATA = {"relevance": [0.0, 1.0, 2.0], "revenue": [3.0, 0.0, 1.0]}
         (lambda: Mixture(["yetiloss"], labels=[3]), "3 cannot name labels"),
         (lambda: Mixture(["yetiloss"], labels="revenue"), "labels must be a list of goals, got 'revenue'"),
         (lambda: get_metric("ndcg[a[b]]"), "not of the form"),
-        (lambda: registry.load_public("NDCG")(goal="a:b"), "'a:b' cannot name labels"),
-        (lambda: registry.load_public("YetiLoss")("map[revenue]"), r"put the goal at the end.*labels=\['revenue'\]"),
-        (lambda: registry.load_public("StochasticRank")("map[revenue]"), "an objective names the labels that it reads"),
+        (lambda: NDCG(goal="a:b"), "'a:b' cannot name labels"),
+        (lambda: YetiLoss("map[revenue]"), r"put the goal at the end.*labels=\['revenue'\]"),
+        (lambda: StochasticRank("map[revenue]"), "an objective names the labels that it reads"),
         (lambda: run("yetiloss:map[revenu]"), r"labels has 'revenue', which mixture does.* did you mean 'revenu'"),
         (lambda: run("hinge+listnet[x]", {"y": [0, 1, 2]}), r"no labels 'x' \(by name there are 'y'\); pass them"),
         (lambda: run("yetiloss:map"), "labels has 'revenue', which yetiloss does not read"),

@@ -7,7 +7,16 @@ import pytest
 from rankers import LIBRARIES, fold, ranker
 from sklearn.base import clone
 
-from ltr_objectives import LTRError, Mixture, StochasticLabels, evaluate, get_objective, objective_for, registry
+from ltr_objectives import (
+    LTRError,
+    Mixture,
+    Objective,
+    StochasticLabels,
+    evaluate,
+    get_objective,
+    objective_for,
+    registry,
+)
 from ltr_objectives.adapters import (
     catboost_metric,
     catboost_objective,
@@ -97,7 +106,7 @@ def test_one_round_is_that_of_the_sum_of_the_parts(library, weight):
 @pytest.mark.parametrize("name", registry.objectives())
 def test_a_ranker_on_a_goal_is_the_ranker_of_these_labels(library, name):
     """The whole training, to the last byte, if both order documents alike: random scores go to them by main label."""
-    objective = registry.objective_class(name)()
+    objective = Objective.named[name]()
     on_goal = Mixture([objective], labels=["revenue"], normalize=False)
     how = {"eval_metric": "ndcg", "n_estimators": 3}
     found = ranker(library, on_goal, **how).fit(TRAIN.X, 2 * R_TRAIN, qid=TRAIN.qid, labels={"revenue": R_TRAIN})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from catalog import LEARNED, OBJECTIVES, SOME, balances_roughly, may_be_negative
 
-from ltr_objectives import LTRError, Queries, check_objective, get_objective, registry
+from ltr_objectives import LTRError, Objective, Queries, check_objective, get_objective, registry
 from ltr_objectives.testing import random_labels
 
 
@@ -182,7 +182,7 @@ def test_objectives_are_frozen_print_their_parameters_and_refuse_labels_beyond_t
 
 @pytest.mark.parametrize("name", registry.objectives())
 def test_misspelt_parameters_and_wrong_values_are_refused(name):
-    cls = registry.objective_class(name)
+    cls = Objective.named[name]
     with pytest.raises(TypeError, match="unexpected keyword"):
         cls(sigmma=1)
     wrong = {
@@ -202,7 +202,7 @@ def test_misspelt_parameters_and_wrong_values_are_refused(name):
 
 def test_strings_name_objectives():
     for name in registry.objectives():
-        cls = registry.objective_class(name)
+        cls = Objective.named[name]
         assert get_objective(name) == cls()
         if "metric" in cls.parameters():
             assert get_objective(f"{name}:map@5") == cls(metric="map@5")

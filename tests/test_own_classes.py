@@ -21,6 +21,7 @@ from ltr_objectives import (
     check_objective,
     evaluate,
     get_metric,
+    get_objective,
     registry,
 )
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
@@ -140,7 +141,7 @@ def test_methods_that_would_be_ignored_are_refused(base):
 
 @pytest.mark.parametrize("name", registry.objectives())
 def test_the_report_knows_rewards_of_the_users_own(name):
-    cls = registry.objective_class(name)
+    cls = Objective.named[name]
     if hasattr(cls, "rewards"):
         mine = type("Mine", (cls,), {"rewards": lambda self, call: (np.ones(5), np.ones(2))})
         assert mine().report(SCORES, LABELS, GROUP).useless == {"all equally relevant": 2}
@@ -196,7 +197,7 @@ def test_gains_and_discounts_are_finite(monkeypatch, bad):
 
 def test_catboost_without_adapter_says_what_the_other_libraries_say():
     catboost = pytest.importorskip("catboost")
-    objective = registry.get_objective("yetiloss")
+    objective = get_objective("yetiloss")
     parameters = {"eval_metric": "NDCG", "iterations": 1, "verbose": 0, "allow_writing_files": False}
     pool = catboost.Pool(SCORES[:, None], LABELS, group_id=np.repeat([0, 1], GROUP))
     said = f"{type(objective).__name__} cannot be given to a library itself; wrap it with xgboost"

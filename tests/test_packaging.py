@@ -13,7 +13,7 @@ from loading import load
 from packaging.requirements import Requirement
 
 import ltr_objectives
-from ltr_objectives import adapters, registry
+from ltr_objectives import adapters
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -46,23 +46,16 @@ def test_every_public_name_is_there():
             assert getattr(module, name) is not None
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):
             module.nothing  # noqa: B018 - the look is the test
-    assert ltr_objectives.objectives() == tuple(registry.OBJECTIVES)
-    assert ltr_objectives.metrics() == tuple(registry.METRICS)
 
 
-@pytest.mark.parametrize("module", [ltr_objectives, adapters], ids=lambda m: m.__name__)
-def test_type_checkers_are_told_of_every_name(module):
+def test_type_checkers_are_told_of_every_adapter():
     """Each name that is loaded when it is used has a line ``from module import Name as Name`` for type checkers."""
-    if module is adapters:
-        homes = {name: resolve_name(f".{home}", adapters.__name__) for name, home in adapters._MODULES.items()}
-    else:
-        classes = {n: f"ltr_objectives.{kind}.{e.split(':')[0]}" for n, (kind, e) in registry.public_classes().items()}
-        homes = {**ltr_objectives._ELSEWHERE, **classes}
-    tree = ast.parse(Path(module.__file__).read_text())
+    homes = {name: resolve_name(f".{home}", adapters.__name__) for name, home in adapters._MODULES.items()}
+    tree = ast.parse(Path(adapters.__file__).read_text())
     [typed] = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     found = {ast.unparse(line) for line in typed.body}
     must = {f"from {home} import {name} as {name}" for name, home in homes.items()}
-    assert found == must, f"{module.__file__}, if TYPE_CHECKING: add {must - found}, remove {found - must}"
+    assert found == must, f"add {must - found}, remove {found - must}"
 
 
 def test_a_checkout_without_links_says_what_to_do(tmp_path):
@@ -101,13 +94,6 @@ def test_the_citation_names_the_version():
     if not (ROOT / "CITATION.cff").exists():
         pytest.skip("the tests run beside an unpacked wheel")
     assert f"\nversion: {ltr_objectives.__version__}\n" in (ROOT / "CITATION.cff").read_text()
-
-
-def test_registered_names_are_the_classes_names():
-    for name in registry.objectives():
-        assert registry.objective_class(name).name == name
-    for name in registry.metrics():
-        assert registry.metric_class(name).name == name
 
 
 def test_warmup_says_where_the_machine_code_lies():

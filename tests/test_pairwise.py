@@ -9,7 +9,7 @@ from generated import graded
 from oracles.pairs import DISTRIBUTIONS, by_definition, monte_carlo
 from scipy import stats
 
-from ltr_objectives import LambdaMART, LTRError, Queries, RankNet, StochasticRank, YetiLoss, YetiRank, registry
+from ltr_objectives import LambdaMART, LTRError, Metric, Queries, RankNet, StochasticRank, YetiLoss, YetiRank
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream, uniform
 from ltr_objectives.kernels.scores import content_stream
 
@@ -101,7 +101,7 @@ def test_sums_over_draws_equal_the_definition(rng, metric_name, truncation):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("metric_name", [m for m in LEARNED if registry.metric_class(m).cutoff != "none"])
+@pytest.mark.parametrize("metric_name", [m for m in LEARNED if Metric.named[m].cutoff != "none"])
 def test_sums_over_the_first_ranks_of_draws_equal_the_definition(rng, metric_name):
     """For lists of at least four times as many documents; 256 draws are added up at a time."""
     for k, permutations, scale in ((1, 2, 1.0), (1, 7, 2e3), (3, 258, 1.0)):
@@ -168,8 +168,8 @@ def test_presets_follow_their_other_parameters():
         preset="lightgbm", truncation=5
     )
     native = YetiLoss("ndcg", preset="catboost")
-    assert native.metric == registry.metric_class("ndcg")(gain_type="linear")
-    assert YetiLoss(registry.metric_class("ndcg")(), preset="catboost").metric.gain_type == "exp"
+    assert native.metric == Metric.named["ndcg"](gain_type="linear")
+    assert YetiLoss(Metric.named["ndcg"](), preset="catboost").metric.gain_type == "exp"
     for make in (lambda: LambdaMART("map", preset="lightgbm"), lambda: YetiLoss("precision@5", preset="catboost")):
         with pytest.raises(LTRError, match="metric \\(with preset"):
             make()
@@ -178,7 +178,7 @@ def test_presets_follow_their_other_parameters():
 def test_yetirank_has_the_direction_of_the_change_of_expdcg(rng):
     scores, labels = rng.normal(size=20), rng.integers(0, 5, 20).astype(float)
     a = YetiRank(decay=0.7, noise=None).gradient_hessian(scores, labels, [20])
-    expdcg = registry.metric_class("expdcg")(decay=0.7)
+    expdcg = Metric.named["expdcg"](decay=0.7)
     b = YetiLoss(expdcg, neighbors=1, noise=None).gradient_hessian(scores, labels, [20])
     for x, y in zip(a, b, strict=True):
         np.testing.assert_allclose(x * (1 - 0.7), y, rtol=1e-12, atol=1e-15)

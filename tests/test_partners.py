@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ltr_objectives import LTRError, Queries, registry
+from ltr_objectives import LTRError, Objective, Queries, registry
 from ltr_objectives.kernels.partners import runs
 from ltr_objectives.kernels.records import Draw
 
-CLASSES = [cls for name in registry.objectives() if "partners" in (cls := registry.objective_class(name)).parameters()]
+CLASSES = [cls for name in registry.objectives() if "partners" in (cls := Objective.named[name]).parameters()]
 VARIANTS = (
     {}, {"sigma": 300.0}, {"metric": "mrr"}, {"metric": "err"}, {"metric": "map"}, {"metric": "ndcg@6"},
     {"truncation": 6}, {"score_norm": True}, {"k": 6},

@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker
 
-from ltr_objectives import MAP, LTRError, evaluate
-from ltr_objectives.metrics.base import all_metric_classes
+from ltr_objectives import MAP, LTRError, Metric, evaluate
 
 for name in LIBRARIES:
     pytest.importorskip(name)
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
 TRAIN, VALI, TEST = fold(seed=3)
 DATA = {"qid": TRAIN.qid, "eval_set": [(VALI.X, VALI.y), (TEST.X, TEST.y)], "eval_qid": [VALI.qid, TEST.qid]}
-CONVENTIONS = sorted({convention for c in all_metric_classes() for convention in c.conventions})
+CONVENTIONS = sorted({convention for c in Metric.named.values() for convention in c.conventions})
 
 
 @everywhere
@@ -91,7 +90,7 @@ def test_conventions_hold_in_records_and_scores(library, convention):
     y = np.where(vali.qid == vali.qid[0], 0, vali.y)  # a query without relevant documents
     data = {"eval_set": [(vali.X, y)], "eval_qid": [vali.qid]}
     for metric in ("ndcg@5", "map@3", "spearman", "kendall"):
-        known = convention in next(c for c in all_metric_classes() if c.name == metric.partition("@")[0]).conventions
+        known = convention in Metric.named[metric.partition("@")[0]].conventions
         by = ranker(library, eval_metric=metric, convention=convention)
         assert by.get_params()["convention"] == convention
         if not known:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
-from ltr_objectives import LTRError, LTRWarning, registry
+from ltr_objectives import LTRError, LTRWarning, Metric, get_metric, registry
 
 for name in LIBRARIES:
     pytest.importorskip(name)
@@ -157,7 +157,7 @@ def test_native_objectives_with_another_threshold_than_a_metric_are_warned_of():
 @everywhere
 def test_metrics_of_ours_are_read_in_any_case(library):
     for name in registry.metrics():
-        ours = name if registry.metric_class(name).cutoff == "none" else f"{name}@5"
+        ours = name if Metric.named[name].cutoff == "none" else f"{name}@5"
         native = "@" not in ours and ranker(library)._knows_metric(ours.upper())  # CatBoost's AUC
         read = ranker(library)._read_metrics({"eval_metric": [ours.upper(), f"{ours.upper()}[Revenue]"]}, None)
         assert [str(metric) for metric in read] == [ours.upper() if native else ours, f"{ours}[Revenue]"]
@@ -192,7 +192,7 @@ def test_a_name_of_a_metric_counts_to_its_last_letter(library):
             except LTRError:
                 continue
             if not isinstance(read, str):  # as ndcg(gain_type=linear)
-                assert read == registry.get_metric(text)
+                assert read == get_metric(text)
             elif text != "error@2.5" and ":" not in text:  # CatBoost itself checks what follows ":"
                 with pytest.raises(made.library.exception()):
                     fit(library, eval_metric=text, n_estimators=1)

@@ -6,15 +6,10 @@ import pickle
 import pytest
 from catalog import LEARNED, METRICS
 
-from ltr_objectives import DCG, GAP, MAP, NDCG, LTRError, YetiLoss, evaluate
-from ltr_objectives.registry import (
-    get_metric,
-    get_metrics,
-    get_objective,
-    metric_class,
-    metrics,
-    objective_for,
-)
+from ltr_objectives import DCG, GAP, MAP, NDCG, LTRError, Metric, YetiLoss, evaluate
+from ltr_objectives.metrics.base import get_metric, get_metrics
+from ltr_objectives.objectives.base import get_objective
+from ltr_objectives.registry import metrics, objective_for
 
 
 def test_str_is_the_text_of_an_objective(every_objective):
@@ -93,7 +88,7 @@ def test_a_cutoff_is_a_whole_number(name):
 
 def test_there_is_something_to_learn_for_every_metric_in_lists_shorter_than_its_cutoff():
     for name in LEARNED:
-        metric = name if metric_class(name).cutoff == "none" else f"{name}@100"
+        metric = name if Metric.named[name].cutoff == "none" else f"{name}@100"
         grad, hess = objective_for(metric).gradient_hessian([2.0, 1.0, 0.0], [0, 1, 0], [3])
         assert (grad != 0).any(), name
         assert (hess > 0).any(), name

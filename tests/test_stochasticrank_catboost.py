@@ -5,9 +5,8 @@ import pytest
 from generated import graded
 from scipy.stats import norm
 
-from ltr_objectives import StochasticRank
+from ltr_objectives import Metric, StochasticRank
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import metric_class
 
 catboost = pytest.importorskip("catboost")
 
@@ -31,13 +30,13 @@ def native_gradient(loss, X, labels, group, scores, estimations=5000):
 
 
 NATIVE = [
-    ("DCG", metric_class("dcg")(gain_type="linear")),
-    ("NDCG", metric_class("ndcg")(gain_type="linear")),
-    ("NDCG;top=3", metric_class("ndcg")(k=3, gain_type="linear")),
-    ("DCG;type=Exp;top=2", metric_class("dcg")(k=2)),
-    ("MRR", metric_class("mrr")()),
-    ("PFound", metric_class("pfound")()),
-    ("ERR", metric_class("err")(grades="identity")),
+    ("DCG", Metric.named["dcg"](gain_type="linear")),
+    ("NDCG", Metric.named["ndcg"](gain_type="linear")),
+    ("NDCG;top=3", Metric.named["ndcg"](k=3, gain_type="linear")),
+    ("DCG;type=Exp;top=2", Metric.named["dcg"](k=2)),
+    ("MRR", Metric.named["mrr"]()),
+    ("PFound", Metric.named["pfound"]()),
+    ("ERR", Metric.named["err"](grades="identity")),
 ]
 
 

@@ -5,7 +5,7 @@ import pytest
 from catalog import EXAMPLES
 from conftest import METRICS
 
-from ltr_objectives import Queries, adapters, evaluate, registry
+from ltr_objectives import Objective, Queries, adapters, evaluate, registry
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.testing import random_labels
 
@@ -41,7 +41,7 @@ def test_a_weight_of_w_is_w_copies_in_the_gradient(any_objective, rng):
 @pytest.mark.parametrize("name", registry.objectives())
 def test_sizes_are_nearly_those_of_the_copies(name, rng):
     """UnitHessian and Mixture divide by means at random scores, which are others for the rows of copies."""
-    objective = registry.objective_class(name)()
+    objective = Objective.named[name]()
     group, weight = rng.integers(5, 15, 300), np.tile([1, 3], 150)
     labels = (rng.random(group.sum()) < np.repeat(weight > 1, group) / 2).astype(float)  # all 0 where the weight is 1
     (y,), copies = repeated(weight, group, labels)
@@ -114,7 +114,7 @@ def fit(library, objective, X, y, group, weight=None):
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_weight_of_w_is_w_copies_in_a_model(library, name):
     rng = np.random.default_rng(5)
-    cls = registry.objective_class(name)
+    cls = Objective.named[name]
     examples = (e.without_noise() for e in (cls(), *EXAMPLES[cls.name]))
     objective = next((e for e in examples if e is not None and (e.label_limit is None or e.label_limit >= 3)), None)
     if objective is None:

@@ -13,7 +13,7 @@ from catalog import EXAMPLES, METRICS
 from rankers import LIBRARIES, fold, ranker
 
 import ltr_objectives as ours
-from ltr_objectives import LTRError, datasets, registry
+from ltr_objectives import LTRError, Objective, datasets, registry
 
 WRONG = [
     None, "a", "", b"x", -1, 3.5, float("nan"), 1j, object(), [], {}, (), {1}, [None], [[1]], True, LTRError, len,
@@ -48,7 +48,7 @@ FUNCTIONS = {
     "select": (datasets.make_ranking(3, mean_length=3, features=10).select, {"queries": [0, 1]}),
     "load_letor": (datasets.load_letor, {"path": "nowhere"}),
     "Langevin": (ours.Langevin, ours.Langevin(ours.LambdaMART(), temperature=1, learning_rate=0.1).settings()),
-    **{name: (cls := registry.objective_class(name), cls().settings()) for name in registry.objectives()},
+    **{name: (cls := Objective.named[name], cls().settings()) for name in registry.objectives()},
     **{name: (type(examples[0]), examples[0].settings()) for name, examples in METRICS.items()},
 }
 

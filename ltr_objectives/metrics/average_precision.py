@@ -16,7 +16,7 @@ from ltr_objectives.queries import Queries
 
 
 @dataclass(frozen=True)
-class MAP(Binary):
+class MAP(Binary, text="map"):
     r"""Average precision: the mean, over the relevant documents, of the precision at their ranks.
 
     scikit-learn gives all documents of a tie the precision at the last rank of the tie. ``ties`` does not offer that,
@@ -43,7 +43,6 @@ class MAP(Binary):
 
     normalizer: str = "reachable"
 
-    name: ClassVar[str] = "map"
     kind: ClassVar[int] = AVERAGE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "lightgbm": {"ties": "input", "threshold": 0.5, "empty": 1.0},
@@ -77,7 +76,7 @@ class MAP(Binary):
 
 
 @dataclass(frozen=True)
-class GAP(Metric):
+class GAP(Metric, text="gap"):
     r"""Graded average precision: average precision for users who differ in the label that satisfies them.
 
     Robertson, Kanoulas and Yilmaz, "Extending average precision to graded relevance judgments", SIGIR 2010, eq. 3.
@@ -111,7 +110,6 @@ class GAP(Metric):
     weights: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125)
     normalizer: str = "total"
 
-    name: ClassVar[str] = "gap"
     kind: ClassVar[int] = AVERAGE
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """The base class of metrics."""
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -9,15 +9,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import Extensible, check_choice, check_integer, is_number, refuse
-from ltr_objectives.errors import LTRError, require
-from ltr_objectives.goals import check_goal, with_goal
+from ltr_objectives.checks import Extensible, check_choice, check_integer, find_class, is_number, refuse
+from ltr_objectives.errors import LTRError, described, require, shown
+from ltr_objectives.goals import check_goal, split_goal, with_goal
 from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, swap_matrix
 from ltr_objectives.kernels.threads import run
-from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, WORST_TIES, metric_values
-from ltr_objectives.objectives.text import metric_text
+from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, LEVEL, WORST_TIES, metric_values
+from ltr_objectives.language import metric_text, read_values, split_list, split_metric
 from ltr_objectives.queries import Labels, Queries, to_numpy
 
 CHECK = "ltr_objectives.check_metric(metric) checks all methods of a metric of your own"
@@ -58,8 +58,10 @@ class Metric(Extensible, abc.ABC):
     query_weights: str = "mean"
     goal: str | None = field(default=None, kw_only=True)
 
+    named: ClassVar[dict[str, Any]] = {}
     name: ClassVar[str]
     kind: ClassVar[int]
+    only_evaluated: ClassVar[bool] = False  # lower is better, and nothing trains for it
     maximum: ClassVar[float | None] = 1.0
     cutoff: ClassVar[str] = "optional"  # or "required", or "none"
     conventions: ClassVar[dict[str, dict[str, Any]]] = {}
@@ -305,7 +307,7 @@ class Metric(Extensible, abc.ABC):
 
     def with_convention(self, library: str) -> "Metric":
         """This metric with the conventions of a library; options that differ from their default are kept."""
-        known = {name for c in all_metric_classes() for name in c.conventions}
+        known = {name for c in self.named.values() for name in c.conventions}
         check_choice("convention", library, tuple(sorted(known)))
         if library not in self.conventions:
             having = ", ".join(sorted(self.conventions)) or "none"
@@ -314,13 +316,98 @@ class Metric(Extensible, abc.ABC):
         stated = self.conventions[library].items()
         return self._with(**{name: value for name, value in stated if getattr(self, name) == default[name]})
 
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        """Names of the parameters that stand in brackets."""
+        return tuple(f.name for f in fields(cls) if f.name not in ("k", "goal"))
+
     def settings(self) -> dict[str, Any]:
         """Parameters by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
-def all_metric_classes() -> tuple[type[Metric], ...]:
-    """Every registered metric class."""
-    from ltr_objectives.registry import metric_class, metrics
+def own_metric(written: str) -> str | None:
+    """The name of our metric in a text, in small letters; None if the text does not name one of ours.
 
-    return tuple(metric_class(name) for name in metrics())
+    >>> own_metric("NDCG@10[revenue]"), own_metric("ndcg@10-"), own_metric("NDCG:top=10")
+    ('ndcg', None, None)
+    """
+    split = split_metric(split_goal(written.strip())[0])
+    known = split is not None and split[0] in Metric.named and not Metric.named[split[0]].only_evaluated
+    return split[0] if split and known else None
+
+
+def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
+    """The metric of a name, with parameters in brackets, ``@k`` for a cutoff, and ``[goal]`` for its labels.
+
+    As text it is written as it was given: ``str(get_metric("map(threshold=2.5)@10"))`` is ``"map(threshold=2.5)@10"``.
+
+    ``convention`` is "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": compute the metric as that
+    library does. Options in the text are kept, and those of a metric object that differ from their default.
+
+    >>> get_metric("ndcg@10").k
+    10
+    >>> get_metric("ndcg@10", "lightgbm").empty
+    1.0
+    >>> get_metric("ndcg@10[revenue]").goal
+    'revenue'
+    >>> get_metric("ndcg(gain_type=linear)@5").gain_type
+    'linear'
+    """
+    found = any_metric(metric, convention)
+    require(
+        not found.only_evaluated,
+        f"less {found.name} is better, and it does not measure a whole ranking, so only evaluate computes it; take a "
+        "ranking metric, such as 'ndcg@10', or a metric of the library itself",
+    )
+    return found
+
+
+def any_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
+    """As :func:`get_metric`, also of metrics that are only evaluated."""
+    if isinstance(metric, Metric):
+        return metric if convention is None else metric.with_convention(convention)
+    if not isinstance(metric, str):
+        of = "a string such as 'ndcg@10' or an ltr_objectives.Metric"
+        raise LTRError(f"metric must be {of}, got {described(metric)}")
+    plain, goal = split_goal(metric.strip())
+    split = split_metric(plain)
+    if split is None:
+        form = "name, name@k or name(parameter=value)@k, such as 'ndcg@10'"
+        raise LTRError(f"metric {shown(metric)} is not of the form {form}; there are {', '.join(sorted(Metric.named))}")
+    name, settings, k = split
+    made = find_class(Metric.named, name, "metric")
+    values = read_values(split_list(settings) if settings.strip() else [], metric, name, made.options())
+    found: Metric = made(k=k, goal=goal, **values)
+    if convention is not None:
+        found = found.with_convention(convention)._with(**values)
+    object.__setattr__(found, "_written", metric_text(name, values))  # no field: equal metrics stay equal
+    return found
+
+
+def get_metrics(
+    metrics: Iterable[str | Metric], convention: str | None = None, find: Callable[..., Metric] = get_metric
+) -> tuple[Metric, ...]:
+    """:func:`get_metric` of each. Their names must differ, because they are the keys of the results."""
+    found = tuple(find(metric, convention) for metric in metrics)
+    require(found, "give at least one metric, such as 'ndcg@10'")
+    names = [str(metric) for metric in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    require(
+        twice is None,
+        f"two metrics are both called {twice}, and results are keyed by name; leave one out, or compute it by itself",
+    )
+    return found
+
+
+def metric_to_learn(metric: str | Metric) -> Metric:
+    """The metric of an objective, which reads the labels of the objective."""
+    found = get_metric(metric)
+    trained = getattr(found, "kind", None) != LEVEL
+    require(trained, f"no objective trains for {found.name}; take another metric, such as 'spearman'")
+    require(
+        found.goal is None,
+        f"metric={str(found)!r}: an objective names the labels that it reads, not its metric; as text put the goal at "
+        f"the end, as in 'yetiloss:map;sigma=2[{found.goal}]', or write Mixture([objective], labels=[{found.goal!r}])",
+    )
+    return found

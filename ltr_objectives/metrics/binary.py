@@ -32,7 +32,7 @@ class Binary(Metric):
 
 
 @dataclass(frozen=True)
-class Precision(Binary):
+class Precision(Binary, text="precision"):
     r"""Share of relevant documents among the first :math:`k`.
 
     Parameters
@@ -55,7 +55,6 @@ class Precision(Binary):
 
     short_lists: str = "pad"
 
-    name: ClassVar[str] = "precision"
     cutoff: ClassVar[str] = "required"
     kind: ClassVar[int] = LINEAR
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
@@ -82,7 +81,7 @@ class Precision(Binary):
 
 
 @dataclass(frozen=True)
-class Recall(Binary):
+class Recall(Binary, text="recall"):
     r"""Share of the relevant documents that are among the first :math:`k`.
 
     Parameters
@@ -96,7 +95,6 @@ class Recall(Binary):
     0.5
     """
 
-    name: ClassVar[str] = "recall"
     cutoff: ClassVar[str] = "required"
     kind: ClassVar[int] = LINEAR
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
@@ -114,7 +112,7 @@ class Recall(Binary):
 
 
 @dataclass(frozen=True)
-class AUC(Binary):
+class AUC(Binary, text="auc"):
     r"""Share of (relevant, irrelevant) pairs of a query in the right order; a tied pair counts half by default.
 
     XGBoost's ``auc`` for ranking also counts pairs of equal labels, so there is not an "xgboost" convention.
@@ -134,7 +132,6 @@ class AUC(Binary):
     0.5
     """
 
-    name: ClassVar[str] = "auc"
     cutoff: ClassVar[str] = "none"
     kind: ClassVar[int] = LINEAR
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
@@ -160,7 +157,7 @@ class AUC(Binary):
 
 
 @dataclass(frozen=True)
-class RBP(Binary):
+class RBP(Binary, text="rbp"):
     r"""Rank-biased precision, :math:`(1 - p) \sum_d p^{d-1} r_d`, of a user who reads on with probability :math:`p`.
 
     Moffat and Zobel, "Rank-biased precision for measurement of retrieval effectiveness", TOIS 2008. :math:`r_d` is 1
@@ -183,7 +180,6 @@ class RBP(Binary):
 
     patience: float = 0.8
 
-    name: ClassVar[str] = "rbp"
     kind: ClassVar[int] = LINEAR
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from ltr_objectives.metrics.binary import Binary
 
 
 @dataclass(frozen=True)
-class MRR(Binary):
+class MRR(Binary, text="mrr"):
     r"""Reciprocal rank of the first relevant document, 0 if that is beyond the cutoff.
 
     Parameters
@@ -30,7 +30,6 @@ class MRR(Binary):
     0.3333
     """
 
-    name: ClassVar[str] = "mrr"
     kind: ClassVar[int] = CASCADE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "catboost": {"ties": "worst", "threshold": 0.5},
@@ -48,7 +47,7 @@ class MRR(Binary):
 
 
 @dataclass(frozen=True)
-class Hit(Binary):
+class Hit(Binary, text="hit"):
     r"""1 if a relevant document is among the first :math:`k`, else 0; also called success or hit rate.
 
     As trec_eval's ``success``.
@@ -64,7 +63,6 @@ class Hit(Binary):
     1.0
     """
 
-    name: ClassVar[str] = "hit"
     cutoff: ClassVar[str] = "required"
     kind: ClassVar[int] = CASCADE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {"trec_eval": {"ties": "input"}}
@@ -75,7 +73,7 @@ class Hit(Binary):
 
 
 @dataclass(frozen=True)
-class ERR(Metric):
+class ERR(Metric, text="err"):
     r"""Expected reciprocal rank, :math:`\sum_{d \le k} \frac{R_d}{d} \prod_{c<d} (1 - R_c)`.
 
     Chapelle et al., "Expected reciprocal rank for graded relevance", CIKM 2009.
@@ -99,7 +97,6 @@ class ERR(Metric):
     grades: str = "exp"
     max_label: float = 4.0
 
-    name: ClassVar[str] = "err"
     kind: ClassVar[int] = CASCADE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {"catboost": {"ties": "worst", "grades": "identity"}}
 
@@ -143,7 +140,7 @@ class ERR(Metric):
 
 
 @dataclass(frozen=True)
-class PFound(ERR):
+class PFound(ERR, text="pfound"):
     r"""Chance that the user finds an answer, :math:`\sum_{d \le k} p^{d-1} R_d \prod_{c<d} (1 - R_c)`.
 
     As in CatBoost's documentation of PFound. :math:`p` is the chance that the user reads on.
@@ -165,8 +162,6 @@ class PFound(ERR):
 
     grades: str = "identity"
     decay: float = 0.85
-
-    name: ClassVar[str] = "pfound"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -92,7 +92,7 @@ def levels(queries: Queries) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Spearman(Correlation):
+class Spearman(Correlation, text="spearman"):
     r"""Spearman's rank correlation of scores and labels in each query.
 
     .. math:: \frac{12 \sum_d \left(\frac{n + 1}{2} - d\right) r_d}{\sqrt{(n^3 - n) (n^3 - \sum_t t^3)}}
@@ -119,7 +119,6 @@ class Spearman(Correlation):
     0.5
     """
 
-    name: ClassVar[str] = "spearman"
     kind: ClassVar[int] = LINEAR
     power: ClassVar[int] = 3
     factor: ClassVar[float] = 12.0
@@ -140,7 +139,7 @@ class Spearman(Correlation):
 
 
 @dataclass(frozen=True)
-class Kendall(Correlation):
+class Kendall(Correlation, text="kendall"):
     r"""Kendall's rank correlation of scores and labels in each query, tau-b.
 
     .. math:: \frac{C - D}{\frac{1}{2} \sqrt{(n^2 - n) (n^2 - \sum_t t^2)}}
@@ -165,7 +164,6 @@ class Kendall(Correlation):
     0.3333
     """
 
-    name: ClassVar[str] = "kendall"
     kind: ClassVar[int] = LEVEL
     power: ClassVar[int] = 2
     factor: ClassVar[float] = 2.0

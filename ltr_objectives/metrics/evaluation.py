@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice
-from ltr_objectives.metrics.base import Convention, Metric
+from ltr_objectives.diagnostics import warn_if_all_relevant
+from ltr_objectives.metrics.base import Convention, Metric, any_metric, get_metrics
 from ltr_objectives.queries import Labels, Queries, read_labels
-from ltr_objectives.registry import any_metric, get_metrics
 
 Unjudged = Literal["refuse", "drop"]
 Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
@@ -129,8 +129,6 @@ def evaluate(
         return values
 
     if not judged and any(hasattr(m, "threshold") for m in chosen):
-        from ltr_objectives.diagnostics import warn_if_all_relevant
-
         warn_if_all_relevant(chosen, queries, "these labels", n_threads)
     found = {str(m): value(m) for m in chosen}
     return found if isinstance(metric, list | tuple) else found[str(chosen[0])]

@@ -13,7 +13,7 @@ from ltr_objectives.queries import Queries
 
 
 @dataclass(frozen=True)
-class DCG(Metric):
+class DCG(Metric, text="dcg"):
     r"""Discounted cumulative gain, :math:`\sum_{d \le k} G(y_d) / \log_2(1 + d)`.
 
     Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", TOIS 2002; gains of Burges et al. 2005.
@@ -37,7 +37,6 @@ class DCG(Metric):
     gain_type: gains.GainType = "exp"
     discount_type: gains.DiscountType = "log2"
 
-    name: ClassVar[str] = "dcg"
     kind: ClassVar[int] = LINEAR
     maximum: ClassVar[float | None] = None
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
@@ -69,7 +68,7 @@ class DCG(Metric):
 
 
 @dataclass(frozen=True)
-class NDCG(DCG):
+class NDCG(DCG, text="ndcg"):
     r"""DCG over the largest possible DCG of the query.
 
     Parameters
@@ -97,7 +96,6 @@ class NDCG(DCG):
     def maximum(self) -> float | None:  # type: ignore[override]  # a class variable elsewhere
         return 1.0 if self.ideal_k is None else None  # an ideal of fewer ranks can be exceeded
 
-    name: ClassVar[str] = "ndcg"
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "lightgbm": {"gain_type": "exp", "ties": "input", "empty": 1.0, "query_weights": "relevant"},
         "xgboost": {"k": 32, "gain_type": "exp", "ties": "input", "empty": 1.0, "query_weights": "relevant"},
@@ -120,7 +118,7 @@ class NDCG(DCG):
 
 
 @dataclass(frozen=True)
-class ExpDCG(Metric):
+class ExpDCG(Metric, text="expdcg"):
     r"""DCG with exponential discount, :math:`\sum_d b^{d-1} y_d`, which classic YetiRank optimises.
 
     Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", ICML 2023, eq. 13.
@@ -140,7 +138,6 @@ class ExpDCG(Metric):
 
     decay: float = 0.85
 
-    name: ClassVar[str] = "expdcg"
     kind: ClassVar[int] = LINEAR
     maximum: ClassVar[float | None] = None
 

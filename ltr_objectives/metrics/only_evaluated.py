@@ -13,7 +13,7 @@ from ltr_objectives.queries import Queries
 
 
 @dataclass(frozen=True)
-class MeanAbsoluteError(Metric):
+class MeanAbsoluteError(Metric, text="mae"):
     r"""Mean absolute difference of score and label, :math:`\sum_i w_i |s_i - y_i| / \sum_i w_i` over all rows.
 
     It is a mean over rows, not over queries; with ``per_query`` it is that of the rows of each query.
@@ -25,7 +25,7 @@ class MeanAbsoluteError(Metric):
     2.0
     """
 
-    name: ClassVar[str] = "mae"
+    only_evaluated: ClassVar[bool] = True
     cutoff: ClassVar[str] = "none"
     power: ClassVar[int] = 1
     conventions: ClassVar[dict[str, dict[str, Any]]] = {x: {} for x in ("lightgbm", "xgboost", "catboost", "sklearn")}
@@ -50,7 +50,7 @@ class MeanAbsoluteError(Metric):
 
 
 @dataclass(frozen=True)
-class RootMeanSquaredError(MeanAbsoluteError):
+class RootMeanSquaredError(MeanAbsoluteError, text="rmse"):
     r"""Root of the mean squared difference of score and label, :math:`\sqrt{\sum_i w_i (s_i - y_i)^2 / \sum_i w_i}`.
 
     It is a mean over rows, as :class:`MeanAbsoluteError`.
@@ -62,12 +62,11 @@ class RootMeanSquaredError(MeanAbsoluteError):
     1.0
     """
 
-    name: ClassVar[str] = "rmse"
     power: ClassVar[int] = 2
 
 
 @dataclass(frozen=True)
-class FirstRelevant(Binary):
+class FirstRelevant(Binary, text="first"):
     """Rank of the first relevant document, such as the first click, in the mean over queries.
 
     A query without a relevant document has no such rank: it is NaN, and the mean leaves it out, unless ``empty`` is a
@@ -85,7 +84,7 @@ class FirstRelevant(Binary):
 
     empty: float | str = "skip"
 
-    name: ClassVar[str] = "first"
+    only_evaluated: ClassVar[bool] = True
     cutoff: ClassVar[str] = "none"
     kind: ClassVar[int] = CASCADE
 

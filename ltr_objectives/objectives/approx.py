@@ -89,7 +89,7 @@ class _Approx(Objective):
 
 
 @dataclass(frozen=True)
-class ApproxNDCG(_Approx):
+class ApproxNDCG(_Approx, text="approxndcg"):
     r"""ApproxNDCG (Qin, Liu and Li, "A General Approximation Framework for Direct Optimization of IR Measures", 2010).
 
     .. math:: -\frac{1}{N} \sum_i \frac{G(y_i)}{\log_2(1 + \pi_i)}, \quad
@@ -120,7 +120,6 @@ class ApproxNDCG(_Approx):
 
     gain: GainType = "exp"
 
-    name: ClassVar[str] = "approxndcg"
     kind: ClassVar[int] = NDCG
 
     def __post_init__(self) -> None:
@@ -140,7 +139,7 @@ class ApproxNDCG(_Approx):
 
 
 @dataclass(frozen=True)
-class ApproxMRR(_Approx):
+class ApproxMRR(_Approx, text="approxmrr"):
     r"""The reciprocal soft rank of the first relevant document, counted among the documents that are not relevant.
 
     .. math:: -\frac{1}{|T|} \sum_{i \in T} \frac{1}{\pi_i}, \quad
@@ -169,7 +168,6 @@ class ApproxMRR(_Approx):
     (array([ 0.111111, -0.111111]), array([0.011111, 0.011111]))
     """
 
-    name: ClassVar[str] = "approxmrr"
     fewer_pairs: ClassVar[str] = ""  # one relevant document counts
     kind: ClassVar[int] = MRR
 
@@ -182,7 +180,7 @@ class ApproxMRR(_Approx):
 
 
 @dataclass(frozen=True)
-class ApproxMAP(_Approx):
+class ApproxMAP(_Approx, text="approxmap"):
     r"""Average precision by the soft ranks of :class:`ApproxNDCG`.
 
     .. math:: -\frac{1}{R} \sum_{i: y_i > 0} \frac{1}{\pi_i} \Big(1 + \sum_{j \ne i,\, y_j > 0} p_{ij}\Big), \quad
@@ -207,7 +205,6 @@ class ApproxMAP(_Approx):
     (array([ 0.111111, -0.111111]), array([0.011111, 0.011111]))
     """
 
-    name: ClassVar[str] = "approxmap"
     kind: ClassVar[int] = MAP
 
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:

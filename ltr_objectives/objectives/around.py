@@ -8,11 +8,10 @@ import numpy as np
 
 from ltr_objectives.checks import check_fraction, check_not_negative, check_positive, check_seed
 from ltr_objectives.kernels.rng import NOISES, add_noise, uniforms
-from ltr_objectives.objectives.base import Facts, Objective
+from ltr_objectives.objectives.base import Facts, Objective, get_objective
 from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_objective
 
 
 class Wrapper(Objective):

@@ -1,22 +1,22 @@
 """The base class of objectives: frozen parameters, and gradient and Hessian of a data set at its scores."""
 
 import abc
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import Extensible
-from ltr_objectives.errors import LTRError, require, shown, warn
-from ltr_objectives.goals import check_read
+from ltr_objectives import language
+from ltr_objectives.checks import Extensible, find_class
+from ltr_objectives.diagnostics import Report, diagnose, warn_if_long
+from ltr_objectives.errors import LTRError, described, require, shown, warn
+from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.queries import Labels, Queries
-
-if TYPE_CHECKING:
-    from ltr_objectives.diagnostics import Report
 
 
 class Facts(NamedTuple):
@@ -48,6 +48,8 @@ class Objective(Extensible, abc.ABC):
     same seed, data and scores give the same bytes, whatever the number of threads.
     """
 
+    named: ClassVar[dict[str, Any]] = {}
+    sum_class: ClassVar[Any]  # Mixture, which enters itself here
     name: ClassVar[str]
     native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
     no_jit = True  # else CatBoost would set an attribute, which a frozen object refuses
@@ -59,9 +61,20 @@ class Objective(Extensible, abc.ABC):
 
     def __str__(self) -> str:
         """The text that ``get_objective`` reads, such as ``yetiloss:map@5;permutations=20``; else as ``repr``."""
-        from ltr_objectives.registry import text_of
+        with suppress(LTRError):  # of a value that has no text
+            if get_objective(text := self._text()) == self:
+                return text
+        return repr(self)
 
-        return text_of(self) or repr(self)
+    def _text(self) -> str:
+        """The name and the parameters that differ from their defaults."""
+        if self.named.get(self.name) is not type(self):
+            return ""
+        preset = {"preset": value} if (value := getattr(self, "preset", None)) else {}
+        default = type(self)(**preset).settings()
+        changed = preset | {name: value for name, value in self.settings().items() if value != default[name]}
+        metric = [str(replace(changed.pop("metric")))] if "metric" in changed else []  # also if made from other text
+        return ":".join([self.name, ";".join([*metric, *language.setting_texts(changed)])]).removesuffix(":")
 
     @abc.abstractmethod
     def fill(self, call: Call) -> None:
@@ -132,6 +145,12 @@ class Objective(Extensible, abc.ABC):
     @property
     def _inside(self) -> tuple["Objective", ...]:
         """The objectives that this one wraps or adds up."""
+        return ()
+
+    _reads_labels: ClassVar[bool] = True
+
+    def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Any, ...]:
+        """The parts of a sum with their factors in the gradient; none if this is no sum."""
         return ()
 
     def _whole(self) -> "Objective":
@@ -256,8 +275,6 @@ class Objective(Extensible, abc.ABC):
         hess : float64 array of shape (rows,)
             Second derivatives, or what takes their place; trees fit ``-grad / hess``.
         """
-        from ltr_objectives.diagnostics import warn_if_long
-
         queries = self._queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
         warn_if_long(self, queries)
         return self.compute(queries, scores, iteration=iteration, n_threads=n_threads)
@@ -271,7 +288,7 @@ class Objective(Extensible, abc.ABC):
         self, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None, weight: ArrayLike | None = None, *,
         qid: ArrayLike | None = None, propensity: ArrayLike | None = None, position: ArrayLike | None = None,
         n_threads: int | None = None,
-    ) -> "Report":  # fmt: skip
+    ) -> Report:  # fmt: skip
         """Report the queries with a gradient at these scores, and the reasons why others have none.
 
         Parameters
@@ -292,8 +309,6 @@ class Objective(Extensible, abc.ABC):
         >>> report.useful, report.useless
         (1, {'one document': 1, 'all labels equal': 1})
         """
-        from ltr_objectives.diagnostics import diagnose
-
         queries = self._queries(labels, group, qid=qid, weight=weight, propensity=propensity, position=position)
         return diagnose(self, queries, scores, n_threads=n_threads)
 
@@ -307,3 +322,49 @@ def warn_unless_clicks(queries: Queries) -> None:
             f"with {name}, labels are clicks, 0 or 1, but some are {other[0]:g}: relevance that was judged has no "
             f"position bias, so leave {name} out; for degrees of clicks, such as purchases, pass labels > 0"
         )
+
+
+def get_objective(objective: str | Objective) -> Objective:
+    """An objective from ``"name"``, ``"name:metric"`` or ``"name:metric;parameter=value;..."``, or a sum of these.
+
+    Parts of a sum may have weights, and goals at their end, whose labels they read: see
+    :class:`ltr_objectives.Mixture`.
+
+    >>> str(get_objective("yetiloss:map@5").metric)
+    'map@5'
+    >>> get_objective("lambdamart:sigma=2;hessian=ones").sigma
+    2
+    >>> get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:mrr").weights
+    (1.0, 0.3)
+    >>> get_objective("yetiloss:ndcg@10 + 0.3*yetiloss:ndcg@10[revenue]").labels
+    (None, 'revenue')
+    """
+    if isinstance(objective, Objective):
+        return objective
+    if not isinstance(objective, str):
+        of = "a string such as 'yetiloss:map' or an ltr_objectives.Objective"
+        raise LTRError(f"objective must be {of}, got {described(objective)}")
+    parts = language.split_sum(objective)
+    if len(parts) == 1:
+        return on_goal(*read_part(objective))
+    weighted = [language.split_weight(part) for part in parts]
+    made: Objective = Objective.sum_class(
+        [part for _, part in weighted], [1.0 if weight is None else weight for weight, _ in weighted]
+    )
+    return made
+
+
+def read_part(objective: str | Objective) -> tuple[Objective, str | None]:
+    """An objective, and the goal at the end of its text."""
+    if not isinstance(objective, str) or len(language.split_sum(objective)) > 1:
+        return get_objective(objective), None
+    plain, goal = split_goal(objective)
+    name, settings = language.split_objective(plain.strip())
+    found = find_class(Objective.named, name, "objective")
+    return found(**language.read_settings(settings, name, found.parameters())), goal
+
+
+def on_goal(objective: Objective, goal: str | None) -> Objective:
+    """The objective on the labels of a goal."""
+    made: Objective = objective if goal is None else Objective.sum_class([objective], labels=[goal], normalize=False)
+    return made

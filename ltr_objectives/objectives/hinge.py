@@ -11,7 +11,7 @@ from ltr_objectives.objectives.pairwise import PairLoss, PairwiseObjective
 
 
 @dataclass(frozen=True)
-class Hinge(PairwiseObjective):
+class Hinge(PairwiseObjective, text="hinge"):
     r"""Pairwise hinge (Herbrich, Graepel and Obermayer, 1999), weighted by the change of any metric.
 
     .. math:: \sum_{y_{hi} > y_{lo}} \delta \max(0,\; 1 - \sigma (s_{hi} - s_{lo}))
@@ -48,7 +48,6 @@ class Hinge(PairwiseObjective):
     partners: int | None = None
     seed: int = 0
 
-    name: ClassVar[str] = "hinge"
     loss: ClassVar[PairLoss] = PairLoss(
         HINGE, lambda x: np.where(x.real < 1, 1 - x, 0), lambda x: 1.0 * (x < 1), lambda x: 1.0 * (x < 1), "bound"
     )

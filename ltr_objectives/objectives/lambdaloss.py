@@ -15,7 +15,7 @@ the loss.
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class ByRank(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LambdaLoss(NDCGObjective):
+class LambdaLoss(NDCGObjective, text="lambdaloss"):
     r"""LambdaLoss (Wang et al., "The LambdaLoss Framework for Ranking Metric Optimization", CIKM 2018).
 
     .. math:: \sum_{i, j} w_{ij} \log_2 \left(1 + e^{-\sigma (s_i - s_j)}\right)
@@ -115,7 +115,6 @@ class LambdaLoss(NDCGObjective):
     samples: int = 10
     noise_scale: float = 1.0
 
-    name: ClassVar[str] = "lambdaloss"
     fewer_pairs = "choose a cutoff, such as k=30, or partners=10"
 
     def __post_init__(self) -> None:

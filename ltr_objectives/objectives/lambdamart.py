@@ -12,7 +12,7 @@ NATIVE_METRICS = {"lightgbm": ("ndcg",), "xgboost": ("ndcg", "map")}
 
 
 @dataclass(frozen=True)
-class LambdaMART(PairwiseObjective):
+class LambdaMART(PairwiseObjective, text="lambdamart"):
     r"""LambdaMART (Burges, "From RankNet to LambdaRank to LambdaMART", 2010) for any metric.
 
     For each pair with :math:`y_{hi} > y_{lo}` and at least one of the two within the truncation, let :math:`\delta` be
@@ -68,7 +68,6 @@ class LambdaMART(PairwiseObjective):
     partners: int | None = None
     seed: int = 0
 
-    name: ClassVar[str] = "lambdamart"
     native: ClassVar[dict[str, str]] = {"lightgbm": "lambdarank", "xgboost": "rank:ndcg, rank:map"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "lightgbm": {"truncation": 30, "score_norm": True, "lambda_norm": True},

@@ -8,7 +8,7 @@ the current :math:`S`, so that each step multiplies them by at most 1. A list ta
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Truth(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ListMLE(Objective):
+class ListMLE(Objective, text="listmle"):
     r"""ListMLE (Xia et al., "Listwise Approach to Learning to Rank: Theory and Algorithm", ICML 2008).
 
     .. math:: \sum_d \left(\log S_d - s_{y(d)}\right), \quad S_d = \sum_{e \ge d} e^{s_{y(e)}}
@@ -57,8 +57,6 @@ class ListMLE(Objective):
     """
 
     hessian: str = "bounded"
-
-    name: ClassVar[str] = "listmle"
 
     def __post_init__(self) -> None:
         check_choice("hessian", self.hessian, HESSIANS)

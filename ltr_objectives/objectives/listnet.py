@@ -1,7 +1,7 @@
 r"""ListNet: cross-entropy between a distribution from the labels and the softmax of the scores."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ HESSIANS = ("bounded", "exact")
 
 
 @dataclass(frozen=True)
-class ListNet(Objective):
+class ListNet(Objective, text="listnet"):
     r"""ListNet (Cao et al., "Learning to Rank: From Pairwise Approach to Listwise Approach", ICML 2007).
 
     .. math:: -\sum_i P_i \log \rho_i, \quad \rho = \operatorname{softmax}(s)
@@ -53,8 +53,6 @@ class ListNet(Objective):
 
     target: str = "softmax"
     hessian: str = "bounded"
-
-    name: ClassVar[str] = "listnet"
 
     def __post_init__(self) -> None:
         check_choice("target", self.target, TARGETS)

@@ -9,14 +9,13 @@ import numpy as np
 
 from ltr_objectives.checks import check_choice, check_list, check_seed, check_weights
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.goals import check_goal
+from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.kernels.rng import uniforms
 from ltr_objectives.objectives.around import key_of
-from ltr_objectives.objectives.base import Facts, Objective
+from ltr_objectives.objectives.base import Facts, Objective, get_objective, read_part
 from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Labels, Queries, by_goal
-from ltr_objectives.registry import get_objective, read_part
 
 T = TypeVar("T")
 
@@ -130,6 +129,10 @@ class Mixture(Objective):
         require(seed == 0 or self.draw, f"seed={seed} is of the draws, and would change nothing without draw=")
         for name, value in {"parts": parts, "weights": weights, "labels": goals, "seed": seed}.items():
             object.__setattr__(self, name, value)
+
+    def _text(self) -> str:
+        parts = zip(self.weights or (), self._inside, self.labels or (), strict=True)
+        return "+".join(f"{'' if w == 1 else f'{w}*'}{with_goal(str(part), goal)}" for w, part, goal in parts)
 
     @property
     def weighted(self) -> tuple[tuple[Objective, float], ...]:
@@ -257,6 +260,9 @@ class Mixture(Objective):
         if self.draw == "document" or any(loss is None for loss in losses):
             return None
         return sum(part.factor * loss for part, loss in zip(parts, losses, strict=True))
+
+
+Objective.sum_class = Mixture
 
 
 def StochasticLabels(

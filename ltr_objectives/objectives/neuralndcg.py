@@ -42,14 +42,13 @@ from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 from ltr_objectives.kernels.softmax import total
 from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, get_metric, metric_to_learn
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.reference import derivatives, reference_head
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric, metric_to_learn
 
 NEGLIGIBLE = -40.0  # exp(-40) = 4e-18
 ROWS = 4  # of the matrix at once: sums over rows are then read and written a quarter as often
@@ -138,7 +137,7 @@ class _Sorted(Objective):
 
 
 @dataclass(frozen=True)
-class NeuralNDCG(_Sorted, NDCGObjective):
+class NeuralNDCG(_Sorted, NDCGObjective, text="neuralndcg"):
     r"""NeuralNDCG (Pobrotyn and Białobrzeski, "NeuralNDCG: Direct Optimisation of a Ranking Metric via Differentiable
     Relaxation of Sorting", 2021), eqs. 3, 5 and 6.
 
@@ -191,8 +190,6 @@ class NeuralNDCG(_Sorted, NDCGObjective):
     (array([ 0.009227, -0.009227]), array([0.009227, 0.009227]))
     """
 
-    name: ClassVar[str] = "neuralndcg"
-
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check()
@@ -208,7 +205,7 @@ class _Named(Objective):
 
 
 @dataclass(frozen=True)
-class NeuralSort(_Sorted, _Named):
+class NeuralSort(_Sorted, _Named, text="neuralsort"):
     r"""The loss of :class:`NeuralNDCG` for another metric; Pobrotyn and Białobrzeski propose it for MAP (section 6).
 
     .. math:: -\frac{1}{N} \sum_{d \le k} w_d\, \hat g_d\, b_d, \quad \hat g = \operatorname{scale}(\hat P)\, g
@@ -232,8 +229,6 @@ class NeuralSort(_Sorted, _Named):
     >>> grad.round(6), hess.round(6)
     (array([ 0.125, -0.125]), array([0.125, 0.125]))
     """
-
-    name: ClassVar[str] = "neuralsort"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metric", metric_to_learn(self.metric))

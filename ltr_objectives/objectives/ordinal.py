@@ -2,7 +2,7 @@ r"""Ordinal regression: one logistic loss for each step between labels."""
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ltr_objectives.objectives.reference import derivatives, sigmoid, softplus
 
 
 @dataclass(frozen=True)
-class Ordinal(Objective):
+class Ordinal(Objective, text="ordinal"):
     r"""One logistic loss for each step between labels, with one score and fixed thresholds.
 
     .. math:: \sum_i \sum_{c=1}^{C} \log\left(1 + e^{\mp (s_i - \theta_c)}\right),
@@ -40,7 +40,6 @@ class Ordinal(Objective):
 
     thresholds: tuple[float, ...] = (-1.5, -0.5, 0.5, 1.5)
 
-    name: ClassVar[str] = "ordinal"
     hessian_kind = "exact"
     shift_invariant = False
 

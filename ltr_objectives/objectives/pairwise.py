@@ -14,13 +14,12 @@ from ltr_objectives.kernels.pairs import LOGISTIC
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import AVERAGE, HEAD, LINEAR
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, metric_to_learn
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.objectives.reference import brute_force_changes, softplus
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import metric_to_learn
 
 HESSIANS = ("exact", "double", "ones")
 XGBOOST = ("xgboost",)  # presets that divide the weights of queries by their mean

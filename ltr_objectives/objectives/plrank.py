@@ -77,7 +77,7 @@ class Rewarded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PLRank(NDCGObjective):
+class PLRank(NDCGObjective, text="plrank"):
     r"""Expected DCG@k or NDCG@k under a Plackett-Luce policy, with second derivatives.
 
     Rankings y place one document after another, each with probability
@@ -130,7 +130,6 @@ class PLRank(NDCGObjective):
     hessian: str = "gradient"
     seed: int = 0
 
-    name: ClassVar[str] = "plrank"
     random = True
     fewer_pairs = "choose fewer samples, or a smaller k"
 

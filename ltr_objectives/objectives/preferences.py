@@ -62,6 +62,7 @@ class Preferences(Objective):
     digest: str = field(init=False, repr=False)  # of pairs and weights, by which objectives are compared
 
     name: ClassVar[str] = "preferences"
+    _reads_labels: ClassVar[bool] = False
     hessian_kind = "exact"
 
     def __post_init__(self) -> None:

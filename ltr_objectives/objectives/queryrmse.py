@@ -11,7 +11,7 @@ from ltr_objectives.objectives.call import Call
 
 
 @dataclass(frozen=True)
-class QueryRMSE(Objective):
+class QueryRMSE(Objective, text="queryrmse"):
     r"""Squared error after the best shift of each query's scores.
 
     .. math:: \tfrac12 \sum_i w_i (y_i - s_i - c)^2, \quad c = \frac{\sum_j w_j (y_j - s_j)}{\sum_j w_j}
@@ -26,7 +26,6 @@ class QueryRMSE(Objective):
     (array([-0.5,  0.5]), array([1., 1.]))
     """
 
-    name: ClassVar[str] = "queryrmse"
     native: ClassVar[dict[str, str]] = {"catboost": "QueryRMSE"}
     hessian: ClassVar[str] = "ones"
     hessian_kind = "bound"  # the free constant lowers the second derivative by 1/n

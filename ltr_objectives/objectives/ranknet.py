@@ -16,7 +16,7 @@ PAIR_WEIGHTS = ("equal", "all", "difference")
 
 
 @dataclass(frozen=True)
-class RankNet(PairwiseObjective):
+class RankNet(PairwiseObjective, text="ranknet"):
     r"""RankNet (Burges et al., "Learning to Rank using Gradient Descent", ICML 2005).
 
     .. math:: \sum_{y_{hi} > y_{lo}} w_{hi,lo} \log \left(1 + e^{-\sigma (s_{hi} - s_{lo})}\right)
@@ -66,7 +66,6 @@ class RankNet(PairwiseObjective):
     partners: int | None = None
     seed: int = 0
 
-    name: ClassVar[str] = "ranknet"
     native: ClassVar[dict[str, str]] = {"xgboost": "rank:pairwise"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "xgboost": {"truncation": 32, "score_norm": True, "lambda_norm": True, "hessian": "double"},

@@ -10,7 +10,7 @@ from ltr_objectives.objectives.call import Call
 
 
 @dataclass(frozen=True)
-class RMSE(Objective):
+class RMSE(Objective, text="rmse"):
     r"""Squared error, as in the libraries' own regression.
 
     .. math:: \tfrac12 \sum_i (y_i - s_i)^2
@@ -28,8 +28,6 @@ class RMSE(Objective):
     >>> grad, hess
     (array([-1. ,  0.5]), array([1., 1.]))
     """
-
-    name: ClassVar[str] = "rmse"
 
     native: ClassVar[dict[str, str]] = {"lightgbm": "regression", "catboost": "RMSE"}
     hessian: ClassVar[str] = "ones"

@@ -14,7 +14,7 @@ which no recursion is stable for all chances.
 import functools
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def discount_exponentials(ranks: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class SoftRank(GainObjective):
+class SoftRank(GainObjective, text="softrank"):
     r"""SoftRank (Taylor et al., "SoftRank: Optimizing Non-Smooth Rank Metrics", WSDM 2008), or SoftNDCG.
 
     .. math:: -\frac{1}{N} \sum_i G(y_i)\, \mathbb{E} \frac{1}{\log_2(1 + r_i)}, \quad
@@ -88,7 +88,6 @@ class SoftRank(GainObjective):
     max_documents: int = 1000
     step: float = 10.0
 
-    name: ClassVar[str] = "softrank"
     fewer_pairs = "choose a smaller max_documents"
 
     def __post_init__(self) -> None:

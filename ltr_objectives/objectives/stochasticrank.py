@@ -46,12 +46,11 @@ from ltr_objectives.kernels.moves import move_terms, needs_restart, restart
 from ltr_objectives.kernels.rng import NO_NOISE, NOISES, add_noise, stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.kernels.swaps import CASCADE, is_empty
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, get_metric, metric_to_learn
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric, metric_to_learn
 
 WIDTH = 8.0  # in deviations; the density beyond is 1e-14 of its peak
 DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
@@ -73,7 +72,7 @@ class Smooth(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StochasticRank(Objective):
+class StochasticRank(Objective, text="stochasticrank"):
     r"""StochasticRank (Ustimenko and Prokhorenkova, ICML 2020) for any metric.
 
     The loss of a query is :math:`-\mathbb{E}\, M(s - \mu \sigma y + \sigma \varepsilon)`, the metric :math:`M` smoothed
@@ -135,7 +134,6 @@ class StochasticRank(Objective):
     noise: str | None = "gaussian"
     seed: int = 0
 
-    name: ClassVar[str] = "stochasticrank"
     fewer_pairs = "choose a metric with a cutoff, such as ndcg@10, or fewer samples"
     native: ClassVar[dict[str, str]] = {"catboost": "StochasticRank"}
 

@@ -31,7 +31,7 @@ class Lowered(NamedTuple):
 
 
 @dataclass(frozen=True)
-class XENDCG(Objective):
+class XENDCG(Objective, text="xendcg"):
     r"""XE-NDCG (Bruch, "An Alternative Cross Entropy Loss for Learning-to-Rank", WWW 2021), as LightGBM's rank_xendcg.
 
     .. math:: -\sum_i \frac{\varphi_i}{\sum_j \varphi_j} \log \rho_i, \quad
@@ -70,7 +70,6 @@ class XENDCG(Objective):
     noise: str | None = "uniform"
     seed: int = 0
 
-    name: ClassVar[str] = "xendcg"
     native: ClassVar[dict[str, str]] = {"lightgbm": "rank_xendcg"}
 
     def __post_init__(self) -> None:

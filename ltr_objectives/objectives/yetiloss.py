@@ -25,7 +25,7 @@ CATBOOST_MODES = ("ndcg", "dcg", "err", "mrr", "map")
 
 
 @dataclass(frozen=True)
-class YetiLoss(PairwiseObjective):
+class YetiLoss(PairwiseObjective, text="yetiloss"):
     r"""YetiLoss (Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", ICML 2023) for any metric.
 
     The weight :math:`w` of a pair is a mean over several rankings by noisy scores (section 3.1). Each ranking in which
@@ -87,7 +87,6 @@ class YetiLoss(PairwiseObjective):
     partners: int | None = None
     difference: str = "exact"
 
-    name: ClassVar[str] = "yetiloss"
     native: ClassVar[dict[str, str]] = {"catboost": "YetiRank:mode="}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "catboost": {"metric": "ndcg", "neighbors": 1, "change": "catboost"}

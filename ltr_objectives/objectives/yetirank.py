@@ -15,7 +15,7 @@ CATBOOST_FACTOR = 0.15  # a factor of CatBoost's weights
 
 
 @dataclass(frozen=True)
-class YetiRank(PairwiseObjective):
+class YetiRank(PairwiseObjective, text="yetirank"):
     r"""YetiRank (Gulin, Kuralenok and Pavlov, "Winning the Transfer Learning Track of Yahoo!'s LTR Challenge", 2011).
 
     The weight :math:`w` of a pair is a mean over several rankings by noisy scores. Each ranking in which the two are
@@ -47,7 +47,6 @@ class YetiRank(PairwiseObjective):
     preset: str | None = None
     seed: int = 0
 
-    name: ClassVar[str] = "yetirank"
     native: ClassVar[dict[str, str]] = {"catboost": "YetiRank"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {"catboost": {}}
     neighbors = 1

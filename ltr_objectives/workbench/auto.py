@@ -9,8 +9,8 @@ import numpy as np
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
+from ltr_objectives.statistics import differences
 from ltr_objectives.workbench.candidates import check_comparable, natives_for, ours_for
-from ltr_objectives.workbench.statistics import differences
 from ltr_objectives.workbench.trials import try_each, warn_without_ours
 
 

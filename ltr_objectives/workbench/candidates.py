@@ -5,10 +5,10 @@ import numpy as np
 from ltr_objectives.errors import require
 from ltr_objectives.goals import with_goal
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_objective, objective_class, objective_for
+from ltr_objectives.registry import objective_for
 from ltr_objectives.workbench.libraries import LIBRARIES
 
 OTHERS = ("yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
@@ -29,7 +29,7 @@ def ours_for(metric: Metric) -> dict[str, Objective]:
         plain = ours_for(metric._with(goal=None))
         return {with_goal(n, goal): Mixture([each], labels=[goal], normalize=False) for n, each in plain.items()}
     itself, first = f"yetiloss:{metric}", objective_for(metric)
-    named = {str(first): first, itself: objective_class("yetiloss")(metric=metric)}
+    named = {str(first): first, itself: Objective.named["yetiloss"](metric=metric)}
     if first == named[itself]:
         named = {itself: first}
     for label in OTHERS:

@@ -10,8 +10,8 @@ import pandas as pd
 from rich.console import Console
 
 from ltr_objectives.errors import require
+from ltr_objectives.statistics import BETTER, WORSE
 from ltr_objectives.workbench.data import RankingFold
-from ltr_objectives.workbench.statistics import BETTER, WORSE
 from ltr_objectives.workbench.summary import CAPTION, OWN_BEST, by_query, chosen, rows_of, summary
 from ltr_objectives.workbench.texts import p_of, show, signed
 from ltr_objectives.workbench.trials import Budget, Record, Trial, measure, train, try_each, warn_without_ours

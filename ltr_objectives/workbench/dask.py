@@ -8,9 +8,8 @@ import numpy as np
 
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.queries import Queries, ids_of, refuse_masked, refuse_merged, sizes_of, to_numpy
-from ltr_objectives.registry import get_metric
 from ltr_objectives.workbench.data import cut
 
 

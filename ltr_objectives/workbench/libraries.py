@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ltr_objectives.errors import LTRError, essence
+from ltr_objectives.language import split_metric
 from ltr_objectives.natives import BINARY, NATIVES
-from ltr_objectives.objectives.text import split_metric
 
 
 class Library(NamedTuple):

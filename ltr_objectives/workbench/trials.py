@@ -16,14 +16,13 @@ from numpy.typing import ArrayLike
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.natives import NATIVES, is_native
 from ltr_objectives.objectives.around import UnitHessian
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Queries
-from ltr_objectives.registry import get_metric, get_objective
 from ltr_objectives.workbench.candidates import labels_for
 from ltr_objectives.workbench.data import RankingData, RankingFold, cut
 from ltr_objectives.workbench.libraries import LIBRARIES

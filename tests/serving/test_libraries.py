@@ -7,7 +7,7 @@ import xgboost as xgb
 from catalog import EXAMPLES
 from generated import ranking
 
-from ltr_objectives import LTRError, evaluate, registry
+from ltr_objectives import LTRError, Objective, evaluate, registry
 from ltr_objectives.adapters import xgboost_objective
 
 hessboost = pytest.importorskip("hessboost")  # both need Python 3.11
@@ -42,7 +42,7 @@ def trained(objective, kind=perpetual.PerpetualBooster, **fit):
 
 @pytest.mark.parametrize("name", registry.objectives())
 def test_perpetual_learns_from_every_objective(name):
-    cls = registry.objective_class(name)
+    cls = Objective.named[name]
     objective = next(e for e in (cls(), *EXAMPLES[cls.name]) if e.label_limit is None or e.label_limit >= Y.max())
     scores = trained(perpetual_functions(objective, Y, GROUP))
     assert evaluate("ndcg@10", scores, Y, GROUP) > evaluate("ndcg@10", np.zeros(len(Y)), Y, GROUP) + 0.1

@@ -154,7 +154,7 @@ def _plan(
     objectives: str | None, libraries: Sequence[str], metrics: "Sequence[Metric]", budgets: Any, reference: str | None
 ) -> list[Any]:
     """The trials of each library; a name that only some libraries know is theirs."""
-    from ltr_objectives.registry import get_objective
+    from ltr_objectives.objectives.base import get_objective
     from ltr_objectives.workbench.candidates import natives_for, ours_for
     from ltr_objectives.workbench.trials import plan
 

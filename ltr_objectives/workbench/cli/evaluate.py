@@ -9,7 +9,7 @@ from rich.table import Table
 from typer import Option, echo
 
 from ltr_objectives.errors import require
-from ltr_objectives.registry import any_metric
+from ltr_objectives.metrics.base import any_metric
 from ltr_objectives.workbench.cli import options
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typer import Option, echo
 
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import available_threads
-from ltr_objectives.objectives.text import split_list
-from ltr_objectives.registry import get_metric
+from ltr_objectives.language import split_list
+from ltr_objectives.metrics.base import get_metric
 
 if TYPE_CHECKING:
     from ltr_objectives.metrics.base import Metric

@@ -5,7 +5,8 @@
     objective  name [: [metric] [; parameter = value ...]] [goal in brackets]
     metric     name [(parameter = value, ...)] [@ cutoff] [goal in brackets]
 
-Every sign is read once, so that the longest text takes milliseconds. :mod:`ltr_objectives.registry` finds the classes.
+Every sign is read once, so that the longest text takes milliseconds. Classes are found by
+:func:`ltr_objectives.get_objective` and :func:`ltr_objectives.get_metric`.
 """
 
 import ast
@@ -131,8 +132,8 @@ def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...])
     return found
 
 
-NUMBER = r"\s*[-+]?[\d.]+(?:[eE][-+]?\d+)?\s*"
-LONG, NUMBERS = 1000, re.compile(rf"[\[(]?{NUMBER}(?:,{NUMBER})*,?\s*[\])]?")  # Python 3.10 crashes on deep nesting
+VALUE = r"\s*[-+]?[\d.]+(?:[eE][-+]?\d+)?\s*"
+LONG, NUMBERS = 1000, re.compile(rf"[\[(]?{VALUE}(?:,{VALUE})*,?\s*[\])]?")  # Python 3.10 crashes on deep nesting
 
 
 def literal(text: str) -> Any:

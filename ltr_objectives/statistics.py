@@ -11,14 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from ltr_objectives.checks import check_integer, check_seed, is_number, refuse
 from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import require
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.queries import Labels, Queries, ids_of
-from ltr_objectives.registry import get_metric
 
 BETTER, WORSE, SAME = "▲", "▼", ""
 
@@ -72,6 +70,8 @@ def paired_p(a: np.ndarray, b: np.ndarray, weight: np.ndarray | None = None) -> 
         return 1.0
     if np.ptp(difference) == 0.0:  # equal in every query, where the test would divide by zero
         return 0.0
+    from scipy import stats
+
     t = mean(a - b, weight) / standard_error(a - b, weight)
     return float(2 * stats.t.sf(abs(t), freedom(share)))
 
@@ -182,6 +182,8 @@ def compare_scores(
         refuse("level", level, "must be a number between 0 and 1")
     chosen, queries = get_metric(metric, convention), Queries(labels, group, qid=qid, weight=weight)
     warn_of_equal_orders([chosen], queries, "these labels", n_threads)
+    from scipy import stats
+
     a, b = (
         chosen.values(queries, queries.check_scores(scores, n_threads).values, n_threads=n_threads)
         for scores in (scores_a, scores_b)
