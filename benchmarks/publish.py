@@ -37,14 +37,15 @@ def block(name: str, results: Path) -> str:
             title, chosen = PARTS[part]
             first = next(i for i, text in enumerate(paragraphs) if text.startswith(title))
             paragraphs = [paragraphs[first + i] for i in chosen]
-        body = "\n\n".join(paragraphs)
+        body, command = "\n\n".join(paragraphs), f"Command: `benchmarks/results/{folder}/study.json`"
     else:
         document = json.loads((results / f"{folder}.json").read_text())
         body = markdown(TABLES[name](document))
         if part == "short":  # of the README, which links to the whole table and its last line
             return f"\n{body}\n\n"
+        command = f"`{document['command']}`"
     versions = ", ".join(f"{package} {version}" for package, version in document["versions"].items())
-    return f"\n{body}\n\n`{document['command']}`; {versions}.\n\n"
+    return f"\n{body}\n\n{command}; {versions}.\n\n"
 
 
 def published(text: str, results: Path) -> str:
