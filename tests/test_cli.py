@@ -96,7 +96,7 @@ def test_a_query_that_is_skipped_has_no_value(folder):
 @pytest.mark.parametrize(
     ("changed", "arguments", "message"),
     [
-        ({}, ["--metric", "ndgc"], "unknown metric 'ndgc'; there are ndcg, "),
+        ({}, ["--metric", "ndgc"], "unknown metric 'ndgc'; there are auc, "),
         ({}, ["--metric", ","], "--metric is empty"),
         ({}, ["--convention", "lightgmb"], "choose one of 'catboost'"),
         ({}, ["--data", "x"], "pass either --data, or --labels and --qid"),

@@ -226,7 +226,6 @@ WRONG = {
     "negative gain": ({"gain": lambda self, y: y - 1}, "gain of label 0"),
     "another gain": ({"gain": lambda self, y: y**2}, "reference"),
     "another gain of one label": ({"gain": lambda self, y: y + (y == 4)}, "reference"),
-    "a gain of one number": ({"gain": lambda self, y: math.log2(y + 1)}, "array of labels"),
     "gains that fall": (falling(lambda y: 4 - y), "gain falls"),
     "a gain that falls": (falling(lambda y: np.where(y == 3, 1.5, y)), "gain falls"),
     "gains of larger labels": (falling(lambda y: 1.0 * (y > 9)), "pass labels="),

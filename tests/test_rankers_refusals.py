@@ -125,7 +125,7 @@ def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
 @pytest.mark.parametrize("text", ["yetilos:map", "lambdamrt", "rank:foo", "lambdarank:sigma=2", "l2", "MAP"])
 def test_an_objective_is_ours_or_a_ranking_objective_of_the_library(library, text):
     with pytest.raises(
-        LTRError, match=f"unknown objective '.*; there are lambdamart, .*; {library} has .*{NATIVE[library]}"
+        LTRError, match=f"unknown objective '.*; there are approxmap, .*; {library} has .*{NATIVE[library]}"
     ):
         fit(library, text)
 

@@ -6,8 +6,8 @@ import pytest
 stats = pytest.importorskip("scipy.stats")
 pytest.importorskip("pandas")
 
+from ltr_objectives import statistics  # noqa: E402 - as above
 from ltr_objectives.statistics import differences, mean, paired_p, standard_error  # noqa: E402 - as above
-from ltr_objectives.workbench import statistics  # noqa: E402 - as above
 from ltr_objectives.workbench.summary import POOLED, by_query, chosen, randomisation_p, summary  # noqa: E402 - as above
 
 RNG = np.random.default_rng(0)
