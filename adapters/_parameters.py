@@ -5,10 +5,7 @@ from typing import Any
 
 from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.objectives.around import Wrapper
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.mixture import Mixture
-from ltr_objectives.objectives.preferences import Preferences
 
 
 def refuse_twice(library: Library, given: Mapping[str, Any]) -> None:
@@ -29,11 +26,4 @@ def refuse_unread(library: Library, params: Mapping[str, Any]) -> None:
 
 def pairs_of_rows(objective: Objective) -> bool:
     """True if a part of the objective has pairs, by number of row."""
-    return any(isinstance(leaf, Preferences) for leaf in leaves(objective))
-
-
-def leaves(objective: Objective) -> list[Objective]:
-    """Return the objectives that one wraps or adds up, or itself."""
-    if isinstance(objective, Mixture):
-        return [leaf for part, _ in objective.weighted for leaf in leaves(part)]
-    return leaves(objective.wrapped) if isinstance(objective, Wrapper) else [objective]
+    return not objective._reads_labels or any(map(pairs_of_rows, objective._inside))

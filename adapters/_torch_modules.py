@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._parameters import leaves
+from ltr_objectives.adapters._parameters import pairs_of_rows
 from ltr_objectives.checks import check_choice, check_integer, check_seed
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.base import Objective, get_objective
-from ltr_objectives.objectives.preferences import Preferences
 from ltr_objectives.queries import Queries
 
 try:
@@ -34,7 +33,7 @@ class TorchLoss(nn.Module):
         super().__init__()
         check_choice("reduction", reduction, ("mean", "sum"))
         self.objective = own = get_objective(objective)
-        fixed = any(isinstance(leaf, Preferences) for leaf in leaves(own))
+        fixed = pairs_of_rows(own)
         require(not fixed, "Preferences number the rows of one data set, and batches have others; use labels")
         self.reduction = reduction
         self.seed = check_seed(seed)
