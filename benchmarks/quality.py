@@ -17,6 +17,7 @@ from typer import Context, Exit, Option
 from benchmarks.folds import Fold, folds_of, preset_folds
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.workbench.candidates import natives_for
@@ -123,7 +124,6 @@ def quality(
     """
     from benchmarks import cells, report
     from benchmarks.provenance import provenance, versions_of
-    from ltr_objectives.kernels.threads import available_threads
     from ltr_objectives.workbench.trials import Budget
 
     console = terminal(140)

@@ -13,11 +13,13 @@ from typer import Option, echo
 
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.kernels.threads import available_threads
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.libraries import LIBRARIES
 
 if TYPE_CHECKING:
-    from ltr_objectives.metrics.base import Metric
     from ltr_objectives.workbench.contest import Outcome
     from ltr_objectives.workbench.data import RankingData, RankingFold
 
@@ -69,7 +71,6 @@ def compare(
     objectives. The best one is selected on the same queries, so that its value is larger than on new ones. Of the
     folder of a LETOR fold, the train part trains, the vali part stops, and the test part is compared.
     """
-    from ltr_objectives.kernels.threads import available_threads
     from ltr_objectives.workbench.candidates import labels_for
     from ltr_objectives.workbench.cli.files import require_apart, writable
     from ltr_objectives.workbench.contest import print_table, table_of, winner_of
@@ -154,7 +155,6 @@ def _plan(
     objectives: str | None, libraries: Sequence[str], metrics: "Sequence[Metric]", budgets: Any, reference: str | None
 ) -> list[Any]:
     """The trials of each library; a name that only some libraries know is theirs."""
-    from ltr_objectives.objectives.base import get_objective
     from ltr_objectives.workbench.candidates import natives_for, ours_for
     from ltr_objectives.workbench.trials import plan
 

@@ -8,6 +8,7 @@ from rich import box
 from rich.table import Table
 from typer import Option, echo
 
+from ltr_objectives.diagnostics import warn_if_all_relevant
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import any_metric
 from ltr_objectives.workbench.cli import options
@@ -49,7 +50,6 @@ def evaluate(
 
     columns = Columns(label, weight=weight)
     lists = _read(data, labels, scores, qid, columns, run, qrels, complete, convention, drop_unjudged)
-    from ltr_objectives.diagnostics import warn_if_all_relevant
 
     warn_if_all_relevant(chosen, lists.queries, "these labels")
     means = {str(m): lists.mean(m) for m in chosen}

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from rich.console import Console
 from typer import Option, echo
@@ -14,10 +14,7 @@ from typer import Option, echo
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.language import split_list
-from ltr_objectives.metrics.base import get_metric
-
-if TYPE_CHECKING:
-    from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import Metric, get_metric
 
 
 class Library(str, Enum):
@@ -32,7 +29,6 @@ RESERVED = ("objective", "eval_metric", "n_estimators", "learning_rate")  # they
 ONE_A_LINE = "text with one a line (also .gz, .bz2 or .xz), a .npy file, or FILE.csv:COLUMN or FILE.parquet:COLUMN."
 METRICS = "Such as ndcg@10 or 'map(threshold=2.5)'; separate several by commas"
 Metrics = Annotated[str, Option("--metric", help=f"{METRICS}.")]
-ObjectiveName = Annotated[str, Option("--objective", help="Such as lambdamart:map or yetiloss:map;seed=1.")]
 Convention = Annotated[
     str | None,
     Option(help="Compute as lightgbm, xgboost, catboost, sklearn, trec_eval or scipy does.", show_default=False),

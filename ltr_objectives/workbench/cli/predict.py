@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from typer import Option, echo
 
+from ltr_objectives._files import replacing
 from ltr_objectives.errors import require
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.libraries import LIBRARIES
@@ -37,7 +38,6 @@ def predict(
     In Parquet and CSV, features are found by their names. If the model has no names, all columns but the label, the
     query id, the weight and those to ignore are its features. Name the same --categorical as in training.
     """
-    from ltr_objectives._files import replacing
     from ltr_objectives.workbench.cli.files import existing, require_apart, writable
     from ltr_objectives.workbench.tables import Columns
 

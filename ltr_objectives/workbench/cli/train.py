@@ -11,6 +11,7 @@ from rich.table import Table
 from typer import Option
 
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.registry import objective_for
 from ltr_objectives.workbench.cli import options
@@ -135,7 +136,6 @@ def _table(values: dict[str, dict[str, float]]) -> Table:
 
 
 def _mean(metric: Any, scores: Any, part: "RankingData") -> float:
-    from ltr_objectives.metrics.evaluation import evaluate
 
     return float(evaluate(metric, scores, part.y, part.group, part.weight))
 
