@@ -34,7 +34,7 @@ def bagged(
     labels: Mapping[str, ArrayLike] | None = None,
     bags: int = 8,
 ) -> R:
-    """Train a model on each of several bags of queries, and merge them into one whose scores are their mean.
+    """Train a model on each of several bags of queries, and merge them into one whose raw scores are their mean.
 
     A bag draws as many queries as there are, with replacement. Its model is evaluated on the queries that were not
     drawn, and stops early on them if the ranker has ``early_stopping_rounds`` (Ganjisaffar, Caruana and Lopes, "Bagging
@@ -71,14 +71,16 @@ def bagged(
     name = next((name for name in SEEDS if name in given), SEEDS[0])
     seed = read_param(name, given.get(name, 0))
     rng = np.random.default_rng(seed)
-    fitted = []
+    fitted, merge = [], MERGE[ranker.library.name]
     for bag in range(check_integer("bags", bags)):
         drawn, left_out = resampled(part, rng)
         fitted.append(clone(ranker).set_params(**{name: seed + bag})._fit_parts(drawn, (left_out,)))
+        if bag == 0:
+            merge([fitted[0].booster_] * 2)  # raises before the other bags train
     merged = clone(ranker)
     check_features(merged, part.X, reset=True)
     merged.objective_, merged.categories_ = fitted[0].objective_, fitted[0].categories_
-    merged.booster_ = MERGE[ranker.library.name]([each.booster_ for each in fitted])
+    merged.booster_ = merge([each.booster_ for each in fitted])
     return merged
 
 

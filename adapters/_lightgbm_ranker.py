@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ltr_objectives.adapters._libraries import LIGHTGBM
-from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query
+from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query, refuse_our_text
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import is_frame, require_same_categories
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
@@ -126,7 +126,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         refuse_dart("boosting='dart'" if boosting == "dart" else "", plan.early_stopping_rounds)
         params = plan.with_l2(params, LIGHTGBM)
         gradients = plan.gradients(LightGBMObjective, params)
-        if gradients is not None:
+        if gradients is None:
+            refuse_our_text({"objective": plan.objective})
+        else:
             refuse_bagging_by_query(params)
         linear = any(LIGHTGBM.given("linear_tree", params).values())  # whose leaves cannot be set
         start = 0.0 if linear else plan.start

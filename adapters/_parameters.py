@@ -13,7 +13,10 @@ def refuse_twice(library: Library, given: Mapping[str, Any]) -> None:
     given = {**given, "objective": True, "eval_metric": True}  # which a ranker always has
     for name in given:
         twice = " and ".join(f"{each}=" for each in library.given(name, given))
-        require(twice == f"{name}=", f"{twice} are names of one parameter; give one of them")
+        require(
+            twice == f"{name}=",
+            f"{twice} are names of one parameter; give one, objective= or eval_metric= if it is among them",
+        )
 
 
 def refuse_unread(library: Library, params: Mapping[str, Any]) -> None:

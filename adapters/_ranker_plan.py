@@ -12,9 +12,9 @@ from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
-from ltr_objectives.goals import check_read
+from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.metrics.base import Metric, get_metric, get_metrics, own_metric
-from ltr_objectives.natives import NATIVES, is_native
+from ltr_objectives.natives import NATIVES
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import to_numpy
@@ -103,13 +103,13 @@ def in_documents(objective: Objective | str) -> Objective | str:
 
 
 def own_or_native(objective: Any, library: Library) -> Objective | str:
-    """Our objective, or the name of the library's own."""
-    if isinstance(objective, str) and is_native(objective, library.name):
-        return objective
-    try:
+    """Our objective, or text for the library: its own spelling in CatBoost, and all text that is not of ours."""
+    if not isinstance(objective, str):
         return get_objective(objective)
-    except LTRError as error:
-        raise LTRError(f"{error}; {library.name} has {', '.join(NATIVES[library.name])}") from None
+    head = objective.partition(":")[0].strip()
+    native = library.name == "catboost" and head in ("RMSE", *NATIVES["catboost"])
+    ours = head.lower() in Objective.named or "+" in objective or split_goal(objective)[1]
+    return objective if native or not ours else get_objective(objective)
 
 
 def read_metrics(

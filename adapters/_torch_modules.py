@@ -9,7 +9,7 @@ import numpy as np
 
 from ltr_objectives.adapters._parameters import pairs_of_rows
 from ltr_objectives.checks import check_choice, check_integer, check_seed
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import Queries
@@ -67,6 +67,7 @@ class TorchLoss(nn.Module):
         if mask is not None:
             require(group is None and qid is None, "mask, group and qid all say which documents form a list; pass one")
             mask = torch.as_tensor(mask, dtype=torch.bool, device=scores.device)
+            require(mask.ndim == 2, f"mask has shape {tuple(mask.shape)}; give one of shape (lists, documents)")
             scores, sizes = scores[mask], mask.sum(1)
             group = sizes[sizes > 0]
 
@@ -87,6 +88,8 @@ class TorchLoss(nn.Module):
         s = scores.detach().to("cpu", torch.float64).contiguous().numpy()
         grad, _ = self.objective.compute(queries, s, iteration=self.seed * GOLDEN + self.step)
         self.step += self.training and torch.is_grad_enabled()
+        if mask is None and len(queries) > 1 and queries.longest == 1 and not grad.any():
+            warn(f"all {len(queries)} lists have one document, so all gradients are 0; give several documents a list")
         has_loss = self._has_loss and propensity is None and position is None and not _varies(queries)
         self.value_is = "loss" if has_loss else f"-{self.metric}"
         values, weights = self._values(queries, s), queries.weight_by_query

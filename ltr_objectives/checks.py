@@ -26,9 +26,6 @@ class Extensible:
 
     def __init_subclass__(cls, text: str = "") -> None:
         super().__init_subclass__()
-        if text:
-            cls.name = text  # type: ignore[attr-defined]
-            cls.named[text] = cls
         not_read = {name: read for base in cls.__mro__[1:] for name, read in vars(base).get("_not_read", {}).items()}
         if "__dataclass_params__" in vars(cls):  # made anew with slots: __init__ is the decorator's
             not_read.pop("__init__", None)
@@ -37,6 +34,12 @@ class Extensible:
             raise LTRError(f"{cls.__name__}.{name} {why}; {not_read[name]}")
         for name in vars(cls).keys() & {"reference", "reference_loss"}:
             setattr(cls, name, _of_lists(vars(cls)[name]))
+        if text:
+            known = cls.named.get(text, cls)
+            again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
+            require(again, f"text={text!r} is the name of {known.__qualname__}; choose another")
+            cls.name = text  # type: ignore[attr-defined]
+            cls.named[text] = cls
 
     def __new__(cls, *_: object, **__: object) -> Any:
         if "_is_checked" not in vars(cls):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ltr_objectives import (
+    NDCG,
     Langevin,
     LTRError,
     Metric,
@@ -151,6 +152,13 @@ def test_the_report_knows_rewards_of_the_users_own(name):
 def test_gradients_that_are_nan_are_located(iteration):
     with pytest.raises(LTRError, match="gradient or Hessian of row 3 is NaN: the objective divides 0 by 0 there, or"):
         Half().gradient_hessian(SCORES, LABELS, GROUP, iteration=iteration)
+
+
+def test_a_name_in_text_is_given_once_and_only_to_a_class_that_is_not_refused():
+    for wrong in ({"__init__": lambda self: None}, {}):
+        with pytest.raises(LTRError, match=r"fields of|text='ndcg' is the name of NDCG"):
+            type("Other", (NDCG,), wrong, text="ndcg")
+        assert type(get_metric("ndcg@3")) is NDCG
 
 
 def test_discounts_do_not_increase():

@@ -161,6 +161,8 @@ def test_missing_and_new_categories(library):
 def test_columns_with_numbers_as_names(library, names):
     """LightGBM and CatBoost take a number for the position of a categorical feature."""
     X, y, qid = categorical(600, 0)
+    if library != "catboost":  # which refuses missing categories itself
+        X.loc[::7, "colour"] = np.nan
     expected = ranker(library).fit(X, y, qid=qid).predict(X)
     numbered = X.set_axis(names, axis=1)
     for given in (numbered, numbered.assign(qid=qid)):
@@ -170,6 +172,15 @@ def test_columns_with_numbers_as_names(library, names):
         assert np.array_equal(fitted.predict(given), expected)
     with pytest.raises(LTRError, match=r"columns whose names are strings, and others; .* X.columns.astype\(str\)"):
         ranker(library).fit(X.set_axis(["noise", 1], axis=1), y, qid=qid)
+
+
+def test_a_category_called_as_missing_values_are(library):
+    X, y, qid = categorical(600, 0)
+    X["colour"] = X.colour.cat.rename_categories({"red": "nan"})
+    fitted = ranker(library).fit(X, y, qid=qid)
+    if library != "catboost":
+        X.loc[::7, "colour"] = None
+    assert np.isfinite(fitted.predict(X)).all()
 
 
 def test_columns_that_are_no_features_are_refused(library):

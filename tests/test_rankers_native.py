@@ -10,7 +10,7 @@ from ltr_objectives import LTRError, LTRWarning, Queries, adapters, evaluate
 from ltr_objectives.adapters._libraries import PRIVATE
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._ranker_inputs import Part
-from ltr_objectives.natives import NATIVES, POINTWISE
+from ltr_objectives.natives import NATIVES
 
 xgb, lgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "lightgbm", "catboost"))
 pytest.importorskip("sklearn")
@@ -146,7 +146,16 @@ def test_catboost_resumes_only_snapshots_without_ours(ours, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Regression loss .* ignores an important ranking parameter:RuntimeWarning")
-@pytest.mark.parametrize(("library", "name"), [(library, name) for library in POINTWISE for name in POINTWISE[library]])
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [
+        ("lightgbm", "regression"),
+        ("lightgbm", "binary"),
+        ("lightgbm", "poisson"),
+        ("catboost", "RMSE"),
+        ("catboost", "MAE"),
+    ],
+)
 def test_pointwise_objectives_are_the_library_s(library, name):
     y = (TRAIN.y > 1).astype(float)
     quiet = {"verbose": -1} if library == "lightgbm" else {"verbose": False, "allow_writing_files": False}

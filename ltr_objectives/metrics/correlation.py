@@ -146,7 +146,7 @@ class Kendall(Correlation, text="kendall"):
 
     Kendall, "The treatment of ties in ranking problems", Biometrika 1945. Of the pairs with different labels :math:`C`
     are in the right order and :math:`D` in the wrong one; the labels of the :math:`n` documents have runs of :math:`t`
-    equal ones. Without tied scores this is ``scipy.stats.kendalltau``.
+    equal ones. Without tied scores this is ``scipy.stats.kendalltau``. No objective trains for it.
 
     A query may have up to 32 different labels. Time and memory are proportional to their number. No objective
     trains for this metric.

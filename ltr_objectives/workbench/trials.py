@@ -17,7 +17,6 @@ from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.metrics.base import Metric, get_metric
-from ltr_objectives.natives import NATIVES, is_native
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.objectives.mixture import Mixture
@@ -25,7 +24,7 @@ from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.candidates import labels_for
 from ltr_objectives.workbench.data import RankingData, RankingFold, cut
-from ltr_objectives.workbench.libraries import LIBRARIES
+from ltr_objectives.workbench.libraries import LIBRARIES, is_native
 
 DRAWS, NOISE = 8, 0.1  # of a smoothed metric: noisy scores, and their noise in standard deviations of the scores
 Record = dict[str, Any]
@@ -210,7 +209,7 @@ def try_each(
 
 def warn_without_ours(found: Collection[str], left_out: Mapping[str, str]) -> None:
     """Warn if every objective of ours was left out, and the libraries' own were found. Both are by name."""
-    native = {name for name in (*left_out, *found) for library in NATIVES if is_native(name, library)}
+    native = {name for name in (*left_out, *found) for library in LIBRARIES if is_native(library, name)}
     ours = {name: why for name, why in left_out.items() if name not in native}
     if ours and native.issuperset(found):
         name, why = next(iter(ours.items()))

@@ -204,6 +204,7 @@ def test_second_derivatives_are_refused():
 SQUARE = torch.zeros((2, 2), requires_grad=True)
 WRONG = [
     ("mask, group and qid all say", (SQUARE, SQUARE, [2, 2]), {"mask": SQUARE == 0}),
+    ("mask has shape", (SQUARE[None], SQUARE[None]), {"mask": SQUARE[None] == 0}),
     ("labels must be one-dimensional", (SQUARE, SQUARE, [2, 2]), {}),
     ("scores must be one-dimensional", (SQUARE.reshape(4, 1), [0, 1, 0, 1], [2, 2]), {}),
     ("floating-point", (torch.zeros(2, dtype=torch.int64), [0, 1], [2]), {}),
