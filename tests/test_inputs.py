@@ -106,7 +106,6 @@ NO_IDS = {
     "None alone": (lambda: [None, None, None], "no id in row 0"),
     "NaN among text": (lambda: ["a", "a", float("nan")], "numbers or strings, not both"),
     "NaT": (lambda: np.array(["2020", "NaT", "NaT"], "datetime64[D]"), "no id in row 1"),
-    "pandas NA number": (imported("pandas", lambda pd: pd.Series([1, None, 2], dtype="Int64")), "no id in row 1"),
     "pandas category": (imported("pandas", lambda pd: pd.Categorical(["a", None, "b"])), "no id in row 1"),
     "pyarrow null": (imported("pyarrow", lambda pa: pa.array(["a", None, None])), "no id in row 1"),
     "pyarrow null number": (imported("pyarrow", lambda pa: pa.array([1, None, None])), "row 1"),
