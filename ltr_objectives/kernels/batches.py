@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
-from ltr_objectives.kernels.pairs import LOGISTIC, slope_and_curve
+from ltr_objectives.kernels.pairs import row_of
 from ltr_objectives.kernels.rankings import number_of
-from ltr_objectives.kernels.swaps import LINEAR
+from ltr_objectives.kernels.swaps import AVERAGE, LINEAR
 
 TOGETHER = 3  # draws whose weights one loop adds up, after the first
 BATCH = 16  # draws at a time: one, and a multiple of TOGETHER
@@ -117,60 +117,39 @@ def _add_weights(kind, i, start, end, n, draws, r):
 
 
 @inlined
-def _row(kind, given, i, start, end, better, r):
-    """The pairs of i with ``start <= j < end``; return the sum of |slope|.
-
-    ``kind``, ``given`` and ``better`` are constants, so that LLVM makes a separate loop for each. If ``given``, the
-    weights are in ``r.weight``.
-    """
-    gi, Ei, Ui, Vi, Si, total, curve = r.g[i], r.E[i], r.U[i], r.V[i], r.S[i], 0.0, 0.0
-    g, E, U, V, S = r.g[start:end], r.E[start:end], r.U[start:end], r.V[start:end], r.S[start:end]
-    weight, beyond = r.weight[start:end], r.beyond[start:end]
-    lam, hes = r.lam[start:end], r.hes[start:end]
-    for j in range(len(E)):
-        m = weight[j] if given else _weight(kind, Ui, Vi, U[j], V[j])
-        if kind == LINEAR:
-            if given:
-                m = m if m > ROUNDING * (Si + S[j]) else 0.0
-            m *= gi - g[j] if better else (g[j] - gi) * beyond[j]
-        inverse = 1.0 / (Ei + E[j])
-        loses, wins = (E[j] * inverse, Ei * inverse) if better else (Ei * inverse, E[j] * inverse)
-        x = m * loses
-        h = x * wins
-        lam[j] += x if better else -x
-        hes[j] += h
-        total += x
-        curve += h
-    r.lam[i] -= total if better else -total
-    r.hes[i] += curve
-    return total
+def _linear(i, j, how, r):
+    return abs(r.U[i] - r.U[j]) * (r.g[i] - r.g[j])
 
 
-@kernel
-def _wide(kind, given, i, start, end, better, sigma, r):
-    """As ``_row``, for scores of any span: one exponential a pair."""
-    total = 0.0
-    for j in range(start, end):
-        m = r.weight[j] if given else _weight(kind, r.U[i], r.V[i], r.U[j], r.V[j])
-        if kind == LINEAR:
-            if given:
-                m = m if m > ROUNDING * (r.S[i] + r.S[j]) else 0.0
-            m *= r.g[i] - r.g[j] if better else (r.g[j] - r.g[i]) * r.beyond[j]
-        sign = 1.0 if better else -1.0
-        slope, curve = slope_and_curve(LOGISTIC, sigma * sign * (r.s[i] - r.s[j]))
-        r.lam[i] -= sign * m * slope
-        r.lam[j] += sign * m * slope
-        r.hes[i] += m * curve
-        r.hes[j] += m * curve
-        total += m * slope
-    return total
+@inlined
+def _linear_beyond(i, j, how, r):
+    return _linear(i, j, how, r) * r.beyond[j]
 
 
-@inlined_kernel
-def _add(kind, given, i, start, end, better, one, r):
-    if one.narrow:
-        return _row(kind, given, i, start, end, better, r)
-    return _wide(kind, given, i, start, end, better, one.sigma, r)
+@inlined
+def _sum(i, j, how, r):
+    m = r.weight[j]
+    return (m if m > ROUNDING * (r.S[i] + r.S[j]) else 0.0) * (r.g[i] - r.g[j])
+
+
+@inlined
+def _sum_beyond(i, j, how, r):
+    return _sum(i, j, how, r) * r.beyond[j]
+
+
+@inlined
+def _average(i, j, how, r):
+    return _weight(AVERAGE, r.U[i], r.V[i], r.U[j], r.V[j])
+
+
+@inlined
+def _written(i, j, how, r):
+    return r.weight[j]
+
+
+_linear_row, _sum_row = row_of(_linear, 1), row_of(_sum, 1)
+_average_row, _written_row = row_of(_average, 1), row_of(_written, 1)
+_beyond_row, _sum_beyond_row = row_of(_linear_beyond, -1), row_of(_sum_beyond, -1)
 
 
 @inlined_kernel
@@ -181,7 +160,16 @@ def add_pairs(kind, i, start, end, better, draw, one, r):
     """
     if start >= end:
         return 0.0
-    given = draw is not None
     if draw is not None and one.width == one.n:  # else the weights are written already
         _add_weights(kind, i, start, end, one.n, filled_up(one.draws), r)
-    return _add(kind, given, i, start, end, better, one, r)
+    if kind != LINEAR:
+        if draw is None:
+            return _average_row(i, start, end, None, one, r)
+        return _written_row(i, start, end, None, one, r)
+    if better:
+        if draw is None:
+            return _linear_row(i, start, end, None, one, r)
+        return _sum_row(i, start, end, None, one, r)
+    if draw is None:
+        return _beyond_row(i, start, end, None, one, r)
+    return _sum_beyond_row(i, start, end, None, one, r)

@@ -30,7 +30,6 @@ from ltr_objectives.checks import (
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.chances import chances
 from ltr_objectives.kernels.exponential import relative_to_top
-from ltr_objectives.kernels.pairs import pair
 from ltr_objectives.kernels.partners import is_sampled, runs
 from ltr_objectives.kernels.rankings import number_of
 from ltr_objectives.kernels.records import MANY
@@ -171,6 +170,15 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
         slope = self.sigma * w * sigmoid(-gaps) / np.log(2.0)
         curve = self.sigma**2 * (w + w.T) * sigmoid(gaps) * sigmoid(-gaps) / np.log(2.0)
         return slope.sum(axis=0) - slope.sum(axis=1), curve.sum(axis=1)
+
+
+@inlined
+def pair(m, loses, wins):
+    """Slope and curvature of a pair of weight |m|, whose first document is the better one if m > 0.
+
+    ``loses`` and ``wins`` are the probabilities that the first document loses and wins.
+    """
+    return m * (loses if m > 0.0 else wins), abs(m) * loses * wins
 
 
 class Ranked(NamedTuple):
