@@ -137,7 +137,7 @@ def _add_ranks(n, terms, one, s, pairs, draw, r):
 
 @kernel
 def _one_draw(n, layers, pairs, r):
-    return 1, n
+    return 1, n, False
 
 
 @inlined_kernel

@@ -20,10 +20,9 @@ beats d is :math:`E_e / (E_d + E_e)`. If scores span more than the exponential c
 ``slope_and_curve`` computes each pair by itself. Inner loops have unsigned indices and no ``min`` or ``max``, so that
 LLVM vectorises them: 0.8 ns a pair instead of 2.4.
 
-``row_of`` and ``run_of`` are the mathematics of pairs, given a function that returns the weight of one. Three loops
+``row_of`` and ``run_of`` are the mathematics of pairs, given a function that returns the weight of one. Two loops
 choose the pairs and give the weights: ``by_rank`` for any metric, loss and choice of pairs, ``by_gain`` for linear
-metrics, ``by_relevance`` for average precision. Each has a kernel of its own, because one kernel with all three
-compiles three times as long.
+metrics and average precision. Each has a kernel of its own, because one kernel with both compiles longer.
 """
 
 import functools
@@ -54,6 +53,7 @@ class Drawn(NamedTuple):
     begin: int  # the first draw
     draws: int
     width: int  # entries of ``orders`` from one draw to the next
+    top_only: bool  # only the top ranks of each draw are sorted and read
 
 
 @kernel
@@ -182,7 +182,8 @@ def pair_kernel(space: Any, batch: Any, loop: Any) -> Callable[..., Any]:
     """The kernel that draws the rankings of each list and adds its pairs by ``loop``.
 
     ``space(longest, layers, pairs, draw)`` returns the loop's arrays, ``batch(n, layers, pairs, r)`` how many draws it
-    takes at a time and how many ranks of each it reads. ``loop`` returns the sum of |slope|.
+    takes at a time, how many entries each has in ``orders``, and True if it reads top ranks only. ``loop`` returns the
+    sum of |slope|.
     """
 
     @inlined_kernel
@@ -191,19 +192,18 @@ def pair_kernel(space: Any, batch: Any, loop: Any) -> Callable[..., Any]:
         x, grad, hess = s[a : a + n], out.grad[a : a + n], out.hess[a : a + n]
         narrow = relative_to_top(x, pairs.sigma, r.E_by_row) and pairs.loss == LOGISTIC
         noise = noise_of(x, pairs.noisy, draw, q, sort)
-        most, width = batch(n, layers, pairs, r)
+        most, width, top_only = batch(n, layers, pairs, r)
         for begin in range(0, number_of(draw), most):
             draws = min(most, number_of(draw) - begin)
             for k in range(draws):
                 order = r.orders[k * width : k * width + n]
-                ranking(x, min(n, pairs.ordered), width == n, draw, noise, begin + k, order, sort)
+                ranking(x, min(n, pairs.ordered), not top_only, draw, noise, begin + k, order, sort)
             at = x
             if draw is not None and pairs.noisy:  # then the loop takes one draw at a time
                 at = sort.noisy[:n]
                 narrow = relative_to_top(at, pairs.sigma, r.E_by_row) and pairs.loss == LOGISTIC
-            total += loop(
-                Drawn(q, a, n, narrow, pairs.loss, pairs.sigma, begin, draws, width), at, layers, pairs, draw, r, out
-            )
+            one = Drawn(q, a, n, narrow, pairs.loss, pairs.sigma, begin, draws, width, top_only)
+            total += loop(one, at, layers, pairs, draw, r, out)
         factor = _list_factor(total, pairs, draw)
         for i in range(n):
             grad[i] *= factor

@@ -9,7 +9,6 @@ from ltr_objectives.checks import check_choice, check_draws, check_integer, chec
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.by_gain import pairs_by_gain
 from ltr_objectives.kernels.by_rank import pairs_by_rank
-from ltr_objectives.kernels.by_relevance import pairs_by_relevance
 from ltr_objectives.kernels.pairs import LOGISTIC
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.kernels.rng import NOISES
@@ -168,23 +167,21 @@ class PairwiseObjective(Objective):
         draw = None
         if self.random:
             draw = call.draw(self.seed, draws, NOISES[self.noise], self.noise_scale)
-        family = self.family(queries)
-        if family == LINEAR:
+        if self._is_by_gain(queries):
             call.run(pairs_by_gain, layers, pairs._replace(by_label=queries.by_label), draw)
         else:
-            call.run(pairs_by_relevance if family == AVERAGE else pairs_by_rank, layers, pairs, draw)
+            call.run(pairs_by_rank, layers, pairs, draw)
 
-    def family(self, queries: Queries) -> int | None:
-        """The family of metrics, LINEAR or AVERAGE, whose own kernel applies; None for the general kernel.
+    def _is_by_gain(self, queries: Queries) -> bool:
+        """Return True if the kernel by gain applies, else the general one.
 
-        The two kernels sum the weights over the draws before they visit the pairs, so they know no rank or score of a
-        pair.
+        It sums the weights over the draws before it visits the pairs, so it knows no rank or score of a pair.
         """
         by_pair = self._near != MANY or self.partners or self.score_norm or self.difference == "noisy"
         if self.loss.code != LOGISTIC or by_pair or queries.propensity is not None:
-            return None
+            return False
         kinds = [terms.kind if terms.cap == np.inf else None for terms in self.layers(queries)]
-        return kinds[0] if set(kinds) == {AVERAGE} or kinds == [LINEAR] else None
+        return set(kinds) == {AVERAGE} or kinds == [LINEAR]
 
     def _worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self.layers(queries)], axis=0)
