@@ -1,4 +1,8 @@
-"""The loop over pairs of any metric, loss and choice of pairs, one draw at a time and in rank order."""
+"""The loop over pairs of any metric, loss and choice of pairs, one draw at a time and in rank order.
+
+A pair of ranks has the change of the metric as its weight, divided if need be. A loop takes the pairs of one rank, or
+with few neighbours or partners drawn at random a run of pairs of equal distance.
+"""
 
 from typing import NamedTuple
 
@@ -8,9 +12,9 @@ from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.pairs import discounted, pair_kernel, row_of, run_of
 from ltr_objectives.kernels.partners import is_sampled, runs
 from ltr_objectives.kernels.sorting import all_equal
-from ltr_objectives.kernels.swaps import CASCADE, restart, swap_terms
+from ltr_objectives.kernels.swaps import CASCADE, CATBOOST_MRR, restart, swap_terms
 
-NEAR = 8  # with at most this many neighbours the inner loop runs over d, else over e
+NEAR = 8  # with at most this many neighbours pairs are taken in runs
 
 
 class Ranked(NamedTuple):
@@ -26,6 +30,7 @@ class Ranked(NamedTuple):
     A: np.ndarray
     V: np.ndarray
     W: np.ndarray
+    delta: np.ndarray  # by distance of two ranks
     lam: np.ndarray
     hes: np.ndarray
     low: np.ndarray
@@ -37,8 +42,8 @@ def _ranked(n, layers, pairs, draw):
     """Space for lists of up to n documents."""
     return Ranked(
         np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
-        np.ones(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
-        np.empty(n),
+        np.ones(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
+        np.zeros(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
     )  # fmt: skip
 
 
@@ -48,6 +53,7 @@ class How(NamedTuple):
     factor: float
     cap: float  # a larger gain difference counts as this
     score_norm: bool
+    divided: bool  # by the score distance, a propensity, or both
 
 
 @inlined
@@ -56,7 +62,7 @@ def _change(d, e, how, r):
     gap = r.g[d] - r.g[e]
     gap = how.cap if gap > how.cap else gap
     gap = -how.cap if gap < -how.cap else gap
-    return how.factor * gap * (r.U[d] + r.A[d] * r.V[e])
+    return how.factor * gap * (r.U[d] + r.A[d] * r.V[e] + r.delta[e - d])
 
 
 @inlined
@@ -64,74 +70,82 @@ def _divided(d, e, how, r):
     """The change over the score distance and the propensity of the document of larger gain."""
     m = _change(d, e, how, r)
     apart = 0.01 + abs(r.s[d] - r.s[e]) if how.score_norm else 1.0
-    at_d, at_e = r.propensity[d], r.propensity[e]
+    at_d, at_e = r.propensity[d], r.propensity[e]  # read before the choice, or LLVM does not vectorise
     return m / (apart * (at_d if m > 0.0 else at_e))
 
 
-add_changes, add_run_of_changes = row_of(_change), run_of(_change)
-add_divided, add_run_of_divided = row_of(_divided), run_of(_divided)
+row_of_changes, row_of_divided = row_of(_change), row_of(_divided)
+run_of_changes, run_of_divided = run_of(_change), run_of(_divided)
+
+
+@inlined_kernel
+def _add_row(d, end, how, one, r):
+    """Add the pairs of rank d with the ranks d < e < ``end``."""
+    if how.divided:
+        return row_of_divided(d, d + 1, end, how, one, r)
+    return row_of_changes(d, d + 1, end, how, one, r)
+
+
+@inlined_kernel
+def _add_run(d, e, count, how, one, r):
+    """Add the pairs of ranks (d + k, e + k), k < ``count``."""
+    if how.divided:
+        return run_of_divided(d, e, count, how, one, r)
+    return run_of_changes(d, e, count, how, one, r)
 
 
 @kernel
+def _fill(n, terms, one, pairs, r):
+    """Write the terms of all swaps; return how many first ranks have a weight with ranks below."""
+    scale, ranks = terms.scale[one.q], min(pairs.ranks, n - 1)
+    swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
+    if len(pairs.delta) > 0:
+        for k in range(n):
+            r.delta[k] = pairs.delta[k] * scale
+        return ranks
+    ranks = discounted(terms.discount, ranks)
+    for d in range(ranks if terms.kind in (CASCADE, CATBOOST_MRR) else 0):
+        if r.U[d] == 0.0 and r.A[d] == 0.0:  # and so it is further down
+            return d
+    return ranks
+
+
+@inlined
 def _exchange(a, b):
     for i in range(len(a)):
         a[i], b[i] = b[i], a[i]
 
 
-@inlined_kernel
-def _add_run(d, e, count, how, divided, one, r):
-    if divided:
-        return add_run_of_divided(d, e, count, how, one, r)
-    return add_run_of_changes(d, e, count, how, one, r)
-
-
 @kernel
 def _add_ranks(n, terms, one, s, pairs, draw, r):
     """Add the pairs of the first n ranks by one layer; return the sum of |slope|."""
-    swap_terms(terms.kind, r.g, terms.discount, terms.scale[one.q], n, r.U, r.A, r.V)
-    total, neighbors = 0.0, pairs.neighbors
-    ranks = discounted(terms.discount, min(pairs.ranks, n - 1))
-    how = How(1.0, terms.cap, pairs.score_norm and not all_equal(s))
-    divided = how.score_norm or len(pairs.propensity) > 0
-    top, sampled = n, False
+    total, ranks, norm = 0.0, _fill(n, terms, one, pairs, r), pairs.score_norm and not all_equal(s)
+    how = How(1.0, terms.cap, norm, norm or len(pairs.propensity) > 0)
+    near, sampled, top = pairs.neighbors <= NEAR, False, n if ranks == n - 1 else ranks
     if draw is not None:
-        if pairs.partners < n:
-            for d in range(ranks):
-                if r.U[d] == 0.0 and r.A[d] == 0.0:
-                    ranks = d
-                    break
-        top = n if ranks == n - 1 else ranks
         sampled = is_sampled(n, top, pairs.partners)
-    by_run = neighbors <= NEAR or sampled
+    by_run = near or sampled
     # with runs, this loop takes only the ranks that need ``restart``, which other kinds do not have
     for d in range(0 if by_run and terms.kind != CASCADE else ranks):
-        if r.U[d] == 0.0 and r.A[d] == 0.0:  # and so it is further down
-            break
-        if by_run and not r.A[d] < 0.0:
-            continue
-        end = n if neighbors >= n else min(n, d + 1 + neighbors)
-        restarts = r.A[d] < 0.0
+        end, restarts = min(n, d + 1 + min(n, pairs.neighbors)), r.A[d] < 0.0
         if restarts:
             restart(r.g, terms.discount, d, end, r.U, r.W)
             r.A[d] = 1.0
             _exchange(r.V[d + 1 : end], r.W[d + 1 : end])
-        if divided:
-            total += add_divided(d, d + 1, end, how, one, r)
-        else:
-            total += add_changes(d, d + 1, end, how, one, r)
+        if restarts or not by_run:
+            total += _add_row(d, end, how, one, r)
         if restarts:
             _exchange(r.V[d + 1 : end], r.W[d + 1 : end])
-        if by_run:
             r.U[d], r.A[d] = 0.0, 0.0
-    if neighbors <= NEAR:
-        for apart in range(1, neighbors + 1):
-            total += _add_run(0, apart, max(min(ranks, n - apart), 0), how, divided, one, r)
+    if near:
+        for apart in range(1, pairs.neighbors + 1):
+            total += _add_run(0, apart, max(min(ranks, n - apart), 0), how, one, r)
     if draw is not None:  # noqa: SIM102  numba leaves code out only by such a condition alone
         if sampled:
-            found, weight = runs(n, top, pairs.partners, False, draw, one.q, one.begin)
+            found, weight = runs(n, top, pairs.partners, len(pairs.delta) > 0, draw, one.q, one.begin)
             for k in range(len(weight)):
-                some = How(weight[k], how.cap, how.score_norm)
-                total += _add_run(found[0, k], found[1, k], found[2, k], some, divided, one, r)
+                some = How(weight[k], how.cap, how.score_norm, how.divided)
+                total += _add_run(found[0, k], found[1, k], found[2, k], some, one, r)
     return total
 
 

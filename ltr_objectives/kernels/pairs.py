@@ -10,7 +10,8 @@ the document of the larger gain. Then, for the logistic loss at the scores witho
     g_{hi} \mathrel{-}= \sigma \delta \rho, \quad g_{lo} \mathrel{+}= \sigma \delta \rho, \quad
     h \mathrel{+}= \sigma^2 \delta \rho (1 - \rho) \text{ for both,}
 
-averaged over the draws. The weight of a pair is the sum of its weights in the ``layers``, each of one family.
+averaged over the draws. The weight of a pair is the sum of its weights in the ``layers``, each of one family; if
+``pairs.delta`` is not empty, each also has :math:`|g_{hi} - g_{lo}|` times the entry for the distance :math:`e - d`.
 With ``score_norm`` :math:`\delta` is divided by :math:`0.01 + |s_{hi} - s_{lo}|`. With propensities :math:`\delta` is
 divided by that of :math:`hi`. The gradient is linear in the weights, so pairs are not stored: a thread takes
 :math:`O(n)` memory.

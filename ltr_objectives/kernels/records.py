@@ -40,6 +40,7 @@ class Pairs(NamedTuple):
     lambda_norm: bool
     propensity: np.ndarray  # by row; empty where labels are not clicks
     by_label: np.ndarray  # as in Queries
+    delta: np.ndarray  # by distance of two ranks: added to the difference of their discounts; empty for 0
 
 
 class Draw(NamedTuple):

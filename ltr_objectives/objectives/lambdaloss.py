@@ -13,9 +13,8 @@ There :math:`\delta_m` is the discount at rank m less that at rank m + 1, counte
 the loss.
 """
 
-import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,30 +26,17 @@ from ltr_objectives.checks import (
     check_positive,
     check_seed,
 )
-from ltr_objectives.kernels._jit import inlined, kernel
-from ltr_objectives.kernels.chances import chances
-from ltr_objectives.kernels.exponential import relative_to_top
-from ltr_objectives.kernels.partners import is_sampled, runs
-from ltr_objectives.kernels.rankings import number_of
-from ltr_objectives.kernels.records import MANY
-from ltr_objectives.kernels.rng import NOISES, add_noise, stream
-from ltr_objectives.kernels.sorting import all_equal, descending_order, longest_list, sorter
+from ltr_objectives.kernels.by_rank import pairs_by_rank
+from ltr_objectives.kernels.pairs import LOGISTIC
+from ltr_objectives.kernels.records import MANY, Pairs
+from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
+from ltr_objectives.objectives.pairwise import NO_ORDER, NO_PROPENSITY
 from ltr_objectives.objectives.reference import sigmoid, softplus
 
 WEIGHTS = ("ndcg2", "ndcg2++")
 LOG2_E = 1.4426950408889634
-
-
-class ByRank(NamedTuple):
-    """The weights of pairs by their ranks."""
-
-    sigma: float
-    near: float
-    far: float
-    k: int
-    partners: int
 
 
 @dataclass(frozen=True)
@@ -138,12 +124,15 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
 
     def fill(self, call: Call) -> None:
         discount = 1.0 / np.log2(np.arange(2, call.queries.longest + 3))
-        terms = self.terms(call.queries)._replace(discount=discount)
         near, far = (0.0, 1.0) if self.weights == "ndcg2" else (1.0, float(self.mu))
-        how = ByRank(float(self.sigma), near, far, int(self.k or MANY), int(self.partners or MANY))
+        delta = np.append(0.0, far * (discount[:-1] - discount[1:]))  # by distance
+        terms = self.terms(call.queries)
+        terms = terms._replace(discount=near * discount, scale=terms.scale * LOG2_E)
+        pairs = Pairs(LOGISTIC, float(self.sigma), int(self.k or MANY), MANY, MANY, int(self.partners or MANY), True,
+                      False, False, NO_PROPENSITY, NO_ORDER, delta)  # fmt: skip
         draws = 1 if self.noise is None else self.samples
         draw = call.draw(self.seed, draws, NOISES[self.noise], self.noise_scale) if self.random else None
-        call.run(_lambdaloss, terms, discount[:-1] - discount[1:], how, draw)
+        call.run(pairs_by_rank, (terms,), pairs, draw)
 
     def _weights(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Weight of each ordered pair of documents."""
@@ -170,96 +159,3 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
         slope = self.sigma * w * sigmoid(-gaps) / np.log(2.0)
         curve = self.sigma**2 * (w + w.T) * sigmoid(gaps) * sigmoid(-gaps) / np.log(2.0)
         return slope.sum(axis=0) - slope.sum(axis=1), curve.sum(axis=1)
-
-
-@inlined
-def pair(m, loses, wins):
-    """Slope and curvature of a pair of weight |m|, whose first document is the better one if m > 0.
-
-    ``loses`` and ``wins`` are the probabilities that the first document loses and wins.
-    """
-    return m * (loses if m > 0.0 else wins), abs(m) * loses * wins
-
-
-class Ranked(NamedTuple):
-    """One list in rank order: gains, chances ``p`` and ``rest = 1 - p`` of one rank, and the sums."""
-
-    g: np.ndarray
-    p: np.ndarray
-    rest: np.ndarray
-    lam: np.ndarray
-    hes: np.ndarray
-
-
-@inlined
-def _row(d, end, how, w, delta, r):
-    g_d, w_d, near, far = r.g[d], w[d], how.near, how.far
-    g, lam, hes = r.g[d + 1 : end], r.lam[d + 1 : end], r.hes[d + 1 : end]
-    p, rest, w = r.p[d + 1 : end], r.rest[d + 1 : end], w[d + 1 : end]
-    down, curve = 0.0, 0.0
-    for e in range(len(g)):
-        x, h = pair((g_d - g[e]) * (far * delta[e] + near * (w_d - w[e])), p[e], rest[e])
-        lam[e] += x
-        hes[e] += h
-        down += x
-        curve += h
-    r.lam[d] -= down
-    r.hes[d] += curve
-
-
-@inlined
-def _some(a, b, weight, delta, how, w, wide, s, E, r):
-    """The pair of ranks a < b, times ``weight``; ``delta`` is that of their distance."""
-    gap = how.sigma * (s[a] - s[b])
-    if wide:
-        e = math.exp(-abs(gap))
-        p = (e if gap > 0.0 else 1.0) / (1.0 + e)
-        rest = (1.0 if gap > 0.0 else e) / (1.0 + e)
-    else:
-        p, rest = E[b] / (E[a] + E[b]), E[a] / (E[a] + E[b])
-    x, h = pair((r.g[a] - r.g[b]) * (how.far * delta + how.near * (w[a] - w[b])), p, rest)
-    r.lam[a] -= weight * x
-    r.lam[b] += weight * x
-    r.hes[a] += weight * h
-    r.hes[b] += weight * h
-
-
-@kernel
-def _lambdaloss(first, last, ptr, scores, terms, delta, how, draw, out):
-    """``delta[m - 1]`` is the discount at rank m less that at rank m + 1, counted from 1."""
-    longest, w, draws = longest_list(ptr, first, last), terms.discount, number_of(draw)
-    sort, order, E, noisy = sorter(longest), np.empty(longest, np.int64), np.empty(longest), np.empty(longest)
-    r = Ranked(np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
-    for q in range(first, last):
-        a, b = ptr[q], ptr[q + 1]
-        n = b - a
-        if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
-            continue
-        for number in range(draws):
-            x = scores[a:b]
-            if draw is not None and draw.noise:
-                key, start = stream(draw.seed, draw.iteration, np.uint64(q)), np.uint64(number) * np.uint64(2 * n)
-                add_noise(x, draw.noise, draw.scale, key, start, noisy[:n])
-                x = noisy[:n]
-            descending_order(x, order, sort)
-            s = sort.key
-            wide = not relative_to_top(s[:n], how.sigma, E)
-            for d in range(n):
-                r.g[d] = terms.gain[a + order[d]] * terms.scale[q]
-                r.lam[d], r.hes[d] = 0.0, 0.0
-            ranks = min(n - 1, how.k)
-            if draw is not None:
-                top = n if ranks == n - 1 else ranks
-                if is_sampled(n, top, how.partners):
-                    found, weight = runs(n, top, how.partners, True, draw, q, number)
-                    for k in range(len(weight)):
-                        for i in range(found[2, k]):
-                            d, e = found[0, k] + i, found[1, k] + i
-                            _some(d, e, weight[k], delta[e - d - 1], how, w, wide, s, E, r)
-                    ranks = 0
-            for d in range(ranks):
-                chances(d, s[:n], E, wide, how.sigma, d + 1, r.p, r.rest)
-                _row(d, n, how, w, delta, r)
-            for d in range(n):
-                out.grad[a + order[d]] += r.lam[d] * how.sigma * LOG2_E / draws
-                out.hess[a + order[d]] += r.hes[d] * how.sigma * how.sigma * LOG2_E / draws

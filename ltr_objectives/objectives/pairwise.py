@@ -24,6 +24,7 @@ HESSIANS = ("exact", "double", "ones")
 XGBOOST = ("xgboost",)  # presets that divide the weights of queries by their mean
 NO_PROPENSITY = np.empty(0)
 NO_ORDER = np.empty(0, np.int32)
+NO_DELTA = np.empty(0)
 
 
 class PairLoss(NamedTuple):
@@ -135,7 +136,7 @@ class PairwiseObjective(Objective):
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
         return Pairs(self.loss.code, float(self.sigma), ranks, head, near, int(self.partners or MANY),
                      self.difference == "noisy", bool(self.score_norm), bool(self.lambda_norm), propensity,
-                     NO_ORDER)  # fmt: skip
+                     NO_ORDER, NO_DELTA)  # fmt: skip
 
     def fill(self, call: Call) -> None:
         if call.queries.position is not None:
