@@ -130,7 +130,7 @@ def test_a_value_that_is_no_literal_of_python_is_text(folder, value):
         (["--train", "train.txt", "--param", "a=1", "--param", "a=2"], "--param a is given twice"),
         (["--train", "train.txt", "--param", "num_leafs=31"], "LightGBM knows no parameter 'num_leafs'; did you mean"),
         (["--train", "train.txt", "--param", "num_leaves=-1"], "lightgbm: Check failed: (num_leaves) > (1)"),
-        (["--train", "train.txt", "--objective", "lambdaran"], "unknown objective 'lambdaran'; there are"),
+        (["--train", "train.txt", "--objective", "lambdaran"], "lightgbm: Unknown objective type name: lambdaran"),
         (["--train", "train.txt", "--metric", "foo"], "unknown metric 'foo'"),
         (["--train", "train.txt", "--objective", "yetiloss[x]"], "--objective reads the labels of 'x', but commands"),
     ],
