@@ -77,7 +77,7 @@ _OF_METRICS: dict[str, tuple[list[Metric], dict[str, Any]]] = {  # metrics, and 
 }
 _SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "lambdamart": (
-        {"sigma": 2.0, "truncation": 3},
+        {"sigma": 2.0, "truncation": 3, "lambda_norm": True},
         {"metric": "map", "score_norm": True, "hessian": "double"},
         {"metric": "err", "lambda_norm": True, "hessian": "ones"},
         {"preset": "lightgbm"},
