@@ -62,7 +62,7 @@ def _change(d, e, how, r):
     gap = r.g[d] - r.g[e]
     gap = how.cap if gap > how.cap else gap
     gap = -how.cap if gap < -how.cap else gap
-    return how.factor * gap * (r.U[d] + r.A[d] * r.V[e] + r.delta[e - d])
+    return how.factor * gap * (r.U[d] + r.A[d] * r.V[e] + r.delta[np.uint64(e) - np.uint64(d)])
 
 
 @inlined

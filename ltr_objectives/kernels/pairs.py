@@ -138,7 +138,7 @@ def run_of(weight: Any) -> Any:
     def narrow_run(a, b, count, how, r):
         total = 0.0
         for k in range(np.uint64(count)):
-            d, e = np.uint64(a) + k, np.uint64(b) + k
+            d, e = np.uint64(a) + np.uint64(k), np.uint64(b) + np.uint64(k)
             m = weight(d, e, how, r)
             inverse = 1.0 / (r.E[d] + r.E[e])
             loses, wins = r.E[e] * inverse, r.E[d] * inverse
