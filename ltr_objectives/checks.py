@@ -18,6 +18,7 @@ DATACLASS = "@dataclass(frozen=True)"
 class Extensible:
     """A base of classes that users extend. It refuses what would be ignored in them, and classes without a name."""
 
+    name: ClassVar[str]
     named: ClassVar[dict[str, Any]]  # the classes that have a name in text; each base has its own
     _is_checked: ClassVar[bool]
     _not_read: ClassVar[dict[str, str]] = {
@@ -38,8 +39,7 @@ class Extensible:
             known = cls.named.get(text, cls)
             again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
             require(again, f"text={text!r} is the name of {known.__qualname__}; choose another")
-            cls.name = text  # type: ignore[attr-defined]
-            cls.named[text] = cls
+            cls.name, cls.named[text] = text, cls
 
     def __new__(cls, *_: object, **__: object) -> Any:
         if "_is_checked" not in vars(cls):

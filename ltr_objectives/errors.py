@@ -50,7 +50,7 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
 
 
 def described(thing: object) -> str:
-    """What was given instead of a metric or an objective."""
+    """Name a thing that was given instead of a metric or an objective."""
     if isinstance(thing, type):
         return f"the class {thing.__name__}; pass an object, such as {thing.__name__}()"
     return type(thing).__name__

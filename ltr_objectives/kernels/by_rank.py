@@ -48,7 +48,7 @@ def _ranked(n, layers, pairs, draw):
 
 
 class How(NamedTuple):
-    """What weights depend on besides the arrays."""
+    """The settings of weights, besides the arrays."""
 
     factor: float
     cap: float  # a larger gain difference counts as this

@@ -59,7 +59,6 @@ class Metric(Extensible, abc.ABC):
     goal: str | None = field(default=None, kw_only=True)
 
     named: ClassVar[dict[str, Any]] = {}
-    name: ClassVar[str]
     kind: ClassVar[int]
     only_evaluated: ClassVar[bool] = False  # lower is better, and nothing trains for it
     maximum: ClassVar[float | None] = 1.0

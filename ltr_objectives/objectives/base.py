@@ -50,7 +50,6 @@ class Objective(Extensible, abc.ABC):
 
     named: ClassVar[dict[str, Any]] = {}
     sum_class: ClassVar[Any]  # Mixture, which enters itself here
-    name: ClassVar[str]
     native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
     no_jit = True  # else CatBoost would set an attribute, which a frozen object refuses
 
