@@ -21,9 +21,7 @@ from ltr_objectives.metrics.cascade import ERR, MRR, Hit, PFound
 from ltr_objectives.metrics.correlation import Kendall, Spearman
 from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.metrics.exposure import evaluate_exposure
-from ltr_objectives.metrics.items import evaluate_items
 from ltr_objectives.metrics.linear import DCG, NDCG, ExpDCG
-from ltr_objectives.metrics.trec import to_qrels, to_run
 from ltr_objectives.objectives.approx import ApproxMAP, ApproxMRR, ApproxNDCG
 from ltr_objectives.objectives.around import Langevin, Subsample, UnitHessian
 from ltr_objectives.objectives.base import Objective, get_objective
@@ -49,6 +47,8 @@ from ltr_objectives.queries import Queries
 from ltr_objectives.registry import metrics, objective_for, objectives
 from ltr_objectives.statistics import compare_scores
 from ltr_objectives.testing import check_metric, check_objective
+from ltr_objectives.workbench.items import evaluate_items
+from ltr_objectives.workbench.trec import to_qrels, to_run
 
 __version__ = "0.2.0"
 
