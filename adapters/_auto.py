@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._ranker_plan import DOCUMENTS, Plan, check_plan, in_documents
 from ltr_objectives.errors import LTRError, essence, require
+from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.objectives.typical import typical
@@ -22,7 +22,7 @@ def train_best(ranker: "Ranker", plan: Plan) -> tuple[Objective | str, "Records"
     A native objective is trained at its library's defaults and with those of ours; the better of the two is kept.
     Returns the objective of this model, its records, and the report on all candidates.
     """
-    from ltr_objectives.workbench import auto, libraries  # the one call of the library into the workbench
+    from ltr_objectives.workbench import auto  # the one call of the library into the workbench
 
     require(plan.evals, 'objective="auto" chooses on an eval_set; pass fit(..., eval_set=[(X, y)], eval_group=[...])')
     metric, part = plan.metrics[0], plan.evals[-1]
@@ -38,7 +38,7 @@ def train_best(ranker: "Ranker", plan: Plan) -> tuple[Objective | str, "Records"
         own = trained(candidate, {})
         if not isinstance(candidate, str):
             return own
-        twin = libraries.LIBRARIES[ranker.library.name].twins.get(candidate)
+        twin = ranker.library.natives.get(candidate, "")
         ours = trained(candidate, as_ours(plan, ranker.library, twin))
         return max(own, ours, key=lambda each: metric.mean(part.queries, each.scores, n_threads=plan.n_threads))
 
@@ -58,12 +58,12 @@ def train_best(ranker: "Ranker", plan: Plan) -> tuple[Objective | str, "Records"
     return objective, records, report
 
 
-def as_ours(plan: Plan, library: Library, twin: str | None) -> dict[str, Any]:
+def as_ours(plan: Plan, library: Library, twin: str) -> dict[str, Any]:
     """The parameters that a native objective needs for the defaults of ours, without those in ``plan``.
 
     L2 and least Hessian count documents of ``twin``, ours with the same Hessians; those of other objectives are 1.
     """
-    document = 1.0 if twin is None else typical(get_objective(twin), plan.train.queries, plan.n_threads).hessian
+    document = typical(get_objective(twin), plan.train.queries, plan.n_threads).hessian if twin else 1.0
     found: dict[str, Any] = {library.l2: DOCUMENTS * document}
     if library.least_hessian:
         found[library.least_hessian] = library.least_hessian_default * document

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.diagnostics import warn_if_long, warn_if_useless, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.goals import check_goal, check_read
 from ltr_objectives.kernels.scores import Scores, content_stream
+from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, to_numpy, vector
@@ -91,6 +91,10 @@ def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
+def no_check(labels: np.ndarray) -> None:
+    """Accept the labels of a library that reads them rightly."""
+
+
 def read_labels(labels: ByGoal | None, name: str = "labels") -> dict[str, np.ndarray]:
     """Copies of labels by goal, as numbers; ``name`` is that of the argument."""
     good = labels is None or isinstance(labels, Mapping)
@@ -124,6 +128,7 @@ class ObjectiveCallable:
     """
 
     library: ClassVar[Library]
+    check_labels = staticmethod(no_check)
     no_jit = True  # else CatBoost tries to compile the method, and warns
 
     def __init__(
@@ -158,7 +163,7 @@ class ObjectiveCallable:
             "propensity": self.propensity,
             "position": position,
         }
-        return self._memo.find(data, self.labels, self.library.check_labels)
+        return self._memo.find(data, self.labels, self.check_labels)
 
     def gradients(
         self,
@@ -176,7 +181,7 @@ class ObjectiveCallable:
         Once a data set, warns of lists that take long, of zero gradients (``all_zero`` is a further reason for these)
         and of Hessians too small for any split.
         """
-        s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
+        s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.n_threads(params, self.n_threads)
         new = self._memo.is_new(queries)
         if new:
             refuse_unread(self.library, params or {})
@@ -224,6 +229,7 @@ class MetricCallable:
     """The base of what XGBoost and LightGBM call for metrics."""
 
     library: ClassVar[Library]
+    check_labels = staticmethod(no_check)
     no_jit = True  # as of an objective
 
     def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None = None) -> None:
@@ -238,17 +244,17 @@ class MetricCallable:
     def queries(self, labels: Any, group: Any, weight: Any) -> Queries:
         """The queries of one of the library's data sets."""
         data = {"labels": labels, "group": group, "weight": weight}
-        return self._memo.find(data, {}, self.library.check_labels)
+        return self._memo.find(data, {}, self.check_labels)
 
     def means(self, queries: Queries, scores: Any, params: Params | None) -> list[tuple[Metric, float]]:
         """Each metric and its mean over queries. Once a data set, warns of metrics that no order changes."""
-        s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
+        s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.n_threads(params, self.n_threads)
         if self._memo.is_new(queries):
             warn_of_equal_orders(self.metrics, queries, f"a data set with {len(queries)} queries", n_threads)
         return [(m, m.mean(queries, s, n_threads=n_threads)) for m in self.metrics]
 
     def sums(self, queries: Queries, scores: Any, params: Params | None) -> np.ndarray:
         """For each metric the weighted sum over queries and the sum of the weights, to be added over the workers."""
-        s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.threads(params, self.n_threads)
+        s, n_threads = to_numpy(scores, "scores").reshape(-1), self.library.n_threads(params, self.n_threads)
         values = (m.values(queries, s, n_threads=n_threads) for m in self.metrics)
         return np.array([m.sums(v, queries.weight_by_query) for m, v in zip(self.metrics, values, strict=True)])

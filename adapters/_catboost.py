@@ -27,11 +27,11 @@ from ltr_objectives.adapters._catboost_fit import (
     rows_of,
 )
 from ltr_objectives.adapters._catboost_passes import Passes, address_of
-from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._parameters import pairs_of_rows
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
+from ltr_objectives.libraries import CATBOOST
 from ltr_objectives.metrics.base import Convention, Metric, get_metric
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import Queries, by_goal, vector
@@ -182,7 +182,7 @@ class CatBoostMetric:
         fit = fit_under_way()
         if fit is not None:
             self._check(fit)
-            twin.n_threads = CATBOOST.threads(fit.params, self.n_threads)
+            twin.n_threads = CATBOOST.n_threads(fit.params, self.n_threads)
             twin._seen = {}
         return twin
 

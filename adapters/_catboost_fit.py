@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ltr_objectives.adapters._frames import calls_of
-from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.errors import LTRError, require, warn
+from ltr_objectives.libraries import CATBOOST
 from ltr_objectives.queries import sizes_of
 
 KEEPING = threading.Lock()

@@ -9,7 +9,6 @@ import numpy as np
 
 from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective, read_model
 from ltr_objectives.adapters._catboost_fit import rows_of
-from ltr_objectives.adapters._libraries import CATBOOST
 from ltr_objectives.adapters._parameters import pairs_of_rows
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import (
@@ -23,8 +22,8 @@ from ltr_objectives.adapters._ranker_inputs import (
 )
 from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan
 from ltr_objectives.errors import require, warn
+from ltr_objectives.libraries import CATBOOST
 from ltr_objectives.metrics.base import Convention
-from ltr_objectives.natives import BINARY
 from ltr_objectives.objectives.base import Objective
 
 catboost: Any = CATBOOST.load()
@@ -242,7 +241,7 @@ def _texts(column: Any) -> set[str]:
 
 def _warn_of_thresholds(plan: Plan) -> None:
     """Warn of a native objective to which every label above 0 is relevant, and a metric to which it is not."""
-    native = isinstance(plan.objective, str) and any(part in plan.objective for part in BINARY["catboost"])
+    native = isinstance(plan.objective, str) and CATBOOST.is_binary(plan.objective)
     labels = plan.train.queries.labels
     for metric in plan.own_metrics if native else ():
         threshold = vars(metric).get("threshold", 0.0)

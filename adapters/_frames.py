@@ -8,7 +8,7 @@ import sys
 from types import FrameType
 from typing import Any, NamedTuple
 
-from ltr_objectives.adapters._libraries import Library
+from ltr_objectives.libraries import Library
 
 
 class Calls(NamedTuple):

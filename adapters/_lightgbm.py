@@ -14,8 +14,8 @@ from ltr_objectives.adapters._callables import (
     Params,
 )
 from ltr_objectives.adapters._frames import calls_of
-from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.errors import require, shown
+from ltr_objectives.libraries import LIGHTGBM
 from ltr_objectives.metrics.base import Convention, Metric, get_metrics
 from ltr_objectives.objectives.base import Objective, get_objective
 

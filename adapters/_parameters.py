@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.libraries import Library
 from ltr_objectives.objectives.base import Objective
 
 

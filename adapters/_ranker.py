@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives._files import replacing
 from ltr_objectives.adapters._auto import AUTO, train_best
-from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_twice
 from ltr_objectives.adapters._ranker_inputs import (
     BaseEstimator,
@@ -43,6 +42,7 @@ from ltr_objectives.adapters._ranker_plan import (
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.diagnostics import useless, warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.errors import LTRError, LTRWarning, require, warn
+from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.registry import objective_for
@@ -445,7 +445,7 @@ class Ranker:
         return bool(re.fullmatch(self.library.metrics, name))
 
     def _n_threads(self, given: Mapping[str, Any]) -> int | None:
-        return self.library.threads(given)
+        return self.library.n_threads(given)
 
     def _read_objective(self, given: Mapping[str, Any]) -> Objective | str:
         """The objective to train: as given, or what suits the first metric."""

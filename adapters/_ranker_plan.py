@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ltr_objectives.adapters._callables import ObjectiveCallable
-from ltr_objectives.adapters._libraries import Library
 from ltr_objectives.adapters._parameters import refuse_unread
 from ltr_objectives.adapters._ranker_inputs import Part
 from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
+from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric, get_metric, get_metrics, own_metric
-from ltr_objectives.natives import NATIVES
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import to_numpy
@@ -107,7 +106,7 @@ def own_or_native(objective: Any, library: Library) -> Objective | str:
     if not isinstance(objective, str):
         return get_objective(objective)
     head = objective.partition(":")[0].strip()
-    native = library.name == "catboost" and head in ("RMSE", *NATIVES["catboost"])
+    native = library.capitals and head in ("RMSE", *library.natives)
     ours = head.lower() in Objective.named or "+" in objective or split_goal(objective)[1]
     return objective if native or not ours else get_objective(objective)
 

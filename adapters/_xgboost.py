@@ -18,9 +18,9 @@ from ltr_objectives.adapters._callables import (
     Params,
 )
 from ltr_objectives.adapters._frames import Calls, calls_of
-from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
+from ltr_objectives.libraries import XGBOOST
 from ltr_objectives.metrics.base import Convention, Metric, get_metrics
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import to_numpy
@@ -45,10 +45,23 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     return labels, sizes, weight if len(weight) else None
 
 
+def check_bytes(labels: np.ndarray) -> None:
+    """Raise for labels that XGBoost seems to have read in another byte order."""
+    tiny = ((labels != 0) & (np.abs(labels) < np.finfo(np.float32).tiny)).any()
+    huge = labels.any() and not (labels % 2**24).any()  # NaN is not a multiple
+    require(
+        not (tiny or huge),
+        f"the DMatrix has labels {'below 1e-37' if tiny else 'that are all multiples of 2^24'}; probably they had "
+        "another byte order, which XGBoost does not check: convert X, y and qid to native byte order, as with "
+        "X.astype(np.float32)",
+    )
+
+
 class XGBoostObjective(ObjectiveCallable):
     """Callable ``(predictions, DMatrix) -> (gradient, Hessian)``; made by :func:`xgboost_objective`."""
 
     library = XGBOOST
+    check_labels = staticmethod(check_bytes)
 
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
         calls = calls_of(XGBOOST)
@@ -68,6 +81,7 @@ class XGBoostMetric(MetricCallable):
     """Callable ``(predictions, DMatrix) -> [(name, value), ...]``; made by :func:`xgboost_metric`."""
 
     library = XGBOOST
+    check_labels = staticmethod(check_bytes)
 
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
         booster = calls_of(XGBOOST).booster if self.n_threads is None else None

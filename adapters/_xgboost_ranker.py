@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ltr_objectives.adapters._libraries import XGBOOST
 from ltr_objectives.adapters._ranker import Ranker, Records
 from ltr_objectives.adapters._ranker_inputs import (
     Part,
@@ -21,6 +20,7 @@ from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, read_param, r
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import at_most
+from ltr_objectives.libraries import XGBOOST
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
 
@@ -174,7 +174,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         X = _coded(X, known) if is_frame(X) else X
         if categories(X):
             options["enable_categorical"] = True
-        return xgb.DMatrix(X, nthread=XGBOOST.threads(self.get_params()), **options, **of_training)
+        return xgb.DMatrix(X, nthread=XGBOOST.n_threads(self.get_params()), **options, **of_training)
 
     def _scores(self, X: Any, base_margin: Any = None, **options: Any) -> Any:
         data = self._matrix(X, categories_of(self._Booster), base_margin=base_margin)

@@ -11,8 +11,8 @@ from benchmarks.figures import curves, style
 from benchmarks.folds import KINDS
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.kernels.threads import available_threads
+from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.workbench.contest import compete, print_table, table_of, winner_of
-from ltr_objectives.workbench.libraries import LIBRARIES
 from ltr_objectives.workbench.summary import chosen
 from ltr_objectives.workbench.tables import write_csv
 from ltr_objectives.workbench.texts import terminal

@@ -15,11 +15,11 @@ from benchmarks.folds import GENERATED
 from benchmarks.provenance import provenance
 from ltr_objectives._files import replacing
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.libraries import is_native
 from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.registry import objective_for
 from ltr_objectives.statistics import standard_error
-from ltr_objectives.workbench.libraries import is_native
 from ltr_objectives.workbench.summary import POOLED, Values, best_of
 from ltr_objectives.workbench.texts import pipe_table, signed
 

@@ -18,11 +18,11 @@ from benchmarks.folds import Fold, folds_of, preset_folds
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import available_threads
+from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.workbench.candidates import natives_for
 from ltr_objectives.workbench.cli.options import names_in, python_value
-from ltr_objectives.workbench.libraries import LIBRARIES
 from ltr_objectives.workbench.texts import terminal
 
 DATA = (

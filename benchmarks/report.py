@@ -11,8 +11,8 @@ from rich.console import Console
 from benchmarks.lead import lead, on_vali
 from benchmarks.lead import markdown as lead_markdown
 from ltr_objectives._files import replacing
+from ltr_objectives.libraries import is_native, named
 from ltr_objectives.statistics import BETTER, WORSE, differences, mark
-from ltr_objectives.workbench.libraries import is_native, named
 from ltr_objectives.workbench.summary import (
     CAPTION,
     OWN_BEST,

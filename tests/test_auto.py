@@ -8,10 +8,9 @@ from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker, rank
 from scipy import stats
 
 from ltr_objectives import LTRError, Metric, Queries, evaluate, get_metric, get_objective
-from ltr_objectives.adapters._libraries import LIBRARIES as CATALOG
+from ltr_objectives.libraries import LIBRARIES as CATALOG
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.workbench.candidates import natives_for, ours_for
-from ltr_objectives.workbench.libraries import LIBRARIES as LIBRARY
 
 for name in LIBRARIES:
     pytest.importorskip(name)
@@ -29,7 +28,7 @@ def fitted(library, objective="auto", metric="map", params=None, **given):
 
 def like_ours(library, native):
     """The defaults of ours in the units of a native objective: an L2 of 20 documents, and its least Hessian."""
-    twin = LIBRARY[library].twins.get(native)
+    twin = CATALOG[library].natives.get(native, "")
     unit = typical(get_objective(twin), Queries(TRAIN.y, TRAIN.group)).hessian if twin else 1.0
     return {
         "xgboost": {"reg_lambda": 20 * unit, "min_child_weight": unit},

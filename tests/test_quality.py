@@ -19,8 +19,8 @@ from benchmarks import cells, folds, lead, publish, quality, report
 from benchmarks.__main__ import app
 from ltr_objectives import LTRError, evaluate
 from ltr_objectives.datasets import make_ranking_fold
+from ltr_objectives.libraries import is_native
 from ltr_objectives.workbench import summary
-from ltr_objectives.workbench.libraries import is_native
 from ltr_objectives.workbench.trials import Budget
 
 SMALL = ["--no-plots", "--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]

@@ -7,10 +7,9 @@ import pytest
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
 from ltr_objectives import LTRError, LTRWarning, Queries, adapters, evaluate
-from ltr_objectives.adapters._libraries import PRIVATE
 from ltr_objectives.adapters._ranker import Ranker
 from ltr_objectives.adapters._ranker_inputs import Part
-from ltr_objectives.natives import NATIVES
+from ltr_objectives.libraries import CATBOOST, PRIVATE
 
 xgb, lgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "lightgbm", "catboost"))
 pytest.importorskip("sklearn")
@@ -174,7 +173,7 @@ def with_statistics(seed, queries=300):
     return X, np.digitize(x + 2 * rng.normal(size=len(qid)), [1, 2, 3]), qid
 
 
-@pytest.mark.parametrize("native", sorted(NATIVES["catboost"].keys() - {"QueryCrossEntropy"}))  # of the GPU alone
+@pytest.mark.parametrize("native", sorted(CATBOOST.natives.keys() - {"QueryCrossEntropy"}))  # of the GPU alone
 def test_a_metric_of_ours_does_not_change_a_training(native):
     """CatBoost shuffles rows with categories, which a metric needs not know of: it is evaluated on other data."""
     X, y, qid = with_statistics(0, 60)

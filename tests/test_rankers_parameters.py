@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
-from ltr_objectives import LTRError, LTRWarning, adapters
-from ltr_objectives.adapters import _libraries
+from ltr_objectives import LTRError, LTRWarning, adapters, libraries
 
 xgb, lgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "lightgbm", "catboost"))
 pytest.importorskip("sklearn")
 DATA, VALI, _ = fold()
-TABLES = {library: _libraries.LIBRARIES[library] for library in LIBRARIES}
+TABLES = {library: libraries.LIBRARIES[library] for library in LIBRARIES}
 BARE = {library: {k: v for k, v in LIBRARIES[library][1].items() if k == "n_estimators"} for library in LIBRARIES}
 # values that are not the default of our counterpart
 VALUES = {

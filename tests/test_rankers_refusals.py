@@ -48,8 +48,8 @@ def test_every_parameter_that_lightgbm_knows_is_taken(monkeypatch):
     everything = lightgbm.LGBMRanker(objective="lambdarank", num_leaves=7, n_estimators=1, verbose=-1).get_params()
     assert ranker_class("lightgbm")(**everything).fit(**FIT).best_iteration_ == 1
     library = ranker_class("lightgbm").library._replace(aliases=tuple)  # its table is private, and may disappear
-    for module in ("_libraries", "_lightgbm_ranker"):
-        monkeypatch.setattr(f"ltr_objectives.adapters.{module}.LIGHTGBM", library)
+    for module in ("libraries", "adapters._lightgbm_ranker"):
+        monkeypatch.setattr(f"ltr_objectives.{module}.LIGHTGBM", library)
     monkeypatch.setattr(ranker_class("lightgbm"), "library", library)
     assert fit("lightgbm", num_leafs=31).best_iteration_ == 8
 

@@ -7,7 +7,7 @@ import pytest
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
 from ltr_objectives import MAP, YetiLoss, adapters, evaluate
-from ltr_objectives.adapters._libraries import LIBRARIES as FACTS
+from ltr_objectives.libraries import LIBRARIES as FACTS
 
 sklearn = pytest.importorskip("sklearn", "1.3")
 for name in LIBRARIES:

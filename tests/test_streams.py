@@ -13,7 +13,7 @@ from trainings import LIBRARIES, small_data, train
 from ltr_objectives import Langevin, Mixture, Queries, StochasticLabels, Subsample, UnitHessian, get_objective
 from ltr_objectives.adapters import lightgbm_objective
 from ltr_objectives.adapters._callables import ObjectiveCallable
-from ltr_objectives.adapters._libraries import CATBOOST
+from ltr_objectives.libraries import CATBOOST
 from ltr_objectives.objectives.base import Objective
 
 SEEN: list[int] = []

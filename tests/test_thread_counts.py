@@ -10,8 +10,8 @@ from recording import Recording, threads_of
 from sklearn.model_selection import GroupKFold
 
 from ltr_objectives import LTRError, LTRWarning, adapters
-from ltr_objectives.adapters._libraries import LIGHTGBM
 from ltr_objectives.kernels import threads
+from ltr_objectives.libraries import LIGHTGBM
 from ltr_objectives.metrics import base
 from ltr_objectives.objectives.around import Langevin
 

@@ -4,12 +4,12 @@ import numpy as np
 
 from ltr_objectives.errors import require
 from ltr_objectives.goals import with_goal
+from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import objective_for
-from ltr_objectives.workbench.libraries import LIBRARIES
 
 OTHERS = ("yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ltr_objectives.libraries import is_native, named
 from ltr_objectives.statistics import differences, mark, mean, standard_error
-from ltr_objectives.workbench.libraries import is_native, named
 from ltr_objectives.workbench.texts import marked
 
 CAPTION = (

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.kernels.records import Terms
+from ltr_objectives.libraries import LIBRARIES, is_native
 from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective, get_objective
@@ -24,7 +25,6 @@ from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.candidates import labels_for
 from ltr_objectives.workbench.data import RankingData, RankingFold, cut
-from ltr_objectives.workbench.libraries import LIBRARIES, is_native
 
 DRAWS, NOISE = 8, 0.1  # of a smoothed metric: noisy scores, and their noise in standard deviations of the scores
 Record = dict[str, Any]
@@ -88,8 +88,8 @@ def regularised(library: str, budget: Budget, objective: str | Objective, querie
     if budget.defaults:
         return budget
     native = isinstance(objective, str)
-    twin = LIBRARIES[library].twins.get(objective) if isinstance(objective, str) else objective
-    document = 1.0 if twin is None else typical(get_objective(twin), queries, budget.threads).hessian
+    twin = LIBRARIES[library].natives.get(objective, "") if isinstance(objective, str) else objective
+    document = typical(get_objective(twin), queries, budget.threads).hessian if twin else 1.0
     if budget.documents > 0:  # the budget is in documents
         scale, l2 = document if native else 1.0, budget.documents
     else:  # the budget is in the units of the objective itself

@@ -14,10 +14,10 @@ from typer import Option, echo
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import available_threads
+from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.workbench.cli import options
-from ltr_objectives.workbench.libraries import LIBRARIES
 
 if TYPE_CHECKING:
     from ltr_objectives.workbench.contest import Outcome
@@ -170,7 +170,7 @@ def _plan(
         try:
             goals = get_objective(each).goals
         except LTRError as error:
-            known = "; ".join(f"{kind.name} has {', '.join(kind.natives)}" for kind in kinds)
+            known = "; ".join(f"{kind.name} has {', '.join(filter(kind.knows, kind.natives))}" for kind in kinds)
             raise LTRError(f"--{option}: {error}; {known}") from None
         options.refuse_goals(option, goals)
     if objectives is None:

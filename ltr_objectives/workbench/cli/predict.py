@@ -9,8 +9,8 @@ from typer import Option, echo
 
 from ltr_objectives._files import replacing
 from ltr_objectives.errors import require
+from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.workbench.cli import options
-from ltr_objectives.workbench.libraries import LIBRARIES
 
 if TYPE_CHECKING:
     from ltr_objectives.workbench.tables import Columns

@@ -11,11 +11,11 @@ from rich.table import Table
 from typer import Option
 
 from ltr_objectives.errors import LTRError, require
+from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.registry import objective_for
 from ltr_objectives.workbench.cli import options
-from ltr_objectives.workbench.libraries import LIBRARIES
 
 if TYPE_CHECKING:
     from ltr_objectives.workbench.data import RankingData
