@@ -71,15 +71,15 @@ def check_metric(metric: Metric, labels: ArrayLike | None = None) -> None:
 
 
 def check_objective(objective: Objective, labels: ArrayLike | None = None) -> None:
-    """Raise unless ``fill`` of an objective computes what its ``reference`` does.
+    """Raise unless ``fill`` of an objective computes what its ``reference`` or ``reference_loss`` does.
 
-    Gradient and Hessian are compared on small random lists, with ties, equal labels and scores far apart, and the
-    gradient with differences of ``reference_loss``, if the class has it. With noise that vanishes they must be those
-    without noise. They may not depend on the number of threads, on other lists, or on the order of rows whose scores
-    differ, and they depend on the iteration if and only if ``random`` is true. Hessians must not be negative, and the
-    gradient must raise better documents. A constant added to all scores must change nothing, unless the class sets
-    ``shift_invariant = False``. The gradient of a list then adds up to 0, unless the class sets ``balanced = False``.
-    Call it in a test of an objective of your own.
+    On small random lists, with ties, equal labels and scores far apart, gradient and Hessian are compared with
+    ``reference``, and the gradient with differences of ``reference_loss``; the class needs one of them. With noise that
+    vanishes they must be those without noise. They may not depend on the number of threads, on other lists, or on the
+    order of rows whose scores differ, and they depend on the iteration if and only if ``random`` is true. Hessians must
+    not be negative, and the gradient must raise better documents. A constant added to all scores must change nothing,
+    unless the class sets ``shift_invariant = False``. The gradient of a list then adds up to 0, unless the class sets
+    ``balanced = False``. Call it in a test of an objective of your own.
 
     Parameters
     ----------
@@ -221,7 +221,11 @@ def _compare_calls(objective: Objective, lists: list[Arrays]) -> np.ndarray:
 def _compare_list(quiet: Objective, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Compare what an objective without noise gives for one list with all that must equal it, and return it."""
     told, found = _of(quiet, scores, labels), _at(quiet, scores, labels)
-    _require_equal(found, _expected(quiet, scores, labels), f"{told}, by fill,", "by reference it is")
+    expected, loss = quiet.reference(scores.copy(), labels.copy()), quiet.reference_loss(scores, labels)
+    require(expected is not None or loss is not None, f"{quiet}: write reference or reference_loss; both return None")
+    if expected is not None:
+        _require_equal(found, _arrays(expected, scores), f"{told}, by fill,", "by reference it is")
+    _require_balanced(quiet, found[0], told)
     if quiet.shift_invariant:
         unless = f"set shift_invariant = False if a constant added to all scores matters: {told}"
         _require_equal(found, _at(quiet, scores + 1.0, labels), unless, "after 1 is added to all scores it is")
@@ -229,18 +233,20 @@ def _compare_list(quiet: Objective, scores: np.ndarray, labels: np.ndarray) -> n
         rows = np.random.default_rng(0).permutation(len(scores))
         other = _at(quiet, scores[rows], labels[rows])
         _require_equal(found[:, rows], other, told, "with the rows in another order it is")
-        if len(scores) < 10 and 0.1 < np.ptp(scores) < 100 and quiet.reference_loss(scores, labels) is not None:
+        if len(scores) < 10 and 0.1 < np.ptp(scores) < 100 and loss is not None:
             _compare_loss(quiet, scores, labels, found[0])
     return found
 
 
-def _expected(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    found = np.array(objective.reference(scores.copy(), labels.copy()), np.float64).reshape(2, len(scores))
-    far = abs(found[0].sum()) > 1e-5 * np.abs(found[0]).max() + 1e-9
-    told = f"{_of(objective, scores, labels)} the gradient {found[0].tolist()} does not add up to 0"
+def _arrays(expected: Any, scores: np.ndarray) -> np.ndarray:
+    return np.array(expected, np.float64).reshape(2, len(scores))
+
+
+def _require_balanced(objective: Objective, grad: np.ndarray, told: str) -> None:
+    far = abs(grad.sum()) > 1e-5 * np.abs(grad).max() + 1e-9
+    told = f"{told} the gradient {grad.tolist()} does not add up to 0"
     good = not (far and objective.shift_invariant and objective.facts.balanced)
     require(good, f"{told}; correct fill and reference, or set balanced = False if it is that of no loss")
-    return found
 
 
 def _compare_loss(objective: Objective, scores: np.ndarray, labels: np.ndarray, grad: np.ndarray) -> None:
@@ -261,7 +267,11 @@ def _compare_means(objective: Objective, scores: np.ndarray, labels: np.ndarray)
     """Compare means over draws with the reference, which has expected values if there is always noise."""
     queries = Queries(np.tile(labels, DRAWS), np.full(DRAWS, len(labels)))
     found = np.array(objective.compute(queries, np.tile(scores, DRAWS))).reshape(2, DRAWS, -1)
-    mean, spread, expected = found.mean(axis=1), found.std(axis=1), _expected(objective, scores, labels)
+    mean, spread = found.mean(axis=1), found.std(axis=1)
+    given = objective.reference(scores.copy(), labels.copy())
+    require(given is not None, f"{objective}: write reference, with expected values; it returns None")
+    expected = _arrays(given, scores)
+    _require_balanced(objective, expected[0], _of(objective, scores, labels))
     # A policy such as the absolute value shifts the mean of the Hessian by less than 2 standard deviations. The bound
     # of 5 standard errors fails by chance for one seed in 10,000.
     close = np.abs(mean - expected) < (5 / np.sqrt(DRAWS) + np.array([[0.0], [2.0]])) * spread + 1e-9

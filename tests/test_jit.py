@@ -135,6 +135,7 @@ IN_ORDER = """
 import itertools, sys
 import numpy as np
 from catalog import ONE_OF_EACH, SOME
+from oracles.references import reference
 from ltr_objectives.kernels import _compiler
 
 assert _compiler.parts is _compiler._Plain
@@ -148,7 +149,7 @@ for one in tried if sys.argv[1] == "forward" else reversed(tried):
             np.testing.assert_allclose(found, one.reference(labels[np.argsort(-scores)]), 1e-9, 1e-12, str(one))
         elif (quiet := one.without_noise()) is not None:
             found = quiet.gradient_hessian(scores, labels, [len(labels)])
-            np.testing.assert_allclose(found, quiet.reference(scores, labels), 1e-9, 1e-12, str(one))
+            np.testing.assert_allclose(found, reference(quiet, scores, labels), 1e-9, 1e-12, str(one))
 """
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numba
 import numpy as np
 import pytest
+from oracles.references import reference
 
 from ltr_objectives import (
     NDCG,
@@ -371,8 +372,12 @@ STATE = np.random.default_rng(0)
 WRONG_SQUARES = {
     "another reference": ({"reference": lambda self, s, y: (s - y, 2 * np.ones(len(y)))}, "Hessian .* reference"),
     "a shape": ({"reference": lambda self, s, y: (s - y, 1.0)}, "shape"),
-    "nothing returned": ({"reference": lambda self, s, y: None}, "reshape"),
+    "nothing to compare with": ({"reference": lambda self, s, y: None}, "write reference or reference_loss"),
     "labels changed": ({"reference": lambda self, s, y: (s - y.sort(), s)}, "unsupported operand"),
+    "a loss of another scale alone": (
+        {"reference": lambda self, s, y: None, "reference_loss": lambda self, s, y: ((s - y) ** 2).sum()},
+        "slope of reference_loss",
+    ),
     "a loss of another scale": ({"reference_loss": lambda self, s, y: ((s - y) ** 2).sum()}, "slope of reference_loss"),
     "a loss of each document": ({"reference_loss": lambda self, s, y: (s - y) ** 2 / 2}, "scalar"),
     "a list as parameter": ({"__hash__": None}, "unhashable"),
@@ -436,13 +441,15 @@ def test_check_objective_finds_what_disagrees(base, wrong):
         check_objective(type("Wrong", (base,), methods)())
 
 
-def test_check_objective_takes_an_object():
+def test_check_objective_takes_an_object(monkeypatch):
+    monkeypatch.setattr(Objective, "reference", reference)  # of the wrappers
     negative = {"hessian": "exact", "facts": property(lambda self: Squares().facts)}
     exact = type("Exact", (Squares,), {**WRONG_SQUARES["a negative Hessian"][0], **negative})()
     for allowed in (exact, Subsample(exact), UnitHessian(exact)):
         check_objective(allowed)
     check_objective(Squares(), labels=[0, 0.5, 7])
     check_objective(Centred())
+    check_objective(type("Alone", (Centred,), {"reference": lambda self, s, y: None})())
     for wrong, told in ((Squares, r"the class Squares; pass an object, such as Squares\(\)"), ("ranknet", "str")):
         with pytest.raises(LTRError, match=f"must be an object of a subclass of .*, got {told}"):
             check_objective(wrong)

@@ -25,7 +25,7 @@ from ltr_objectives.metrics.gains import GainType
 from ltr_objectives.metrics.linear import NDCG as NDCGMetric
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.reference import derivatives, gradient, reference_gains, sigmoid
+from ltr_objectives.objectives.reference import reference_gains, sigmoid
 from ltr_objectives.queries import Queries
 
 NDCG, MRR, MAP = range(3)
@@ -79,13 +79,6 @@ class _Approx(Objective):
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         return self._loss(self._chances(scores), scores.real, labels)
-
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        chance, gaps = self._chances(scores), self.alpha * (scores - scores[:, None])
-        pull = np.abs(gradient(lambda p: self._loss(p, scores, labels), chance))
-        curve = self.alpha**2 / self.step * pull * sigmoid(gaps) * sigmoid(-gaps)
-        np.fill_diagonal(curve, 0.0)
-        return derivatives(self, scores, labels, curve.sum(axis=0) + curve.sum(axis=1))
 
 
 @dataclass(frozen=True)

@@ -95,11 +95,6 @@ class Wrapper(Objective):
         self.after(call)
         return outer._finished("exact", None, dtype, factor)  # the wrapped objective has applied policy and weights
 
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        grad, hess = self.wrapped.reference(scores, labels)
-        factor = self.factor(Call(Queries(labels, [len(scores)]), scores, grad, hess))
-        return factor * grad, factor * hess
-
 
 def key_of(objective: Objective, call: Call, name: str, seed: int) -> np.uint64:
     """The key of an objective's own random numbers. No query has it, and no other objective of the same tree."""
@@ -285,7 +280,3 @@ class Langevin(Wrapper):
             scale = float(np.sqrt(2.0 * float(self.temperature) / float(self.learning_rate)))
             key = key_of(self, call, self.name, self.seed)
             add_noise(call.grad.copy(), NOISES["gaussian"], scale, key, np.uint64(0), call.grad)
-
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        grad, hess = self.wrapped.reference(scores, labels)
-        return grad + float(self.shrink) * hess * scores, hess

@@ -82,12 +82,13 @@ class Objective(Extensible, abc.ABC):
         The base class applies the Hessian policy and the weights afterwards.
         """
 
-    @abc.abstractmethod
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian of one query in plain NumPy, without noise; slow, and the oracle of the tests.
+    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Gradient and Hessian of one query in plain NumPy, without noise, for :func:`ltr_objectives.check_objective`.
 
-        If :meth:`without_noise` is None, they are the expected values, for lists of at most 5 documents.
+        If :meth:`without_noise` is None, they are the expected values, for lists of at most 5 documents. The default is
+        None: there is :meth:`reference_loss` alone.
         """
+        return None
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         """The loss of one query in plain NumPy, without noise; None if the gradient is not that of a loss.

@@ -33,7 +33,7 @@ from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.pairwise import NO_ORDER, NO_PROPENSITY
-from ltr_objectives.objectives.reference import sigmoid, softplus
+from ltr_objectives.objectives.reference import softplus
 
 WEIGHTS = ("ndcg2", "ndcg2++")
 LOG2_E = 1.4426950408889634
@@ -152,10 +152,3 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
             return None
         gaps = scores[:, None] - scores
         return np.sum(self._weights(scores, labels) * softplus(-self.sigma * gaps)) / np.log(2.0)
-
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        gaps = self.sigma * (scores[:, None] - scores)
-        w = self._weights(scores, labels)
-        slope = self.sigma * w * sigmoid(-gaps) / np.log(2.0)
-        curve = self.sigma**2 * (w + w.T) * sigmoid(gaps) * sigmoid(-gaps) / np.log(2.0)
-        return slope.sum(axis=0) - slope.sum(axis=1), curve.sum(axis=1)

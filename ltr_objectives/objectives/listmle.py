@@ -17,7 +17,6 @@ from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.sorting import all_equal, longest_list
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.reference import derivatives
 
 HESSIANS = ("bounded", "exact")
 
@@ -85,14 +84,6 @@ class ListMLE(Objective, text="listmle"):
             top = scores[share > 0][np.argmax(scores[share > 0].real)]
             loss = loss + top + np.log(np.sum(share[share > 0] * np.exp(scores[share > 0] - top)))
         return loss
-
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        hess = np.zeros(len(scores))
-        for share in self._open_shares(labels):
-            chance = np.where(share > 0, share * np.exp(np.minimum(scores - scores[share > 0].max(), 0.0)), 0.0)
-            chance /= chance.sum()
-            hess += chance * (1.0 - chance)
-        return derivatives(self, scores, labels, hess)
 
 
 @kernel

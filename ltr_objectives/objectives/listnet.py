@@ -12,7 +12,7 @@ from ltr_objectives.kernels.softmax import softmax, total
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.reference import derivatives, log_sum_exp, reference_softmax
+from ltr_objectives.objectives.reference import log_sum_exp, reference_softmax
 from ltr_objectives.queries import Queries
 
 TARGETS = ("softmax", "labels", "unnormalized")
@@ -89,10 +89,6 @@ class ListNet(Objective, text="listnet"):
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         return np.sum(self._reference_target(labels) * (log_sum_exp(scores) - scores))
-
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rho = reference_softmax(scores)
-        return derivatives(self, scores, labels, self._reference_target(labels).sum() * rho * (1.0 - rho))
 
 
 @kernel

@@ -1,6 +1,5 @@
 r"""Sums of objectives, and objectives or labels that are drawn from several."""
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -239,19 +238,6 @@ class Mixture(Objective):
         for part in self._parts:
             part.on(queries, _worth_of)
         return np.array([queries.of(part.goal).labels for part in self._parts])
-
-    def reference(self, scores: np.ndarray, labels: Labels) -> tuple[np.ndarray, np.ndarray]:
-        queries, n = Queries(labels, [len(scores)]), len(scores)
-        total = np.zeros((2, n))
-        if self.draw == "document":
-            of_parts, chances = self._labels_of_parts(queries), np.array([part.factor for part in self._parts])
-            for drawn in itertools.product(range(len(chances)), repeat=n):
-                found = self._inside[0].reference(scores, of_parts[list(drawn), np.arange(n)])
-                total += chances[list(drawn)].prod() * np.array(found)
-        else:
-            for part in self.summands(queries, 1):
-                total += part.factor * np.array(part.objective.reference(scores, _labels_for(part, queries)))
-        return total[0], total[1]
 
     def reference_loss(self, scores: np.ndarray, labels: Labels) -> Any:
         queries = Queries(labels, [len(scores)])

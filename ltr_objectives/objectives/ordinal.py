@@ -11,7 +11,7 @@ from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.metrics.gains import numbers_of
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.reference import derivatives, sigmoid, softplus
+from ltr_objectives.objectives.reference import softplus
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,6 @@ class Ordinal(Objective, text="ordinal"):
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         side = np.where(labels[:, None] >= np.arange(1, len(self.thresholds) + 1), 1.0, -1.0)
         return np.sum(softplus(-side * (scores[:, None] - self.thresholds)))
-
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        gaps = scores[:, None] - self.thresholds
-        return derivatives(self, scores, labels, np.sum(sigmoid(gaps) * sigmoid(-gaps), axis=1))
 
 
 @kernel

@@ -12,7 +12,7 @@ from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.pairs import LOGISTIC, slope_and_curve
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.reference import derivatives, sigmoid, softplus
+from ltr_objectives.objectives.reference import softplus
 from ltr_objectives.queries import Queries, to_numpy, vector
 
 
@@ -105,12 +105,6 @@ class Preferences(Objective):
         self._check_rows(len(scores))
         hi, lo = self.pairs.T
         return np.sum(self.pairs_weight * softplus(self.sigma * (scores[lo] - scores[hi])))
-
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        hi, lo = self.pairs.T
-        margin = self.sigma * (scores[hi] - scores[lo])
-        curve = self.sigma**2 * self.pairs_weight * sigmoid(margin) * sigmoid(-margin)
-        return derivatives(self, scores, labels, self._sums(curve, curve))
 
 
 def _refuse(name: str, values: np.ndarray, wrong: Any, reason: str) -> None:

@@ -40,10 +40,6 @@ class QueryRMSE(Objective, text="queryrmse"):
         shift = np.mean(labels - scores)
         return 0.5 * np.sum((labels - scores - shift) ** 2)
 
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        shift = np.mean(labels - scores)
-        return scores + shift - labels, np.ones(len(scores))
-
 
 @kernel
 def _fill(first, last, ptr, s, y, w, out):

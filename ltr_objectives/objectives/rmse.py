@@ -40,6 +40,3 @@ class RMSE(Objective, text="rmse"):
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         return 0.5 * np.sum((labels - scores) ** 2)
-
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return scores - labels, np.ones(len(scores))

@@ -123,23 +123,6 @@ class SoftRank(GainObjective, text="softrank"):
         discount = 1.0 / np.log2(np.arange(2, n + 2))
         return -sum(gain[i] * (self._rank_distribution(np.delete(chance[i], i)) @ discount) for i in range(n))
 
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        chosen, gain, chance = self._list(scores, labels)
-        grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
-        n = len(chosen)
-        lost = 1.0 / np.log2(np.arange(2, n + 1)) - 1.0 / np.log2(np.arange(3, n + 2))  # by one more rank
-        for i in range(n):
-            for j in range(n):
-                u = (scores[chosen[i]] - scores[chosen[j]]) / (2.0 * self.sigma)
-                if i == j or gain[i] == 0.0 or abs(u) > 30.0:  # the density below is 0
-                    continue
-                density = math.exp(-(u**2)) / (2.0 * self.sigma * math.sqrt(math.pi))
-                t = gain[i] * density * float(self._rank_distribution(np.delete(chance[i], (i, j))) @ lost)
-                grad[chosen[j]] += t
-                grad[chosen[i]] -= t
-                hess[chosen[[i, j]]] += t / (self.sigma * self.step)
-        return grad, hess
-
 
 @inlined
 def _multiply(product, miss, p):

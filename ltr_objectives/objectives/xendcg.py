@@ -14,8 +14,7 @@ from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.hessians import POLICIES
-from ltr_objectives.objectives.reference import log_sum_exp, reference_softmax
+from ltr_objectives.objectives.reference import log_sum_exp
 from ltr_objectives.queries import Queries
 
 HESSIANS = ("bounded", "exact")
@@ -116,22 +115,6 @@ class XENDCG(Objective, text="xendcg"):
             return 0.0
         phi = np.exp2(labels) - 0.5
         return np.sum(phi / phi.sum() * (log_sum_exp(scores) - scores))
-
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        n = len(scores)
-        if len(set(labels)) < 2:
-            return np.zeros(n), np.zeros(n)
-        rho, phi = reference_softmax(scores), np.exp2(labels) - 0.5
-        others = ~np.eye(n, dtype=bool)
-        miss = np.array([rho[others[i]].sum() for i in range(n)])
-        shares = np.zeros((n, n))
-        for i in range(n):
-            shares[i, others[i]] = reference_softmax(scores[others[i]])
-        part = grad = rho - phi / phi.sum()
-        for _ in range(1, self.terms):
-            part = part @ shares
-            grad = grad + part
-        return grad, POLICIES[self.hessian].formula(grad, rho * miss)
 
 
 @inlined

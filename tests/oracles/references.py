@@ -1,0 +1,160 @@
+"""Gradient and Hessian of one list in plain NumPy, without noise, for each objective; no code is that of a kernel."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+
+from ltr_objectives import (
+    RMSE,
+    XENDCG,
+    Langevin,
+    ListMLE,
+    ListNet,
+    Mixture,
+    Objective,
+    Ordinal,
+    Preferences,
+    Queries,
+    QueryRMSE,
+    SoftRank,
+)
+from ltr_objectives.objectives.approx import _Approx
+from ltr_objectives.objectives.around import Wrapper
+from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.hessians import POLICIES
+from ltr_objectives.objectives.lambdaloss import LambdaLoss
+from ltr_objectives.objectives.mixture import _labels_for
+from ltr_objectives.objectives.reference import derivatives, gradient, reference_softmax, sigmoid
+
+
+@functools.singledispatch
+def reference(objective: Objective, scores, labels):
+    """Gradient and Hessian of one query, by default those of the method ``reference``.
+
+    They are expected values for an objective that is always random, in lists of at most 5 documents.
+    """
+    return objective.reference(scores, labels)
+
+
+@reference.register
+def _(objective: Wrapper, scores, labels):
+    grad, hess = reference(objective.wrapped, scores, labels)
+    factor = objective.factor(Call(Queries(labels, [len(scores)]), scores, grad, hess))
+    return factor * grad, factor * hess
+
+
+@reference.register
+def _(objective: Langevin, scores, labels):
+    grad, hess = reference(objective.wrapped, scores, labels)
+    return grad + objective.shrink * hess * scores, hess
+
+
+@reference.register
+def _(objective: Mixture, scores, labels):
+    queries, n = Queries(labels, [len(scores)]), len(scores)
+    total = np.zeros((2, n))
+    if objective.draw == "document":
+        of_parts, chances = objective._labels_of_parts(queries), np.array([part.factor for part in objective._parts])
+        for drawn in itertools.product(range(len(chances)), repeat=n):
+            found = reference(objective.parts[0], scores, of_parts[list(drawn), np.arange(n)])
+            total += chances[list(drawn)].prod() * np.array(found)
+    else:
+        for part in objective.summands(queries, 1):
+            total += part.factor * np.array(reference(part.objective, scores, _labels_for(part, queries)))
+    return total[0], total[1]
+
+
+@reference.register
+def _(objective: RMSE, scores, labels):
+    return scores - labels, np.ones(len(scores))
+
+
+@reference.register
+def _(objective: QueryRMSE, scores, labels):
+    return scores - labels - np.mean(scores - labels), np.ones(len(scores))
+
+
+@reference.register
+def _(objective: Ordinal, scores, labels):
+    gaps = scores[:, None] - objective.thresholds
+    return derivatives(objective, scores, labels, np.sum(sigmoid(gaps) * sigmoid(-gaps), axis=1))
+
+
+@reference.register
+def _(objective: Preferences, scores, labels):
+    hi, lo = objective.pairs.T
+    margin = objective.sigma * (scores[hi] - scores[lo])
+    curve = objective.sigma**2 * objective.pairs_weight * sigmoid(margin) * sigmoid(-margin)
+    return derivatives(objective, scores, labels, objective._sums(curve, curve))
+
+
+@reference.register
+def _(objective: LambdaLoss, scores, labels):
+    gaps = objective.sigma * (scores[:, None] - scores)
+    w = objective._weights(scores, labels)
+    slope = objective.sigma * w * sigmoid(-gaps) / np.log(2.0)
+    curve = objective.sigma**2 * (w + w.T) * sigmoid(gaps) * sigmoid(-gaps) / np.log(2.0)
+    return slope.sum(axis=0) - slope.sum(axis=1), curve.sum(axis=1)
+
+
+@reference.register
+def _(objective: ListNet, scores, labels):
+    rho = reference_softmax(scores)
+    return derivatives(objective, scores, labels, objective._reference_target(labels).sum() * rho * (1.0 - rho))
+
+
+@reference.register
+def _(objective: ListMLE, scores, labels):
+    hess = np.zeros(len(scores))
+    for share in objective._open_shares(labels):
+        chance = np.where(share > 0, share * np.exp(np.minimum(scores - scores[share > 0].max(), 0.0)), 0.0)
+        chance /= chance.sum()
+        hess += chance * (1.0 - chance)
+    return derivatives(objective, scores, labels, hess)
+
+
+@reference.register
+def _(objective: XENDCG, scores, labels):
+    n = len(scores)
+    if len(set(labels)) < 2:
+        return np.zeros(n), np.zeros(n)
+    rho, phi = reference_softmax(scores), np.exp2(labels) - 0.5
+    others = ~np.eye(n, dtype=bool)
+    miss = np.array([rho[others[i]].sum() for i in range(n)])
+    shares = np.zeros((n, n))
+    for i in range(n):
+        shares[i, others[i]] = reference_softmax(scores[others[i]])
+    part = grad = rho - phi / phi.sum()
+    for _ in range(1, objective.terms):
+        part = part @ shares
+        grad = grad + part
+    return grad, POLICIES[objective.hessian].formula(grad, rho * miss)
+
+
+@reference.register
+def _(objective: _Approx, scores, labels):
+    chance, gaps = objective._chances(scores), objective.alpha * (scores - scores[:, None])
+    pull = np.abs(gradient(lambda p: objective._loss(p, scores, labels), chance))
+    curve = objective.alpha**2 / objective.step * pull * sigmoid(gaps) * sigmoid(-gaps)
+    np.fill_diagonal(curve, 0.0)
+    return derivatives(objective, scores, labels, curve.sum(axis=0) + curve.sum(axis=1))
+
+
+@reference.register
+def _(objective: SoftRank, scores, labels):
+    chosen, gain, chance = objective._list(scores, labels)
+    grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
+    n, width = len(chosen), 2.0 * objective.sigma
+    lost = 1.0 / np.log2(np.arange(2, n + 1)) - 1.0 / np.log2(np.arange(3, n + 2))  # by one more rank
+    for i, j in itertools.permutations(range(n), 2):
+        u = (scores[chosen[i]] - scores[chosen[j]]) / width
+        if gain[i] == 0.0 or abs(u) > 30.0:  # the density below is 0
+            continue
+        density = math.exp(-(u**2)) / (width * math.sqrt(math.pi))
+        t = gain[i] * density * float(objective._rank_distribution(np.delete(chance[i], (i, j))) @ lost)
+        grad[chosen[j]] += t
+        grad[chosen[i]] -= t
+        hess[chosen[[i, j]]] += t / (objective.sigma * objective.step)
+    return grad, hess
