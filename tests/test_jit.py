@@ -376,7 +376,7 @@ def test_each_kernel_has_one_compiled_signature(rng):
         signatures = map(str, function.compiled.nopython_signatures)
         kinds = {text.replace("float32", "float64") for text in signatures}  # results may be of both
         kinds = {re.sub(r"\), \d+\)", "), n)", kind) for kind in kinds}  # metrics may have several layers
-        kinds = {re.sub(r"Draw\([^)]*\)|\bnone\b", "draw", kind) for kind in kinds}  # there may be no noise
+        kinds = {re.sub(r"Rng\([^)]*\)|\bnone\b", "rng", kind) for kind in kinds}  # there may be no noise
         assert len(kinds) == 1, name
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from ltr_objectives import LTRError, Objective, Queries, registry
 from ltr_objectives.kernels.partners import runs
-from ltr_objectives.kernels.records import Draw
+from ltr_objectives.kernels.records import Rng
 
 CLASSES = [cls for name in registry.objectives() if "partners" in (cls := Objective.named[name]).parameters()]
 VARIANTS = (
@@ -33,7 +33,7 @@ def test_each_pair_has_an_expected_weight_of_one(n, top, near):
     count, squares, times = np.zeros((n, n)), np.zeros((n, n)), 4_000
     for iteration in range(times):
         drawn = np.zeros((n, n))
-        ranks, weight = runs(n, top, 4, near, Draw(np.uint64(1), np.uint64(iteration)), 0, 0)
+        ranks, weight = runs(n, top, 4, near, Rng(np.uint64(1), np.uint64(iteration)), 0, 0)
         for a, b, length, w in zip(*ranks, weight, strict=True):
             drawn[np.arange(a, a + length), np.arange(b, b + length)] += w
         count, squares = count + drawn, squares + drawn**2

@@ -31,7 +31,7 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.pairs import pair_kernel, row_of
-from ltr_objectives.kernels.rankings import number_of
+from ltr_objectives.kernels.rankings import draws_of
 from ltr_objectives.kernels.sorting import sort_descending
 from ltr_objectives.kernels.swaps import LINEAR
 
@@ -41,7 +41,7 @@ TOP_BATCH = 256  # draws at a time if only the top ranks of each are read
 ROUNDING = 1e-13  # a sum of equal numbers, subtracted from itself in another order, leaves less
 
 
-class Batch(NamedTuple):
+class Slots(NamedTuple):
     """One list by slot, and the weights of a batch of draws; D of draw k begins at k times the length of the list."""
 
     s: np.ndarray
@@ -56,8 +56,8 @@ class Batch(NamedTuple):
     hes: np.ndarray
 
 
-class Draws(NamedTuple):
-    """The rankings of a batch; in ``orders`` and ``before``, draw k begins at k times ``Drawn.width``."""
+class Orders(NamedTuple):
+    """The rankings of a batch; in ``orders`` and ``before``, draw k begins at k times ``Batch.width``."""
 
     orders: np.ndarray  # by draw and rank: the document; later its slot if only top ranks are read
     E_by_row: np.ndarray
@@ -67,7 +67,7 @@ class Draws(NamedTuple):
     last: np.ndarray  # where ``orders`` has the document in the last draw that ranks it at the top, or -1
     top: int  # how many top ranks of each draw are read; 0 for all
     width: int  # the least power of two that is not below ``top``
-    r: Batch
+    r: Slots
 
 
 @kernel
@@ -77,19 +77,19 @@ def _filled_up(draws):
 
 
 @kernel
-def _space(n, layers, pairs, draw):
+def _space(n, layers, pairs, rng):
     """Space for lists of up to n documents."""
-    draws, top, width = number_of(draw), 0, 1
+    draws, top, width = draws_of(rng), 0, 1
     if draws > 1 and layers[0].kind == LINEAR and pairs.ranks <= n // 4 and layers[0].discount[pairs.ranks] == 0.0:
         top = pairs.ranks
         while width < top:
             width *= 2
     entries = width * min(draws, TOP_BATCH) if top > 0 else 0
-    r = Batch(
+    r = Slots(
         np.empty(n), np.empty(n), np.empty(n), np.empty(n * _filled_up(draws)), np.empty(n), np.empty(n),
         np.empty(n), np.empty(top), np.empty(n), np.empty(n),
     )  # fmt: skip
-    return Draws(
+    return Orders(
         np.empty(max(n * min(draws, BATCH), n + entries), np.int64), np.empty(n), np.empty(n, np.int64),
         np.empty(n, np.int64), np.empty(entries, np.int64), np.empty(n, np.int64), top, width, r,
     )  # fmt: skip
@@ -115,9 +115,9 @@ def _take(i, at, gain, s, space):
 
 
 @inlined_kernel
-def _take_by_gain(one, s, terms, pairs, space):
+def _take_by_gain(batch, s, terms, pairs, space):
     """Write the list by slot, in descending order of gain."""
-    n, a, r = one.n, one.first, space.r
+    n, a, r = batch.n, batch.first, space.r
     gain, by_label, ascents = terms.gain[a : a + n], pairs.by_label[a : a + n], 0
     for at in range(n):
         _take(np.uint64(by_label[at]), at, gain, s, space)
@@ -132,9 +132,9 @@ def _take_by_gain(one, s, terms, pairs, space):
 
 
 @inlined_kernel
-def _fill(k, terms, one, pairs, draw, space):
+def _fill(k, terms, batch, pairs, rng, space):
     """Write D of draw k and add its T; if there is no noise, write T + D into D, and T - D into T."""
-    n, r, scale, count, sum_ = one.n, space.r, terms.scale[one.q], 0.5, 0.0
+    n, r, scale, count, sum_ = batch.n, space.r, terms.scale[batch.q], 0.5, 0.0
     order, D, T = space.orders[k * n : (k + 1) * n], r.D[k * n : (k + 1) * n], r.T
     for d in range(n):
         at, w = np.uint64(space.slot[order[d]]), terms.discount[d]
@@ -144,7 +144,7 @@ def _fill(k, terms, one, pairs, draw, space):
             count += g
             sum_ += g * w
             t, x = (0.5 - g) * w, count * w - sum_
-        if draw is None:
+        if rng is None:
             D[at], T[at] = (t + x) * scale, (t - x) * scale
         else:
             D[at] = x * scale
@@ -154,15 +154,15 @@ def _fill(k, terms, one, pairs, draw, space):
 
 
 @inlined_kernel
-def _fill_top(terms, one, space):
+def _fill_top(terms, batch, space):
     """Add the top ranks of all draws."""
     r = space.r
-    space.last[: one.n] = -1
+    space.last[: batch.n] = -1
     for d in range(space.top):
-        r.top[d] = terms.discount[d] * terms.scale[one.q]
-    for k in range(one.draws):
+        r.top[d] = terms.discount[d] * terms.scale[batch.q]
+    for k in range(batch.draws):
         for d in range(space.top):
-            entry = k * one.width + d
+            entry = k * batch.width + d
             at = space.slot[space.orders[entry]]
             space.orders[entry], space.before[entry], space.last[at] = at, space.last[at], entry
             r.T[at] += r.top[d]
@@ -229,9 +229,9 @@ add_higher, add_higher_sum = row_of(_one_draw_beyond, -1), row_of(_all_draws_bey
 
 
 @inlined_kernel
-def _add(truncated, draw, one, space):
+def _add(truncated, rng, batch, space):
     """Add the pairs of one list for all draws of a batch; return the sum of |slope|."""
-    n, r, total = one.n, space.r, 0.0
+    n, r, total = batch.n, space.r, 0.0
     same, lower = 0, 0  # the slots same <= j < lower have the gain of i
     for i in range(n):
         if i == lower:
@@ -240,38 +240,38 @@ def _add(truncated, draw, one, space):
                 lower += 1
         if r.beyond[i] > 0.0:
             continue
-        if draw is None:
-            total += add_lower(i, lower, n, None, one, r)
+        if rng is None:
+            total += add_lower(i, lower, n, None, batch, r)
             if truncated:
-                total += add_higher(i, 0, same, None, one, r)
+                total += add_higher(i, 0, same, None, batch, r)
         else:
-            if one.top_only:
+            if batch.top_only:
                 _write_top(i, n, space)
             else:
-                _write(i, lower, n, n, _filled_up(one.draws), r)
-            total += add_lower_sum(i, lower, n, None, one, r)
+                _write(i, lower, n, n, _filled_up(batch.draws), r)
+            total += add_lower_sum(i, lower, n, None, batch, r)
             if truncated:
-                if not one.top_only:
-                    _write(i, np.int64(0), same, n, _filled_up(one.draws), r)  # a literal 0 compiles anew
-                total += add_higher_sum(i, 0, same, None, one, r)
+                if not batch.top_only:
+                    _write(i, np.int64(0), same, n, _filled_up(batch.draws), r)  # a literal 0 compiles anew
+                total += add_higher_sum(i, 0, same, None, batch, r)
     return total
 
 
 @inlined_kernel
-def by_gain(one, s, layers, pairs, draw, space, out):
-    n, a, r, total = one.n, one.first, space.r, 0.0
+def by_gain(batch, s, layers, pairs, rng, space, out):
+    n, a, r, total = batch.n, batch.first, space.r, 0.0
     grad, hess, slot = out.grad[a : a + n], out.hess[a : a + n], space.slot[:n]
     for terms in layers:
-        if terms.scale[one.q] == 0.0:
+        if terms.scale[batch.q] == 0.0:
             continue
-        _take_by_gain(one, s, terms, pairs, space)
-        if one.top_only:
-            _fill_top(terms, one, space)
+        _take_by_gain(batch, s, terms, pairs, space)
+        if batch.top_only:
+            _fill_top(terms, batch, space)
         else:
-            for k in range(one.draws):
-                _fill(k, terms, one, pairs, draw, space)
-            r.D[one.draws * n : _filled_up(one.draws) * n] = 0.0
-        total += _add(pairs.ranks < n, draw, one, space)
+            for k in range(batch.draws):
+                _fill(k, terms, batch, pairs, rng, space)
+            r.D[batch.draws * n : _filled_up(batch.draws) * n] = 0.0
+        total += _add(pairs.ranks < n, rng, batch, space)
         for i in range(n):
             at = np.uint64(slot[i])  # unsigned: numba checks whether signed indices are negative
             grad[i] += r.lam[at]

@@ -12,9 +12,9 @@ from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.pairs import discounted, pair_kernel, row_of, run_of
 from ltr_objectives.kernels.partners import is_sampled, runs
 from ltr_objectives.kernels.sorting import all_equal
-from ltr_objectives.kernels.swaps import CASCADE, CATBOOST_MRR, restart, swap_terms
+from ltr_objectives.kernels.swaps import CASCADE, CATBOOST_MRR, restart_swaps, swap_terms
 
-NEAR = 8  # with at most this many neighbours pairs are taken in runs
+FEW_NEIGHBORS = 8  # with at most this many neighbours pairs are taken in runs
 
 
 class Ranked(NamedTuple):
@@ -38,7 +38,7 @@ class Ranked(NamedTuple):
 
 
 @kernel
-def _ranked(n, layers, pairs, draw):
+def _space(n, layers, pairs, rng):
     """Space for lists of up to n documents."""
     return Ranked(
         np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
@@ -79,25 +79,25 @@ run_of_changes, run_of_divided = run_of(_change), run_of(_divided)
 
 
 @inlined_kernel
-def _add_row(d, end, how, one, r):
+def _add_row(d, end, how, batch, r):
     """Add the pairs of rank d with the ranks d < e < ``end``."""
     if how.divided:
-        return row_of_divided(d, d + 1, end, how, one, r)
-    return row_of_changes(d, d + 1, end, how, one, r)
+        return row_of_divided(d, d + 1, end, how, batch, r)
+    return row_of_changes(d, d + 1, end, how, batch, r)
 
 
 @inlined_kernel
-def _add_run(d, e, count, how, one, r):
+def _add_run(d, e, count, how, batch, r):
     """Add the pairs of ranks (d + k, e + k), k < ``count``."""
     if how.divided:
-        return run_of_divided(d, e, count, how, one, r)
-    return run_of_changes(d, e, count, how, one, r)
+        return run_of_divided(d, e, count, how, batch, r)
+    return run_of_changes(d, e, count, how, batch, r)
 
 
 @kernel
-def _fill(n, terms, one, pairs, r):
+def _fill(n, terms, batch, pairs, r):
     """Write the terms of all swaps; return how many first ranks have a weight with ranks below."""
-    scale, ranks = terms.scale[one.q], min(pairs.ranks, n - 1)
+    scale, ranks = terms.scale[batch.q], min(pairs.ranks, n - 1)
     swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
     if len(pairs.delta) > 0:
         for k in range(n):
@@ -117,46 +117,46 @@ def _exchange(a, b):
 
 
 @kernel
-def _add_ranks(n, terms, one, s, pairs, draw, r):
+def _add_ranks(n, terms, batch, s, pairs, rng, r):
     """Add the pairs of the first n ranks by one layer; return the sum of |slope|."""
-    total, ranks, norm = 0.0, _fill(n, terms, one, pairs, r), pairs.score_norm and not all_equal(s)
+    total, ranks, norm = 0.0, _fill(n, terms, batch, pairs, r), pairs.score_norm and not all_equal(s)
     how = How(1.0, terms.cap, norm, norm or len(pairs.propensity) > 0)
-    near, sampled, top = pairs.neighbors <= NEAR, False, n if ranks == n - 1 else ranks
-    if draw is not None:
+    near, sampled, top = pairs.neighbors <= FEW_NEIGHBORS, False, n if ranks == n - 1 else ranks
+    if rng is not None:
         sampled = is_sampled(n, top, pairs.partners)
     by_run = near or sampled
-    # with runs, this loop takes only the ranks that need ``restart``, which other kinds do not have
+    # with runs, this loop takes only the ranks that need ``restart_swaps``, which other kinds do not have
     for d in range(0 if by_run and terms.kind != CASCADE else ranks):
         end, restarts = min(n, d + 1 + min(n, pairs.neighbors)), r.A[d] < 0.0
         if restarts:
-            restart(r.g, terms.discount, d, end, r.U, r.W)
+            restart_swaps(r.g, terms.discount, d, end, r.U, r.W)
             r.A[d] = 1.0
             _exchange(r.V[d + 1 : end], r.W[d + 1 : end])
         if restarts or not by_run:
-            total += _add_row(d, end, how, one, r)
+            total += _add_row(d, end, how, batch, r)
         if restarts:
             _exchange(r.V[d + 1 : end], r.W[d + 1 : end])
             r.U[d], r.A[d] = 0.0, 0.0
     if near:
         for apart in range(1, pairs.neighbors + 1):
-            total += _add_run(0, apart, max(min(ranks, n - apart), 0), how, one, r)
-    if draw is not None:  # noqa: SIM102  numba leaves code out only by such a condition alone
+            total += _add_run(0, apart, max(min(ranks, n - apart), 0), how, batch, r)
+    if rng is not None:  # noqa: SIM102  numba leaves code out only by such a condition alone
         if sampled:
-            found, weight = runs(n, top, pairs.partners, len(pairs.delta) > 0, draw, one.q, one.begin)
+            found, weight = runs(n, top, pairs.partners, len(pairs.delta) > 0, rng, batch.q, batch.begin)
             for k in range(len(weight)):
                 some = How(weight[k], how.cap, how.score_norm, how.divided)
-                total += _add_run(found[0, k], found[1, k], found[2, k], some, one, r)
+                total += _add_run(found[0, k], found[1, k], found[2, k], some, batch, r)
     return total
 
 
 @kernel
-def _one_draw(n, layers, pairs, r):
+def _draws_at_once(n, layers, pairs, r):
     return 1, n, False
 
 
 @inlined_kernel
-def by_rank(one, s, layers, pairs, draw, r, out):
-    n, a, total = one.n, one.first, 0.0
+def by_rank(batch, s, layers, pairs, rng, r, out):
+    n, a, total = batch.n, batch.first, 0.0
     ranks = n if pairs.neighbors >= n else min(n, pairs.ordered)
     for d in range(ranks):
         i = np.uint64(r.orders[d])  # unsigned: numba checks whether signed indices are negative
@@ -165,11 +165,11 @@ def by_rank(one, s, layers, pairs, draw, r, out):
             r.propensity[d] = pairs.propensity[a + r.orders[d]]
     r.lam[:ranks], r.low[:ranks], r.hes[:ranks], r.low_hes[:ranks] = 0.0, 0.0, 0.0, 0.0
     for terms in layers:
-        if terms.scale[one.q] != 0.0:
+        if terms.scale[batch.q] != 0.0:
             gain = terms.gain[a : a + n]
             for d in range(ranks):
                 r.g[d] = gain[np.uint64(r.orders[d])]
-            total += _add_ranks(ranks, terms, one, s, pairs, draw, r)
+            total += _add_ranks(ranks, terms, batch, s, pairs, rng, r)
     grad, hess = out.grad[a : a + n], out.hess[a : a + n]
     for d in range(ranks):
         i = np.uint64(r.orders[d])
@@ -178,4 +178,4 @@ def by_rank(one, s, layers, pairs, draw, r, out):
     return total
 
 
-pairs_by_rank = pair_kernel(_ranked, _one_draw, by_rank)
+pairs_by_rank = pair_kernel(_space, _draws_at_once, by_rank)

@@ -17,7 +17,7 @@ from ltr_objectives.kernels.rng import ROUND
 LOG2_E = 1.0 / math.log(2.0)
 LN2_HIGH = 6.93147180369123816490e-01  # 33 bits, so that k times it is exact
 LN2_LOW = 1.90821492927058770002e-10
-WIDEST = 600.0  # exp(-600) is far from underflow
+WIDEST_SPAN = 600.0  # exp(-600) is far from underflow
 FARTHEST = 700.0  # up to here exp(x) neither overflows nor is subnormal
 BIAS, MANTISSA = np.int64(1023 << 52), np.int64(52)
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1.0 / math.factorial(i) for i in range(2, 14))
@@ -48,7 +48,7 @@ def relative_to_top(x, scale, out):
     top, bottom = x[0], x[0]
     for v in x:
         top, bottom = max(top, v), min(bottom, v)
-    if not scale * (top - bottom) < WIDEST:
+    if not scale * (top - bottom) < WIDEST_SPAN:
         return False
     o = out[: len(x)]
     for i in range(len(o)):

@@ -5,7 +5,7 @@ import numpy as np
 from ltr_objectives.kernels._jit import kernel
 
 EXACT, DOUBLE, ONES, ABSOLUTE, CLIPPED, GRADIENT, BOUNDED = range(7)
-BLOCK = 1024  # rows that stay in the processor's cache between two loops
+CACHED_ROWS = 1024  # rows that stay in the processor's cache between two loops
 
 
 @kernel
@@ -42,8 +42,8 @@ def finish(first, last, ptr, out, policy, weight, result, finite):
     if not EXACT <= policy <= BOUNDED:
         raise ValueError("unknown policy")
     bad, same = 0, len(weight) == 1
-    for a in range(ptr[first], ptr[last], BLOCK):
-        b = min(a + BLOCK, ptr[last])
+    for a in range(ptr[first], ptr[last], CACHED_ROWS):
+        b = min(a + CACHED_ROWS, ptr[last])
         g, h, w = out.grad[a:b], out.hess[a:b], weight[a:b]
         grad, hess = result.grad[a:b], result.hess[a:b]
         _repair(policy, g, h)

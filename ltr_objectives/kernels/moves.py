@@ -21,8 +21,8 @@ One pass over the list fills the arrays. With :math:`D_j = w_j - w_{j+1}`, :math
 * cascade: :math:`P_j = D_j T_j,\ Q_j = 0,\ R_j = D_{j-1} T_j,\ f_i = 1 / (1 - g_i)`
 * average: :math:`P_j = D_j N_j,\ Q_j = D_j,\ R_j = D_{j-1} N_j,\ f_i = 1`
 
-If :math:`1 - g_i` is too small to divide by, ``restart`` computes :math:`R f_i` in :math:`O(n)`. Few documents need it,
-because one that certainly satisfies the user hides all that follow.
+If :math:`1 - g_i` is too small to divide by, ``restart_moves`` computes :math:`R f_i` in :math:`O(n)`. Few documents
+need it, because one that certainly satisfies the user hides all that follow.
 """
 
 import numpy as np
@@ -67,7 +67,7 @@ def needs_restart(kind, miss):
 
 
 @kernel
-def restart(g, w, scale, T_i, i, n, W):
+def restart_moves(g, w, scale, T_i, i, n, W):
     """Fill ``W[i+1:end]`` with R f_i for a document i with 1 - g_i too small to divide by; return ``end``.
 
     ``T_i`` is the chance that no document above i satisfies the user. The products below i leave i out.
@@ -97,7 +97,7 @@ def move_matrix(kind, g, w, scale, out):
         total = 0.0
         if needs_restart(kind, miss):
             W[:] = 0.0
-            restart(g, w, scale, T_i, i, n, W)
+            restart_moves(g, w, scale, T_i, i, n, W)
             for e in range(i + 1, n):
                 total -= (g[i] - g[e]) * W[e]
                 out[i, e] = total

@@ -1,6 +1,6 @@
 r"""Gradient and Hessian of a loss over pairs of documents, each weighted by the change of a metric.
 
-For each query, ``draw.draws`` times, add noise to the scores and sort. Each pair of ranks d < e <= d + neighbors with
+For each query, ``rng.draws`` times, add noise to the scores and sort. Each pair of ranks d < e <= d + neighbors with
 d < ranks has the weight :math:`\delta`, the absolute change of the metric when d and e are swapped. Let :math:`hi` be
 the document of the larger gain. Then, for the logistic loss at the scores without noise, or at those of the draw if
 ``pairs.noisy``,
@@ -35,14 +35,14 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
-from ltr_objectives.kernels.rankings import noise_of, number_of, ranking, rankings
+from ltr_objectives.kernels.rankings import draw_ranking, draws_of, noise_of, noisy_sorter
 from ltr_objectives.kernels.sorting import longest_list
 from ltr_objectives.kernels.swaps import is_empty
 
 LOGISTIC, HINGE = range(2)
 
 
-class Drawn(NamedTuple):
+class Batch(NamedTuple):
     """One list, and a batch of its draws."""
 
     q: int
@@ -72,15 +72,15 @@ def slope_and_curve(loss, margin):
 @functools.cache
 def _any_pairs(weight: Any) -> Any:
     @kernel
-    def any_pairs(i, j, count, step, how, one, r):
+    def any_pairs(i, j, count, step, how, batch, r):
         """Add the pairs (i + k step, j + k), k < ``count``, of any loss and for scores of any span."""
         total = 0.0
         for k in range(count):
             d, e = i + k * step, j + k
             m = weight(d, e, how, r)
             if m != 0.0:
-                margin = one.sigma * (r.s[d] - r.s[e])
-                slope, curve = slope_and_curve(one.loss, margin if m > 0.0 else -margin)
+                margin = batch.sigma * (r.s[d] - r.s[e])
+                slope, curve = slope_and_curve(batch.loss, margin if m > 0.0 else -margin)
                 r.lam[d] -= m * slope
                 r.lam[e] += m * slope
                 r.hes[d] += abs(m) * curve
@@ -121,8 +121,8 @@ def row_of(weight: Any, better: int = 0) -> Any:
         return better * down if better != 0 else total
 
     @inlined_kernel
-    def add_row(i, a, b, how, one, r):
-        return narrow_row(i, a, b, how, r) if one.narrow else any_pairs(i, a, b - a, 0, how, one, r)
+    def add_row(i, a, b, how, batch, r):
+        return narrow_row(i, a, b, how, r) if batch.narrow else any_pairs(i, a, b - a, 0, how, batch, r)
 
     return add_row
 
@@ -151,8 +151,8 @@ def run_of(weight: Any) -> Any:
         return total
 
     @inlined_kernel
-    def add_run(a, b, count, how, one, r):
-        return narrow_run(a, b, count, how, r) if one.narrow else any_pairs(a, b, count, 1, how, one, r)
+    def add_run(a, b, count, how, batch, r):
+        return narrow_run(a, b, count, how, r) if batch.narrow else any_pairs(a, b, count, 1, how, batch, r)
 
     return add_run
 
@@ -169,9 +169,9 @@ def discounted(discount, most):
 
 
 @kernel
-def _list_factor(total, pairs, draw):
+def _list_factor(total, pairs, rng):
     """The factor of all slopes of one list; ``total`` is the sum of their absolute values."""
-    factor = pairs.sigma / number_of(draw)
+    factor = pairs.sigma / draws_of(rng)
     if pairs.lambda_norm:
         total *= 2.0 * factor
         if total > 0.0:
@@ -179,43 +179,43 @@ def _list_factor(total, pairs, draw):
     return factor
 
 
-def pair_kernel(space: Any, batch: Any, loop: Any) -> Callable[..., Any]:
+def pair_kernel(space: Any, draws_at_once: Any, loop: Any) -> Callable[..., Any]:
     """The kernel that draws the rankings of each list and adds its pairs by ``loop``.
 
-    ``space(longest, layers, pairs, draw)`` returns the loop's arrays, ``batch(n, layers, pairs, r)`` how many draws it
-    takes at a time, how many entries each has in ``orders``, and True if it reads top ranks only. ``loop`` returns the
-    sum of |slope|.
+    ``space(longest, layers, pairs, rng)`` returns the loop's arrays, ``draws_at_once(n, layers, pairs, r)`` the size of
+    a batch, how many entries each draw has in ``orders``, and True if the loop reads top ranks only. ``loop`` returns
+    the sum of |slope|.
     """
 
     @inlined_kernel
-    def add_list(q, ptr, s, layers, pairs, draw, spaces, out):  # makes no array, so that none is counted for each draw
+    def add_list(q, ptr, s, layers, pairs, rng, spaces, out):  # makes no array, so that none is counted for each draw
         a, n, (sort, r), total = ptr[q], ptr[q + 1] - ptr[q], spaces, 0.0
         x, grad, hess = s[a : a + n], out.grad[a : a + n], out.hess[a : a + n]
         narrow = relative_to_top(x, pairs.sigma, r.E_by_row) and pairs.loss == LOGISTIC
-        noise = noise_of(x, pairs.noisy, draw, q, sort)
-        most, width, top_only = batch(n, layers, pairs, r)
-        for begin in range(0, number_of(draw), most):
-            draws = min(most, number_of(draw) - begin)
+        noise = noise_of(x, pairs.noisy, rng, q, sort)
+        most, width, top_only = draws_at_once(n, layers, pairs, r)
+        for begin in range(0, draws_of(rng), most):
+            draws = min(most, draws_of(rng) - begin)
             for k in range(draws):
                 order = r.orders[k * width : k * width + n]
-                ranking(x, min(n, pairs.ordered), not top_only, draw, noise, begin + k, order, sort)
+                draw_ranking(x, min(n, pairs.ordered), not top_only, rng, noise, begin + k, order, sort)
             at = x
-            if draw is not None and pairs.noisy:  # then the loop takes one draw at a time
+            if rng is not None and pairs.noisy:  # then the loop takes one draw at a time
                 at = sort.noisy[:n]
                 narrow = relative_to_top(at, pairs.sigma, r.E_by_row) and pairs.loss == LOGISTIC
-            one = Drawn(q, a, n, narrow, pairs.loss, pairs.sigma, begin, draws, width, top_only)
-            total += loop(one, at, layers, pairs, draw, r, out)
-        factor = _list_factor(total, pairs, draw)
+            batch = Batch(q, a, n, narrow, pairs.loss, pairs.sigma, begin, draws, width, top_only)
+            total += loop(batch, at, layers, pairs, rng, r, out)
+        factor = _list_factor(total, pairs, rng)
         for i in range(n):
             grad[i] *= factor
             hess[i] = hess[i] * factor * pairs.sigma
 
     @kernel
-    def pair_gradients(first, last, ptr, s, layers, pairs, draw, out):
+    def pair_gradients(first, last, ptr, s, layers, pairs, rng, out):
         longest = longest_list(ptr, first, last)
-        spaces = rankings(longest), space(longest, layers, pairs, draw)
+        spaces = noisy_sorter(longest), space(longest, layers, pairs, rng)
         for q in range(first, last):
             if ptr[q + 1] - ptr[q] >= 2 and not (is_empty(layers, q) or out.skip[q]):
-                add_list(q, ptr, s, layers, pairs, draw, spaces, out)
+                add_list(q, ptr, s, layers, pairs, rng, spaces, out)
 
     return pair_gradients

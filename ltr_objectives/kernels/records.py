@@ -43,10 +43,10 @@ class Pairs(NamedTuple):
     delta: np.ndarray  # by distance of two ranks: added to the difference of their discounts; empty for 0
 
 
-class Draw(NamedTuple):
+class Rng(NamedTuple):
     """Random numbers of one iteration.
 
-    Pairwise kernels take None if scores get no noise. Numba then leaves out the code under ``draw is not None``, so
+    Pairwise kernels take None if scores get no noise. Numba then leaves out the code under ``rng is not None``, so
     that they compile faster.
     """
 

@@ -17,8 +17,8 @@ S12, S27, S30, S31 = np.uint64(12), np.uint64(27), np.uint64(30), np.uint64(31)
 
 ROUND = 1.5 * 2.0**52  # adding this rounds a number; the last bits of the sum hold the whole number
 
-NO_NOISE, LOGISTIC, GAUSSIAN, GUMBEL = range(4)
-NOISES = {None: NO_NOISE, "logistic": LOGISTIC, "gaussian": GAUSSIAN, "gumbel": GUMBEL}
+NO_NOISE, LOGISTIC_NOISE, GAUSSIAN_NOISE, GUMBEL_NOISE = range(4)
+NOISES = {None: NO_NOISE, "logistic": LOGISTIC_NOISE, "gaussian": GAUSSIAN_NOISE, "gumbel": GUMBEL_NOISE}
 
 
 @kernel
@@ -50,16 +50,16 @@ def uniforms(key, out):
 @kernel
 def add_noise(s, noise, scale, key, start, out):
     """Write ``s`` plus independent noise, from the random numbers with counters ``start, start + 1, ...``."""
-    if not LOGISTIC <= noise <= GUMBEL:
+    if not LOGISTIC_NOISE <= noise <= GUMBEL_NOISE:
         raise ValueError("unknown noise")
     c = start
     one = np.uint64(1)
     for i in range(len(s)):
         u = uniform(key, c)
         c += one
-        if noise == LOGISTIC:
+        if noise == LOGISTIC_NOISE:
             x = math.log(u / (1.0 - u))
-        elif noise == GAUSSIAN:
+        elif noise == GAUSSIAN_NOISE:
             x = math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * uniform(key, c))
             c += one
         else:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.kernels.finish import BLOCK
+from ltr_objectives.kernels.finish import CACHED_ROWS
 from ltr_objectives.kernels.rng import GAMMA, ROUND, mix
 from ltr_objectives.kernels.threads import run
 
@@ -25,8 +25,8 @@ class Scores(NamedTuple):
 def _read(first, last, ptr, given, values, largest):
     """Copy ``given`` into ``values``, unless that is the same array; ``largest[first]`` is the bits of the largest."""
     top = np.int64(0)
-    for a in range(ptr[first], ptr[last], BLOCK):
-        x = values[a : min(a + BLOCK, ptr[last])]
+    for a in range(ptr[first], ptr[last], CACHED_ROWS):
+        x = values[a : min(a + CACHED_ROWS, ptr[last])]
         if given.itemsize < 8:
             for i in range(len(x)):
                 x[i] = given[a + i]

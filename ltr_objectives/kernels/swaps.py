@@ -20,16 +20,16 @@ and for average precision, with :math:`N_d = \sum_{c \le d} g_c` and :math:`P_d 
 .. math::
     U_d = (N_d + 1 - g_d) w_d - P_d, \quad A_d = 1, \quad V_e = P_{e-1} - N_e w_e.
 
-If :math:`1 - g_d` is too small to divide by, :math:`A_d` is -1, and ``restart`` fills :math:`W` instead of :math:`V`
-for that d, in :math:`O(n)`. Few ranks need it, because a document that certainly satisfies the user hides all that
-follow.
+If :math:`1 - g_d` is too small to divide by, :math:`A_d` is -1, and ``restart_swaps`` fills :math:`W` instead of
+:math:`V` for that d, in :math:`O(n)`. Few ranks need it, because a document that certainly satisfies the user hides all
+that follow.
 """
 
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 
-LINEAR, CASCADE, AVERAGE, HEAD, CATBOOST_MRR, CATBOOST_MAP = range(6)
+LINEAR, CASCADE, AVERAGE, UPPER, CATBOOST_MRR, CATBOOST_MAP = range(6)
 
 SMALL = 2.0**-10  # the least 1 - g to divide by
 NEGLIGIBLE = 1e-30  # a document reached with a smaller probability than this is left out
@@ -53,7 +53,7 @@ def _linear(g, w, scale, n, U, A, V):
 
 
 @kernel
-def _head(g, w, scale, n, U, A, V):
+def _upper(g, w, scale, n, U, A, V):
     """The weight |g_d - g_e| w_d of classic YetiRank, with the discount of the upper rank alone."""
     for d in range(n):
         U[d] = w[d] * scale
@@ -125,8 +125,8 @@ def swap_terms(kind, g, w, scale, n, U, A, V):
     elif kind == AVERAGE:
         average_terms(g, w, scale, n, U, V)
         A[:n] = 1.0
-    elif kind == HEAD:
-        _head(g, w, scale, n, U, A, V)
+    elif kind == UPPER:
+        _upper(g, w, scale, n, U, A, V)
     elif kind == CATBOOST_MRR:
         _catboost_mrr(g, w, scale, n, U, A, V)
     elif kind == CATBOOST_MAP:
@@ -136,7 +136,7 @@ def swap_terms(kind, g, w, scale, n, U, A, V):
 
 
 @kernel
-def restart(g, w, d, n, U, W):
+def restart_swaps(g, w, d, n, U, W):
     """Fill ``W[d+1:n]`` so that the change is (g_e - g_d) (U_d + W_e), for a rank d with 1 - g_d near zero.
 
     U_d is T_d w_d here. The sums start below d and leave d out, so that nothing is divided by 1 - g_d.
@@ -157,7 +157,7 @@ def swap_matrix(kind, g, w, scale, out):
     swap_terms(kind, g, w, scale, n, U, A, V)
     for d in range(n):
         if A[d] < 0.0:
-            restart(g, w, d, n, U, W)
+            restart_swaps(g, w, d, n, U, W)
         for e in range(d + 1, n):
             x = U[d] + W[e] if A[d] < 0.0 else U[d] + A[d] * V[e]
             out[d, e] = (g[e] - g[d]) * x

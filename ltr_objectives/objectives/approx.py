@@ -31,7 +31,7 @@ from ltr_objectives.queries import Queries
 NDCG, MRR, MAP = range(3)
 
 
-class Soft(NamedTuple):
+class SoftMetric(NamedTuple):
     """A metric of soft ranks on one data set; ``gain`` is 0/1 relevance, except for NDCG."""
 
     gain: np.ndarray
@@ -59,7 +59,7 @@ class _Approx(Objective):
 
     def fill(self, call: Call) -> None:
         gain, scale = self._gains(call.queries)
-        call.run(_approx, Soft(gain, scale, self.kind, float(self.alpha), float(self.step)))
+        call.run(_approx, SoftMetric(gain, scale, self.kind, float(self.alpha), float(self.step)))
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         return queries.once(("relevance", self.kind), lambda: self._relevance(queries))

@@ -7,7 +7,7 @@ import numpy as np
 
 from ltr_objectives.errors import require
 from ltr_objectives.kernels.finish import finish
-from ltr_objectives.kernels.records import Draw, Out
+from ltr_objectives.kernels.records import Out, Rng
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.hessians import POLICIES
@@ -59,9 +59,9 @@ class Call(NamedTuple):
         skip = np.zeros(len(self.queries), np.bool_) if self.skip is None else self.skip
         run(kernel, ptr, (ptr, self.scores, *arguments, Out(self.grad, self.hess, skip)), self.n_threads)
 
-    def draw(self, seed: int, draws: int = 1, noise: int = 0, scale: float = 1.0) -> Draw:
+    def rng(self, seed: int, draws: int = 1, noise: int = 0, scale: float = 1.0) -> Rng:
         """The random numbers of this iteration."""
-        return Draw(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
+        return Rng(np.uint64(seed), np.uint64(self.iteration), int(draws), noise, float(scale))
 
     def _key(self, seed: int, own: np.uint64) -> np.uint64:
         """The key of random numbers for this iteration and place; ``own`` identifies the kind of draw."""

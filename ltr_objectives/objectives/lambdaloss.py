@@ -131,8 +131,8 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
         pairs = Pairs(LOGISTIC, float(self.sigma), int(self.k or MANY), MANY, MANY, int(self.partners or MANY), True,
                       False, False, NO_PROPENSITY, NO_ORDER, delta)  # fmt: skip
         draws = 1 if self.noise is None else self.samples
-        draw = call.draw(self.seed, draws, NOISES[self.noise], self.noise_scale) if self.random else None
-        call.run(pairs_by_rank, (terms,), pairs, draw)
+        rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale) if self.random else None
+        call.run(pairs_by_rank, (terms,), pairs, rng)
 
     def _weights(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Weight of each ordered pair of documents."""

@@ -35,9 +35,9 @@ from ltr_objectives.checks import (
     check_seed,
 )
 from ltr_objectives.kernels._jit import inlined, kernel
+from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.exponential import exponentials
-from ltr_objectives.kernels.heads import head
-from ltr_objectives.kernels.rankings import number_of
+from ltr_objectives.kernels.rankings import draws_of
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream
 from ltr_objectives.kernels.softmax import total
 from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
@@ -50,7 +50,7 @@ from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.reference import derivatives, reference_head
 from ltr_objectives.queries import Queries
 
-NEGLIGIBLE = -40.0  # exp(-40) = 4e-18
+LEAST_EXPONENT = -40.0  # exp(-40) = 4e-18
 ROWS = 4  # of the matrix at once: sums over rows are then read and written a quarter as often
 
 
@@ -105,8 +105,8 @@ class _Sorted(Objective):
         from_end = bool(metric.discount(np.arange(1, 2))[0] != metric.discount(np.arange(1, 3))[0])
         how = Scaling(float(self.temperature), int(self.rounds), float(self.tolerance), bool(self.transposed),
                       int(self.max_documents), from_end)  # fmt: skip
-        draw = call.draw(self.seed, self.samples, NOISES[self.noise], self.noise_scale) if self.noise else None
-        call.run(_neuralsort, call.queries.labels, metric.terms(call.queries), how, draw)
+        rng = call.rng(self.seed, self.samples, NOISES[self.noise], self.noise_scale) if self.noise else None
+        call.run(_neuralsort, call.queries.labels, metric.terms(call.queries), how, rng)
 
     def reference_sort(self, scores: np.ndarray) -> np.ndarray:
         """The scaled relaxed permutation matrix, of shape (ranks, documents), by definition."""
@@ -314,7 +314,7 @@ def _relaxed_sort(s, sort):
         row[i], c, j = 0.0, 0.0, i
         while j + 1 < n:
             c -= (s[j] - s[j + 1]) * (2.0 * (j - i) + 1.0) / tau
-            if not c > NEGLIGIBLE:
+            if not c > LEAST_EXPONENT:
                 break
             j += 1
             row[j] = c
@@ -322,7 +322,7 @@ def _relaxed_sort(s, sort):
         c, j = 0.0, i
         while j > 0:
             c -= (s[j - 1] - s[j]) * (2.0 * (i - j) + 1.0) / tau
-            if not c > NEGLIGIBLE:
+            if not c > LEAST_EXPONENT:
                 break
             j -= 1
             row[j] = c
@@ -473,8 +473,8 @@ def _by_scores(s, tu, sort, space):
 
 
 @kernel
-def _neuralsort(first, last, ptr, scores, labels, terms, how, draw, out):
-    longest, draws = longest_list(ptr, first, last), number_of(draw)
+def _neuralsort(first, last, ptr, scores, labels, terms, how, rng, out):
+    longest, draws = longest_list(ptr, first, last), draws_of(rng)
     sort_space, order, chosen = sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
     m, rounds, noisy = min(longest, how.most), how.rounds + 1, np.empty(longest)
     more = m + ROWS
@@ -489,11 +489,11 @@ def _neuralsort(first, last, ptr, scores, labels, terms, how, draw, out):
         w = terms.discount[len(terms.discount) - (b - a) if how.from_end else 0 :]
         for k in range(draws):
             x = scores[a:b]
-            if draw is not None:
-                key, start = stream(draw.seed, draw.iteration, np.uint64(q)), np.uint64(k) * np.uint64(2 * (b - a))
-                add_noise(x, draw.noise, draw.scale, key, start, noisy[: b - a])
+            if rng is not None:
+                key, start = stream(rng.seed, rng.iteration, np.uint64(q)), np.uint64(k) * np.uint64(2 * (b - a))
+                add_noise(x, rng.noise, rng.scale, key, start, noisy[: b - a])
                 x = noisy[: b - a]
-            n = head(x, labels[a:b], how.most, order, chosen, sort_space)
+            n = choose(x, labels[a:b], how.most, order, chosen, sort_space)
             for i in range(n):
                 s[i], g[i] = x[chosen[i]], terms.gain[a + chosen[i]]
             _relaxed_sort(s[:n], sort)

@@ -12,7 +12,7 @@ from ltr_objectives.kernels.by_rank import pairs_by_rank
 from ltr_objectives.kernels.pairs import LOGISTIC
 from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.kernels.rng import NOISES
-from ltr_objectives.kernels.swaps import AVERAGE, HEAD, LINEAR
+from ltr_objectives.kernels.swaps import AVERAGE, LINEAR, UPPER
 from ltr_objectives.metrics.base import Metric, metric_to_learn
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
@@ -131,10 +131,10 @@ class PairwiseObjective(Objective):
         cutoff = max(terms.ranks for terms in layers)
         ranks = min(cutoff, int(self.truncation or MANY))
         # If the order beyond the cutoff changes no weight, only the first ranks and their neighbors are sorted.
-        same_weight = ranks == cutoff and all(terms.kind in (LINEAR, HEAD) for terms in layers)
-        head = min(ranks + (0 if near == MANY else near), MANY) if same_weight else MANY
+        same_weight = ranks == cutoff and all(terms.kind in (LINEAR, UPPER) for terms in layers)
+        ordered = min(ranks + (0 if near == MANY else near), MANY) if same_weight else MANY
         propensity = NO_PROPENSITY if queries.propensity is None else queries.propensity
-        return Pairs(self.loss.code, float(self.sigma), ranks, head, near, int(self.partners or MANY),
+        return Pairs(self.loss.code, float(self.sigma), ranks, ordered, near, int(self.partners or MANY),
                      self.difference == "noisy", bool(self.score_norm), bool(self.lambda_norm), propensity,
                      NO_ORDER, NO_DELTA)  # fmt: skip
 
@@ -165,13 +165,13 @@ class PairwiseObjective(Objective):
     def _fill(self, call: Call, draws: int) -> None:
         queries = call.queries
         layers, pairs = self.layers(queries), self.pairs(queries)
-        draw = None
+        rng = None
         if self.random:
-            draw = call.draw(self.seed, draws, NOISES[self.noise], self.noise_scale)
+            rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale)
         if self._is_by_gain(queries):
-            call.run(pairs_by_gain, layers, pairs._replace(by_label=queries.by_label), draw)
+            call.run(pairs_by_gain, layers, pairs._replace(by_label=queries.by_label), rng)
         else:
-            call.run(pairs_by_rank, layers, pairs, draw)
+            call.run(pairs_by_rank, layers, pairs, rng)
 
     def _is_by_gain(self, queries: Queries) -> bool:
         """Return True if the kernel by gain applies, else the general one.

@@ -202,7 +202,7 @@ class PLRank(NDCGObjective, text="plrank"):
             given, weight = self.rankings(len(theta))
             policy = Rewarded(reward, scale, theta, curvature, given, weight)
             seed = int(call._key(self.seed, EXPOSED)) if curvature == EXPOSURE else self.seed
-            call.run(_plrank, policy, call.draw(seed, self.samples))
+            call.run(_plrank, policy, call.rng(seed, self.samples))
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(scores)
@@ -393,7 +393,7 @@ def _wide(s, how, rho, key, strata, placed, space, out):
 
 
 @kernel
-def _plrank(first, last, ptr, scores, how, draw, out):
+def _plrank(first, last, ptr, scores, how, rng, out):
     """Write the gradient of minus ``scale`` times the expected reward, and its curvature or the exposure."""
     longest = longest_list(ptr, first, last)
     sort, order = sorter(longest), np.empty(longest, np.int64)
@@ -417,7 +417,7 @@ def _plrank(first, last, ptr, scores, how, draw, out):
             rho[d] = (how.reward[a + order[d]] - low) / (high - low)
             one.grad[d], one.hess[d] = 0.0, 0.0
         ranks = min(n, len(how.theta))
-        stream_key = stream(draw.seed, draw.iteration, np.uint64(q))
+        stream_key = stream(rng.seed, rng.iteration, np.uint64(q))
         lattice(stream_key, rankings, ranks, strata)
         placed = first_ranks(whole, ranks)
         if s[0] - s[n - 1] < WIDEST:

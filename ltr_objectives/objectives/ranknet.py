@@ -7,7 +7,7 @@ import numpy as np
 
 from ltr_objectives.checks import check_choice
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.kernels.swaps import HEAD
+from ltr_objectives.kernels.swaps import UPPER
 from ltr_objectives.metrics.correlation import levels
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
@@ -95,16 +95,16 @@ class RankNet(PairwiseObjective, text="ranknet"):
         for i, ties in enumerate((rows, -rows)):
             gain[i, np.lexsort((ties, queries.labels))] = rows
         half = 0.5 * (levels(queries)[1] > 1)
-        return tuple(Terms(HEAD, g, np.ones(queries.longest), half, 0.0 * half, cap=1.0) for g in gain)
+        return tuple(Terms(UPPER, g, np.ones(queries.longest), half, 0.0 * half, cap=1.0) for g in gain)
 
     def _terms(self, queries: Queries) -> Terms:
         ones = np.ones(len(queries))
         flat = np.ones(queries.longest)
         if self.weights == "difference":
-            return Terms(HEAD, queries.labels.copy(), flat, ones, 0.0 * ones)
+            return Terms(UPPER, queries.labels.copy(), flat, ones, 0.0 * ones)
         # gains differ by at least 1, and a difference counts for at most 1
         steps = np.unique(queries.labels, return_inverse=True)[1].astype(np.float64)
-        return Terms(HEAD, steps, flat, ones, 0.0 * ones, cap=1.0)
+        return Terms(UPPER, steps, flat, ones, 0.0 * ones, cap=1.0)
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         gap = np.abs(labels[:, None] - labels)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ltr_objectives.checks import check_integer, check_positive
 from ltr_objectives.kernels._jit import inlined, kernel
-from ltr_objectives.kernels.heads import head
+from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.call import Call
@@ -28,7 +28,7 @@ from ltr_objectives.objectives.ndcg import GainObjective
 from ltr_objectives.objectives.reference import reference_gains, reference_head
 
 
-class Soft(NamedTuple):
+class NormalScores(NamedTuple):
     """Normal scores, and the discount as a sum of exponentials."""
 
     sigma: float
@@ -99,7 +99,9 @@ class SoftRank(GainObjective, text="softrank"):
     def fill(self, call: Call) -> None:
         terms = NDCG(gain_type=self.gain).terms(call.queries)
         factors, z = discount_exponentials(int(self.max_documents))
-        soft = Soft(float(self.sigma), float(self.step), factors[:-1].copy(), 1.0 - z[:-1], int(self.max_documents))
+        soft = NormalScores(
+            float(self.sigma), float(self.step), factors[:-1].copy(), 1.0 - z[:-1], int(self.max_documents)
+        )
         call.run(_softrank, call.queries.labels, terms, soft)
 
     def _list(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -149,7 +151,7 @@ def _softrank(first, last, ptr, scores, labels, terms, soft, out):
         a, b = ptr[q], ptr[q + 1]
         if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
             continue
-        n = head(scores[a:b], labels[a:b], most, order, chosen, sort)
+        n = choose(scores[a:b], labels[a:b], most, order, chosen, sort)
         for i in range(n):
             row = a + chosen[i]
             g = terms.gain[row] * terms.scale[q]

@@ -42,7 +42,7 @@ import numpy as np
 from ltr_objectives.checks import check_choice, check_draws, check_not_negative, check_positive, check_seed
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined, kernel
-from ltr_objectives.kernels.moves import move_terms, needs_restart, restart
+from ltr_objectives.kernels.moves import move_terms, needs_restart, restart_moves
 from ltr_objectives.kernels.rng import NO_NOISE, NOISES, add_noise, stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.kernels.swaps import CASCADE, is_empty
@@ -169,10 +169,10 @@ class StochasticRank(Objective, text="stochasticrank"):
         return np.sum([terms.gain for terms in get_metric(self.metric).layers(queries)], axis=0)
 
     def fill(self, call: Call) -> None:
-        draw = call.draw(self.seed, self.samples if self.noise else 1, NOISES[self.noise])
+        rng = call.rng(self.seed, self.samples if self.noise else 1, NOISES[self.noise])
         smooth = Smooth(float(self.sigma), float(self.mu), float(self.sfa), float(self.nu), self.hessian == "bounded",
                         call.queries.labels)  # fmt: skip
-        call.run(_conditional_gradients, get_metric(self.metric).layers(call.queries), smooth, draw)
+        call.run(_conditional_gradients, get_metric(self.metric).layers(call.queries), smooth, rng)
 
     def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = len(scores)
@@ -312,7 +312,7 @@ def add_conditional(gain, scale, terms, sigma, z, eps, r):
         m = z[i] + sigma * (total - eps[i]) / (n - 1.0)
         R_d, end, factor = r.R, min(n, reach + 1), 1.0
         if needs_restart(terms.kind, miss):
-            end = restart(r.g, w, scale, T_d, d, n, r.W)
+            end = restart_moves(r.g, w, scale, T_d, d, n, r.W)
             R_d = r.W
         elif terms.kind == CASCADE:
             factor = 1.0 / miss
@@ -354,7 +354,7 @@ def make_scale_free(s, sfa, nu, grad):
 
 
 @kernel
-def _conditional_gradients(first, last, ptr, s, layers, smooth, draw, out):
+def _conditional_gradients(first, last, ptr, s, layers, smooth, rng, out):
     """Gradient and Hessian of the loss -l(z - mu sigma y)."""
     longest = longest_list(ptr, first, last)
     r = work_space(longest)
@@ -367,17 +367,17 @@ def _conditional_gradients(first, last, ptr, s, layers, smooth, draw, out):
         for i in range(n):
             z[i] = s[a + i] - smooth.mu * smooth.sigma * smooth.labels[a + i]
             r.slope[i], r.bend[i], r.size[i] = 0.0, 0.0, 0.0
-        key = stream(draw.seed, draw.iteration, np.uint64(q))
+        key = stream(rng.seed, rng.iteration, np.uint64(q))
         counter = np.uint64(0)
-        for _ in range(draw.draws):
-            if draw.noise != NO_NOISE:
-                add_noise(zero[:n], draw.noise, 1.0, key, counter, eps[:n])
+        for _ in range(rng.draws):
+            if rng.noise != NO_NOISE:
+                add_noise(zero[:n], rng.noise, 1.0, key, counter, eps[:n])
                 counter += np.uint64(2 * n)
             for terms in layers:
                 if terms.scale[q] != 0.0:
                     add_conditional(terms.gain[a:b], terms.scale[q], terms, smooth.sigma, z[:n], eps[:n], r)
         for i in range(n):
-            out.grad[a + i] = -r.slope[i] / draw.draws
-            out.hess[a + i] = (r.size[i] if smooth.bounded else -r.bend[i]) / draw.draws
+            out.grad[a + i] = -r.slope[i] / rng.draws
+            out.hess[a + i] = (r.size[i] if smooth.bounded else -r.bend[i]) / rng.draws
         if smooth.sfa > 0.0:
             make_scale_free(s[a:b], smooth.sfa, smooth.nu, out.grad[a:b])

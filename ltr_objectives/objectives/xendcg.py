@@ -98,7 +98,7 @@ class XENDCG(Objective, text="xendcg"):
     def fill(self, call: Call) -> None:
         power, largest = call.queries.once("xendcg", lambda: self._power(call.queries))
         gains = Lowered(power, largest, self.random, int(self.terms))
-        call.run(_xendcg, gains, call.draw(self.seed))
+        call.run(_xendcg, gains, call.rng(self.seed))
 
     def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG().layers(queries)  # raises for labels without a gain
@@ -152,7 +152,7 @@ def _next_term(rho, others, share, first, inverse, part, g):
 
 
 @kernel
-def _xendcg(first, last, ptr, s, gains, draw, out):
+def _xendcg(first, last, ptr, s, gains, rng, out):
     longest = longest_list(ptr, first, last)
     rho_, part_, share_, inverse_ = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
@@ -165,7 +165,7 @@ def _xendcg(first, last, ptr, s, gains, draw, out):
         best, rest = softmax(x, rho)
         unit = 1.0 / gains.largest[q]
         if gains.random:
-            sum_ = _lowered(y, stream(draw.seed, draw.iteration, np.uint64(q)), unit, part)
+            sum_ = _lowered(y, stream(rng.seed, rng.iteration, np.uint64(q)), unit, part)
         else:
             for i in range(n):
                 part[i] = y[i] - 0.5 * unit

@@ -7,7 +7,7 @@ import numpy as np
 
 from ltr_objectives.checks import check_fraction
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.kernels.swaps import HEAD
+from ltr_objectives.kernels.swaps import UPPER
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
@@ -62,7 +62,7 @@ class YetiRank(PairwiseObjective, text="yetirank"):
     def _terms(self, queries: Queries) -> Terms:
         discount = np.power(self.decay, np.arange(queries.longest))
         scale = np.full(len(queries), CATBOOST_FACTOR if self.preset else 1.0)
-        return Terms(HEAD, queries.labels.copy(), discount, scale, np.zeros(len(queries)))
+        return Terms(UPPER, queries.labels.copy(), discount, scale, np.zeros(len(queries)))
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         decay = self.decay ** np.arange(len(labels))[:, None]

@@ -7,7 +7,7 @@ from ltr_objectives.kernels.sorting import descending_order
 
 
 @kernel
-def head(scores, labels, most, order, chosen, sort):
+def choose(scores, labels, most, order, chosen, sort):
     """Write at most ``most`` documents into ``chosen`` by descending score; return how many. ``order`` is scratch.
 
     Of a longer list, half of ``most`` (rounded up) are the documents of the largest scores. The other half are the
