@@ -2,7 +2,7 @@
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sized
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,15 +17,18 @@ Labels = ArrayLike | Mapping[str, ArrayLike] | Mapping[str | None, ArrayLike]  #
 MOST_POSITIONS = 100_000
 KEPT = 100  # results of a data set
 SIZES_OR_IDS = "group holds the sizes of consecutive queries; for one id per row use qid="
+REMEDIES = {
+    "labels": "; remove such rows, or evaluate(..., unjudged='drop')",
+    "group": f"; {SIZES_OR_IDS}",
+    "propensity": "; remove documents that nobody can see",
+}
 TO_HOST = ("to_numpy", "get", "copy_to_host", "cpu")  # methods of cuDF, CuPy, numba and PyTorch
 
 
 def to_numpy(values: Any, name: str = "an array") -> np.ndarray:
     """Convert to a NumPy array. Values on a GPU are copied to the host; masked values raise."""
     if hasattr(values, "__cuda_array_interface__"):
-        copy = next((name for name in TO_HOST if hasattr(values, name)), None)
-        require(copy is not None, f"a {type(values).__name__} lies on a GPU; copy it to a NumPy array first")
-        values = getattr(values, str(copy))()
+        values = next((getattr(values, way)() for way in TO_HOST if hasattr(values, way)), values)
     refuse_masked(values, name)
     try:
         return np.asarray(values)
@@ -38,19 +41,14 @@ def refuse_masked(values: Any, name: str) -> None:
     require(not np.ma.is_masked(values), f"{name} has a masked value; remove such rows, or fill them by .filled()")
 
 
-def vector(name: str, values: ArrayLike, keep: Any = np.float64) -> np.ndarray:
+def vector(name: str, values: ArrayLike, keep: Any = np.float64, copy: bool = False) -> np.ndarray:
     """Convert to a one-dimensional float64 array, unless it has the type ``keep``. Dates and text raise."""
     given = to_numpy(values, name)
     got = f"shape {given.shape}" if given.shape else type(values).__name__
     require(given.ndim == 1, f"{name} must be one-dimensional, got {got}")
-    if given.dtype == keep:
-        return given
-    kind = given.dtype.kind
-    require(kind in "biufO", f"{name} must be {'real ' * (kind == 'c')}numbers, got {given.dtype}")
-    dates = kind == "O" and any(isinstance(x, np.datetime64 | np.timedelta64) for x in given.tolist())
-    require(not dates, f"{name} must be numbers, got dates or spans of time")  # NumPy counts the years from 1970
+    require(given.dtype.kind in "biufO", f"{name} must be numbers, got {given.dtype}")  # NumPy would convert dates
     try:
-        return given.astype(np.float64, copy=False)
+        return given.astype(keep if given.dtype == keep else np.float64, order="C", copy=copy)
     except (TypeError, ValueError, OverflowError) as error:
         raise LTRError(f"{name} must be numbers that float64 can hold: {error}") from None
 
@@ -73,20 +71,16 @@ def refuse_merged(labels: np.ndarray, ptr: np.ndarray) -> None:
         )
 
 
-def _finite(name: str, array: np.ndarray) -> None:
-    bad = ~np.isfinite(array)
-    if bad.any():
-        row = int(np.argmax(bad))
-        what, many = ("query", "queries") if name == "group" else ("row", "rows")
-        repair = (
-            "the model has diverged, or a join left rows out"
-            if name == "scores"
-            else f"remove or repair {int(bad.sum())} such {many}"
-        )
-        if name.startswith("labels") and np.isnan(array[row]):
-            repair += ", before fit by judged = ~np.isnan(y) and X[judged], y[judged], qid[judged]"
-            repair += "; evaluate(..., unjudged='drop') leaves them out"
-        raise LTRError(f"{name} must be finite, but {what} {row} is {array[row]}; {repair}")
+def check_rows(name: str, values: Sized, rows: int) -> None:
+    """Raise unless there is one value per row."""
+    require(len(values) == rows, f"{name} has {len(values)} entries; pass one per row ({rows})")
+
+
+def _check_each(name: str, values: np.ndarray, good: np.ndarray, must: str, one: str = "row") -> None:
+    """Raise unless all values are ``good``; the error names the first that is not."""
+    if not good.all():
+        at = int(np.argmin(good))
+        raise LTRError(f"{name} must be {must}, but {one} {at} is {values[at]:g}{REMEDIES.get(name, '')}")
 
 
 def by_goal(labels: ArrayLike, goals: Mapping[str, Any]) -> dict[str | None, Any]:
@@ -96,54 +90,33 @@ def by_goal(labels: ArrayLike, goals: Mapping[str, Any]) -> dict[str | None, Any
 
 
 def read_labels(labels: Labels) -> list[tuple[str | None, np.ndarray]]:
-    """The labels of each goal as float64, the first ones first."""
+    """Copies of the labels of each goal as float64, the first ones first."""
     if not isinstance(labels, Mapping):
-        return [(None, vector("labels", labels))]
+        return [(None, vector("labels", labels, copy=True))]
     require(labels, "labels is empty; pass at least one array, as in {'relevance': array}")
     found: list[tuple[str | None, np.ndarray]] = []
     for goal, values in labels.items():
-        if goal is not None:
+        if goal is not None or found:  # None can only name the first
             check_goal(goal)
-        require(goal is not None or not found, "the labels that have None as name must be the first")
-        found.append((goal, vector(f"labels[{goal!r}]" if found else "labels", values)))
+        found.append((goal, vector(f"labels[{goal!r}]" if found else "labels", values, copy=True)))
     return found
 
 
-def _kept(labels: np.ndarray) -> np.ndarray:
-    """A copy that nobody changes."""
-    kept = np.array(labels, np.float64, order="C")
-    kept.flags.writeable = False
-    return kept
-
-
 def _sizes(group: ArrayLike) -> np.ndarray:
-    try:
-        sizes = vector("group", group)
-    except LTRError as error:
-        raise LTRError(f"{error}; {SIZES_OR_IDS}") from None
-    _finite("group", sizes)
-    wrong = (sizes != np.floor(sizes)) | (sizes < 1)
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise LTRError(
-            f"group must hold sizes of at least one document, but query {at} has {sizes[at]:g}; {SIZES_OR_IDS}"
-        )
-    most = sizes.max(initial=0.0)
-    require(most < 2**40, f"group must hold sizes of queries, but has {most:g}")
-    return sizes.astype(np.int64)
+    sizes = vector("group", group)
+    good = (sizes >= 1) & (sizes == np.floor(sizes))
+    _check_each("group", sizes, good, "sizes of at least one document", "query")
+    return sizes
 
 
 def ids_of(qid: Any, name: str = "qid") -> np.ndarray:
-    """Convert ids to an array of numbers or strings; raise if one is missing or NumPy would change it."""
-    ids = to_numpy(qid, name)
+    """Convert ids to an array; raise if one is missing or was rounded."""
+    # Objects keep the ids of a list apart, such as 1 and "1", of which NumPy would make text.
+    ids = np.array(qid, object) if isinstance(qid, list | tuple) else to_numpy(qid, name)
     require(ids.ndim == 1, f"{name} must be one-dimensional, got shape {ids.shape}")
-    text = {"U": str, "S": bytes}.get(ids.dtype.kind)
-    of_text = text is None or not isinstance(qid, list | tuple) or all(isinstance(each, text) for each in qid)
-    require(of_text, f"{name} must hold numbers or strings, not both")  # NumPy makes text of 1 and "1"
-    missing = ids != ids  # NaN
-    if ids.dtype.kind == "O":
-        missing |= ids == np.array(None)
-    require(not missing.any(), f"{name} has no id in row {missing.argmax()}; remove such rows, or give each row an id")
+    missing = (ids != ids) | ((ids == np.array(None)) if ids.dtype.kind == "O" else False)  # NaN and None
+    if missing.any():
+        raise LTRError(f"{name} has no id in row {missing.argmax()}; remove such rows, or give each row an id")
     if ids.dtype.kind == "f":
         limit = 2.0 ** (np.finfo(ids.dtype).nmant + 1)
         require(
@@ -153,7 +126,7 @@ def ids_of(qid: Any, name: str = "qid") -> np.ndarray:
     return ids
 
 
-def sizes_of(qid: ArrayLike) -> np.ndarray:
+def sizes_of(qid: Any) -> np.ndarray:
     """Group sizes of query ids; rows of one query must be consecutive.
 
     >>> sizes_of([7, 7, 3, 3, 3])
@@ -217,36 +190,23 @@ class Queries:
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
     ) -> None:
-        (first, y), *others = read_labels(labels)
-        require(len(y) > 0, "labels is empty; a data set needs at least one row")
-        _finite("labels", y)
-        require(group is not None or qid is not None, "pass group= (sizes) or qid= (one id per row)")
-        require(group is None or qid is None, "pass group= (sizes) or qid= (one id per row), not both")
-        if qid is not None:
-            rows = to_numpy(qid, "qid").size
-            require(rows == len(y), f"qid has {rows} rows, but labels has {len(y)}; for sizes of queries use group=")
-            sizes = sizes_of(qid)
-        else:
-            assert group is not None
-            sizes = _sizes(group)
-        require(
-            int(sizes.sum()) == len(y),
-            f"group adds up to {int(sizes.sum())} rows, but labels has {len(y)}; {SIZES_OR_IDS}",
-        )
-        self.labels = _kept(y)
-        self.goals = {} if first is None else {first: self.labels}
-        for goal, values in others:
-            _finite(f"labels[{goal!r}]", values)
-            require(
-                len(values) == len(y),
-                f"labels[{goal!r}] has {len(values)} rows, but the first labels {len(y)}; give one for each row "
-                "(of this worker)",
-            )
-            self.goals[str(goal)] = _kept(values)
+        read = read_labels(labels)
+        self.labels = read[0][1]
+        self.rows = len(self.labels)
+        require(self.rows > 0, "there are no rows, but a data set needs at least one")
+        for goal, values in read:
+            name = "labels" if values is self.labels else f"labels[{goal!r}]"
+            check_rows(name, values, self.rows)
+            _check_each(name, values, np.isfinite(values), "finite")
+            values.flags.writeable = False
+        self.goals = {goal: values for goal, values in read if goal is not None}
+        require((group is None) != (qid is None), "pass group= (sizes) or qid= (one id per row), and not both")
+        sizes = sizes_of(qid) if group is None else _sizes(group)
+        given = "qid has" if group is None else "group adds up to"
+        require(sizes.sum() == self.rows, f"{given} {sizes.sum():g} rows, but there are {self.rows}; {SIZES_OR_IDS}")
         self.ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        self.rows = len(y)
         self.longest = int(sizes.max())
-        self.weight_by_row = self._weights(weight, sizes)
+        self.weight_by_row = None if weight is None else self._weights(weight)
         require(
             propensity is None or position is None, "pass propensity= or position=, not both: each corrects the clicks"
         )
@@ -269,40 +229,27 @@ class Queries:
     def __repr__(self) -> str:
         return f"Queries({len(self)} queries, {self.rows} rows, longest {self.longest})"
 
-    def _weights(self, weight: ArrayLike | None, sizes: np.ndarray) -> np.ndarray | None:
-        if weight is None:
-            return None
-        w = vector("weight", weight)
-        _finite("weight", w)
-        least = w.min(initial=0.0)
-        require(least >= 0, f"weight must not be negative, got {least:g}")
+    def _weights(self, weight: ArrayLike) -> np.ndarray:
+        w = vector("weight", weight, copy=True)
+        _check_each("weight", w, (w >= 0) & (w < np.inf), "finite and not negative", "entry")
         require(w.any(), "weight is zero everywhere; give some query or row a weight above 0")
-        if len(w) == len(sizes):
-            return np.repeat(w, sizes)
-        require(
-            len(w) == self.rows,
-            f"weight has {len(w)} entries; pass one per query ({len(sizes)}) or one per row ({self.rows})",
-        )
-        return w.copy()
+        if len(w) == len(self):
+            return np.repeat(w, np.diff(self.ptr))
+        there = f"one per query ({len(self)}) or one per row ({self.rows})"
+        require(len(w) == self.rows, f"weight has {len(w)} entries; pass {there}")
+        return w
 
     def _propensities(self, propensity: ArrayLike) -> np.ndarray:
-        given = vector("propensity", propensity)
-        _finite("propensity", given)
-        require(len(given) == self.rows, f"propensity has {len(given)} entries; pass one per row ({self.rows})")
-        least = given.min()
-        require(least > 0, f"propensity must be above 0, got {least:g}; remove documents that nobody can see")
-        return np.array(given, np.float64, order="C")
+        given = vector("propensity", propensity, copy=True)
+        check_rows("propensity", given, self.rows)
+        _check_each("propensity", given, (given > 0) & (given < np.inf), "finite and above 0")
+        return given
 
     def _positions(self, position: ArrayLike) -> np.ndarray:
         given = vector("position", position)
-        _finite("position", given)
-        require(len(given) == self.rows, f"position has {len(given)} entries; pass one per row ({self.rows})")
+        check_rows("position", given, self.rows)
         good = (given == np.floor(given)) & (given >= 0) & (given < MOST_POSITIONS)
-        row = int(np.argmin(good))
-        require(
-            good.all(),
-            f"position must hold whole numbers from 0 to {MOST_POSITIONS - 1}, but row {row} is {given[row]:g}",
-        )
+        _check_each("position", given, good, f"whole numbers from 0 to {MOST_POSITIONS - 1}")
         require(self.labels.min() >= 0, "with position, labels are clicks and must not be negative")
         return given.astype(np.int64)
 
@@ -326,9 +273,11 @@ class Queries:
         return self if labels is self.labels else self.once(("goal", goal), lambda: self.with_labels(labels))
 
     def with_labels(self, labels: np.ndarray) -> "Queries":
-        """A copy with other labels, float64, checked and from now on read-only; without propensities and positions."""
-        require(len(labels) == self.rows, f"labels has {len(labels)} entries; pass one per row ({self.rows})")
-        labels.flags.writeable = False
+        """A copy with other labels, float64 and checked; without propensities and positions."""
+        check_rows("labels", labels, self.rows)
+        if labels.flags.writeable:
+            labels = labels.copy()
+            labels.flags.writeable = False
         other = copy.copy(self)
         other.labels, other.propensity, other.position = labels, None, None
         return other
@@ -358,7 +307,6 @@ class Queries:
         >>> len(queries), queries.labels, of
         (1, array([0., 2.]), array([1]))
         """
-        require(kept.any(), "labels has no number; at least one document must be judged")
         of, weight = np.repeat(np.arange(len(self)), np.diff(self.ptr))[kept], self.weight_by_row
         return Queries(self.labels[kept], qid=of, weight=None if weight is None else weight[kept]), np.unique(of)
 
@@ -376,11 +324,10 @@ class Queries:
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
         """The result of ``compute()``, which is called once for each of the last ``KEPT`` keys."""
-        found = self._computed.pop(key, None)  # with its result in a tuple, because that may be None
-        self._computed[key] = found = found or (compute(),)  # the last used is the last
+        found = self._computed.pop(key, None) or (compute(),)  # in a tuple, because the result may be None
+        self._computed[key] = found  # the last used is the last
         if len(self._computed) > KEPT:
-            oldest, *_ = self._computed
-            self._computed.pop(oldest, None)
+            self._computed.pop(next(iter(self._computed)), None)
         value: T = found[0]
         return value
 
@@ -390,10 +337,10 @@ class Queries:
         What it has returned is not read again.
         """
         given = scores.values if isinstance(scores, Scores) else vector("scores", scores, keep=np.float32)
-        require(len(given) == self.rows, f"scores has {len(given)} entries, but labels has {self.rows}")
+        check_rows("scores", given, self.rows)
         if isinstance(scores, Scores):
             return scores
         read = read_scores(given, self.ptr, n_threads)
         if not np.isfinite(read.largest):
-            _finite("scores", read.values)
+            _check_each("scores", read.values, np.isfinite(read.values), "finite")
         return read

@@ -106,7 +106,7 @@ def test_a_single_query_has_no_interval_and_what_is_wrong_is_named():
     assert np.isnan([found.low, found.high]).all()
     with pytest.raises(LTRError, match="level=95 must be a number between 0 and 1"):
         compare_scores("map", [1, 0], [0, 1], [1, 0], [2], level=95)
-    with pytest.raises(LTRError, match="scores has 3 entries, but labels has 2"):
+    with pytest.raises(LTRError, match="scores has 3 entries; pass one per row"):
         compare_scores("map", [1, 0], [0, 1, 2], [1, 0], [2])
 
 

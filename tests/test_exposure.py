@@ -73,9 +73,9 @@ def test_plackett_luce_converges_to_the_definition():
     [
         ({"patience": 0}, "patience=0 must be above 0 and at most 1"),
         ({"policy": "random"}, "policy='random' is not known"),
-        ({"owner": ["a"]}, "owner has 1 entries, but there are 2 rows"),
+        ({"owner": ["a"]}, "owner has 1 entries; pass one per row"),
         ({"scores": np.zeros((2, 2, 2))}, r"scores must have shape \(rows,\) or \(rows, draws\), got \(2, 2, 2\)"),
-        ({"scores": np.zeros((3, 2))}, "scores has 3 entries, but labels has 2"),
+        ({"scores": np.zeros((3, 2))}, "scores has 3 entries; pass one per row"),
         ({"policy": "plackett-luce", "samples": 0}, "samples=0 must be a whole number"),
     ],
 )

@@ -181,7 +181,7 @@ DATA = {"relevance": [0.0, 1.0, 2.0], "revenue": [3.0, 0.0, 1.0]}
         (lambda: get_objective("listnet").report([0, 0, 0], DATA, [3]), "labels has 'revenue', which listnet does not"),
         (lambda: evaluate("map[x]", [0, 0, 0], DATA, [3]), "there are no labels 'x'"),
         (lambda: run("listnet[a]", {"y": [0, 1, 2], "a": "text"}), r"labels\['a'\] must be one-dimensional, got str"),
-        (lambda: run("listnet[a]", {"a": [0, 1, 2], None: [0, 1, 2]}), "None as name must be the first"),
+        (lambda: run("listnet[a]", {"a": [0, 1, 2], None: [0, 1, 2]}), "None cannot name labels"),
         (lambda: run("listnet[a]", {}), "labels is empty"),
         (lambda: run("yetiloss:map[a]", {"y": [0, 1, 2], "a": [0, -1, 2]}), r"labels\['a'\]: map needs labels of at"),
         (lambda: run("hinge+hinge:err[a]", {"y": [0, 1, 2], "a": [0, 9, 2]}), r"labels\['a'\]: err takes labels up"),

@@ -163,7 +163,7 @@ EVALUATED = {"eval_set": [(VALID.X, VALID.y)], "eval_qid": [VALID.qid]}
     [
         ({}, "there are no labels 'revenue'"),
         ({"labels": {"revenu": R_TRAIN}}, r"'revenu', which the ranker.*reads 'revenue'\).* did you mean 'revenue'"),
-        ({"labels": {"revenue": R_TRAIN[1:]}}, r"labels\['revenue'\] has .* rows, but the first labels"),
+        ({"labels": {"revenue": R_TRAIN[1:]}}, r"labels\['revenue'\] has .* entries; pass one per row"),
         ({"labels": {"revenue": R_TRAIN * np.nan}}, r"labels\['revenue'\] must be finite"),
         ({"labels": {"revenue": -R_TRAIN}}, r"labels\['revenue'\]: map needs labels of at least 0"),
         ({"labels": {"revenue": "revenue"}}, r"labels\['revenue'\] must be one-dimensional, got str"),
@@ -173,7 +173,7 @@ EVALUATED = {"eval_set": [(VALID.X, VALID.y)], "eval_qid": [VALID.qid]}
         ({"labels": {"revenue": R_TRAIN}, "eval_metric": "map[revenue]", **EVALUATED},
          r"eval_set\[0\]: there are no labels 'revenue'.*pass them as eval_labels=\[{'revenue': array}\]"),
         ({"labels": {"revenue": R_TRAIN}, "eval_metric": "map[revenue]", "eval_labels": [{"revenue": [1]}],
-          **EVALUATED}, r"eval_set\[0\]: labels\['revenue'\] has 1 rows"),
+          **EVALUATED}, r"eval_set\[0\]: labels\['revenue'\] has 1 entries"),
         ({"labels": {"revenue": R_TRAIN}, "eval_labels": [], **EVALUATED}, "eval_labels must be a list with one entry"),
         ({"labels": {"revenue": R_TRAIN}, "eval_labels": [[1]], **EVALUATED}, "eval_labels must be a mapping of goals"),
         ({"labels": {"revenue": R_TRAIN}, "eval_metric": "map[revenu]", **EVALUATED}, "there are no labels 'revenu'"),
@@ -202,7 +202,7 @@ def test_adapters_refuse_labels_that_cannot_be():
         with pytest.raises(LTRError, match="labels has 'revenue', which lambdamart does not read"):
             make("lambdamart", labels={"revenue": R_TRAIN})
     short = {"labels": {"revenue": R_TRAIN[1:]}}
-    scores, message = np.zeros(len(TRAIN.y)), r"labels\['revenue'\] has .* rows, but the first labels"
+    scores, message = np.zeros(len(TRAIN.y)), r"labels\['revenue'\] has .* entries; pass one per row"
     with pytest.raises(LTRError, match=message):
         catboost_objective(TEXT, pool, **short)
     with pytest.raises(LTRError, match=message):

@@ -123,7 +123,7 @@ def test_other_libraries_arrays():
         other = type("Other", (OnDevice,), {name: OnDevice.get, "get": property()})
         assert np.array_equal(to_numpy(other([1.0, 2.0])), [1, 2])
     closed = type("Closed", (), {"__cuda_array_interface__": {}})
-    with pytest.raises(LTRError, match="a Closed lies on a GPU; copy it"):
+    with pytest.raises(LTRError, match="labels must be one-dimensional, got Closed"):
         Queries(closed(), [1])
 
 

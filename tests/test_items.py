@@ -51,15 +51,15 @@ def test_ids_and_a_catalogue():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"item": [1]}, "item has 1 entries, but there are 2 rows"),
+        ({"item": [1]}, "item has 1 entries; pass one per row"),
         ({"item": [1, None]}, "item has no id in row 1"),
         ({"k": 0}, "k=0 must be a whole number of at least 1"),
         ({"catalogue": 1}, "catalogue=1 must be a whole number of at least 2"),
-        ({"familiarity": [0.5]}, "familiarity has 1 entries, but there are 2 rows"),
+        ({"familiarity": [0.5]}, "familiarity has 1 entries; pass one per row"),
         ({"familiarity": [0.5, 0.0]}, "familiarity must be shares of users above 0 and at most 1"),
         ({"familiarity": [0.5, 3.0]}, "familiarity must be shares of users above 0 and at most 1"),
         ({"vectors": [1.0, 2.0]}, r"vectors must have shape \(rows, dimensions\)"),
-        ({"vectors": [[1.0]]}, "vectors has 1 entries, but there are 2 rows"),
+        ({"vectors": [[1.0]]}, "vectors has 1 entries; pass one per row"),
         ({"vectors": [[1.0], [0.0]]}, "vectors must be finite and not all zeros, but row 1 is not"),
         ({"vectors": [[np.nan], [1.0]]}, "vectors must be finite and not all zeros, but row 0 is not"),
         ({"labels": [1, 0]}, "serendipity needs both labels= and expected="),

@@ -160,12 +160,12 @@ def test_strange_lists_give_finite_propensities(scores):
 
 MISTAKES = {
     "propensity has 1 entries; pass one per row": {"propensity": [1.0]},
-    "propensity must be above 0": {"propensity": [1.0, 0.0]},
-    "propensity must be finite, but row 1 is nan": {"propensity": [1.0, np.nan]},
+    "propensity must be finite and above 0": {"propensity": [1.0, 0.0]},
+    "propensity must be finite and above 0, but row 1 is nan": {"propensity": [1.0, np.nan]},
     "position has 1 entries; pass one per row": {"position": [0]},
-    "position must hold whole numbers from 0": {"position": [0, -1]},
-    "position must hold whole numbers": {"position": [0, 0.5]},
-    "position must hold whole numbers from 0 to": {"position": [0, 10**9]},
+    "position must be whole numbers from 0": {"position": [0, -1]},
+    "position must be whole numbers": {"position": [0, 0.5]},
+    "position must be whole numbers from 0 to": {"position": [0, 10**9]},
     "position must be numbers": {"position": ["top", "bottom"]},
     "not both": {"position": [0, 1], "propensity": [1.0, 0.5]},
 }

@@ -48,11 +48,11 @@ def test_the_first_three_ratings_of_five_documents():
 
 
 def test_nothing_is_left_out_unless_asked():
-    with pytest.raises(LTRError, match=r"labels must be finite, but row \d+ is nan; .*unjudged='drop'\) leaves them"):
+    with pytest.raises(LTRError, match=r"labels must be finite, but row \d+ is nan; .*unjudged='drop'\)$"):
         evaluate("map", SCORES, GAPS["stars"], SIZES)
     wrong = [
         ({"unjudged": "leave"}, "unjudged='leave' is not known; choose one of 'refuse', 'drop'"),
-        ({"labels": np.full(len(Y), np.nan)}, "labels has no number; at least one document must be judged"),
+        ({"labels": np.full(len(Y), np.nan)}, "there are no rows, but a data set needs at least one"),
         ({"labels": np.full(len(Y), np.inf)}, "labels must be finite, but row 0 is inf"),
         ({"scores": np.full(len(Y), np.nan)}, "scores must be finite"),
         ({"metric": "map[stars]"}, "there are no labels 'stars'"),

@@ -7,7 +7,7 @@ from ltr_objectives.checks import check_choice, check_fraction
 from ltr_objectives.errors import require
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.plrank import PLRank
-from ltr_objectives.queries import Queries, ids_of, to_numpy
+from ltr_objectives.queries import Queries, check_rows, ids_of, to_numpy
 
 
 def evaluate_exposure(
@@ -87,7 +87,7 @@ def evaluate_exposure(
     found = _compared("", exposure, target, len(queries))
     if owner is not None:
         ids = ids_of(owner, "owner")
-        require(len(ids) == queries.rows, f"owner has {len(ids)} entries, but there are {queries.rows} rows")
+        check_rows("owner", ids, queries.rows)
         names, which = np.unique(ids, return_inverse=True)
         both = np.unique(query * len(names) + which, return_inverse=True)[1]
         found |= _compared("owner_", np.bincount(both, exposure), np.bincount(both, target), len(queries))

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require
-from ltr_objectives.queries import Queries, ids_of, to_numpy, vector
+from ltr_objectives.queries import Queries, check_rows, ids_of, to_numpy, vector
 
 
 def evaluate_items(
@@ -72,7 +72,7 @@ def evaluate_items(
     ids = ids_of(item, "item")
     k = check_integer("k", k, least=1)
     queries = Queries(np.zeros(len(to_numpy(scores, "scores"))) if labels is None else labels, group, qid=qid)
-    require(len(ids) == queries.rows, f"item has {len(ids)} entries, but there are {queries.rows} rows")
+    check_rows("item", ids, queries.rows)
     s = queries.check_scores(scores).values
     query = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))
     order = np.lexsort((-s, query))
@@ -87,7 +87,7 @@ def evaluate_items(
 
     if familiarity is not None:
         p = vector("familiarity", familiarity)
-        _check_rows("familiarity", p, queries)
+        check_rows("familiarity", p, queries.rows)
         require(((p > 0) & (p <= 1)).all(), "familiarity must be shares of users above 0 and at most 1")
         found["novelty"] = mean(-np.log2(p[top]))
     if vectors is not None:
@@ -97,20 +97,16 @@ def evaluate_items(
     )
     if expected is not None:
         e = to_numpy(expected, "expected")
-        _check_rows("expected", e, queries)
+        check_rows("expected", e, queries.rows)
         require(e.dtype == bool, f"expected must be True and False, got {e.dtype}")
         found["serendipity"] = mean((queries.labels[top] > 0) & ~e[top])
     return {f"{name}@{k}": value for name, value in found.items()}
 
 
-def _check_rows(name: str, values: np.ndarray, queries: Queries) -> None:
-    require(len(values) == queries.rows, f"{name} has {len(values)} entries, but there are {queries.rows} rows")
-
-
 def _diversity(vectors: np.ndarray, top: np.ndarray, of: np.ndarray, queries: Queries) -> float:
     """The mean over queries of the mean distance of pairs: of n unit vectors it is (n^2 - |sum|^2) / (n (n - 1))."""
     require(vectors.ndim == 2, f"vectors must have shape (rows, dimensions), got {vectors.shape}")
-    _check_rows("vectors", vectors, queries)
+    check_rows("vectors", vectors, queries.rows)
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     good = np.isfinite(length) & (length > 0)
     require(good.all(), f"vectors must be finite and not all zeros, but row {int(np.argmin(good))} is not")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.errors import LTRError, require
-from ltr_objectives.queries import Queries, ids_of, vector
+from ltr_objectives.queries import Queries, check_rows, ids_of, vector
 
 LARGEST = 2.0**31  # of labels: pytrec_eval has whole numbers of 32 bits
 
@@ -45,7 +45,7 @@ def to_run(
     {'7': {'a': 0.3, 'b': 0.1}, '8': {'a': 0.2}}
     """
     values = vector("scores", scores)
-    queries = _queries("scores", len(values), group, qid)
+    queries = Queries(np.zeros(len(values)), group, qid=qid)
     return _by_query(queries, queries.check_scores(values).values.tolist(), qid, item)
 
 
@@ -78,20 +78,13 @@ def to_qrels(
     """
     values = vector("labels", labels)
     judged = ~np.isnan(values)
-    queries = _queries("labels", len(values), group, qid)
+    queries = Queries(np.zeros(len(values)), group, qid=qid)
     for row in np.flatnonzero(judged & ((values != np.floor(values)) | (np.abs(values) >= LARGEST))):
         raise LTRError(
             f"labels must be whole numbers of 32 bits, which these tools read, but row {row} is {values[row]}; round "
             "or scale them"
         )
     return _by_query(queries, [int(y) if known else None for y, known in zip(values, judged, strict=True)], qid, item)
-
-
-def _queries(name: str, rows: int, group: ArrayLike | None, qid: ArrayLike | None) -> Queries:
-    try:
-        return Queries(np.zeros(rows), group, qid=qid)
-    except LTRError as error:
-        raise LTRError(str(error).replace("labels", name)) from None
 
 
 def _by_query(
@@ -103,8 +96,7 @@ def _by_query(
         items = [f"{row:0{len(str(queries.rows))}}" for row in range(queries.rows, 0, -1)]
     else:
         items = _names(ids_of(item, "item"))
-        n = len(items)
-        require(n == queries.rows, f"item has {n} entries, but there are {queries.rows} rows; give one name per row")
+        check_rows("item", items, queries.rows)
     found: dict[str, dict[str, Any]] = {query: {} for query in asked}
     for query, a, b in zip(asked, ends[:-1], ends[1:], strict=True):
         for row in range(a, b):
