@@ -129,24 +129,18 @@ def test_nothing_to_evaluate_is_an_error():
     assert "or --run and --qrels" in fails("evaluate")
 
 
-def test_a_missing_package_is_named(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    (folder / "x.csv").write_text("a\n1\n")
-    assert "this file needs pandas: pip install pandas" in fails(
-        "evaluate", *columns(folder)[:2], "--qid", folder / "qid", "--scores", "x.csv"
-    )
-
-
 def test_errors_are_red(folder, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     assert run("evaluate", code=2).startswith("\x1b[1;31merror: ")
 
 
-@pytest.mark.parametrize("name", ["typer", "rich"])
+@pytest.mark.parametrize("name", ["typer", "rich", "pandas"])
 def test_without_the_extra_it_says_what_to_install(name, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, name, None)
-    for module in [m for m in sys.modules if m.startswith("ltr_objectives.workbench.cli.")]:
+    for module in [
+        m for m in sys.modules if m.startswith(("ltr_objectives.workbench.cli.", "ltr_objectives.workbench.tables"))
+    ]:
         monkeypatch.delitem(sys.modules, module)
     with pytest.raises(SystemExit) as stopped:
         ltr_objectives.workbench.cli.main()

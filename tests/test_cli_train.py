@@ -117,8 +117,8 @@ def test_a_value_that_is_no_literal_of_python_is_text(folder, value):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--out", "model.json"], "--out model.json must end with .txt for lightgbm"),
-        (["--out", "folder.txt"], "--out folder.txt cannot be written"),
+        (["--out", "model.json", "--train", "train.txt"], "--out model.json must end with .txt for lightgbm"),
+        (["--out", "folder.txt", "--train", "train.txt"], "--out folder.txt cannot be written"),
         (["--out", "train.txt", "--train", "train.txt"], "--out train.txt is also an input; name another"),
         (["--out", "linked.txt", "--data", "."], "--out linked.txt is also an input, test.txt; name another"),
         (["--data", "train.txt"], "is a file; pass it as --train"),

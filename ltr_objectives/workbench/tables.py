@@ -1,22 +1,26 @@
 """Parquet and CSV files: labels, query ids and weights in named columns, features in all others."""
 
-import importlib
 import shlex
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from ltr_objectives._files import UNREADABLE, replacing
 from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.queries import ids_of, sizes_of
 from ltr_objectives.workbench.data import RankingData
 
+MISSING = (  # numbers in CSV, as pandas reads them
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
+    "NULL", "NaN", "None", "n/a", "nan", "null",
+)  # fmt: skip
 PAIRS = 200_000  # of documents, that are drawn to compare columns with the labels
 NEARLY = 0.95  # Goodman and Kruskal's gamma, beyond which a column is nearly the label
 OFTEN = 0.05  # the share of pairs in which such a column differs
@@ -33,14 +37,14 @@ class Columns(NamedTuple):
     folds_by: str | None = None
 
     @property
+    def read(self) -> list[str]:
+        """The columns of labels, query ids and weights."""
+        return [self.label, self.qid, *([] if self.weight is None else [self.weight])]
+
+    @property
     def others(self) -> list[str]:
         """All columns that are not features."""
         return list(dict.fromkeys([*self.read, *self.ignore, *([self.folds_by] if self.folds_by else [])]))
-
-    @property
-    def read(self) -> list[str]:
-        """Those with values that are used."""
-        return [self.label, self.qid, *([] if self.weight is None else [self.weight])]
 
     def refuse(self, path: Path) -> None:
         """Raise for columns that a file without names cannot have."""
@@ -48,16 +52,15 @@ class Columns(NamedTuple):
         require(not given, f"--{given} names columns of Parquet and CSV files; {path} has none")
 
 
-class Keys(NamedTuple):
-    """Labels, query ids and weights of a file, with the rows of each query together.
+class Table(NamedTuple):
+    """The contents of a file, with the rows of each query together.
 
     Queries are in the order in which the file names them first, rows of a query in the order of the file.
     """
 
-    labels: np.ndarray
-    ids: np.ndarray
-    weight: np.ndarray | None
-    rows: np.ndarray  # where each of them is in the file
+    data: RankingData
+    rows: np.ndarray  # the place of each row in the file
+    folds_by: np.ndarray | None = None  # of each query
 
 
 def is_table(path: Path) -> bool:
@@ -65,29 +68,17 @@ def is_table(path: Path) -> bool:
     return path.suffix == ".parquet" or ".csv" in path.suffixes
 
 
-def import_pandas() -> Any:
-    """Import pandas; the error says what to install."""
-    try:
-        return importlib.import_module("pandas")
-    except ModuleNotFoundError as error:
-        raise ImportError(f"this file needs {error.name}: pip install {error.name}") from None
-
-
 def names_in_table(path: Path) -> list[str]:
     """The names of the columns; raise for a name that two columns have, which pandas would rename."""
-    if path.suffix != ".parquet":
-        read_csv = import_pandas().read_csv
-        names = [str(name) for name in read_csv(path, nrows=0).columns]
-        written = read_csv(path, nrows=1, header=None, dtype=str, keep_default_na=False).to_numpy()[0].tolist()
+    if path.suffix == ".parquet":
+        from pyarrow import parquet  # which CSV files do not need
+
+        names = parquet.read_schema(path).names
     else:
-        try:
-            parquet = importlib.import_module("pyarrow.parquet")
-        except ModuleNotFoundError:
-            raise ImportError(f"{path}: Parquet files need pyarrow: pip install pyarrow") from None
-        written = names = [str(name) for name in parquet.read_schema(path).names]
-    twice = next((name for name, count in Counter(written).items() if count > 1 and name), None)
+        names = pd.read_csv(path, nrows=1, header=None, dtype=str, keep_default_na=False).to_numpy()[0].tolist()
+    twice = next((name for name, count in Counter(names).items() if count > 1 and name), None)
     require(twice is None, f"there are several columns {twice!r}; rename them, or leave all but one out")
-    return names
+    return list(names)
 
 
 @contextmanager
@@ -101,98 +92,75 @@ def naming(option: str, path: Path) -> Iterator[None]:
 
 def read_frame(
     path: Path, must: Sequence[str], *, only: bool = False, text: Sequence[str] = (), categorical: Sequence[str] = ()
-) -> Any:
-    """The frame of a file that has the columns ``must`` and ``categorical``, or the columns ``must`` only.
+) -> pd.DataFrame:
+    """Read a file that has the columns ``must`` and ``categorical``; with ``only``, the columns ``must``.
 
     CSV reads ``text`` and ``categorical`` as they stand; only an empty cell is missing.
     """
-    pandas = import_pandas()
     known = names_in_table(path)
     for name in (*must, *categorical):
         if name not in known:
             meant = did_you_mean(name, known) or "; options such as --label and --qid name the columns"
             raise LTRError(f"there is no column {name!r}, only {known}{meant}")
     if path.suffix == ".parquet":
-        frame = pandas.read_parquet(path, columns=list(must) if only else None, engine="pyarrow")
+        frame = pd.read_parquet(path, columns=list(must) if only else None, engine="pyarrow")
     else:  # all columns, because usecols= skips the check of the number of fields
-        written, empty = dict.fromkeys([*text, *categorical], str), {"keep_default_na": False, "na_values": [""]}
+        written = {*text, *categorical}
+        missing = {name: [""] if name in written else MISSING for name in known}
         with warnings.catch_warnings():
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            warnings.simplefilter("error", pd.errors.ParserWarning)
             try:
-                frame = pandas.read_csv(path, index_col=False, dtype=written, low_memory=False)
-            except pandas.errors.ParserWarning:
+                frame = pd.read_csv(
+                    path, index_col=False, dtype=dict.fromkeys(written, str), keep_default_na=False, na_values=missing,
+                    low_memory=False,
+                )  # fmt: skip
+            except pd.errors.ParserWarning:
                 raise LTRError("rows have more fields than the header; put texts with commas in quotes") from None
-        if written:
-            frame = frame.assign(**pandas.read_csv(path, index_col=False, usecols=[*written], dtype=str, **empty))
         frame = frame[list(must)] if only else frame
     require(len(frame) > 0, "it is empty")
-    frame = frame.astype(dict.fromkeys(categorical, "category"))
     index = [name for name in frame.index.names if name is not None]  # Parquet may hold columns as an index
-    return frame.reset_index(index) if index else frame
+    return frame.astype(dict.fromkeys(categorical, "category")).reset_index(index or None, drop=not index)
 
 
-def read_keys(option: str, path: Path, columns: Columns, *, unjudged: bool = False) -> Keys:
-    """Labels, query ids and weights of a file; without a label NaN if ``unjudged``."""
+def read_table(option: str, path: Path, columns: Columns, *, features: bool = True, unjudged: bool = False) -> Table:
+    """Read labels, query ids, weights and, unless told otherwise, features; with ``unjudged`` labels may be missing."""
+    names = columns.read
     with naming(option, path):
-        return _keys(read_frame(path, columns.read, only=True, text=[columns.qid]), columns, unjudged)
+        require(len(set(names)) == len(names), f"label, query id and weight must be different columns, got {names}")
+        must = columns.others if features else names
+        frame = read_frame(path, must, only=not features, text=[columns.qid], categorical=columns.categorical)
+        ids = ids_of(frame[columns.qid].to_numpy())
+        rows = np.argsort(pd.factorize(ids)[0], kind="stable")
+        group = sizes_of(ids[rows])
+        y = _finite(frame, columns.label, unjudged)[rows]
+        weight = _finite(frame, columns.weight)[rows] if columns.weight else None
+        X = features_in(frame.drop(columns=must)) if features else frame[[]]
+        by = _by_query(frame[columns.folds_by].iloc[rows], ids[rows], group) if columns.folds_by else None
+    return Table(RankingData(X.take(rows).reset_index(drop=True), y, group, ids[rows], weight), rows, by)
 
 
-def read_table(option: str, path: Path, columns: Columns) -> RankingData:
-    """Labels, query ids, weights and features of a file."""
-    with naming(option, path):
-        frame = read_frame(path, columns.others, text=[columns.qid], categorical=columns.categorical)
-        y, ids, weight, rows = _keys(frame, columns)
-        X = features_in(frame.drop(columns=columns.others))
-        return RankingData(X.take(rows).reset_index(drop=True), y, sizes_of(ids), ids, weight)
-
-
-def read_tables(files: dict[str, Path], columns: Columns) -> dict[str, RankingData]:
-    """:func:`read_table` of each, with the features of the first in all of them."""
-    parts = {option: read_table(option, path, columns) for option, path in files.items()}
-    X: Any = next(iter(parts.values())).X
-    for option, part in parts.items():
-        with naming(option, files[option]):
-            parts[option] = replace(part, X=select(part.X, X.columns))
-    return parts
-
-
-def select(frame: Any, names: Sequence[str]) -> Any:
+def select(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """The features with these names, in this order."""
     missing = [name for name in names if name not in frame.columns]
     require(not missing, f"it does not have the features {', '.join(missing)}")
     return frame[list(names)]
 
 
-def values_by_query(option: str, path: Path, columns: Columns, name: str) -> np.ndarray:
-    """The value of each query in a column; text unless the column holds numbers or dates."""
-    keys = read_keys(option, path, columns)
-    with naming(option, path):
-        found = read_frame(path, [name], only=True)[name].iloc[keys.rows]
-        require(not found.isna().any(), f"the column {name!r} has no value in some rows")
-        first = np.cumsum(np.append(0, sizes_of(keys.ids)))[:-1]
-        values = found.to_numpy() if found.dtype.kind in "biufM" else found.astype(str).to_numpy(object)
-        same = values == np.repeat(values[first], sizes_of(keys.ids))
-        require(same.all(), f"the column {name!r} has several values in query {keys.ids[np.argmin(same)]}")
-        return np.asarray(values[first])
-
-
-def features_in(frame: Any) -> Any:
+def features_in(frame: pd.DataFrame, remedy: str = ", or list what is not a feature in --ignore") -> pd.DataFrame:
     """All columns as numbers, except those of dtype category; raise for text and dates."""
-    numeric = import_pandas().api.types.is_numeric_dtype
-    numbers = {name: kind for name, kind in frame.dtypes.items() if kind != "category"}
-    wrong = {str(name): kind for name, kind in numbers.items() if not numeric(kind)}
-    named = ", ".join(f"{name!r} ({kind})" for name, kind in wrong.items())
+    numbers: dict[Any, Any] = {name: kind for name, kind in frame.dtypes.items() if kind != "category"}
+    wrong = {str(name): kind for name, kind in numbers.items() if not is_numeric_dtype(kind)}
     require(
         not wrong,
-        f"{named} must hold numbers, as features do; name categories in --categorical {shlex.quote(','.join(wrong))}, "
-        f"or list what is not a feature in --ignore{_first_text(frame[[*wrong]])}",
+        f"{', '.join(f'{name!r} ({kind})' for name, kind in wrong.items())} must hold numbers, as features do; name "
+        f"categories in --categorical {shlex.quote(','.join(wrong))}{remedy}{_first_text(frame[[*wrong]])}",
     )
     require(frame.shape[1] > 0, "it has no columns of features")
     plain = frame.astype({name: _plain(kind) for name, kind in numbers.items()})
     return plain.set_axis([str(name) for name in frame.columns], axis=1)
 
 
-def write_csv(table: Any, path: Path) -> None:
+def write_csv(table: pd.DataFrame, path: Path) -> None:
     """Write a frame; the file appears only when it is complete."""
     with replacing(path) as new:
         table.to_csv(new, index=False)
@@ -226,7 +194,7 @@ def warn_of_labels(data: RankingData, ignored: Sequence[str]) -> None:
     a, b, better = (pair[better != 0] for pair in (a, b, better))
 
     def is_label(name: str) -> bool:
-        rank = import_pandas().factorize(data.X[name], sort=True)[0]  # -1 for NaN
+        rank = pd.factorize(data.X[name], sort=True)[0]  # -1 for NaN
         order = np.sign(rank[a] - rank[b])
         different = np.count_nonzero(order)
         return bool(different > OFTEN * len(a) and abs(order @ better) >= NEARLY * different)
@@ -240,22 +208,22 @@ def warn_of_labels(data: RankingData, ignored: Sequence[str]) -> None:
         )
 
 
-def _keys(frame: Any, columns: Columns, unjudged: bool = False) -> Keys:
-    names = columns.read
-    require(len(set(names)) == len(names), f"label, query id and weight must be different columns, got {names}")
-    ids = ids_of(frame[columns.qid].to_numpy())
-    y, *weights = (_finite(frame, name, unjudged and name == columns.label) for name in (columns.label, *names[2:]))
-    rows = np.argsort(import_pandas().factorize(ids)[0], kind="stable")
-    return Keys(y[rows], ids[rows], weights[0][rows] if weights else None, rows)
+def _by_query(column: pd.Series, ids: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """The value of each query in a column of its rows; text unless the column holds numbers or dates."""
+    require(not column.isna().any(), f"the column {column.name!r} has no value in some rows")
+    values = column.to_numpy() if column.dtype.kind in "biufM" else column.astype(str).to_numpy(object)
+    first = np.cumsum(group) - group
+    same = values == np.repeat(values[first], group)
+    require(same.all(), f"the column {column.name!r} has several values in query {ids[np.argmin(same)]}")
+    return np.asarray(values[first])
 
 
-def _first_text(frame: Any) -> str:
+def _first_text(frame: pd.DataFrame) -> str:
     """For a message: the first entry that is no number."""
-    for column in (frame[name] for name in frame):
-        wrong = import_pandas().to_numeric(column, errors="coerce").isna() & column.notna()
-        if wrong.any():
-            row = int(wrong.to_numpy().argmax())
-            return f"; row {row} has {column.iloc[row]!r}"
+    try:
+        frame.apply(pd.to_numeric)
+    except (ValueError, TypeError) as error:
+        return f": {error}"
     return ""
 
 
@@ -266,12 +234,11 @@ def _plain(kind: Any) -> Any:
     return np.int8 if kind.kind == "b" else kind
 
 
-def _finite(frame: Any, name: str, gaps: bool = False) -> np.ndarray:
+def _finite(frame: pd.DataFrame, name: str, gaps: bool = False) -> np.ndarray:
     """A column with a number in every row, or with ``gaps`` NaN."""
     values = frame[name]
-    number = import_pandas().api.types.is_numeric_dtype(values.dtype)
-    kind = values.dtype
-    require(number, f"the column {name!r} must hold numbers, but its type is {kind}{_first_text(frame[[name]])}")
+    text = f"the column {name!r} must hold numbers, but its type is {values.dtype}{_first_text(frame[[name]])}"
+    require(is_numeric_dtype(values.dtype), text)
     found = np.asarray(values.to_numpy(np.float64, na_value=np.nan))
     bad = np.flatnonzero(~(np.isfinite(found) | (gaps & np.isnan(found))))
     require(len(bad) == 0, f"the column {name!r} has no finite number in row {bad.min(initial=len(found))}")

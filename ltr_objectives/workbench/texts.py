@@ -11,7 +11,7 @@ from rich.table import Table
 
 def terminal(width: int = 120) -> Console:
     """The console; ``width`` is that of output to a file."""
-    return Console(width=None if sys.stdout.isatty() else width)
+    return Console(width=None if sys.stdout.isatty() else width, highlight=False)
 
 
 def marked(text: str, mark: str) -> str:
@@ -51,39 +51,33 @@ def pipe_table(lines: Sequence[Sequence[str]], right: Sequence[bool] | None = No
 
 
 def show(screen: Console, lines: Sequence[Sequence[str]], title: str, caption: str | None = None) -> None:
-    """Print a head and its lines; on a narrow terminal closely, without the errors of what is not a difference.
+    """Print a head and its lines, on a narrow terminal without the errors of what is not a difference.
 
     Nothing is cropped: if that is still too wide, the terminal wraps.
     """
-    table = _table(lines, title, caption, 1)
-    if screen.is_terminal and _width(table) > screen.width:
+    table = _table(lines, title, caption)
+    if screen.is_terminal and _width(screen, table) > screen.width:
         plain = [[text if text[:1] in "+-" else re.sub(r" \([.\d]+\)", "", text) for text in line] for line in lines]
-        table = _table(plain, title, caption, 0)
-    wide = table.__rich_measure__(screen, screen.options.update(max_width=10_000)).maximum
-    screen.width = max(screen.width, _width(table) if screen.is_terminal else wide)
+        table = _table(plain, title, caption)
+    screen.width = max(screen.width, _width(screen, table))
     screen.print(table)
 
 
-def _width(table: Table) -> int:
-    """The least width, with the space between columns."""
-    return sum(table.padding[1] * 2 + 1 + (column.min_width or 0) for column in table.columns) + 2 * table.show_edge - 1
+def _width(screen: Console, table: Table) -> int:
+    return table.__rich_measure__(screen, screen.options.update(max_width=10_000)).maximum
 
 
-def _table(lines: Sequence[Sequence[str]], title: str, caption: str | None, padding: int) -> Table:
+def _table(lines: Sequence[Sequence[str]], title: str, caption: str | None) -> Table:
     """A section for each library; ``**`` is bold, as in markdown."""
-    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left",
-                  padding=(0, padding), show_edge=padding > 0)  # fmt: skip
-    for i, texts in enumerate(zip(*lines, strict=True)):
-        head = texts[0].replace(" in ", "\nin ")
-        least = max(len(line.replace("**", "")) for text in (head, *texts[1:]) for line in text.split("\n"))
-        folded = min(least, 16) if i == 1 else least
-        table.add_column(head, justify="left" if i < 2 else "right", overflow="fold", min_width=folded)
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
+    for i, name in enumerate(lines[0]):
+        table.add_column(name.replace(" in ", "\nin "), justify="left" if i < 2 else "right", no_wrap=True)
     last = ""
     for library, objective, *cells in lines[1:]:
         if library != last and last:
             table.add_section()
-        name = objective.replace(" (native)", " [cyan](native)[/]")
         bold = [text.replace("**", "[bold]", 1).replace("**", "[/]", 1) for text in cells]
+        name = objective.replace(" (native)", " [cyan](native)[/]")
         table.add_row(library if library != last else "", name, *bold)
         last = library
     return table

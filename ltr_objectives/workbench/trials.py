@@ -234,6 +234,26 @@ def queries_of(data: RankingData) -> Queries:
     return Queries(data.y, data.group, weight=data.weight)
 
 
+def fit(
+    library: str, objective: str | Objective, metrics: Sequence[Metric], params: Mapping[str, Any], data: RankingData,
+    vali: RankingData | None, patience: int,
+) -> tuple[Any, float]:  # fmt: skip
+    """Train our estimator with the library's own ``params``; return it and the seconds.
+
+    A single metric stops early on ``vali``, if there is one. Natives without grades learn what is relevant to it.
+    """
+    y = labels_for(library, str(objective), data.y, metrics[0])[0]
+    given: dict[str, Any] = {}
+    if vali is not None:
+        given = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "eval_sample_weight": [vali.weight]}
+        given |= {"early_stopping_rounds": patience} if len(metrics) == 1 else {}
+    with LIBRARIES[library].estimator() as estimator:
+        start = perf_counter()
+        ranker = estimator(objective=objective, eval_metric=list(metrics), **params)
+        ranker.fit(data.X, y, qid=data.qid, sample_weight=data.weight, **given)
+    return ranker, perf_counter() - start
+
+
 def train(
     trial: Trial, data: RankingData, vali: RankingData | None, objective: str | Objective | None = None, **params: Any
 ) -> Training:
@@ -241,23 +261,16 @@ def train(
 
     ``objective`` and ``params``, by the library's own names, replace those of the trial.
     """
-    library, budget = LIBRARIES[trial.library], trial.budget
-    data = replace(data, y=labels_for(trial.library, trial.objective, data.y, trial.goal)[0])
+    budget = trial.budget
     objective = objective_of(trial) if objective is None else objective
-    settings = params_of(library.name, regularised(library.name, budget, objective, queries_of(data))) | params
+    settings = params_of(trial.library, regularised(trial.library, budget, objective, queries_of(data))) | params
     if not isinstance(objective, str) and getattr(objective.inner, "preset", None) is not None:
         objective = UnitHessian(objective)  # the estimators do this for all others
     metrics = [get_metric(name) for name in trial.stops]
-    given: dict[str, Any] = {}
     if vali is not None:
         metrics = [Smoothed(of=m, rows=len(vali.y)) if str(m) in budget.smooth else m for m in metrics]
-        given = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "eval_sample_weight": [vali.weight]}
-        given |= {"early_stopping_rounds": budget.patience} if len(metrics) == 1 else {}
-    with library.estimator() as estimator:
-        start = perf_counter()
-        ranker = estimator(objective=objective, eval_metric=metrics, n_estimators=budget.trees, **settings)
-        ranker.fit(data.X, data.y, qid=data.qid, sample_weight=data.weight, **given)
-    seconds = perf_counter() - start
+    settings["n_estimators"] = budget.trees
+    ranker, seconds = fit(trial.library, objective, metrics, settings, data, vali, budget.patience)
     curves = ranker.evals_result_["validation_0"] if vali is not None else {}
     return Training(ranker, {name: list(curve) for name, curve in curves.items()}, seconds, budget.patience)
 

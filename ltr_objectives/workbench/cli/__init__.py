@@ -11,7 +11,7 @@ def main() -> None:
     try:
         from ltr_objectives.workbench.cli.app import app
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):
+        if error.name not in ("typer", "rich", "pandas"):
             raise
         print(
             f"error: the command line needs {error.name}: pip install typer rich pandas scikit-learn", file=sys.stderr

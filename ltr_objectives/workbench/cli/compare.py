@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from typer import Option, echo
@@ -17,76 +18,62 @@ from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import get_objective
+from ltr_objectives.workbench.candidates import check_comparable, labels_for, natives_for, ours_for
 from ltr_objectives.workbench.cli import options
-
-if TYPE_CHECKING:
-    from ltr_objectives.workbench.contest import Outcome
-    from ltr_objectives.workbench.data import RankingData, RankingFold
+from ltr_objectives.workbench.cli.files import existing, read_data, writable
+from ltr_objectives.workbench.contest import Outcome, compete, print_table, table_of, winner_of
+from ltr_objectives.workbench.data import RankingData, RankingFold, joined, load_letor
+from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels, write_csv
+from ltr_objectives.workbench.texts import terminal
+from ltr_objectives.workbench.trials import Budget, cross_validation, forward, plan, queries_of, split_vali, train
 
 COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-NAMES = "Any of xgboost, lightgbm, catboost, separated by commas. Default: those that are installed."
-OBJECTIVES = (
-    "Ours such as yetiloss:map, and the libraries' own such as lambdarank, separated by commas. Default: several of "
-    "both that suit the first metric."
-)
-FOLDS_BY = (
-    "Of Parquet and CSV files: the column with a value for each query, such as its date, by which to fold. Each fold "
-    "tests on later values than it trains and stops on."
-)
-REFERENCE = "The objective to test the others against, such as the one that you use. Default: the library's own best."
+NAMES, QUIET = {"metavar": "NAMES", **options.QUIET}, options.QUIET
+REFERENCE = "Tested against; default: the library's best."
 
 
 def compare(
-    data: Annotated[Path, Option(metavar="PATH", help="LETOR text, Parquet or CSV; or the folder of a LETOR fold.")],
+    data: Annotated[Path, Option(metavar="PATH", help="LETOR, Parquet or CSV; or the folder of a fold.")],
     label: options.Label = "label",
     qid: options.QidColumn = "qid",
     weight: options.Weight = None,
     ignore: options.Ignore = "",
     categorical: options.Categorical = "",
-    metric: Annotated[str, Option(help=f"{options.METRICS}. The first stops the trainings and chooses.")] = "ndcg@10",
-    library: Annotated[str | None, Option(metavar="NAMES", help=NAMES, show_default=False)] = None,
-    objectives: Annotated[str | None, Option(metavar="NAMES", help=OBJECTIVES, show_default=False)] = None,
-    folds: Annotated[int, Option(min=3, help="Of queries of a file: one is test, one is vali, the others train.")] = 5,
-    folds_by: Annotated[str | None, Option(metavar="COLUMN", help=FOLDS_BY, show_default=False)] = None,
-    reference: Annotated[str | None, Option(metavar="NAME", help=REFERENCE, show_default=False)] = None,
+    metric: Annotated[str, Option(metavar="NAMES", help=f"{options.METRICS}.")] = "ndcg@10",
+    library: Annotated[str | None, Option(help="Default: those that are installed.", **NAMES)] = None,
+    objectives: Annotated[str | None, Option(help="Ours, the libraries' own; default: several.", **NAMES)] = None,
+    folds: Annotated[int, Option(metavar="N", min=3, help="Each query of a file is test once.")] = 5,
+    folds_by: Annotated[
+        str | None, Option(metavar="COLUMN", help="A date or the like: test on later ones.", **QUIET)
+    ] = None,
+    reference: Annotated[str | None, Option(metavar="NAME", help=REFERENCE, **QUIET)] = None,
     trees: options.Trees = 500,
     learning_rate: options.LearningRate = 0.1,
-    leaves: Annotated[int, Option(min=2, help="CatBoost's trees have the nearest depth.")] = 31,
+    leaves: Annotated[int, Option(metavar="N", min=2, help="CatBoost: the nearest depth.")] = 31,
     patience: options.Patience = 50,
     param: options.Param = None,
     threads: options.Threads = 0,
-    seed: Annotated[int, Option(min=0, help="Of folds, objectives and libraries.")] = 0,
-    alpha: Annotated[float, Option(min=0, max=1, help="Level of the significance marks.")] = 0.05,
-    save_best: Annotated[
-        Path | None, Option(metavar="MODEL", help="Train the best again on all queries.", show_default=False)
-    ] = None,
-    out: Annotated[Path | None, Option(metavar="FILE", help="The table as .csv.", show_default=False)] = None,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Of folds and trainings.")] = 0,
+    alpha: Annotated[float, Option(metavar="P", min=0, max=1, help="Level of significance marks.")] = 0.05,
+    save_best: Annotated[Path | None, Option(metavar="MODEL", help="Train the best on all queries.", **QUIET)] = None,
+    out: Annotated[Path | None, Option(metavar="FILE", help="The table as .csv.", **QUIET)] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Compare objectives on your data, by cross-validation over queries.
 
-    Each objective has the same trees, learning rate, leaves and regularisation in documents. Objectives of the library
-    are also trained at its defaults for all but trees and learning rate, and vali chooses. The table has the mean of
-    each metric over all queries when they were test queries, and paired tests against the best of the library's own
-    objectives. The best one is selected on the same queries, so that its value is larger than on new ones. Of the
-    folder of a LETOR fold, the train part trains, the vali part stops, and the test part is compared.
+    Each objective has the same trees, learning rate, leaves and regularisation in documents; the library's own are also
+    trained at its defaults, and vali chooses. The first metric stops the trainings. Paired tests compare with the best
+    of the library's own. Of the folder of a LETOR fold, train trains, vali stops, and test is compared.
     """
-    from ltr_objectives.workbench.candidates import labels_for
-    from ltr_objectives.workbench.cli.files import require_apart, writable
-    from ltr_objectives.workbench.contest import print_table, table_of, winner_of
-    from ltr_objectives.workbench.tables import Columns, features_of, show_features, write_csv
-    from ltr_objectives.workbench.trials import Budget
-
-    metrics = options.read_metrics(metric, None)
+    metrics = options.read_metrics(metric)
     names = [str(m) for m in metrics]
     asked = _libraries(library)
     saved = _library_of(save_best, asked)
     for option, path, endings in (("save-best", save_best, LIBRARIES[saved].endings), ("out", out, (".csv",))):
         if path is not None:
-            writable(path, endings, saved if option == "save-best" else "tables", option)
-            require_apart(path, data, option=option)
+            writable(path, endings, saved if option == "save-best" else "tables", data, option=option)
     n_threads = threads or available_threads()
-    given = tuple(options.read_parameters(param or []).items())
+    given = tuple(options.read_parameters(param).items())
     budget = Budget(trees, learning_rate, leaves, patience, 1.0, 0.0, n_threads, seed, given, documents=20.0)
     planned = _plan(objectives, asked, metrics, [budget], reference)
     columns = Columns(
@@ -103,9 +90,9 @@ def compare(
     if out is not None:
         write_csv(rows, out)
     if not as_json:
-        options.console().print(show_features(whole.X), markup=False, soft_wrap=True)
+        terminal().print(show_features(whole.X), markup=False, soft_wrap=True)
         title = f"{data.name}: {len(whole.group):,} queries, {kind}"
-        print_table(options.console(), rows, names, title, alpha, notes, reference)
+        print_table(terminal(), rows, names, title, alpha, notes, reference)
         for name, why in left_out.items():
             echo(f"note: {name} is left out: {why}", err=True)
     if save_best is not None:  # after the table, which a failure would lose
@@ -126,7 +113,7 @@ def compare(
         lines.append(f"learning rate {kept.budget.learning_rate:.3g}, and the defaults of {winner['library']}")
     if save_best is not None:
         lines.append(f"{kept.trees} trees on all queries, written to {save_best}")
-    options.console().print("\n".join(lines), markup=False, soft_wrap=True)
+    terminal().print("\n".join(lines), markup=False, soft_wrap=True)
 
 
 def _libraries(text: str | None) -> list[str]:
@@ -152,11 +139,9 @@ def _library_of(model: Path | None, libraries: Sequence[str]) -> str:
 
 
 def _plan(
-    objectives: str | None, libraries: Sequence[str], metrics: "Sequence[Metric]", budgets: Any, reference: str | None
+    objectives: str | None, libraries: Sequence[str], metrics: Sequence[Metric], budgets: Any, reference: str | None
 ) -> list[Any]:
     """The trials of each library; a name that only some libraries know is theirs."""
-    from ltr_objectives.workbench.candidates import natives_for, ours_for
-    from ltr_objectives.workbench.trials import plan
 
     names, first = [str(m) for m in metrics], metrics[0]
     kinds = [LIBRARIES[name] for name in libraries]
@@ -184,9 +169,8 @@ def _plan(
 
 def _run(
     planned: Sequence[Any], parts: Any, name: str, *, required: bool
-) -> tuple[dict[tuple[str, str], "Outcome"], dict[str, str]]:
+) -> tuple[dict[tuple[str, str], Outcome], dict[str, str]]:
     """Train everything, with a bar of progress on a terminal."""
-    from ltr_objectives.workbench.contest import compete
 
     screen = Console(stderr=True)
     with Progress(*COLUMNS, console=screen, transient=True, disable=not screen.is_terminal) as progress:
@@ -197,9 +181,8 @@ def _run(
         )  # fmt: skip
 
 
-def _save(planned: Sequence[Any], winner: Any, kept: "Outcome", data: "RankingData", model: Path) -> None:
+def _save(planned: Sequence[Any], winner: Any, kept: Outcome, data: RankingData, model: Path) -> None:
     """Train the winner on all queries, with the budget and the number of trees that did best."""
-    from ltr_objectives.workbench.trials import train
 
     best = winner["library"], winner["objective"], kept.budget
     [trial] = (t for t in planned if (t.library, t.label, t.budget) == best)
@@ -210,21 +193,11 @@ def _save(planned: Sequence[Any], winner: Any, kept: "Outcome", data: "RankingDa
 
 
 def _read(
-    data: Path, columns: Any, metrics: "Sequence[Metric]", folds: int, seed: int
-) -> "tuple[RankingData, list[Callable[[], RankingFold]], Any, str]":
+    data: Path, columns: Any, metrics: Sequence[Metric], folds: int, seed: int
+) -> tuple[RankingData, list[Callable[[], RankingFold]], Any, str]:
     """All queries, the folds, the weights of the test queries in the order of the folds, and the kind of folds."""
-    import numpy as np
-
-    from ltr_objectives.workbench.candidates import check_comparable
-    from ltr_objectives.workbench.cli.files import existing, read_letor
-    from ltr_objectives.workbench.data import RankingFold, joined, load_letor
-    from ltr_objectives.workbench.tables import is_table, read_table, values_by_query, warn_of_labels
-    from ltr_objectives.workbench.trials import cross_validation, forward, queries_of, split_vali
-
-    existing("data", data)
-    by = columns.folds_by
     parts: list[Callable[[], RankingFold]]
-    if data.is_dir():
+    if existing("data", data).is_dir():
         columns.refuse(data)
         loaded: Any = load_letor(data)
         train, vali = (loaded.train, loaded.vali) if loaded.vali is not None else split_vali(loaded.train, seed)
@@ -233,14 +206,13 @@ def _read(
         kind = f"{len(fold.test.group):,} of them test"
         weights = None
     else:
-        if not is_table(data):
-            columns.refuse(data)
-        compared = whole = read_table("data", data, columns) if is_table(data) else read_letor("data", data)
-        if by is None:
+        whole, _, values = read_data("data", data, columns)
+        compared = whole
+        if values is None:
             splits, kind = cross_validation(whole, folds, seed), f"{folds} folds"
         else:
-            splits = forward(values_by_query("data", data, columns, by), folds, by)
-            kind = f"{folds} folds by {by}, {sum(len(split.test) for split in splits):,} of them test"
+            splits = forward(values, folds, str(columns.folds_by))
+            kind = f"{folds} folds by {columns.folds_by}, {sum(len(split.test) for split in splits):,} of them test"
         parts = [partial(split.of, whole) for split in splits]
         weights = queries_of(whole).weight_by_query
         weights = None if weights is None else weights[np.concatenate([split.test for split in splits])]

@@ -1,8 +1,9 @@
-"""Read scores, labels and query ids for the commands, from files of several kinds."""
+"""Read data, scores, labels and query ids for the commands, from files of several kinds."""
 
 import os
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,8 +13,18 @@ from ltr_objectives._files import require_readable
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
-from ltr_objectives.workbench.data import RankingData, load_letor
-from ltr_objectives.workbench.tables import Columns, is_table, names_in_table, naming, read_frame, read_keys
+from ltr_objectives.workbench.data import RankingData, load_letor, load_parts
+from ltr_objectives.workbench.tables import (
+    Columns,
+    Table,
+    features_of,
+    is_table,
+    names_in_table,
+    naming,
+    read_frame,
+    read_table,
+    select,
+)
 
 
 class Lists(NamedTuple):
@@ -37,11 +48,6 @@ class Lists(NamedTuple):
     retrieved: np.ndarray | None = None
     notes: tuple[str, ...] = ()
 
-    @property
-    def group(self) -> np.ndarray:
-        """Rows of each query."""
-        return np.diff(self.queries.ptr)
-
     def values(self, metric: Metric) -> np.ndarray:
         """The value of each query. A document that was not retrieved counts in the metric's scale, but has gain 0.
 
@@ -55,7 +61,7 @@ class Lists(NamedTuple):
             return metric.values(self.queries, self.scores)
         require(metric.cutoff != "none", f"{metric} needs the rank of every document, which a run does not have")
         layers = metric.layers(self.queries)
-        ranked = Queries(self.queries.labels, self.group)
+        ranked = Queries(self.queries.labels, np.diff(self.queries.ptr))
         ranked.once(metric, lambda: tuple(t._replace(gain=np.where(retrieved, t.gain, 0.0)) for t in layers))
         return metric.values(ranked, self.scores)
 
@@ -66,58 +72,63 @@ class Lists(NamedTuple):
         return metric.average(*metric.sums(self.values(metric)))
 
 
+def read_data(option: str, path: Path, columns: Columns, **how: bool) -> Table:
+    """Read a Parquet or CSV file as :func:`read_table` does, or a LETOR file."""
+    if is_table(existing(option, path)):
+        return read_table(option, path, columns, **how)
+    columns.refuse(path)
+    data = load_letor(path)
+    require(isinstance(data, RankingData), f"--{option} {path} is a folder; pass one LETOR file")
+    assert isinstance(data, RankingData)
+    return Table(data, np.arange(len(data.y)))
+
+
+def read_parts(files: dict[str, Path], columns: Columns) -> dict[str, RankingData]:
+    """Read the parts of a fold, all tables or all LETOR text, with the features of the first in all of them."""
+    tables = [path for path in files.values() if is_table(path)]
+    first, others = next(iter(files.values())), [path for path in files.values() if path not in tables]
+    if not tables:
+        columns.refuse(first)
+        return load_parts(files)
+    require(not others, f"{tables[0]} has columns by name, and LETOR text such as {(others or tables)[0]} does not")
+    parts = {option: read_table(option, path, columns).data for option, path in files.items()}
+    names = features_of(next(iter(parts.values())).X)
+    for option, part in parts.items():
+        with naming(option, files[option]):
+            parts[option] = replace(part, X=select(part.X, names))
+    return parts
+
+
 def read_lists(
-    data: Path | None, labels: str | None, scores: str | None, qid: str | None, columns: Columns, *,
-    drop_unjudged: bool = False,
-) -> Lists:  # fmt: skip
-    """Read labels and query ids from one file or from separate files; without ``scores`` all scores are 0.
+    data: Path | None, labels: str | None, scores: str, qid: str | None, columns: Columns, *, drop_unjudged: bool
+) -> Lists:
+    """Read labels and query ids from one file or from separate files, and scores.
 
     ``columns`` are those of Parquet and CSV files; ``qid`` then replaces the name of the column. ``drop_unjudged``
     leaves out rows whose label is NaN.
     """
-    if data is not None and is_table(data):
-        require(labels is None, "pass either --data, or --labels and --qid")
-        columns = columns if qid is None else columns._replace(qid=qid)
-        found = read_keys("data", existing("data", data), columns, unjudged=drop_unjudged)
-        rows = len(found.rows)
-        s = np.zeros(rows) if scores is None else _all_rows(read_column("scores", scores), rows)[found.rows]
-        return _lists(found.labels, found.ids, s, found.weight, drop_unjudged)
-    columns.refuse(Path(str(data or labels)))
-    require(
-        (data is None) != (labels is None) and (labels is None) == (qid is None),
-        "pass either --data, or --labels and --qid",
-    )
-    if data is not None:
-        letor = read_letor("data", data)
-        y, ids = letor.y, letor.qid
-    else:
+    one_file = data is not None and is_table(data)
+    fits = (data is None) == (labels is not None) and (one_file or (labels is None) == (qid is None))
+    require(fits, "pass either --data, or --labels and --qid")
+    found = read_column("scores", scores)
+    if data is None:
+        columns.refuse(Path(str(labels)))
         y, ids = read_column("labels", str(labels)), read_column("qid", str(qid), float_numbers=False)
-    s = np.zeros(len(y)) if scores is None else read_column("scores", scores)
-    return _lists(y, ids, s, None, drop_unjudged)
-
-
-def _lists(y: np.ndarray, ids: np.ndarray, scores: np.ndarray, weight: np.ndarray | None, drop: bool) -> Lists:
+        s, weight = found, None
+    else:
+        table = read_data(
+            "data", data, columns._replace(qid=qid or columns.qid), features=False, unjudged=drop_unjudged
+        )
+        (_, y, _, ids), weight = table.data, table.data.weight
+        require(len(found) == len(y), f"scores has {len(found)} entries, but labels has {len(y)}")
+        s = found[table.rows]
     judged = ~np.isnan(y)
-    queries = Queries(np.where(judged, y, 0.0) if drop else y, qid=ids, weight=weight)
-    s, ids = queries.check_scores(scores).values, ids[queries.ptr[:-1]]
-    if drop and not judged.all():
+    queries = Queries(np.where(judged, y, 0.0) if drop_unjudged else y, qid=ids, weight=weight)
+    s, ids = queries.check_scores(s).values, ids[queries.ptr[:-1]]
+    if drop_unjudged and not judged.all():
         (queries, of), s = queries._condensed(judged), s[judged]
         ids = ids[of]
     return Lists(queries, s, ids.tolist())
-
-
-def read_letor(option: str, path: Path) -> RankingData:
-    """Read one LETOR file."""
-    existing(option, path)
-    found = load_letor(path)
-    require(isinstance(found, RankingData), f"--{option} {path} is a folder; pass one LETOR file")
-    assert isinstance(found, RankingData)
-    return found
-
-
-def _all_rows(scores: np.ndarray, rows: int) -> np.ndarray:
-    require(len(scores) == rows, f"scores has {len(scores)} entries, but labels has {rows}")
-    return scores
 
 
 def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.ndarray:
@@ -129,7 +140,9 @@ def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.nda
         if path.suffix == ".npy":
             array = np.load(path)
         elif is_table(path):
-            array = _column_of(path, named and named[2], kind)
+            name = named[2] if named else _only_column(path)
+            column = read_frame(path, [name], only=True, text=[] if float_numbers else [name])[name]
+            array = np.asarray(column.to_numpy(float) if float_numbers else column.to_numpy())
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # NumPy warns of an empty file
@@ -141,13 +154,10 @@ def read_column(option: str, text: str, *, float_numbers: bool = True) -> np.nda
     return array
 
 
-def _column_of(path: Path, name: str | None, kind: type) -> np.ndarray:
-    if name is None:
-        columns = names_in_table(path)
-        require(len(columns) == 1, f"name one of its columns, as in {path}:{columns[-1]}; there are {columns}")
-        name = columns[0]
-    column = read_frame(path, [name], only=True, text=[name] if kind is str else [])[name]
-    return np.asarray(column.to_numpy() if kind is str else column.to_numpy(kind))
+def _only_column(path: Path) -> str:
+    columns = names_in_table(path)
+    require(len(columns) == 1, f"name one of its columns, as in {path}:{columns[-1]}; there are {columns}")
+    return columns[0]
 
 
 def existing(option: str, path: Path) -> Path:
@@ -158,18 +168,14 @@ def existing(option: str, path: Path) -> Path:
     return path
 
 
-def writable(out: Path, endings: tuple[str, ...], what: str, option: str = "out") -> None:
-    """Raise if ``out`` cannot be written; called before the work, not after it."""
+def writable(out: Path, endings: tuple[str, ...], what: str, *read: Path, option: str = "out") -> None:
+    """Raise, before the work, if ``out`` cannot be written, or is one of the files to be read."""
     require(out.suffix in endings, f"--{option} {out} must end with {' or '.join(endings)} for {what}")
     require(out.parent.is_dir(), f"--{option} {out}: the folder {out.parent} does not exist")
     require(not out.is_dir() and (not out.exists() or os.access(out, os.W_OK)), f"--{option} {out} cannot be written")
     folder = out.resolve().parent
     beside = out.is_file() or not out.exists()  # a pipe or a device is written itself, not replaced
     require(not beside or os.access(folder, os.W_OK), f"--{option} {out}: the folder {folder} cannot be written")
-
-
-def require_apart(out: Path, *read: Path, option: str = "out") -> None:
-    """Raise if ``out`` is one of the files to be read, perhaps under another name."""
     for path in read:
         same = path.exists() and out.exists() and path.samefile(out)
         also = "" if path.resolve() == out.resolve() else f", {path}"

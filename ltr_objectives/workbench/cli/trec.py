@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ltr_objectives._files import UNREADABLE
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.cli.files import Lists, existing
-from ltr_objectives.workbench.tables import import_pandas
 
 RUN = ("query", "Q0", "document", "rank", "score", "tag")
 QRELS = ("query", "0", "document", "label")
@@ -61,16 +61,16 @@ def _read(option: str, path: Path, names: tuple[str, ...], number: str) -> Any:
     """The columns query, document and ``number``, checked."""
     form = f"--{option} {path} is not of the form '{' '.join(names)}'"
     try:
-        pandas, n = import_pandas(), len(names)
-        lines = pandas.read_csv(
+        lines = pd.read_csv(
             existing(option, path), sep="\0", header=None, dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE
         )[0].to_list()
+        n = len(names)
         rows = [line.split(None, n) for line in lines if not line.startswith("#")]  # comments, as in trec_eval
         require(rows, "it has comments only")
         wrong = [row for row in rows if len(row) < n or (len(row) > n and option == "qrels")]  # a tag may go on
         require(not wrong, f"{len(wrong)} rows have other lengths, as {' '.join(wrong[0]) if wrong else ''!r}")
         columns = {name: names.index(name) for name in ("query", "document", number)}
-        table = pandas.DataFrame({name: [row[i] for row in rows] for name, i in columns.items()})
+        table = pd.DataFrame({name: [row[i] for row in rows] for name, i in columns.items()})
         table[number] = table[number].astype(float)
     except UNREADABLE as error:
         raise LTRError(f"{form}: {error}") from None
