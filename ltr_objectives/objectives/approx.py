@@ -1,12 +1,15 @@
 r"""ApproxNDCG, ApproxMRR and ApproxMAP: metrics of soft ranks, which are sums of logistic functions.
 
-The soft rank of i is :math:`\pi_i = 1 + \sum_j p_{ij}`, with :math:`p_{ij}` the chance that j beats i.
+Let :math:`p_{ij}` be the chance that j beats i, and :math:`c_i` the derivative of the loss by the soft rank of i. Each
+pair adds :math:`\alpha c_i p_{ij} (1 - p_{ij})` to the gradient of j and subtracts it from that of i. It adds
+:math:`\alpha` times the absolute value of that to both Hessians, because
+:math:`|d^2 p / ds^2| \le \alpha^2 p (1 - p)`. The curvature of :math:`-1 / \log` and :math:`-1 / x` is left out,
+because it is negative.
 
 Only the ranks of relevant documents count, so a list takes two passes over (relevant x all) pairs and :math:`O(n)`
-memory. Let :math:`c_i` be the derivative of the loss by :math:`\pi_i`. Each pair adds
-:math:`\alpha c_i p_{ij} (1 - p_{ij})` to the gradient of j and subtracts it from that of i. It adds :math:`\alpha`
-times the absolute value of that to both Hessians, because :math:`|d^2 p / ds^2| \le \alpha^2 p (1 - p)`. The curvature
-of :math:`-1 / \log` and :math:`-1 / x` is left out, because it is negative."""
+memory. With :math:`E = e^{\alpha (s - s_{max})}` the chance is :math:`E_j / (E_i + E_j)`, so that one exponential a
+document serves all its pairs. If scores span more than the exponential can hold, each pair takes its own exponential.
+"""
 
 import abc
 import math
@@ -17,7 +20,6 @@ import numpy as np
 
 from ltr_objectives.checks import check_positive
 from ltr_objectives.kernels._jit import inlined, kernel
-from ltr_objectives.kernels.chances import chances
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.sorting import all_equal, longest_list
 from ltr_objectives.metrics import gains
@@ -88,10 +90,8 @@ class ApproxNDCG(_Approx, text="approxndcg"):
     .. math:: -\frac{1}{N} \sum_i \frac{G(y_i)}{\log_2(1 + \pi_i)}, \quad
         \pi_i = 1 + \sum_{j \ne i} \frac{1}{1 + e^{\alpha (s_i - s_j)}}
 
-    with :math:`N` the ideal DCG. The gradient is exact. The Hessian is
-    :math:`\alpha^2 \sum_j (c_i + c_j) p_{ij} (1 - p_{ij})` divided by ``step``. Here :math:`c` is the derivative of
-    the loss by the soft rank, and :math:`p` is the logistic function above. Queries whose labels are all equal have
-    zero gradient.
+    with :math:`N` the ideal DCG. The gradient is exact. The Hessian is :math:`\alpha` times the absolute gradients of a
+    document's pairs, over ``step``. Queries whose labels are all equal have zero gradient.
 
     Parameters
     ----------
@@ -149,9 +149,7 @@ class ApproxMRR(_Approx, text="approxmrr"):
 
     Parameters
     ----------
-    alpha : float
-        Steepness: one over rax's temperature.
-    step : float
+    alpha, step : float
         As in :class:`ApproxNDCG`.
 
     Examples
@@ -180,16 +178,13 @@ class ApproxMAP(_Approx, text="approxmap"):
         p_{ij} = \frac{1}{1 + e^{\alpha (s_i - s_j)}}
 
     with :math:`R` relevant documents. The paper on ApproxNDCG computes the second factor from differences of soft
-    ranks; here it uses the :math:`p_{ij}` of the soft ranks. The gradient is exact. The Hessian is an estimate:
-    :math:`\alpha` times the absolute gradients of a document's pairs, over ``step``. Queries in which all
-    documents or none are relevant have zero gradient.
+    ranks; here it uses the :math:`p_{ij}` of the soft ranks. The gradient is exact, and the Hessian, an estimate, is
+    that of ApproxNDCG. Queries in which all documents or none are relevant have zero gradient.
 
     Parameters
     ----------
-    alpha : float
-        Steepness.
-    step : float
-        Newton steps are at most this over :math:`\alpha`.
+    alpha, step : float
+        As in :class:`ApproxNDCG`.
 
     Examples
     --------
@@ -208,6 +203,24 @@ class ApproxMAP(_Approx, text="approxmap"):
 
 
 @inlined
+def _narrow_chances(E_i, E, p, rest):
+    for j in range(len(E)):
+        inverse = 1.0 / (E_i + E[j])
+        p[j] = E[j] * inverse
+        rest[j] = E_i * inverse
+
+
+@kernel
+def _wide_chances(s_i, s, alpha, p, rest):
+    for j in range(len(s)):
+        gap = alpha * (s_i - s[j])
+        e = math.exp(-abs(gap))
+        small, large = e / (1.0 + e), 1.0 / (1.0 + e)
+        p[j] = small if gap > 0.0 else large
+        rest[j] = large if gap > 0.0 else small
+
+
+@inlined
 def _sums(p, g):
     """The sum of ``p``, and that over the relevant documents."""
     total, relevant = 0.0, 0.0
@@ -215,6 +228,19 @@ def _sums(p, g):
         total += p[j]
         relevant += p[j] if g[j] > 0.0 else 0.0
     return total, relevant
+
+
+@kernel
+def _slopes(kind, scale, g_i, above, relevant):
+    """The derivative of the loss by the chance of another document, and by how much less it is for a relevant one."""
+    if kind == MRR:
+        slope = scale / ((1.0 + above - relevant) * (1.0 + above - relevant))
+        return slope, slope
+    rank = 1.0 + above
+    if kind == NDCG:
+        log = math.log(1.0 + rank)
+        return scale * g_i * math.log(2.0) / ((1.0 + rank) * log * log), 0.0
+    return scale / (rank * rank) * (1.0 + relevant), scale / rank
 
 
 @inlined
@@ -245,7 +271,7 @@ def _first(s, g):
 @kernel
 def _approx(first, last, ptr, scores, soft, out):
     longest, kind, alpha = longest_list(ptr, first, last), soft.kind, soft.alpha
-    E, p, rest = np.empty(longest), np.empty(longest), np.empty(longest)
+    E, p_, rest_ = np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         s, g, lam, hes = scores[a:b], soft.gain[a:b], out.grad[a:b], out.hess[a:b]
@@ -253,24 +279,19 @@ def _approx(first, last, ptr, scores, soft, out):
         if soft.scale[q] == 0.0 or all_equal(g) or out.skip[q]:
             continue
         wide = not relative_to_top(s, alpha, E)
+        p, rest = p_[:n], rest_[:n]
         top, ties = _first(s, g) if kind == MRR else (0.0, 1)
         for i in range(n):
             if g[i] <= 0.0 or (kind == MRR and s[i] != top):
                 continue
-            chances(i, s, E, wide, alpha, 0, p, rest)
-            p[i] = 0.0
-            above, relevant = _sums(p[:n], g)
-            rank = 1.0 + above - (relevant if kind == MRR else 0.0)
-            c, r = soft.scale[q] / (rank * rank), 0.0
-            if kind == NDCG:
-                log = math.log(1.0 + rank)
-                c = soft.scale[q] * g[i] * math.log(2.0) / ((1.0 + rank) * log * log)
-            elif kind == MAP:
-                c *= 1.0 + relevant
-                r = soft.scale[q] / rank
+            if wide:
+                _wide_chances(s[i], s, alpha, p, rest)
             else:
-                r = c
-            down, curve = _spread(c, r, alpha, p[:n], rest, g, lam, hes)
+                _narrow_chances(E[i], E[:n], p, rest)
+            p[i] = 0.0
+            above, relevant = _sums(p, g)
+            c, r = _slopes(kind, soft.scale[q], g[i], above, relevant)
+            down, curve = _spread(c, r, alpha, p, rest, g, lam, hes)
             if kind == MRR:  # the first of the relevant documents with the largest score stands for all of them
                 for j in range(n):
                     if g[j] > 0.0 and s[j] == top:
