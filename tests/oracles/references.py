@@ -26,7 +26,14 @@ from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.objectives.lambdaloss import LambdaLoss
 from ltr_objectives.objectives.mixture import _labels_for
-from ltr_objectives.objectives.reference import derivatives, gradient, reference_softmax, sigmoid
+from ltr_objectives.objectives.reference import (
+    derivatives,
+    gradient,
+    reference_gains,
+    reference_head,
+    reference_softmax,
+    sigmoid,
+)
 
 
 @functools.singledispatch
@@ -144,17 +151,27 @@ def _(objective: _Approx, scores, labels):
 
 @reference.register
 def _(objective: SoftRank, scores, labels):
-    chosen, gain, chance = objective._list(scores, labels)
+    chosen = reference_head(scores, labels, objective.max_documents)
+    s, gain = scores[chosen], reference_gains(objective.gain, labels)[chosen]
     grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
-    n, width = len(chosen), 2.0 * objective.sigma
+    n, width = len(s), 2.0 * objective.sigma
+    beats = np.vectorize(math.erfc)((s[:, None] - s) / width) / 2.0
     lost = 1.0 / np.log2(np.arange(2, n + 1)) - 1.0 / np.log2(np.arange(3, n + 2))  # by one more rank
     for i, j in itertools.permutations(range(n), 2):
-        u = (scores[chosen[i]] - scores[chosen[j]]) / width
+        u = (s[i] - s[j]) / width
         if gain[i] == 0.0 or abs(u) > 30.0:  # the density below is 0
             continue
         density = math.exp(-(u**2)) / (width * math.sqrt(math.pi))
-        t = gain[i] * density * float(objective._rank_distribution(np.delete(chance[i], (i, j))) @ lost)
+        t = gain[i] * density * (number_of(np.delete(beats[i], (i, j))) @ lost)
         grad[chosen[j]] += t
         grad[chosen[i]] -= t
         hess[chosen[[i, j]]] += t / (objective.sigma * objective.step)
     return grad, hess
+
+
+def number_of(chances):
+    """The distribution of the number of independent events that happen, by the chance of each."""
+    out = np.ones(1)
+    for p in chances:
+        out = np.append(out * (1.0 - p), 0.0) + np.append(0.0, out * p)
+    return out
