@@ -8,7 +8,7 @@ import numpy as np
 from ltr_objectives.checks import check_choice, check_seed
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.rng import stream, uniform
-from ltr_objectives.kernels.softmax import softmax, softmax_without, total
+from ltr_objectives.kernels.softmax import softmax, softmax_without
 from ltr_objectives.kernels.sorting import longest_list
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
@@ -118,11 +118,12 @@ class XENDCG(Objective, text="xendcg"):
 
 
 @inlined
-def _lowered(y, key, unit, part):
-    """Write random phi over the largest gain; return the sum."""
+def _lowered(y, key, random, unit, part):
+    """Write phi over the largest gain, with u = 1/2 unless ``random``; return the sum."""
     result = 0.0
     for i in range(len(part)):
-        part[i] = y[i] - uniform(key, np.uint64(i)) * unit
+        u = uniform(key, np.uint64(i)) if random else 0.5
+        part[i] = y[i] - u * unit
         result += part[i]
     return result
 
@@ -164,12 +165,8 @@ def _xendcg(first, last, ptr, s, gains, rng, out):
         g, h, y = out.grad[a:b], out.hess[a:b], gains.power[a:b]
         best, rest = softmax(x, rho)
         unit = 1.0 / gains.largest[q]
-        if gains.random:
-            sum_ = _lowered(y, stream(rng.seed, rng.iteration, np.uint64(q)), unit, part)
-        else:
-            for i in range(n):
-                part[i] = y[i] - 0.5 * unit
-            sum_ = total(part)
+        key = stream(rng.seed, rng.iteration, np.uint64(q))
+        sum_ = _lowered(y, key, gains.random, unit, part)
         for i in range(n):
             inverse[i] = 1.0 / (1.0 - rho[i])
         inverse[best] = 0.0
