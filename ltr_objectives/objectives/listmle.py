@@ -8,7 +8,7 @@ the current :math:`S`, so that each step multiplies them by at most 1. A list ta
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,9 @@ from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.sorting import all_equal, longest_list
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.objectives.call import Call
+from ltr_objectives.objectives.reference import log_sum_exp
 
 HESSIANS = ("bounded", "exact")
-
-
-class Truth(NamedTuple):
-    """The ranking by label."""
-
-    labels: np.ndarray
-    by_label: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,7 @@ class ListMLE(Objective, text="listmle"):
         return "bound" if self.hessian == "bounded" else "exact"
 
     def fill(self, call: Call) -> None:
-        call.run(_listmle, Truth(call.queries.labels, call.queries.by_label))
+        call.run(_listmle, call.queries.labels, call.queries.by_label)
 
     @staticmethod
     def _open_shares(labels: np.ndarray) -> list[np.ndarray]:
@@ -79,11 +73,8 @@ class ListMLE(Objective, text="listmle"):
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
         shares = self._open_shares(labels)
-        loss = -np.sum(scores) if shares else 0.0
-        for share in shares:
-            top = scores[share > 0][np.argmax(scores[share > 0].real)]
-            loss = loss + top + np.log(np.sum(share[share > 0] * np.exp(scores[share > 0] - top)))
-        return loss
+        logs = [log_sum_exp(scores[share > 0] + np.log(share[share > 0])) for share in shares]
+        return sum(logs) - np.sum(scores) if shares else 0.0
 
 
 @kernel
@@ -137,26 +128,17 @@ def _derivatives(s, end, unit, S, order, grad, hess):
 
 
 @kernel
-def _listmle(first, last, ptr, scores, truth, out):
+def _listmle(first, last, ptr, scores, labels, by_label, out):
     longest = longest_list(ptr, first, last)
-    order, end = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    s, unit, S = np.empty(longest), np.empty(longest), np.empty(longest)
+    end, s, unit, S = np.empty(longest, np.int64), np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
-        y = truth.labels[a:b]
+        y, order = labels[a:b], by_label[a:b]
         if all_equal(y) or out.skip[q]:
             continue
-        for i in range(n):
-            order[i] = truth.by_label[a + i]
-        i = 0
-        while i < n:
-            j = i + 1
-            while j < n and y[order[j]] == y[order[i]]:
-                j += 1
-            end[i:j] = j
-            i = j
-        for i in range(n):
+        for i in range(n - 1, -1, -1):
             s[i] = scores[a + order[i]]
+            end[i] = end[i + 1] if i + 1 < n and y[order[i]] == y[order[i + 1]] else i + 1
         _masses(s[:n], end, unit, S)
         _derivatives(s[:n], end, unit, S, order, out.grad[a:b], out.hess[a:b])
