@@ -64,19 +64,19 @@ class ListNet(Objective, text="listnet"):
 
     def _target(self, queries: Queries) -> np.ndarray:
         y = queries.labels
-        out = np.zeros(queries.rows)
+        out = y.copy()
         if self.target == "softmax":
             run(_label_softmax, queries.ptr, (queries.ptr, y, out))
             return out
         enough = f"target={self.target!r} needs labels of at least 0; shift them, or use target='softmax'"
         require((y >= 0).all(), enough)
-        if self.target == "unnormalized":
-            return y
-        sizes = np.diff(queries.ptr)
-        top = np.repeat(np.maximum.reduceat(y, queries.ptr[:-1]), sizes)
-        np.divide(y, top, out=out, where=top > 0)
-        total = np.repeat(np.add.reduceat(out, queries.ptr[:-1]), sizes)
-        return np.divide(out, total, out=out, where=total > 0)
+        if self.target == "labels":
+            start, sizes = queries.ptr[:-1], np.diff(queries.ptr)
+            top = np.repeat(np.maximum.reduceat(y, start), sizes)
+            np.divide(y, top, out=out, where=top > 0)
+            total = np.repeat(np.add.reduceat(out, start), sizes)
+            np.divide(out, total, out=out, where=total > 0)
+        return out
 
     def fill(self, call: Call) -> None:
         target = call.queries.once(("listnet", self.target), lambda: self._target(call.queries))
