@@ -74,22 +74,17 @@ class Preferences(Objective):
         for name, value in {"pairs": pairs, "rows": rows, "pairs_weight": weight, "digest": digest}.items():
             object.__setattr__(self, name, value)
 
-    def _sums(self, won: np.ndarray, lost: np.ndarray) -> np.ndarray:
-        """For each row the sum of ``won`` over the pairs that it wins, and of ``lost`` over those that it loses."""
-        hi, lo = self.pairs.T
-        total: np.ndarray = np.bincount(hi, won, self.rows) + np.bincount(lo, lost, self.rows)
-        return total
-
     def _worth(self, queries: Queries) -> np.ndarray:
-        return self._sums(self.pairs_weight, -self.pairs_weight)
-
-    def _check_rows(self, rows: int) -> None:
-        other = f"pairs are of rows={self.rows}, but the data has {rows}: folds, bags, batches and workers number rows"
-        require(rows == self.rows, f"{other} anew; make Preferences for each")
+        won, lost = (np.bincount(rows, self.pairs_weight, self.rows) for rows in self.pairs.T)
+        return won - lost
 
     def _by_query(self, queries: Queries) -> ByQuery:
         """The pairs in the order of their queries; raises if the rows are not those of ``queries``."""
-        self._check_rows(queries.rows)
+        require(
+            queries.rows == self.rows,
+            f"pairs are of rows={self.rows}, but the data has {queries.rows}: folds, bags, batches and workers number "
+            "rows anew; make Preferences for each",
+        )
         of = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))[self.pairs]
         several = "rows of different queries; a pair is of one query. If you sorted rows by an array order, write "
         _refuse("pairs", self.pairs, of[:, 0] != of[:, 1], f"{several}pairs = np.argsort(order)[pairs]")
@@ -102,7 +97,6 @@ class Preferences(Objective):
         call.run(_fill, pairs, float(self.sigma))
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        self._check_rows(len(scores))
         hi, lo = self.pairs.T
         return np.sum(self.pairs_weight * softplus(self.sigma * (scores[lo] - scores[hi])))
 
@@ -116,8 +110,7 @@ def _refuse(name: str, values: np.ndarray, wrong: Any, reason: str) -> None:
 def _pairs(pairs: Any, rows: int) -> np.ndarray:
     """A copy of the pairs as int64."""
     given = to_numpy(pairs, "pairs")
-    require(given.size, "pairs is empty; give at least one pair of rows, such as [[1, 0]]")
-    form = given.ndim == 2 and given.shape[1] == 2
+    form = given.ndim == 2 and given.shape[1] == 2 and given.size
     require(form, f"pairs must have shape (pairs, 2), the preferred row first, got shape {given.shape}")
     require(given.dtype.kind in "iu", f"pairs must be whole numbers of rows, got {given.dtype}")
     _refuse("pairs", given, ((given < 0) | (given >= rows)).any(axis=1), f"but rows are numbered from 0 to {rows - 1}")
@@ -130,7 +123,6 @@ def _weights(weight: Any, count: int) -> np.ndarray:
     require(len(given) == count, f"pairs_weight has {len(given)} entries for {count} pairs; give one each")
     wrong = ~(np.isfinite(given) & (given >= 0))
     _refuse("pairs_weight", given, wrong, "but must be finite and not negative; to reverse a pair, swap its rows")
-    require(given.any(), "pairs_weight is zero everywhere; give some pair a weight above 0")
     return given
 
 

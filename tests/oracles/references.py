@@ -94,7 +94,7 @@ def _(objective: Preferences, scores, labels):
     hi, lo = objective.pairs.T
     margin = objective.sigma * (scores[hi] - scores[lo])
     curve = objective.sigma**2 * objective.pairs_weight * sigmoid(margin) * sigmoid(-margin)
-    return derivatives(objective, scores, labels, objective._sums(curve, curve))
+    return derivatives(objective, scores, labels, sum(np.bincount(rows, curve, objective.rows) for rows in (hi, lo)))
 
 
 @reference.register
