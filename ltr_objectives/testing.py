@@ -101,11 +101,11 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None) -> No
     """
     lists, every = _lists(objective, Objective, labels, longest=30)
     hash(objective)  # raises for a list as parameter, which must be a tuple
-    grad, hess = _compare_calls(objective, lists)
+    together = _compare_calls(objective, lists)
+    grad, hess = np.concatenate(together, axis=1)
     good = (hess >= 0).all() or _allows_negative(objective)
     require(good, f"{objective}: the Hessian is negative for some lists; return 0 or its absolute value")
-    parts = list(itertools.starmap(slice, itertools.pairwise(np.cumsum([0, *_joined(lists)[2]]))))
-    pulls = [grad[rows] @ (y - y.mean()) for (s, y), rows in zip(lists, parts, strict=True) if np.ptp(s) < 0.1]
+    pulls = [g @ (y - y.mean()) for (s, y), (g, _) in zip(lists, together, strict=True) if np.ptp(s) < 0.1]
     require(sum(pulls) <= 0, f"{objective}: the gradient is largest for the best documents; change its sign")
     good = len(every) == 1 or (grad.any() and hess.any())
     require(good, f"{objective}: gradient or Hessian is 0 in all lists; write both, or give labels that differ")
@@ -116,13 +116,12 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None) -> No
                 _compare_means(objective, s.clip(-3, 3), y)
         return
     noisy = objective.random and {"noise", "noise_scale"} <= set(objective.parameters())
-    little: dict[str, Any] = {"noise": objective.settings().get("noise"), "noise_scale": 1e-9}
-    together = _compare_calls(quiet, lists)
-    for (s, y), rows in zip(lists, parts, strict=True):
+    for (s, y), beside in zip(lists, _compare_calls(quiet, lists), strict=True):
         found = _compare_list(quiet, s, y)
         if not quiet._inside:  # what is around an objective may depend on the whole data set
-            _require_equal(together[:, rows], found, f"{_of(quiet, s, y)}, beside other lists,", "alone it is")
+            _require_equal(beside, found, f"{_of(quiet, s, y)}, beside other lists,", "alone it is")
         if noisy and _untied(s):
+            little: dict[str, Any] = {"noise": vars(objective)["noise"], "noise_scale": 1e-9}
             faint = replace(quiet, **little)
             _require_equal(_at(faint, s, y), found, _of(faint, s, y), "without noise it is", tolerance=1e-5)
 
@@ -197,14 +196,16 @@ def _allows_negative(objective: Objective) -> bool:
 
 
 def _at(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    try:
-        return np.array(objective.gradient_hessian(scores, labels, [len(labels)]))
-    except LTRError as error:
-        raise LTRError(f"{_of(objective, scores, labels)} {error}") from error
+    return np.array(objective.gradient_hessian(scores, labels, [len(labels)]))
 
 
-def _compare_calls(objective: Objective, lists: list[Arrays]) -> np.ndarray:
-    """Compare one thread with several, and two iterations; return gradient and Hessian of all lists."""
+def _reference(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
+    found = objective.reference(scores.copy(), labels.copy())
+    return None if found is None else np.array(found, np.float64).reshape(2, len(scores))
+
+
+def _compare_calls(objective: Objective, lists: list[Arrays]) -> list[np.ndarray]:
+    """Compare one thread with several, and two iterations; return gradient and Hessian of each list."""
     data, told = _joined(lists), f"{objective}: gradient or Hessian"
     first, again, later = (
         np.array(objective.gradient_hessian(*data, iteration=iteration, n_threads=threads))
@@ -215,16 +216,16 @@ def _compare_calls(objective: Objective, lists: list[Arrays]) -> np.ndarray:
     require(alike or objective.random, f"{told} depends on the iteration; do not read it, or set random = True")
     good = not alike or not objective.random or not first[0].any()
     require(good, f"{told} is the same in all iterations; draw by call.iteration, or set random = False")
-    return first
+    return np.split(first, np.cumsum(data[2])[:-1], axis=1)
 
 
 def _compare_list(quiet: Objective, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Compare what an objective without noise gives for one list with all that must equal it, and return it."""
     told, found = _of(quiet, scores, labels), _at(quiet, scores, labels)
-    expected, loss = quiet.reference(scores.copy(), labels.copy()), quiet.reference_loss(scores, labels)
+    expected, loss = _reference(quiet, scores, labels), quiet.reference_loss(scores, labels)
     require(expected is not None or loss is not None, f"{quiet}: write reference or reference_loss; both return None")
     if expected is not None:
-        _require_equal(found, _arrays(expected, scores), f"{told}, by fill,", "by reference it is")
+        _require_equal(found, expected, f"{told}, by fill,", "by reference it is")
     _require_balanced(quiet, found[0], told)
     if quiet.shift_invariant:
         unless = f"set shift_invariant = False if a constant added to all scores matters: {told}"
@@ -236,10 +237,6 @@ def _compare_list(quiet: Objective, scores: np.ndarray, labels: np.ndarray) -> n
         if len(scores) < 10 and 0.1 < np.ptp(scores) < 100 and loss is not None:
             _compare_loss(quiet, scores, labels, found[0])
     return found
-
-
-def _arrays(expected: Any, scores: np.ndarray) -> np.ndarray:
-    return np.array(expected, np.float64).reshape(2, len(scores))
 
 
 def _require_balanced(objective: Objective, grad: np.ndarray, told: str) -> None:
@@ -267,10 +264,9 @@ def _compare_means(objective: Objective, scores: np.ndarray, labels: np.ndarray)
     """Compare means over draws with the reference, which has expected values if there is always noise."""
     queries = Queries(np.tile(labels, DRAWS), np.full(DRAWS, len(labels)))
     found = np.array(objective.compute(queries, np.tile(scores, DRAWS))).reshape(2, DRAWS, -1)
-    mean, spread = found.mean(axis=1), found.std(axis=1)
-    given = objective.reference(scores.copy(), labels.copy())
-    require(given is not None, f"{objective}: write reference, with expected values; it returns None")
-    expected = _arrays(given, scores)
+    mean, spread, expected = found.mean(axis=1), found.std(axis=1), _reference(objective, scores, labels)
+    if expected is None:
+        raise LTRError(f"{objective}: write reference, with expected values; it returns None")
     _require_balanced(objective, expected[0], _of(objective, scores, labels))
     # A policy such as the absolute value shifts the mean of the Hessian by less than 2 standard deviations. The bound
     # of 5 standard errors fails by chance for one seed in 10,000.

@@ -409,6 +409,11 @@ WRONG_SQUARES = {
     "threads": (other_fill(lambda call: call.hess.__imul__(call.n_threads or 1)), "threads"),
     "reads the iteration": (other_fill(lambda call: call.hess.__iadd__(call.iteration)), "depends on the iteration"),
     "random without noise": ({"random": True}, "same in all iterations"),
+    "random without expected values": (
+        {"random": True, "reference": lambda self, s, y: None,
+         **other_fill(lambda call: call.grad.__iadd__(np.random.default_rng(call.iteration).random(len(call.grad))))},
+        "write reference, with expected values",
+    ),
 }  # fmt: skip
 WRONG_CENTRED = {
     "draws alike": ({"draw": lambda self, call: np.arange(len(call.scores)) % 7.0}, "same in all iterations"),
