@@ -7,13 +7,11 @@ import sys
 import time
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
-from numba.core.caching import NullCache
 
 from ltr_objectives import objectives
-from ltr_objectives.kernels import _compiler, _jit, threads
+from ltr_objectives.kernels import threads
 
 ROOT = Path(__file__).parent.parent
 SIGINT = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to oneself")
@@ -44,31 +42,6 @@ def test_an_interrupt_waits_for_the_chunks_that_run_and_no_other_begins(ctrl_c):
     time.sleep(0.3)
     assert len(seen) == begun <= 3
     assert len(ended) >= begun - 1  # the caller's own chunk may be cut, because it is Python here
-
-
-@SIGINT
-@pytest.mark.skipif(
-    _compiler.parts is _compiler._Plain or numba.config.DISABLE_JIT, reason="numba compiles as it always does"
-)
-@pytest.mark.parametrize("fails", [False, True])
-def test_an_interrupt_waits_for_the_end_of_compiling(fails, ctrl_c):
-    class Interrupting(NullCache):
-        def load_overload(self, sig, target_context):
-            ctrl_c()
-            if fails:
-                raise ValueError("as planned")
-
-    def add_one(x):
-        return x + 1
-
-    add_one = _jit.kernel(add_one).compiled
-    add_one._cache = Interrupting()
-    with pytest.raises(KeyboardInterrupt) as raised:
-        add_one(1)
-    assert len(add_one.signatures) == (not fails)
-    assert (str(raised.value.__context__) == "as planned") == fails
-    with pytest.raises(KeyboardInterrupt):
-        ctrl_c()
 
 
 def test_an_error_in_a_chunk_ends_the_others_too():

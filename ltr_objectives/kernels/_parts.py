@@ -6,11 +6,7 @@ which is optimised and cached once. A part that reorders sums is optimised alone
 in all kernels. Its arguments are marked noalias.
 """
 
-import gc
-import signal
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -170,26 +166,6 @@ class _ToCopy(_ToRun):
         return result
 
 
-@contextmanager
-def _ctrl_c_later() -> Iterator[None]:
-    """Handle Ctrl-C once, at the end of the block: KeyboardInterrupt within could leave numba's locks locked for ever.
-
-    Functions that numba compiles for the user, and other versions of numba, are interrupted as ever.
-    """
-    handler: Any = signal.getsignal(signal.SIGINT)
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *call: came.append(call))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if came:
-            handler(*came.pop())
-
-
 class _Part(CPUDispatcher):
     """A function for calls from kernels, compiled once for all constant arguments."""
 
@@ -210,17 +186,6 @@ class _Kernel(CPUDispatcher):
 
     def __init__(self, function: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
         super().__init__(function, locals or {}, targetoptions, _ToRun)
-
-    def compile(self, sig: Any) -> Any:
-        """Compile without the garbage collector, which takes a seventh of the time and finds little."""
-        enabled = gc.isenabled()
-        gc.disable()
-        try:
-            with _ctrl_c_later():
-                return super().compile(sig)
-        finally:
-            if enabled:
-                gc.enable()
 
     @cached_property
     def _part(self) -> Any:
