@@ -72,7 +72,7 @@ EQUIVALENT = {  # (file, line of the source, what is written there instead): why
      "last = 0  # the largest count below top, and where it is", "1"):
         "a smaller bound keeps more documents than needed",
     ("ltr_objectives/kernels/threads.py",
-     "self._begun.append(True)", "False"):
+     "self.begun.append(True)", "False"):
         "only the length of the list is read",
     ("ltr_objectives/metrics/binary.py",
      "return sum(i < j for i, j in pairs) / len(pairs) if pairs else float(self.empty)", "<="):

@@ -74,7 +74,7 @@ def asked_for(n_threads: object) -> int:
 
 
 class _Pool:
-    """Threads that take tasks from a queue, as many as the largest task needed, and end with the process.
+    """Threads that take tasks from a queue, as many as the largest call needed, and end with the process.
 
     ``concurrent.futures`` is not used: its locks are Python code, and Ctrl-C inside one can break it.
     """
@@ -87,15 +87,14 @@ class _Pool:
         """Give the task to ``times`` threads, or to fewer if the process cannot start as many."""
         with _lock, contextlib.suppress(RuntimeError):
             while self._threads < times:
-                threading.Thread(target=_serve, args=(self._tasks,), name="ltr-objectives", daemon=True).start()
+                threading.Thread(target=self._serve, name="ltr-objectives", daemon=True).start()
                 self._threads += 1
         for _ in range(times):
             self._tasks.put(task)
 
-
-def _serve(tasks: "SimpleQueue[Callable[[], None]]") -> None:
-    while True:
-        tasks.get()()
+    def _serve(self) -> None:
+        while True:
+            self._tasks.get()()
 
 
 _pool = _Pool()
@@ -110,8 +109,8 @@ def chunk_bounds(ptr: np.ndarray, chunks: int) -> np.ndarray:
 def run(kernel: Callable[..., Any], ptr: np.ndarray, arguments: tuple[Any, ...], n_threads: int | None = None) -> None:
     """Call ``kernel(first, last, *arguments)`` on chunks that cover each query once.
 
-    ``n_threads`` of None or -1 is all processors. After Ctrl-C no further chunk begins, and KeyboardInterrupt is raised
-    when the chunks that run have ended.
+    ``n_threads`` of None or -1 is all processors. After an error or Ctrl-C no further chunk begins. It is raised
+    when no thread writes into the arrays any more.
     """
     threads = min(asked_for(n_threads), len(ptr) - 1, MOST_THREADS)
     if threads == 1:
@@ -119,66 +118,63 @@ def run(kernel: Callable[..., Any], ptr: np.ndarray, arguments: tuple[Any, ...],
         return
     if not getattr(kernel, "signatures", True):
         kernel(0, 0, *arguments)  # compile in the main thread, where Ctrl-C ends it
-    bounds = chunk_bounds(ptr, threads * CHUNKS_PER_THREAD)
-    _Work(kernel, arguments, deque((int(a), int(b)) for a, b in itertools.pairwise(bounds))).run(threads)
+    work = _Work(kernel, arguments, chunk_bounds(ptr, threads * CHUNKS_PER_THREAD).tolist())
+    try:
+        _pool.submit(work.help, threads - 1)
+        work.do()
+    finally:
+        work.wait()
+    for error in work.ended:
+        if error is not None:
+            raise error
 
 
 class _Work:
-    """The chunks of one call, and the threads that do them: the caller and helpers.
+    """The chunks of one call, for its caller and its helpers.
 
-    A helper appends to ``_begun`` before it takes a chunk, and to ``_ended`` when none is left. So once no chunk is
-    left, the call is over when as many have ended as have begun.
+    A helper appends to ``begun`` before it takes a chunk, and its error or None to ``ended`` after its last one. So
+    once no chunk is left, the call is over when as many have ended as have begun.
     """
 
-    def __init__(
-        self, kernel: Callable[..., Any], arguments: tuple[Any, ...], chunks: "deque[tuple[int, int]]"
-    ) -> None:
-        self._kernel = kernel
-        self._arguments = arguments
-        self._chunks = chunks
-        self._begun: list[bool] = []
-        self._ended: list[BaseException | None] = []
-        self._wake: SimpleQueue[None] = SimpleQueue()
+    def __init__(self, kernel: Callable[..., Any], arguments: tuple[Any, ...], bounds: list[int]) -> None:
+        self.kernel = kernel
+        self.arguments = arguments
+        self.chunks = deque(itertools.pairwise(bounds))
+        self.begun: list[bool] = []
+        self.ended: list[BaseException | None] = []
+        self.wake: SimpleQueue[None] = SimpleQueue()
 
-    def run(self, threads: int) -> None:
-        """Do all chunks; raise the first error only when no thread writes into the arrays any more."""
-        failure: BaseException | None = None
-        try:
-            _pool.submit(self._help, threads - 1)
-            self._do()
-        except BaseException as raised:
-            failure = raised
-        self._chunks.clear()
-        while len(self._ended) < len(self._begun):
+    def do(self) -> None:
+        """Take one chunk after the other until none is left."""
+        while True:
             try:
-                self._wake.get(timeout=POLL_SECONDS)
+                first, last = self.chunks.popleft()
+            except IndexError:
+                return
+            self.kernel(first, last, *self.arguments)
+
+    def help(self) -> None:
+        """Do the same in a thread of the pool."""
+        self.begun.append(True)
+        error = None
+        try:
+            self.do()
+        except BaseException as raised:
+            error = raised
+            self.chunks.clear()
+        self.ended.append(error)
+        self.wake.put(None)
+
+    def wait(self) -> None:
+        """Wait until no helper has a chunk, and only then raise KeyboardInterrupt."""
+        self.chunks.clear()
+        interrupt = None
+        while len(self.ended) < len(self.begun):
+            try:
+                self.wake.get(timeout=POLL_SECONDS)
             except Empty:
                 continue
             except KeyboardInterrupt as raised:
-                failure = raised
-        failure = failure or next(filter(None, self._ended), None)
-        self._ended.clear()  # errors hold frames
-        try:
-            if failure is not None:
-                raise failure
-        finally:
-            del failure  # its traceback holds this frame
-
-    def _do(self) -> None:
-        while True:
-            try:
-                a, b = self._chunks.popleft()
-            except IndexError:
-                return
-            self._kernel(a, b, *self._arguments)
-
-    def _help(self) -> None:
-        self._begun.append(True)
-        error = None
-        try:
-            self._do()
-        except BaseException as raised:
-            error = raised
-            self._chunks.clear()
-        self._ended.append(error)
-        self._wake.put(None)
+                interrupt = raised
+        if interrupt is not None:
+            raise interrupt
