@@ -9,7 +9,7 @@ import pytest
 from rankers import NATIVE, SUFFIX, ranker
 
 from ltr_objectives import _files
-from ltr_objectives._files import Foreign, private_folder, read_sealed, replacing, write_sealed
+from ltr_objectives._files import private_folder, replacing
 from ltr_objectives.datasets import make_ranking
 
 resource = pytest.importorskip("resource")  # none on Windows
@@ -56,63 +56,19 @@ def test_a_device_is_written_itself():
     assert not Path("/dev/null").is_file()
 
 
-def test_a_sealed_file_is_read_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "file"
-    write_sealed(path, b"content")
-    assert read_sealed(path) == b"content"
-    whole = path.read_bytes()
-    for content in (whole[:-1], whole[:20], b"", whole[:-1] + b"x", b"x" + whole[1:]):
-        path.write_bytes(content)
-        with pytest.raises(OSError, match="file is damaged"):
-            read_sealed(path)
-
-
-def test_files_and_folders_that_others_can_write_are_foreign(tmp_path, monkeypatch):
+def test_a_folder_that_others_can_write_is_not_private(tmp_path):
     folder = private_folder(tmp_path / "folder")
     assert folder.stat().st_mode & 0o777 == 0o700
-    write_sealed(folder / "file", b"content")
-    for path, read in ((folder, private_folder), (folder / "file", read_sealed)):
-        before = path.stat().st_mode
-        for mode in (0o020, 0o002):
-            path.chmod(before | mode)
-            with pytest.raises(Foreign, match="can be written by other users"):
-                read(path)
-        path.chmod(before)
-        read(path)
-        if os.geteuid() == 0:
-            os.chown(path, 12345, -1)
-            with pytest.raises(Foreign, match="belongs to another user"):
-                read(path)
-            os.chown(path, 0, -1)
-
-
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-def test_a_cache_file_that_is_no_regular_file_is_not_read_and_a_pipe_is_replaced(tmp_path, make):
-    path = tmp_path / "file"
-    make(path)
-    with pytest.raises(OSError, match=r"is not a regular file|directory"):
-        read_sealed(path)
-    if make == os.mkfifo:
-        write_sealed(path, b"content")
-        assert read_sealed(path) == b"content"
-
-
-def test_files_of_killed_processes_are_removed_from_a_cache_when_they_are_old(tmp_path):
-    folder = private_folder(tmp_path / "folder")
-    command = (
-        "import os, signal, sys; from pathlib import Path; from ltr_objectives._files import replacing\n"
-        "with replacing(Path(sys.argv[1], 'file'), 0o600) as new:\n"
-        "    new.write_bytes(b'half'); os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    subprocess.run([sys.executable, "-c", command, folder], cwd=HERE.parent)
-    write_sealed(folder / "kept", b"content")
-    [left] = folder.glob(".*")
+    for mode in (0o720, 0o702):
+        folder.chmod(mode)
+        with pytest.raises(PermissionError, match="other users can write"):
+            private_folder(folder)
+    folder.chmod(0o755)
     private_folder(folder)
-    assert left.exists()  # another process may be about to finish
-    day_before_yesterday = left.stat().st_mtime - 2 * 24 * 3600
-    os.utime(left, (day_before_yesterday, day_before_yesterday))
-    private_folder(folder)
-    assert os.listdir(folder) == ["kept"]
+    if os.geteuid() == 0:
+        os.chown(folder, 12345, -1)
+        with pytest.raises(PermissionError, match="other users can write"):
+            private_folder(folder)
 
 
 def test_a_relative_cache_folder_of_the_user_is_ignored(tmp_path, monkeypatch):

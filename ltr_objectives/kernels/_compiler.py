@@ -1,9 +1,9 @@
 """Numba's compiler and the cache of machine code, loaded when the first kernel is called.
 
-Numba's disk cache has three faults. It hashes only the file that defines a kernel, so it keeps old machine code after
-an upgrade of a helper. It reads any file in its folder. It fails if the folder is damaged or full. The cache here is a
-folder that only its user can write, named after a hash of every source file of the package's kernels. If that folder
-cannot be used, kernels are compiled without a cache.
+Numba's own cache hashes only the file that defines a kernel, so it keeps old machine code after an upgrade of a helper.
+The cache here is a folder named after a hash of every source file of the package's kernels. Only its user can write
+there, because reading a file of machine code runs it. If there is no such folder, or if it is full, kernels are
+compiled in each process.
 
 With the tested versions of numba, :mod:`ltr_objectives.kernels._parts` halves the time to compile by private parts of
 numba. Other versions compile plainly, to the same results.
@@ -26,12 +26,12 @@ from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
-from ltr_objectives._files import Foreign, private_folder, read_sealed, say_once, user_cache, write_sealed
+from ltr_objectives._files import private_folder, replacing, user_cache
+from ltr_objectives.errors import warn
 
 PACKAGE = Path(__file__).resolve().parent.parent
 config: Any = numba.config
 TESTED = "0.61", "0.68"  # versions of numba: the lowest supported, and the one that the tests install
-HELP = "kernels are compiled in each process; to cache them, repair the folder or set NUMBA_CACHE_DIR to another"
 
 
 class _Plain:
@@ -79,22 +79,15 @@ def _candidates() -> Iterator[Path]:
         yield Path(config.CACHE_DIR) / "ltr_objectives"
         return
     yield PACKAGE / "__pycache__"
-    yield user_cache()
+    with contextlib.suppress(RuntimeError):  # the user has no home folder
+        yield user_cache()
 
 
 def cache_folder() -> Path | None:
-    """The first folder for machine code that only this user can write, or None where there is none."""
-    try:
-        for base in _candidates():
-            folder = base / f"numba-{source_hash()}"
-            try:
-                return private_folder(folder)
-            except Foreign as error:
-                say_once(folder, f"machine code is not read: {error}; delete it, or set NUMBA_CACHE_DIR to another")
-            except OSError:
-                continue
-    except RuntimeError:  # the user has no home folder
-        pass
+    """The first folder for machine code that only this user can write, or None if there is none."""
+    for base in _candidates():
+        with contextlib.suppress(OSError):
+            return private_folder(base / f"numba-{source_hash()}")
     return None
 
 
@@ -104,7 +97,7 @@ CACHE = cache_folder()
 @functools.cache
 def announce_compiling() -> None:
     """Print one line on stderr before this process compiles its first kernel, because that takes seconds."""
-    kept = "is not kept, since no folder is writable" if CACHE is None else f"is kept in {CACHE}"
+    kept = f"is kept in {CACHE}" if CACHE else "is not kept, because there is no folder that only you can write"
     if sys.stderr is not None and not os.environ.get("LTR_OBJECTIVES_QUIET"):
         with contextlib.suppress(OSError, ValueError):  # a closed stderr must not stop a training
             print(
@@ -112,71 +105,49 @@ def announce_compiling() -> None:
             )
 
 
-class Uncached(NullCache):
-    """In place of a cache if no folder is writable."""
-
-    def load_overload(self, sig: Any, target_context: Any) -> None:
-        """Find nothing."""
-        announce_compiling()
-
-
-class MachineCode:
+class MachineCode(NullCache):
     """The cache of one kernel, in place of numba's: one file with machine code by signature and processor."""
 
-    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
-        self.cache_path = str(folder)
-        self._folder = folder
+    def __init__(self, function: Callable[..., Any]) -> None:
         code = function.__code__
-        self._file = folder / f"{function.__module__}.{function.__qualname__}-{code.co_firstlineno}.code"
-        source = Path(code.co_filename).read_bytes()
-        self._stamp = hashlib.sha256(source + code.co_code).digest()
+        self._name = f"{function.__module__}.{function.__qualname__}-{code.co_firstlineno}.code"
+        self._stamp = hashlib.sha256(Path(code.co_filename).read_bytes() + code.co_code).digest()
 
-    def load_overload(self, signature: Any, target: Any) -> Any:
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled before, or None."""
-        parts.prepare(target)
-        try:
-            found = self._read().get(self._key(signature, target.codegen()))
-            if found is not None:
-                return CompileResult._rebuild(target, *pickle.loads(found))
-        except Exception as error:  # a damaged pickle may raise anything
-            self._say("read", error)
+        parts.prepare(target_context)
+        with contextlib.suppress(Exception):  # a damaged file may raise anything; the kernel is compiled anew
+            found = self._read()[self._key(sig, target_context.codegen())]
+            return CompileResult._rebuild(target_context, *pickle.loads(found))
         announce_compiling()
         return None
 
-    def save_overload(self, signature: Any, result: Any) -> None:
+    def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled."""
-        if result.lifted or result.library.has_dynamic_globals:
+        global CACHE
+        if CACHE is None or data.lifted or data.library.has_dynamic_globals:
             return
-        try:
+        known: dict[Any, bytes] = {}
+        with contextlib.suppress(Exception):
             known = self._read()
-        except Exception:  # load_overload has reported it
-            known = {}
+        known[self._key(sig, data.codegen)] = dumps(parts.reduced(data))
         try:
-            code = dumps(parts.reduced(result))
-            write_sealed(self._file, dumps({**known, self._key(signature, result.codegen): code}))
-        except Exception as error:
-            self._say("written", error)
-
-    def flush(self) -> None:
-        """Delete the file."""
-        self._file.unlink(missing_ok=True)
+            with replacing(CACHE / self._name) as new:
+                new.write_bytes(dumps(known))
+        except OSError as error:
+            warn(f"machine code is not kept: {error}; repair {CACHE}, or set NUMBA_CACHE_DIR to another folder")
+            CACHE = None
 
     def _read(self) -> dict[Any, bytes]:
-        try:
-            return pickle.loads(read_sealed(self._file))
-        except FileNotFoundError:
-            return {}
+        return pickle.loads((CACHE / self._name).read_bytes()) if CACHE else {}
 
     def _key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
         return signature, codegen.magic_tuple(), self._stamp
-
-    def _say(self, what: str, error: Exception) -> None:
-        say_once(self._folder, f"machine code in {self._folder} cannot be {what}: {error}; {HELP}")
 
 
 def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Return numba's kernel of ``function``, whose machine code is cached."""
     found: Any = parts.compiled(function, options)
     if not config.DISABLE_JIT and os.path.exists(function.__code__.co_filename):  # not from a notebook
-        found._cache = Uncached() if CACHE is None else MachineCode(function, CACHE)
+        found._cache = MachineCode(function)
     return found
