@@ -110,8 +110,8 @@ def read_labels(labels: ByGoal | None, name: str = "labels") -> dict[str, np.nda
 def labels_for(objective: Objective, labels: ByGoal | None) -> dict[str, np.ndarray]:
     """The labels of every goal that the objective reads; raises if one is missing, or not read."""
     found = read_labels(labels)
-    check_read(found, objective.goals, objective.name)
-    missing = next((goal for goal in objective.goals if goal not in found), None)
+    check_read(found, objective.facts.goals, objective.name)
+    missing = next((goal for goal in objective.facts.goals if goal not in found), None)
     require(
         missing is None,
         f"{objective.name} reads labels {missing!r}; pass labels={{{missing!r}: array}} with one number for each row "
@@ -188,7 +188,7 @@ class ObjectiveCallable:
             warn_if_long(self.objective, queries)
         how: dict[str, Any] = {"n_threads": n_threads, "dtype": self.library.dtype}
         checked = queries.check_scores(s, n_threads)
-        if self.objective.random:
+        if self.objective.facts.random:
             stream = self._memo.stream(queries if training is None else training)
             how["iteration"] = stream.iteration(checked, queries, n_threads, new_tree)
         grad, hess = self.objective.compute(queries, checked, **how)

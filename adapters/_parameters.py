@@ -29,4 +29,4 @@ def refuse_unread(library: Library, params: Mapping[str, Any]) -> None:
 
 def pairs_of_rows(objective: Objective) -> bool:
     """True if a part of the objective has pairs, by number of row."""
-    return not objective._reads_labels or any(map(pairs_of_rows, objective._inside))
+    return not objective.facts.reads_labels or any(pairs_of_rows(member.objective) for member in objective.members)

@@ -65,7 +65,7 @@ class Plan(NamedTuple):
     @property
     def goals(self) -> tuple[str, ...]:
         """The goals that our objective reads."""
-        return self.objective.goals if isinstance(self.objective, Objective) else ()
+        return self.objective.facts.goals if isinstance(self.objective, Objective) else ()
 
     @property
     def labels(self) -> dict[str, np.ndarray]:

@@ -39,7 +39,7 @@ class TorchLoss(nn.Module):
         self.seed = check_seed(seed)
         self.step = 0
         metric = getattr(own, "metric", None)
-        plain = metric is None and not (own.random or own._inside or own.goals)
+        plain = metric is None and not (own.facts.random or own.members or own.facts.goals)
         two = np.array([0.0, 1.0])
         self._has_loss = plain and own.reference_loss(two, two) is not None
         self.metric = get_metric("ndcg" if metric is None else metric)

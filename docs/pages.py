@@ -240,8 +240,8 @@ def objectives_table() -> str:
         subject = "any metric" if "metric" in thing.parameters() else what_it_is(thing)
         native = [f"{library} `{name}`" for library, name in thing.native.items()]
         lines.append(
-            f'| {on_site(public, thing)}<br>`"{thing.name}"` | {subject} | {"yes" if plain.random else "no"} '
-            f"| {plain.hessian_kind} | {'<br>'.join(native) or '-'} |"
+            f'| {on_site(public, thing)}<br>`"{thing.name}"` | {subject} | {"yes" if plain.facts.random else "no"} '
+            f"| {plain.facts.hessian_kind} | {'<br>'.join(native) or '-'} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -23,14 +23,14 @@ from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.metrics.exposure import evaluate_exposure
 from ltr_objectives.metrics.linear import DCG, NDCG, ExpDCG
 from ltr_objectives.objectives.approx import ApproxMAP, ApproxMRR, ApproxNDCG
-from ltr_objectives.objectives.around import Langevin, Subsample, UnitHessian
+from ltr_objectives.objectives.around import Langevin, StochasticLabels, Subsample, UnitHessian
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.objectives.hinge import Hinge
 from ltr_objectives.objectives.lambdaloss import LambdaLoss
 from ltr_objectives.objectives.lambdamart import LambdaMART
 from ltr_objectives.objectives.listmle import ListMLE
 from ltr_objectives.objectives.listnet import ListNet
-from ltr_objectives.objectives.mixture import Mixture, StochasticLabels
+from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.objectives.neuralndcg import NeuralNDCG, NeuralSort
 from ltr_objectives.objectives.ordinal import Ordinal
 from ltr_objectives.objectives.plrank import FairExposure, PLRank

@@ -138,13 +138,14 @@ class Report:
 
 
 def _by_query(ufunc: np.ufunc, values: np.ndarray, queries: Queries) -> np.ndarray:
-    found: np.ndarray = ufunc.reduceat(values, queries.ptr[:-1])
+    found: np.ndarray = ufunc.reduceat(values, queries.ptr[:-1], axis=-1)
     return found
 
 
 def _spread(values: np.ndarray, queries: Queries) -> np.ndarray:
     """True for queries whose values differ. Extremes are compared, not subtracted: a difference may overflow."""
-    return _by_query(np.maximum, values, queries) > _by_query(np.minimum, values, queries)
+    differ = _by_query(np.maximum, values, queries) > _by_query(np.minimum, values, queries)
+    return np.any(np.atleast_2d(differ), axis=0, keepdims=True)[0]
 
 
 def _largest(grad: np.ndarray, queries: Queries) -> np.ndarray:
@@ -154,15 +155,16 @@ def _largest(grad: np.ndarray, queries: Queries) -> np.ndarray:
 
 def _reasons(objective: Any, queries: Queries, now: np.ndarray, tied: np.ndarray) -> dict[str, int]:
     """Queries with zero gradient by reason, from their largest gradients at these scores and at tied scores."""
-    worth, weight = objective._worth(queries), objective.row_weight(queries)
-    all_labels = [queries.of(goal).labels for goal in (None, *objective.goals)] if objective._reads_labels else [worth]
+    worth, weight, facts = objective._worth(queries), objective.row_weight(queries), objective.facts
+    all_labels = [queries.of(goal).labels for goal in (None, *facts.goals)] if facts.reads_labels else [worth]
+    differs = _spread(worth, queries)
     holds = (
         np.diff(queries.ptr) == 1,
         np.zeros(len(queries), bool) if weight is None else _by_query(np.maximum, weight, queries) == 0,
-        ~_spread(worth, queries) & (not objective._reads_labels),
+        ~differs & (not facts.reads_labels),
         ~np.any([_spread(labels, queries) for labels in all_labels], axis=0),
-        (_by_query(np.maximum, worth, queries) <= 0) & (_by_query(np.minimum, worth, queries) >= 0),
-        ~_spread(worth, queries),
+        ~differs & (np.atleast_2d(worth)[:, queries.ptr[:-1]] == 0).all(axis=0),
+        ~differs,
         tied > 0,
         np.ones(len(queries), bool),
     )
@@ -215,9 +217,9 @@ def _product(largest: float, norm: Any) -> float:
 def _parts(
     learner: Any, queries: Queries, scores: np.ndarray, whole: np.ndarray, n_threads: int | None
 ) -> tuple[PartReport, ...]:
-    """The parts of a sum; none if one of them is drawn."""
+    """The parts of a sum."""
     found = []
-    for part in () if getattr(learner, "draw", None) else learner.summands(queries, n_threads):
+    for part in learner.summands(queries, n_threads):
         grad = part.factor * part.on(queries, lambda o, own: o.compute(own, scores, n_threads=n_threads)[0])
         (unit, largest), (other, _) = _scaled(grad), _scaled(whole)
         product = float(np.linalg.norm(unit) * np.linalg.norm(other))
@@ -303,17 +305,17 @@ def warn_if_all_relevant(metrics: Iterable[Metric], queries: Queries, where: str
 
 def warn_if_long(objective: Any, queries: Queries) -> None:
     """Warn if a gradient visits more than ``MOST_PAIRS`` pairs of documents of the longest list."""
-    for part in objective._inside:
-        warn_if_long(part, queries)
-    if objective._inside or not objective.facts.fewer_pairs:
+    for member in objective.members:
+        warn_if_long(member.objective, queries)
+    if objective.members or not objective.facts.quadratic:
         return
     metric, n = getattr(objective, "metric", None), min(queries.longest, getattr(objective, "max_documents", MANY))
     cutoffs = [getattr(objective, name, None) for name in ("truncation", "neighbors", "partners", "k")]
     reach = min([n, *(k for k in (*cutoffs, getattr(metric, "k", None)) if isinstance(k, int))])
-    draws = getattr(objective, "permutations", getattr(objective, "samples", 1)) if objective.random else 1
+    draws = getattr(objective, "permutations", getattr(objective, "samples", 1)) if objective.facts.random else 1
     pairs = float(n) * float(reach) * float(draws)
     if pairs > MOST_PAIRS:
         warn(
             f"{objective.name} visits {pairs:.1e} pairs of documents of one query for each "
-            f"gradient; {objective.facts.fewer_pairs}, or split the queries"
+            f"gradient; choose a cutoff, fewer pairs or fewer draws, or split the queries"
         )

@@ -76,10 +76,10 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None) -> No
     On small random lists, with ties, equal labels and scores far apart, gradient and Hessian are compared with
     ``reference``, and the gradient with differences of ``reference_loss``; the class needs one of them. With noise that
     vanishes they must be those without noise. They may not depend on the number of threads, on other lists, or on the
-    order of rows whose scores differ, and they depend on the iteration if and only if ``random`` is true. Hessians must
-    not be negative, and the gradient must raise better documents. A constant added to all scores must change nothing,
-    unless the class sets ``shift_invariant = False``. The gradient of a list then adds up to 0, unless the class sets
-    ``balanced = False``. Call it in a test of an objective of your own.
+    order of rows whose scores differ, and they depend on the iteration if and only if its facts say ``random``.
+    Hessians must not be negative, and the gradient must raise better documents. A constant added to all scores must
+    change nothing, unless its facts say ``shift_invariant=False``. The gradient of a list then adds up to 0, unless
+    they say ``balanced=False``. Call it in a test of an objective of your own.
 
     Parameters
     ----------
@@ -115,10 +115,10 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None) -> No
             if len(s) < 4:
                 _compare_means(objective, s.clip(-3, 3), y)
         return
-    noisy = objective.random and {"noise", "noise_scale"} <= set(objective.parameters())
+    noisy = objective.facts.random and {"noise", "noise_scale"} <= set(objective.parameters())
     for (s, y), beside in zip(lists, _compare_calls(quiet, lists), strict=True):
         found = _compare_list(quiet, s, y)
-        if not quiet._inside:  # what is around an objective may depend on the whole data set
+        if not quiet.members:  # what is around an objective may depend on the whole data set
             _require_equal(beside, found, f"{_of(quiet, s, y)}, beside other lists,", "alone it is")
         if noisy and _untied(s):
             little: dict[str, Any] = {"noise": vars(objective)["noise"], "noise_scale": 1e-9}
@@ -192,7 +192,8 @@ def _compare_value(metric: Metric, scores: np.ndarray, labels: np.ndarray) -> np
 
 def _allows_negative(objective: Objective) -> bool:
     """True if a parameter allows negative Hessians, also one of a part."""
-    return getattr(objective, "hessian", "") == "exact" or any(map(_allows_negative, objective._inside))
+    parts = [member.objective for member in objective.members]
+    return getattr(objective, "hessian", "") == "exact" or any(map(_allows_negative, parts))
 
 
 def _at(objective: Objective, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -213,9 +214,11 @@ def _compare_calls(objective: Objective, lists: list[Arrays]) -> list[np.ndarray
     )
     same, alike = np.array_equal(first, again), np.array_equal(first, later)
     require(same, f"{told} depends on threads or earlier calls; write the query's rows, and draw by call.iteration")
-    require(alike or objective.random, f"{told} depends on the iteration; do not read it, or set random = True")
-    good = not alike or not objective.random or not first[0].any()
-    require(good, f"{told} is the same in all iterations; draw by call.iteration, or set random = False")
+    require(
+        alike or objective.facts.random, f"{told} depends on the iteration; do not read it, or set random=True in facts"
+    )
+    good = not alike or not objective.facts.random or not first[0].any()
+    require(good, f"{told} is the same in all iterations; draw by call.iteration, or set random=False in facts")
     return np.split(first, np.cumsum(data[2])[:-1], axis=1)
 
 
@@ -227,8 +230,8 @@ def _compare_list(quiet: Objective, scores: np.ndarray, labels: np.ndarray) -> n
     if expected is not None:
         _require_equal(found, expected, f"{told}, by fill,", "by reference it is")
     _require_balanced(quiet, found[0], told)
-    if quiet.shift_invariant:
-        unless = f"set shift_invariant = False if a constant added to all scores matters: {told}"
+    if quiet.facts.shift_invariant:
+        unless = f"set shift_invariant=False in facts if a constant added to all scores matters: {told}"
         _require_equal(found, _at(quiet, scores + 1.0, labels), unless, "after 1 is added to all scores it is")
     if _untied(scores):
         rows = np.random.default_rng(0).permutation(len(scores))
@@ -242,8 +245,8 @@ def _compare_list(quiet: Objective, scores: np.ndarray, labels: np.ndarray) -> n
 def _require_balanced(objective: Objective, grad: np.ndarray, told: str) -> None:
     far = abs(grad.sum()) > 1e-5 * np.abs(grad).max() + 1e-9
     told = f"{told} the gradient {grad.tolist()} does not add up to 0"
-    good = not (far and objective.shift_invariant and objective.facts.balanced)
-    require(good, f"{told}; correct fill and reference, or set balanced = False if it is that of no loss")
+    good = not (far and objective.facts.shift_invariant and objective.facts.balanced)
+    require(good, f"{told}; correct fill and reference, or set balanced=False in facts if it is that of no loss")
 
 
 def _compare_loss(objective: Objective, scores: np.ndarray, labels: np.ndarray, grad: np.ndarray) -> None:

@@ -258,7 +258,7 @@ _STEPS: dict[str, Callable[[Any], float | None]] = {
 }
 _TIES_ALIKE: dict[str, Callable[[Any], bool]] = {
     "ranknet": lambda o: o.truncation is None,
-    "xendcg": lambda o: not o.random,
+    "xendcg": lambda o: not o.facts.random,
     "neuralsort": lambda o: True,
     **dict.fromkeys(
         (
@@ -311,14 +311,14 @@ def draws_rows_alike(objective: Any) -> bool:
     gradient is the same, but the mean of a Hessian after a policy such as the absolute value is not.
     """
     if isinstance(objective, Mixture):
-        return all(draws_rows_alike(part) for part, _ in objective.weighted)
+        return all(draws_rows_alike(member.objective) for member in objective.members)
     return objective.name not in ("plrank", "fairexposure")
 
 
 def may_be_negative(objective: Objective) -> bool:
     """Return True if entries of the Hessian may be negative, which the libraries do not expect."""
     inner = objective.inner
-    return inner.facts.policy == "exact" and getattr(inner, "hessian", None) == "exact" and inner.name in (
+    return inner.policy == "exact" and getattr(inner, "hessian", None) == "exact" and inner.name in (
         "plrank", "stochasticrank"
     )  # fmt: skip
 
@@ -327,5 +327,5 @@ def balances_roughly(objective: Any) -> bool:
     """Return True if gradients of a query add up to zero only in the mean over samples, or up to a truncated series."""
     inner = objective.inner
     if isinstance(inner, Mixture):
-        return any(balances_roughly(part) for part, _ in inner.weighted)
+        return any(balances_roughly(member.objective) for member in inner.members)
     return not inner.facts.balanced or inner.name in ("plrank", "neuralndcg", "neuralsort")  # to a tolerance of scaling

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 
 SEEN: list[set[int]] = []
 ASKED: list[int | None] = []
@@ -28,8 +28,7 @@ class Recording(Objective):
 
     name: ClassVar[str] = "recording"
     hessian: ClassVar[str] = "ones"
-    shift_invariant = False
-    label_scale = True
+    facts = Facts(shift_invariant=False, label_scale=True)
 
     def fill(self, call):
         ASKED.append(call.n_threads)

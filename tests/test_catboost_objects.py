@@ -28,7 +28,7 @@ def test_several_trainings_in_parallel():
 
 def noisy():
     """The registered objective that is most sensitive to how scores are rounded and how often it is called."""
-    return next(o for examples in EXAMPLES.values() for o in examples if o.random)
+    return next(o for examples in EXAMPLES.values() for o in examples if o.facts.random)
 
 
 def test_same_bytes_for_any_number_of_threads_again_and_after_pickle():

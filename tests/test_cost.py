@@ -24,7 +24,7 @@ def one_list(n, labels=2):
 
 
 def test_long_lists_are_named_before_the_first_gradient(monkeypatch, recwarn):
-    slow = [objective for objective in map(get_objective, registry.objectives()) if objective.facts.fewer_pairs]
+    slow = [objective for objective in map(get_objective, registry.objectives()) if objective.facts.quadratic]
     for objective in slow:
         diagnostics.warn_if_long(objective, Queries(np.arange(20_000) % 2, np.full(20, 1000)))
     assert not recwarn

@@ -88,11 +88,11 @@ def test_wrappers_and_mixtures_of_mixtures_pass_goals_on(around, scores, rng):
     labels, weight = two_goals(OBJECTIVES["yetiloss"], rng)
     goals = Mixture(["ranknet", "yetiloss:map"], [1, 2], labels=[None, "revenue"])
     outer = around(goals)
-    assert outer.goals == goals.goals == ("revenue",)
+    assert outer.facts.goals == goals.facts.goals == ("revenue",)
     queries = Queries(labels, SIZES, weight=weight)
     names = Mixture(["ranknet", "yetiloss:map"], [1, 2], labels=["relevance", "revenue"])
     same = around(names)
-    assert same.goals == ("relevance", "revenue")
+    assert same.facts.goals == ("relevance", "revenue")
     assert all(map(np.array_equal, outer.compute(queries, scores), same.compute(queries, scores)))
     inside = Mixture([names], labels=["revenue"], normalize=False)  # a part names its own goals
     assert all(map(np.array_equal, inside.compute(queries, scores), names.compute(queries, scores)))
@@ -297,7 +297,7 @@ def test_skipped_queries_are_not_drawn(scores, rng):
     for found, all_of_it in zip(stochastic.compute(queries, scores, skip=skip), whole, strict=True):
         assert np.array_equal(found, np.where(rows, 0.0, all_of_it))
     half = Subsample(stochastic, queries=0.5, seed=3)
-    left_out = np.repeat(half.before(Call(queries, scores, *np.zeros((2, len(scores))))), SIZES)
+    left_out = np.repeat(half.before(Call.at(queries, scores)).skip, SIZES)
     for found, all_of_it in zip(half.compute(queries, scores), whole, strict=True):
         assert np.array_equal(found, np.where(left_out, 0.0, 2 * all_of_it))
 
@@ -332,7 +332,6 @@ def test_messages_name_what_was_written():
             objective.gradient_hessian([0.0, 0.0], labels, [2], position=[0, 1])
     with pytest.raises(LTRError, match="labels has 'b', which stochasticlabels does not read"):
         stochastic.gradient_hessian([0.0, 0.0], labels | other, [2])
-    assert stochastic == Mixture(["ranknet"] * 2, [1, 1], False, [None, "a"], "document")
 
 
 def test_a_report_of_drawn_labels():

@@ -17,7 +17,7 @@ WRAPPERS = (
     lambda o: Mixture([o, "listnet"], [1.0, 0.3]),
     lambda o: UnitHessian(Subsample(Mixture([o, "ordinal"]), queries=0.3, seed=2)),
 )
-NOISY = [objective for examples in EXAMPLES.values() for objective in examples if objective.random]
+NOISY = [objective for examples in EXAMPLES.values() for objective in examples if objective.facts.random]
 
 
 def shuffled(rng, lists=LISTS, n=N):
@@ -56,8 +56,8 @@ def test_neither_order_nor_a_constant_changes_gradients(any_objective, rng):
         scores, labels = some_lists(any_objective, rng, tied)
         before = gradients(any_objective, scores, labels)
         after = gradients(any_objective, scores + np.repeat(rng.integers(-64, 65, LISTS) / 4, N), labels)
-        assert alike(before, after) or not any_objective.shift_invariant
-        assert np.allclose(before[0], after[0], rtol=1e-6) == any_objective.shift_invariant
+        assert alike(before, after) or not any_objective.facts.shift_invariant
+        assert np.allclose(before[0], after[0], rtol=1e-6) == any_objective.facts.shift_invariant
         if quiet is None:
             continue
         rows = np.arange(N * LISTS) if tied and not treats_ties_alike(quiet) else shuffled(rng)
@@ -78,8 +78,8 @@ def test_the_order_of_tied_rows_matters_in_the_objectives_of_the_catalog():
 def test_rows_in_another_order_have_the_same_distribution_of_gradients(objective, rng):
     """Tied scores too, unless a part without noise ranks these in the order of the rows."""
     stats = pytest.importorskip("scipy.stats")
-    parts = [p for p, _ in objective.weighted] if isinstance(objective, Mixture) else [objective]
-    every_tie = all(treats_ties_alike(p) or (p.random and not getattr(p, "partners", None)) for p in parts)
+    parts = [member.objective for member in objective.members] or [objective]
+    every_tie = all(treats_ties_alike(p) or (p.facts.random and not getattr(p, "partners", None)) for p in parts)
     count = 800
     for n, tied in itertools.product((2, 5), (False, True) if every_tie else (False,)):
         scores = np.zeros(n) if tied else rng.permutation(n) / 2

@@ -37,7 +37,7 @@ def test_seed_iteration_and_threads(rng):
     scores, labels, group = data(rng, 50)
     objective = Langevin("yetiloss:map")
     first = objective.gradient_hessian(scores, labels, group)[0]
-    assert objective.random
+    assert objective.facts.random
     assert pickle.loads(pickle.dumps(objective)) == objective
     for threads in (1, 2, 4):
         assert np.array_equal(objective.gradient_hessian(scores, labels, group, n_threads=threads)[0], first)
@@ -48,8 +48,11 @@ def test_seed_iteration_and_threads(rng):
 def test_without_noise_it_is_the_reference(rng):
     scores, labels = rng.normal(size=20), rng.integers(0, 5, 20).astype(float)
     objective = Langevin(StochasticRank("err", hessian="absolute"), shrink=0.3).without_noise()
-    assert not objective.random
-    assert [Langevin(QueryRMSE(), shrink=x).hessian_kind for x in (0.0, 0.3)] == [QueryRMSE.hessian_kind, "estimate"]
+    assert not objective.facts.random
+    assert [Langevin(QueryRMSE(), shrink=x).facts.hessian_kind for x in (0.0, 0.3)] == [
+        QueryRMSE.facts.hessian_kind,
+        "estimate",
+    ]
     ours = objective.gradient_hessian(scores, labels, [20])
     for a, b in zip(ours, reference(objective, scores, labels), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)

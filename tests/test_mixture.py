@@ -25,7 +25,7 @@ def test_it_is_the_sum_of_its_parts(mixture, data):
     for normalize in (True, False):
         mixture = Mixture(mixture.parts, mixture.weights, normalize)
         expected = np.zeros((2, queries.rows))
-        for part, weight in mixture.weighted:
+        for part, weight, *_ in mixture.members:
             size = typical(part, queries).gradient if normalize else 1.0  # for weights of mean 1
             expected += weight / size * np.array(part.compute(queries, scores, iteration=3))
         found = np.array(mixture.compute(queries, scores, iteration=3))
@@ -36,7 +36,7 @@ def test_a_weight_means_the_same_whatever_the_size_of_the_gradient(data):
     queries, scores = data
     mixture, larger = (Mixture(["yetiloss:map", LambdaMART("dcg", sigma=sigma)], [1, 2]) for sigma in (1.0, 1e-9))
     for objective in (mixture, larger):
-        small, large = (typical(part, queries).gradient for part, _ in objective.weighted)
+        small, large = (typical(part, queries).gradient for part, *_ in objective.members)
         apart = Mixture(objective.parts[:1], [1 / small], False), Mixture(objective.parts[1:], [2 / large], False)
         size = [np.abs(m.compute(queries, scores)[0]).mean() for m in apart]
         assert 1.0 < size[1] / size[0] < 4.0
@@ -86,7 +86,7 @@ def test_clicks_are_corrected_in_every_part(data, rng):
     mixture = MIXTURES[0]
     for clicks in ({"propensity": rng.uniform(0.1, 1.0, queries.rows)}, {"position": rng.integers(0, 9, queries.rows)}):
         seen = Queries((queries.labels > 0).astype(float), np.diff(queries.ptr), **clicks)
-        parts = [weight * np.array(part.compute(seen, scores)) for part, weight in mixture.weighted]
+        parts = [weight * np.array(part.compute(seen, scores)) for part, weight, *_ in mixture.members]
         assert np.allclose(mixture.compute(seen, scores), np.sum(parts, axis=0), rtol=1e-12, atol=1e-15)
     with pytest.raises(LTRError, match="does not take propensity"):
         Mixture(["yetiloss", "listnet"]).compute(seen, scores)

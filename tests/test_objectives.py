@@ -67,7 +67,7 @@ def test_ugly_lists_give_finite_gradients(every_objective):
         assert np.isfinite(grad).all(), name
         assert np.isfinite(hess).all(), name
         assert may_be_negative(every_objective) or (hess >= 0).all(), name
-        assert not grad.any() or name not in NOTHING_TO_LEARN or not every_objective.shift_invariant, name
+        assert not grad.any() or name not in NOTHING_TO_LEARN or not every_objective.facts.shift_invariant, name
 
 
 def test_same_bytes_for_any_threads_any_use_and_after_pickling(every_objective, rng):
@@ -98,7 +98,7 @@ def test_gradients_are_finite_and_add_up_to_zero_across_wide_gaps(any_objective,
         assert np.isfinite(hess).all()
         total = np.abs(grad.reshape(lists, n).sum(axis=1, dtype=np.float64))
         zero = total <= 16 * n * np.finfo(dtype).eps * np.abs(grad).max()
-        if any_objective.shift_invariant and not balances_roughly(any_objective):
+        if any_objective.facts.shift_invariant and not balances_roughly(any_objective):
             assert zero.all(), GAPS[~zero]
 
 
@@ -127,10 +127,10 @@ def test_iteration_and_seed_select_the_noise(any_objective, rng):
 
     again, other = gradient(any_objective, 0), gradient(any_objective, 1)
     assert gradient(any_objective, 0) == again
-    assert (other != again) == any_objective.random
+    assert (other != again) == any_objective.facts.random
     if "seed" in any_objective.parameters() and getattr(any_objective, "draw", "seed") is not None:
         reseeded = dataclasses.replace(any_objective, seed=12345)
-        assert (gradient(reseeded, 0) != again) == any_objective.random
+        assert (gradient(reseeded, 0) != again) == any_objective.facts.random
 
 
 @pytest.mark.parametrize("name", ["lambdamart", "yetiloss", "listnet"])

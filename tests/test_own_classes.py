@@ -23,7 +23,6 @@ from ltr_objectives import (
     check_objective,
     evaluate,
     get_metric,
-    get_objective,
     registry,
 )
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
@@ -93,7 +92,7 @@ def test_a_class_with_parameters_must_be_a_dataclass():
     for bases, annotated in (
         ((Squares,), {"name": "ClassVar[str]"}), ((Squares,), {"name": str}), ((mixin, Squares), {})
     ):  # fmt: skip
-        given = {"name": "renamed", "shift_invariant": False, "__annotations__": {**annotated, "shift_invariant": bool}}
+        given = {"name": "renamed", "facts": Facts(), "__annotations__": {**annotated, "facts": Facts}}
         assert type("Renamed", bases, given)().name == "renamed"
 
 
@@ -110,23 +109,16 @@ def test_a_name_and_a_family_are_asked_for():
 class Declared(Half):
     limit: float = 3.0
 
-    random: ClassVar[bool] = True
-    hessian_kind = "bound"
-    shift_invariant: ClassVar[bool] = False
-    takes_clicks = True
-
     @property
-    def label_limit(self):
-        return self.limit
+    def facts(self):
+        return Facts(True, "bound", shift_invariant=False, takes_clicks=True, label_limit=self.limit)
 
 
-def test_facts_are_class_attributes_or_properties():
+def test_facts_of_members_are_those_of_the_whole():
     assert Half().facts == Facts()
     for around in (lambda o: o, UnitHessian, lambda o: Subsample(UnitHessian(o)), lambda o: Mixture([o, o])):
         objective = around(Declared(2.0))
         assert objective.facts == Facts(True, "bound", shift_invariant=False, takes_clicks=True, label_limit=2.0)
-        assert (objective.random, objective.hessian_kind, objective.label_limit) == (True, "bound", 2.0)
-        assert (objective.shift_invariant, objective.goals) == (False, ())
 
 
 @pytest.mark.parametrize("base", [Objective, Metric, Subsample, UnitHessian, Langevin, Mixture])
@@ -134,7 +126,7 @@ def test_methods_that_would_be_ignored_are_refused(base):
     not_read = [name for cls in base.__mro__ for name in vars(cls).get("_not_read", ())]
     assert not_read
     for name in not_read:
-        would = "would be ignored in places; (override|it is no|they follow)|would fail where copies are made; make its"
+        would = "would be ignored in places; (override|set it|they follow)|would fail where copies are made; make its"
         with pytest.raises(LTRError, match=rf"Mine.{name} ({would})"):
             type("Mine", (base,), {name: lambda self, *_: None})
     plain = type("Mine", (base,), {"of_its_own": lambda self: None, "__module__": __name__})
@@ -184,16 +176,6 @@ def test_gains_and_discounts_are_finite(monkeypatch, bad):
     monkeypatch.setattr(Complete, "gain", lambda self, labels: np.where(labels > 1, bad, labels))
     with pytest.raises(LTRError, match=f"named: gain of label 2 must be finite, but is {bad}"):
         evaluate(Complete(), SCORES, LABELS, GROUP)
-
-
-def test_catboost_without_adapter_says_what_the_other_libraries_say():
-    catboost = pytest.importorskip("catboost")
-    objective = get_objective("yetiloss")
-    parameters = {"eval_metric": "NDCG", "iterations": 1, "verbose": 0, "allow_writing_files": False}
-    pool = catboost.Pool(SCORES[:, None], LABELS, group_id=np.repeat([0, 1], GROUP))
-    said = f"{type(objective).__name__} cannot be given to a library itself; wrap it with xgboost"
-    with pytest.raises(catboost.CatBoostError, match=said):
-        catboost.CatBoost({"loss_function": objective, **parameters}).fit(pool)
 
 
 def test_gains_of_average_precision_are_0_or_1():
@@ -289,7 +271,7 @@ class Squares(Objective):
     """Squared error, as a function of the class may change it."""
 
     name: ClassVar[str] = "squares"
-    shift_invariant = False
+    facts = Facts(shift_invariant=False)
 
     def fill(self, call):
         call.grad[:] = call.scores - call.queries.labels
@@ -309,8 +291,8 @@ class Centred(Objective):
     name: ClassVar[str] = "centred"
 
     @property
-    def random(self):
-        return self.noise is not None
+    def facts(self):
+        return Facts(random=self.noise is not None)
 
     def draw(self, call):
         return np.random.default_rng(call.iteration).normal(size=len(call.scores))
@@ -396,7 +378,7 @@ WRONG_SQUARES = {
         {**other_fill(lambda call: call.grad.__imul__(-1)), "reference": lambda self, s, y: (y - s, np.ones(len(s)))},
         "change its sign",
     ),
-    "not invariant": ({"shift_invariant": True, "balanced": False}, "shift_invariant = False"),
+    "not invariant": ({"facts": Facts(balanced=False)}, "shift_invariant=False"),
     "long lists": (wrong_where(lambda s, y: len(s) > 20), "reference"),
     "single documents": (wrong_where(lambda s, y: len(s) == 1), "reference"),
     "tied scores": (wrong_where(lambda s, y: len(set(s)) < len(s)), "reference"),
@@ -408,9 +390,9 @@ WRONG_SQUARES = {
     "number of lists": (other_fill(lambda call: call.hess.__imul__(len(call.queries))), "beside other lists"),
     "threads": (other_fill(lambda call: call.hess.__imul__(call.n_threads or 1)), "threads"),
     "reads the iteration": (other_fill(lambda call: call.hess.__iadd__(call.iteration)), "depends on the iteration"),
-    "random without noise": ({"random": True}, "same in all iterations"),
+    "random without noise": ({"facts": Facts(random=True, shift_invariant=False)}, "same in all iterations"),
     "random without expected values": (
-        {"random": True, "reference": lambda self, s, y: None,
+        {"facts": Facts(random=True, shift_invariant=False), "reference": lambda self, s, y: None,
          **other_fill(lambda call: call.grad.__iadd__(np.random.default_rng(call.iteration).random(len(call.grad))))},
         "write reference, with expected values",
     ),

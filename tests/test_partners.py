@@ -52,7 +52,7 @@ def test_the_expected_gradient_is_that_of_all_pairs(objective):
     queries, full = Queries(labels, [26]), replace(objective, partners=None)
     times = 1000
     found = np.array([objective.compute(queries, scores, iteration=i, n_threads=1) for i in range(times)])
-    whole = np.array([full.compute(queries, scores, iteration=i) for i in range(times if full.random else 1)])
+    whole = np.array([full.compute(queries, scores, iteration=i) for i in range(times if full.facts.random else 1)])
     error = np.sqrt((found.var(axis=0) + whole.var(axis=0)) / times) + 1e-9 * np.abs(whole).max()
     assert (error > 0).any()
     # 52 numbers, each within 5 standard errors with probability 1 - 6e-7, a little less as they are not quite normal

@@ -78,7 +78,7 @@ def expected_reward(objective, scores, labels):
     """
     theta = objective.theta(len(scores))
     queries = Queries(labels, [len(labels)])
-    gain, scale = objective.rewards(Call(queries, scores, np.zeros(len(scores)), np.zeros(len(scores))))
+    gain, scale = objective.rewards(Call.at(queries, scores))
     log_t = np.arange(-scores.max() - 40, -scores.min() + 5, 0.01)
     total = 0.0
     for d in np.flatnonzero(gain):
@@ -145,7 +145,7 @@ def test_fair_exposure_is_a_reward():
         return 0.5 * np.sum(gap(exposure(s)) ** 2)
 
     exact = with_all_rankings(objective, scores)
-    call = Call(queries, scores, np.zeros(4), np.zeros(4))
+    call = Call.at(queries, scores)
     np.testing.assert_allclose(exact.exposure(call), exposure(scores), rtol=1e-12)
     grad, hess = exact.compute(queries, scores)
     np.testing.assert_allclose([grad, hess], objective.reference(scores, labels), rtol=1e-9, atol=1e-12)
@@ -155,7 +155,7 @@ def test_fair_exposure_is_a_reward():
     for iteration in range(300):  # descent reaches exposure in proportion to merit
         s -= 2.0 * FairExposure(2, samples=500).compute(queries, s, iteration=iteration)[0]
     np.testing.assert_allclose(gap(exposure(s)), 0.0, atol=0.02)
-    assert objective.exposure(Call(Queries([1.0], [1]), np.zeros(1), np.zeros(1), np.zeros(1))) == [1.0]
+    assert objective.exposure(Call.at(Queries([1.0], [1]), np.zeros(1))) == [1.0]
     for wrong, told in (
         ({"floor": 0}, "floor=0 must be a number above 0"),
         ({"gain": "log"}, "gain='log' is not known"),

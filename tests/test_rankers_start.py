@@ -5,7 +5,7 @@ import pytest
 from catalog import OBJECTIVES
 from rankers import LIBRARIES, SUFFIX, ranker
 
-from ltr_objectives import LTRWarning, Mixture, Subsample, registry
+from ltr_objectives import LTRWarning, Mixture, Subsample, get_objective, registry
 from ltr_objectives.adapters import bagged
 
 for name in LIBRARIES:
@@ -46,10 +46,10 @@ def test_the_fact_is_true(any_objective, rng):
     group, facts = np.full(6, 10), any_objective.facts
     if facts.label_limit is not None and facts.label_limit < labels.max() + shift:
         assert not facts.label_scale
-    elif not any_objective._inside:  # sums and wrappers have the facts of what is inside
+    elif not any_objective.members:  # sums and wrappers have the facts of what is inside
         here, there = (any_objective.gradient_hessian(scores + c, labels + c, group)[0] for c in (0.0, shift))
         together = np.allclose(here, there, rtol=1e-9, atol=1e-9)
-        assert facts.label_scale == (together and not any_objective.shift_invariant)
+        assert facts.label_scale == (together and not any_objective.facts.shift_invariant)
 
 
 @everywhere
@@ -63,7 +63,7 @@ def test_the_model_has_the_mean_of_the_labels(library, objective, tmp_path):
     np.testing.assert_array_equal(type(model)().load_model(path).predict(X), scores)
     assert abs(np.average(scores, weights=WEIGHT) - FAR) < 0.2
     assert np.corrcoef(scores, PRICE)[0, 1] > 0.75
-    if not getattr(objective, "random", False):  # random numbers are those of the scores
+    if not get_objective(objective).facts.random:  # random numbers are those of the scores
         at_0 = fit(library, objective, PRICE, sample_weight=WEIGHT).predict(X)
         np.testing.assert_allclose(scores - FAR, at_0, atol=5e-3)  # float32 numbers in XGBoost
 

@@ -56,8 +56,8 @@ def test_the_gradient_is_the_derivative_of_the_reference_loss(any_objective, rng
 
 
 def test_the_hessian_is_what_it_is_declared_to_be(any_objective, rng):
-    assert any_objective.hessian_kind in ("exact", "bound", "estimate")
-    if any_objective.hessian_kind == "estimate":
+    assert any_objective.facts.hessian_kind in ("exact", "bound", "estimate")
+    if any_objective.facts.hessian_kind == "estimate":
         pytest.skip("promises nothing")
     for objective, scores, labels, step in losses(any_objective, rng):
         group = [len(scores)]
@@ -71,7 +71,7 @@ def test_the_hessian_is_what_it_is_declared_to_be(any_objective, rng):
             expected = difference(slope, scores, i, step)
             allowed = 1e-6 * np.abs(hess).max() + 1e-15 * max(1.0, abs(slope(scores))) / step
             assert hess[i] >= expected - allowed
-            assert objective.hessian_kind == "bound" or hess[i] <= expected + allowed
+            assert objective.facts.hessian_kind == "bound" or hess[i] <= expected + allowed
 
 
 def test_steps_and_sums_of_hessians_stay_below_their_limits(any_objective, rng):

@@ -81,7 +81,7 @@ def test_a_report_is_plain_numbers(any_objective, rng):
     assert report == again
     assert json.loads(json.dumps(report.as_dict()))["useful"] == report.useful
     assert report.useful + sum(report.useless.values()) == report.queries == 30
-    if any_objective.shift_invariant:  # others learn from single documents
+    if any_objective.facts.shift_invariant:  # others learn from single documents
         assert report.useless["one document"] == (group == 1).sum()
     assert str(report).startswith(type(any_objective).__name__)
     grad, hess = any_objective.gradient_hessian(scores, labels, group)

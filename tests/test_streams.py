@@ -14,7 +14,7 @@ from ltr_objectives import Langevin, Mixture, Queries, StochasticLabels, Subsamp
 from ltr_objectives.adapters import lightgbm_objective
 from ltr_objectives.adapters._callables import ObjectiveCallable
 from ltr_objectives.libraries import CATBOOST
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 
 SEEN: list[int] = []
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
@@ -25,7 +25,7 @@ class Still(Objective):
     """Gradients of zero, from which no tree splits; ``SEEN`` holds what selected the random numbers."""
 
     name: ClassVar[str] = "still"
-    random: ClassVar[bool] = True
+    facts = Facts(random=True)
     hessian: ClassVar[str] = "ones"
 
     def fill(self, call):
@@ -76,7 +76,7 @@ def test_rare_clicks_are_learned_from_small_shares_of_the_queries(library):
 
 
 @pytest.mark.filterwarnings("ignore:.*zero gradient")
-@pytest.mark.parametrize("objective", [o for o in OBJECTIVES if o.random], ids=str)
+@pytest.mark.parametrize("objective", [o for o in OBJECTIVES if o.facts.random], ids=str)
 def test_the_same_scores_again_draw_anew_and_copies_begin_anew(objective):
     X, y, qid = small_data(60)
     y = np.minimum(y, objective.label_limit or 3)

@@ -46,7 +46,7 @@ def test_drawn_queries_have_their_gradient_over_the_share_and_others_none(name, 
         half = Subsample(plain, queries=0.5, seed=3)
         whole = plain.compute(queries, scores, iteration=iteration)
         part = half.compute(queries, scores, iteration=iteration)
-        chosen = ~half.before(Call(queries, scores, *np.zeros((2, len(scores))), iteration))
+        chosen = ~half.before(Call.at(queries, scores, iteration)).skip
         rows = np.repeat(chosen, np.diff(queries.ptr))
         for found, expected in zip(part, whole, strict=True):
             assert np.array_equal(found, np.where(rows, expected / 0.5, 0.0))
@@ -94,8 +94,8 @@ def test_each_query_is_drawn_with_the_share_as_probability():
     objective = Subsample("ranknet", queries=0.3)
     counts = sum(drawn(*objective.compute(queries, np.zeros(100), iteration=i), queries) for i in range(400))
     assert np.abs(counts / 400 - 0.3).max() < 4 * np.sqrt(0.3 * 0.7 / 400)  # of 50 binomial numbers, chance of 1 in 300
-    assert objective.random
-    assert not Subsample("ranknet", queries=1.0).random
+    assert objective.facts.random
+    assert not Subsample("ranknet", queries=1.0).facts.random
 
 
 def test_at_least_one_query_is_drawn():

@@ -81,8 +81,8 @@ def test_noise_of_langevin_is_kept_inside_and_outside(data):
         assert np.array_equal(first, same)
         assert (first != other).all()
         assert objective.inner == YetiLoss()
-        assert objective.random
-        assert not objective.without_noise().random
+        assert objective.facts.random
+        assert not objective.without_noise().facts.random
 
 
 @pytest.mark.parametrize("wrap", [UnitHessian, Langevin])
@@ -91,7 +91,7 @@ def test_facts_of_the_wrapped_objective_are_forwarded(wrap, data):
     queries, plain, wrapped = Queries(labels, sizes), YetiLoss("map"), wrap("yetiloss:map")
     assert wrapped.metric == plain.metric
     assert wrap("listnet").metric is None
-    assert np.array_equal(wrapped._worth(queries), plain._worth(queries))
+    assert np.array_equal(wrapped._worth(queries)[0], plain._worth(queries))
 
 
 def test_nothing_to_learn_is_zero():

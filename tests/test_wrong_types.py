@@ -90,7 +90,7 @@ def refusal(call):
 
 def computed(thing):
     """The bytes of the value or of the gradient, or the error that numbers are beyond what it can compute."""
-    labels = GOALS if getattr(thing, "goals", ()) else LISTS["labels"]
+    labels = GOALS if isinstance(thing, ours.Objective) and thing.facts.goals else LISTS["labels"]
     compute = thing.per_query if isinstance(thing, ours.Metric) else thing.gradient_hessian
     message, found = refusal(lambda: compute(LISTS["scores"], labels, LISTS["group"]))
     assert message is None or re.search(r"float64|takes labels up to|table needs whole", message), message

@@ -81,7 +81,7 @@ def evaluate_exposure(
         exposures = [_sorted(queries, s, attention) for s in drawn]
     else:
         model = PLRank(None, discount=tuple(attention), samples=samples, seed=seed)
-        exposures = [model.exposure(Call(queries, s, *np.zeros((2, queries.rows)))) for s in drawn]
+        exposures = [model.exposure(Call.at(queries, s)) for s in drawn]
     exposure, target = np.mean(exposures, axis=0), _sorted(queries, queries.labels, attention)
     query = np.repeat(np.arange(len(queries)), np.diff(queries.ptr))
     found = _compared("", exposure, target, len(queries))

@@ -25,7 +25,7 @@ from ltr_objectives.kernels.sorting import all_equal, longest_list
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.gains import GainType
 from ltr_objectives.metrics.linear import NDCG as NDCGMetric
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import reference_gains, sigmoid
 from ltr_objectives.queries import Queries
@@ -49,15 +49,15 @@ class _Approx(Objective):
     step: float = 10.0
 
     kind: ClassVar[int]
-    fewer_pairs: ClassVar[str] = "choose another objective, such as LambdaMART(truncation=30)"
 
     def __post_init__(self) -> None:
         check_positive("alpha", self.alpha)
         check_positive("step", self.step)
 
     @property
-    def hessian_kind(self) -> str:
-        return "bound" if self.step <= 1 and self.kind != MAP else "estimate"
+    def facts(self) -> Facts:
+        bound = self.step <= 1 and self.kind != MAP
+        return Facts(hessian_kind="bound" if bound else "estimate", quadratic=self.kind != MRR)  # one relevant document
 
     def fill(self, call: Call) -> None:
         gain, scale = self._gains(call.queries)
@@ -120,8 +120,8 @@ class ApproxNDCG(_Approx, text="approxndcg"):
         object.__setattr__(self, "gain", gains.read_gain("gain", self.gain))
 
     @property
-    def label_limit(self) -> float | None:
-        return gains.gain_limit(self.gain)
+    def facts(self) -> Facts:
+        return super().facts._replace(label_limit=gains.gain_limit(self.gain))
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         terms = NDCGMetric(gain_type=self.gain).terms(queries)
@@ -159,7 +159,6 @@ class ApproxMRR(_Approx, text="approxmrr"):
     (array([ 0.111111, -0.111111]), array([0.011111, 0.011111]))
     """
 
-    fewer_pairs: ClassVar[str] = ""  # one relevant document counts
     kind: ClassVar[int] = MRR
 
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:

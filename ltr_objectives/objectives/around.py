@@ -1,14 +1,24 @@
 """Objectives around another one, whose queries, size or gradient they change."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from zlib import crc32
 
 import numpy as np
 
-from ltr_objectives.checks import check_fraction, check_not_negative, check_positive, check_seed
+from ltr_objectives.checks import (
+    check_fraction,
+    check_list,
+    check_not_negative,
+    check_positive,
+    check_seed,
+    check_weights,
+)
+from ltr_objectives.errors import require
+from ltr_objectives.goals import check_goal
 from ltr_objectives.kernels.rng import NOISES, add_noise, uniforms
-from ltr_objectives.objectives.base import Facts, Objective, get_objective
+from ltr_objectives.objectives.base import Facts, Member, Objective, get_objective, metric_of
 from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Queries
@@ -20,18 +30,18 @@ class Wrapper(Objective):
     A subclass overrides some of :meth:`before`, :meth:`factor` and :meth:`after`, and the facts that these change.
     """
 
-    _not_read: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("fill", "row_weight"), "override before, factor or after instead"),
-        **dict.fromkeys(Facts._fields, "override facts instead"),
-        "left_out": "override before instead",
-    }
+    objective: Any
+
+    _not_read: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("fill", "row_weight"), "override before, factor or after instead"
+    )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "objective", get_objective(vars(self)["objective"]))
+        object.__setattr__(self, "objective", get_objective(self.objective))
 
-    def before(self, call: Call) -> np.ndarray | None:
-        """The queries to skip, a bool array of shape (queries,); None for none."""
-        return call.skip
+    def before(self, call: Call) -> Call:
+        """The call for the wrapped objective, with other labels or queries to skip."""
+        return call
 
     def factor(self, call: Call) -> float:
         """The factor of the wrapped objective's gradient and Hessian, after its policy and weights."""
@@ -41,74 +51,54 @@ class Wrapper(Objective):
         """Change gradient and Hessian of the wrapped objective, which ``call.grad`` and ``call.hess`` hold."""
 
     @property
-    def wrapped(self) -> Objective:
-        """The objective that is wrapped."""
-        objective: Objective = vars(self)["objective"]
-        return objective
-
-    @property
     def inner(self) -> Objective:
-        return self.wrapped.inner
+        inner: Objective = self.objective.inner
+        return inner
 
     @property
     def facts(self) -> Facts:
-        return self.wrapped.facts
+        facts: Facts = self.objective.facts
+        return facts
 
     @property
     def metric(self) -> Any:
         """The metric that the wrapped objective optimises, None if it has none."""
-        return getattr(self.wrapped, "metric", None)
+        return metric_of(self)
 
     @property
-    def _inside(self) -> tuple[Objective, ...]:
-        return (self.wrapped,)
+    def members(self) -> tuple[Member, ...]:
+        return (Member(self.objective),)
 
-    def without_noise(self) -> Objective | None:
-        quiet = self.wrapped.without_noise()
-        return None if quiet is None else self._around(quiet)
-
-    def _whole(self) -> Objective:
-        return self._around(self.wrapped._whole())
-
-    def _around(self, wrapped: Objective, **changed: Any) -> Objective:
-        changed["objective"] = wrapped
-        return replace(self, **changed)
-
-    def _worth(self, queries: Queries) -> np.ndarray:
-        return self.wrapped._worth(queries)
-
-    def _start(self, queries: Queries) -> float:
-        return self.wrapped._start(queries)
+    def _around(self, *objectives: Objective) -> Objective:
+        return replace(self, objective=objectives[0])  # type: ignore[call-arg]  # a field of subclasses
 
     def row_weight(self, queries: Queries) -> np.ndarray | None:
-        return self.wrapped.row_weight(queries)
+        weight: np.ndarray | None = self.objective.row_weight(queries)
+        return weight
 
     def fill(self, call: Call) -> None:
-        self.wrapped.fill(call)
+        self.objective.fill(call)
 
-    def _result(self, call: Call, dtype: type[np.floating[Any]] = np.float64, factor: float = 1.0) -> Arrays:
-        outer, call = call, call._replace(skip=self.before(call))
+    def _result(self, call: Call, factor: float = 1.0) -> Arrays:
+        own = self.before(call)
         factor *= self.factor(call)
         if type(self).after is Wrapper.after:
-            return self.wrapped._result(call, dtype, factor)
-        call.grad[:], call.hess[:] = self.wrapped._result(call)
+            result: Arrays = self.objective._result(own, factor)
+            return result
+        call.grad[:], call.hess[:] = self.objective._result(own._replace(dtype=np.float64))
         self.after(call)
-        return outer._finished("exact", None, dtype, factor)  # the wrapped objective has applied policy and weights
+        return call._finish("exact", None, factor)  # the wrapped objective has applied policy and weights
 
 
-def key_of(objective: Objective, call: Call, name: str, seed: int) -> np.uint64:
+def key_of(objective: Objective, call: Call, seed: int) -> np.uint64:
     """The key of an objective's own random numbers. No query has it, and no other objective of the same tree."""
-    return call._key(seed, ~np.uint64(crc32(name.encode()) << 8 | _depth(objective)))
+    return call._key(seed, ~np.uint64(crc32(objective.name.encode()) << 8 | _depth(objective)))
 
 
 def _depth(objective: Objective) -> int:
     """The number of objectives with such a key that are nested in this one."""
-    return max((_depth(part) + _has_key(part) for part in objective._inside), default=0)
-
-
-def _has_key(objective: Objective) -> bool:
-    own = vars(objective)
-    return bool(objective._inside) and "seed" in own and own.get("draw", "") is not None  # a Mixture may not draw
+    parts = [member.objective for member in objective.members]
+    return max((_depth(part) + (bool(part.members) and "seed" in part.parameters()) for part in parts), default=0)
 
 
 @dataclass(frozen=True)
@@ -139,12 +129,12 @@ class UnitHessian(Wrapper):
     True
     """
 
-    objective: str | Objective
+    objective: Any
 
     name: ClassVar[str] = "unithessian"
 
     def factor(self, call: Call) -> float:
-        mean = typical(self.wrapped, call.queries, call.n_threads).hessian
+        mean = typical(self.objective, call.queries, call.n_threads).hessian
         return 1.0 / mean if mean > SMALLEST else 1.0
 
 
@@ -177,7 +167,7 @@ class Subsample(Wrapper):
     array([ 1., -1.,  0.,  0.,  0.,  0.])
     """
 
-    objective: str | Objective
+    objective: Any
     queries: float = 0.5
     seed: int = 0
 
@@ -190,20 +180,21 @@ class Subsample(Wrapper):
 
     @property
     def facts(self) -> Facts:
-        facts = self.wrapped.facts
+        facts = super().facts
         return facts._replace(random=self.queries < 1 or facts.random)
 
     def without_noise(self) -> Objective | None:
-        return self.wrapped.without_noise()
+        quiet: Objective | None = self.objective.without_noise()
+        return quiet
 
     def _whole(self) -> Objective:
-        return self.wrapped._whole()
+        whole: Objective = self.objective._whole()
+        return whole
 
-    def before(self, call: Call) -> np.ndarray:
+    def before(self, call: Call) -> Call:
         chance = np.empty(len(call.queries))
-        uniforms(key_of(self, call, self.name, self.seed), chance)
-        not_drawn: np.ndarray = chance > max(self.queries, chance.min())
-        return not_drawn if call.skip is None else not_drawn | call.skip
+        uniforms(key_of(self, call, self.seed), chance)
+        return call._replace(skip=call.skip | (chance > max(self.queries, chance.min())))
 
     def factor(self, call: Call) -> float:
         return 1.0 / float(self.queries)
@@ -249,7 +240,7 @@ class Langevin(Wrapper):
     array([0.5, 0.5])
     """
 
-    objective: str | Objective
+    objective: Any
     temperature: float = 1e-7
     learning_rate: float = 0.1
     shrink: float = 0.0
@@ -266,17 +257,109 @@ class Langevin(Wrapper):
 
     @property
     def facts(self) -> Facts:
-        facts = self.wrapped.facts._replace(random=self.temperature > 0 or self.wrapped.random)
+        facts = super().facts
+        facts = facts._replace(random=self.temperature > 0 or facts.random)
         return facts if self.shrink == 0 else facts._replace(shift_invariant=False, hessian_kind="estimate")
 
     def without_noise(self) -> Objective | None:
-        quiet = self.wrapped.without_noise()
-        return None if quiet is None else self._around(quiet, temperature=0.0)
+        quiet: Any = super().without_noise()
+        return None if quiet is None else replace(quiet, temperature=0.0)
 
     def after(self, call: Call) -> None:
         if self.shrink > 0:
             call.grad[:] += float(self.shrink) * call.hess * call.scores
         if self.temperature > 0:
             scale = float(np.sqrt(2.0 * float(self.temperature) / float(self.learning_rate)))
-            key = key_of(self, call, self.name, self.seed)
+            key = key_of(self, call, self.seed)
             add_noise(call.grad.copy(), NOISES["gaussian"], scale, key, np.uint64(0), call.grad)
+
+
+@dataclass(frozen=True)
+class StochasticLabels(Wrapper):
+    r"""An objective on labels that are drawn anew in each iteration from those of several goals.
+
+    .. math:: \tilde y_i = y_i^{(k_i)}, \quad P(k_i = k) = w_k / \sum_l w_l
+
+    with one draw for each document :math:`i`, as in stochastic label aggregation (Carmel, Haramaty, Lazerson and
+    Lewin-Eytan, "Multi-Objective Ranking Optimization for Product Search Using Stochastic Label Aggregation", The Web
+    Conference 2020). A gradient takes the time of one goal. A pair may compare one goal's label with another's, so the
+    goals need labels on one scale, and the expected gradient is that of
+    ``Mixture([objective, ...], weights / sum(weights), normalize=False, labels=labels)`` only for losses that are sums
+    over documents.
+
+    Write ``UnitHessian(StochasticLabels(...))``. The other order recomputes the constant in every iteration.
+
+    Parameters
+    ----------
+    objective : str or Objective
+        The objective that learns from the labels.
+    labels : list of str or None
+        The goals, such as ``[None, "revenue"]``. None stands for the labels that the data have anyway.
+    weights : list of float, optional
+        One for each goal, not negative; 1 by default.
+    seed : int
+        Seed of the draws.
+
+    Examples
+    --------
+    >>> either = StochasticLabels("rmse", labels=[None, "revenue"], weights=[2, 1], seed=1)
+    >>> labels = {"relevance": [0, 1] * 4, "revenue": [5, 0] * 4}
+    >>> either.gradient_hessian([0.0] * 8, labels, group=[2] * 4)[0]
+    array([-5.,  0.,  0., -1.,  0., -1.,  0., -1.])
+    """
+
+    objective: Any
+    labels: Sequence[str | None] = ()
+    weights: Sequence[float] | None = None
+    seed: int = 0
+
+    name: ClassVar[str] = "stochasticlabels"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        goals = tuple(check_list("labels", self.labels, "goals"))
+        require(len(goals) > 1, f"labels={goals!r} must name two goals or more; None stands for the data's own labels")
+        require(len(set(goals)) == len(goals), f"labels={goals!r} names a goal twice; give it the sum of its weights")
+        for goal in goals:
+            if goal is not None:
+                check_goal(goal)
+        weights = check_weights(self.weights, len(goals), "goals")
+        for name, value in {"labels": goals, "weights": weights, "seed": check_seed(self.seed)}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def inner(self) -> Objective:
+        return self
+
+    @property
+    def facts(self) -> Facts:
+        facts, named = super().facts, [goal for goal in self.labels if goal is not None]
+        limit = facts.label_limit if None in self.labels else None
+        goals = tuple(dict.fromkeys([*named, *facts.goals]))
+        return facts._replace(random=True, takes_clicks=False, label_limit=limit, goals=goals)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        weights = np.array(self.weights)
+        chances = weights / weights.sum()
+        goals = zip(chances, self.labels, strict=True)
+        return tuple(Member(self.objective, chance, goal, place) for place, (chance, goal) in enumerate(goals))
+
+    def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Member, ...]:
+        return ()
+
+    def without_noise(self) -> None:
+        return None
+
+    def before(self, call: Call) -> Call:
+        queries = call.queries
+        labels = queries.once(("labels", self), lambda: self._labels_of_members(queries))
+        uniforms(key_of(self, call, self.seed), chance := np.empty(queries.rows))
+        upper = np.cumsum([member.factor for member in self.members])
+        drawn = np.searchsorted(upper / upper[-1], chance, side="right")
+        return call._replace(queries=queries.with_labels(labels[drawn, np.arange(queries.rows)]))
+
+    def _labels_of_members(self, queries: Queries) -> np.ndarray:
+        """The labels of each goal, shape (goals, rows); raises if the objective does not take them."""
+        self._worth(queries)
+        return np.array([queries.of(goal).labels for goal in self.labels])

@@ -1,10 +1,11 @@
 """The base class of objectives: frozen parameters, and gradient and Hessian of a data set at its scores."""
 
 import abc
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,13 +19,11 @@ from ltr_objectives.kernels.scores import Scores
 from ltr_objectives.objectives.call import Arrays, Call
 from ltr_objectives.queries import Labels, Queries
 
+T = TypeVar("T")
+
 
 class Facts(NamedTuple):
-    """Properties of an objective that depend on its parameters only, not on data.
-
-    A class overrides a default by an attribute or property of the same name. An objective around others derives its
-    facts from theirs.
-    """
+    """Properties of an objective that depend on its parameters only, not on data."""
 
     random: bool = False  # the gradient depends on the seed and the iteration
     # The relation of the Hessian to the second derivative of ``reference_loss`` by each score. "exact": equal to it;
@@ -35,9 +34,34 @@ class Facts(NamedTuple):
     takes_clicks: bool = False  # labels that are clicks are corrected for their position
     label_scale: bool = False  # scores are in the units of the labels: a training starts at their weighted mean
     label_limit: float | None = None  # the largest label allowed
+    reads_labels: bool = True
     goals: tuple[str, ...] = ()  # whose labels are read beside the first ones
-    policy: str = "exact"  # the name in ltr_objectives.objectives.hessians.POLICIES; by default, ``hessian``
-    fewer_pairs: str = ""  # advice if a gradient takes long; empty if it takes a fixed time a row
+    quadratic: bool = False  # the time grows with the square of the length of a list
+
+
+class Member(NamedTuple):
+    """An objective inside another one."""
+
+    objective: "Objective"
+    factor: float = 1.0  # of its gradient and Hessian
+    goal: str | None = None  # whose labels it reads
+    place: int = 0  # its number among the members
+
+    def on(self, queries: Queries, compute: Callable[["Objective", Queries], T]) -> T:
+        """``compute(objective, queries)`` on the labels of the goal, which errors name."""
+        try:
+            return compute(self.objective, queries.of(self.goal))
+        except LTRError as error:
+            raise error if self.goal is None else LTRError(f"labels[{self.goal!r}]: {error}") from None
+
+    def result(self, call: Call) -> Arrays:
+        """Gradient and Hessian without the factor."""
+
+        def compute(objective: "Objective", queries: Queries) -> Arrays:
+            objective._check_clicks(queries)
+            return objective._result(call._replace(queries=queries, place=(*call.place, self.place)))
+
+        return self.on(call.queries, compute)
 
 
 @dataclass(frozen=True)
@@ -51,11 +75,10 @@ class Objective(Extensible, abc.ABC):
     named: ClassVar[dict[str, Any]] = {}
     sum_class: ClassVar[Any]  # Mixture, which enters itself here
     native: ClassVar[dict[str, str]] = {}  # what a library calls its own objective of this kind
-    no_jit = True  # else CatBoost would set an attribute, which a frozen object refuses
 
     _not_read: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("compute", "gradient_hessian", "report"), "override fill instead"),
-        **dict.fromkeys(("worth", "whole"), "it is no longer a method of objectives: give it another name"),
+        **dict.fromkeys(Facts._fields, "set it in facts instead"),
     }
 
     def __str__(self) -> str:
@@ -100,25 +123,8 @@ class Objective(Extensible, abc.ABC):
 
     @property
     def facts(self) -> Facts:
-        """The properties that depend on the parameters alone, from the attributes that the class overrides."""
-        own = [name for name in Facts._fields if getattr(type(self), name, None) is not getattr(Objective, name, None)]
-        hessian = str(getattr(self, "hessian", "exact"))
-        return Facts(**{"policy": hessian, **{name: getattr(self, name) for name in own}})
-
-    @property
-    def random(self) -> bool:
-        """True if the gradient depends on the seed and the iteration."""
-        return self.facts.random
-
-    @property
-    def hessian_kind(self) -> str:
-        """The relation of the Hessian to the second derivative: "exact", "bound" or "estimate"."""
-        return self.facts.hessian_kind
-
-    @property
-    def shift_invariant(self) -> bool:
-        """True if a constant added to all scores of a query changes nothing."""
-        return self.facts.shift_invariant
+        """The properties of the objective; a subclass overrides them by an attribute, or by a property."""
+        return Facts()
 
     @property
     def label_limit(self) -> float | None:
@@ -126,43 +132,58 @@ class Objective(Extensible, abc.ABC):
         return self.facts.label_limit
 
     @property
-    def goals(self) -> tuple[str, ...]:
-        """The goals whose labels are read beside the first ones."""
-        return self.facts.goals
+    def policy(self) -> str:
+        """The change of the Hessian that ``fill`` wrote, a name in ltr_objectives.objectives.hessians.POLICIES."""
+        return str(getattr(self, "hessian", "exact"))
 
-    def without_noise(self) -> "Objective | None":
-        """This objective without its randomness, by ``noise=None`` and ``partners=None``; None if always random."""
-        if not self.random:
-            return self
-        quiet: dict[str, Any] = {name: None for name in ("noise", "partners") if name in self.parameters()}
-        return replace(self, **quiet) if quiet else None
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The objectives that this one wraps, adds up or draws from, with their weights."""
+        return ()
 
     @property
     def inner(self) -> "Objective":
         """The objective that learns from the labels: this one, or the one that it wraps."""
         return self
 
-    @property
-    def _inside(self) -> tuple["Objective", ...]:
-        """The objectives that this one wraps or adds up."""
-        return ()
+    def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Member, ...]:
+        """The members with their factors in the gradient, if it is the sum of theirs."""
+        return self.members
 
-    _reads_labels: ClassVar[bool] = True
-
-    def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Any, ...]:
-        """The parts of a sum with their factors in the gradient; none if this is no sum."""
-        return ()
+    def _around(self, *objectives: "Objective") -> "Objective":
+        """This objective with other members."""
+        return self
 
     def _whole(self) -> "Objective":
         """This objective on all queries, if it takes a random share of them."""
-        return self
+        return self._around(*(member.objective._whole() for member in self.members))
+
+    def without_noise(self) -> "Objective | None":
+        """This objective without its randomness, by ``noise=None`` and ``partners=None``; None if always random."""
+        if not self.facts.random:
+            return self
+        if self.members:
+            quiet = [member.objective.without_noise() for member in self.members]
+            known = [objective for objective in quiet if objective is not None]
+            return self._around(*known) if len(known) == len(quiet) else None
+        changed: dict[str, Any] = {name: None for name in ("noise", "partners") if name in self.parameters()}
+        return replace(self, **changed) if changed else None
 
     def _worth(self, queries: Queries) -> np.ndarray:
-        """A number a row: documents of equal worth are equally relevant, and a query of such has zero gradient."""
-        return queries.labels
+        """A number a row, or one for each member and row.
+
+        Documents of equal worth are equally relevant, and a query of such has zero gradient.
+        """
+        worth = [member.on(queries, lambda objective, own: objective._worth(own)) for member in self.members]
+        return np.vstack(worth) if worth else queries.labels
 
     def _start(self, queries: Queries) -> float:
         """The score at which a training starts."""
+        members = self.summands(queries) or self.members
+        parts = [part for part in members if part.objective.facts.label_scale and part.factor > 0]
+        if parts:
+            starts = [part.on(queries, lambda objective, own: objective._start(own)) for part in parts]
+            return float(np.average(starts, weights=[part.factor for part in parts]))
         weight = queries.weight_by_row
         learns = self.facts.label_scale and (weight is None or weight.any())
         return float(np.average(queries.labels, weights=weight)) if learns else 0.0
@@ -199,18 +220,19 @@ class Objective(Extensible, abc.ABC):
         s = queries.check_scores(scores, n_threads).values
         whole = isinstance(iteration, Integral) and not isinstance(iteration, np.timedelta64)
         require(whole, f"iteration={shown(iteration)} must be a whole number")
-        marks = len(queries) if skip is None else len(skip)
-        require(marks == len(queries), f"skip has {marks} entries; pass one per query ({len(queries)})")
-        call = Call(queries, s, *queries._borrow_zeros(), int(iteration) & 0xFFFFFFFFFFFFFFFF, n_threads, skip)
-        result = self._result(call, dtype)
+        skip = np.zeros(len(queries), np.bool_) if skip is None else skip
+        require(len(skip) == len(queries), f"skip has {len(skip)} entries; pass one per query ({len(queries)})")
+        iteration = int(iteration) & 0xFFFFFFFFFFFFFFFF
+        call = Call(queries, s, *queries._borrow_zeros(), skip, iteration, n_threads, dtype)
+        result = self._result(call)
         queries._give_back_zeros(call.grad, call.hess)
         return result
 
-    def _result(self, call: Call, dtype: type[np.floating[Any]] = np.float64, factor: float = 1.0) -> Arrays:
+    def _result(self, call: Call, factor: float = 1.0) -> Arrays:
         """Gradient and Hessian of a call, times ``factor``; ``call.grad`` and ``call.hess`` hold zeros again."""
         returned = self.fill(call)
         require(returned is None, f"{type(self).__name__}.fill must write call.grad and call.hess and return nothing")
-        return call._finished(self.facts.policy, self.row_weight(call.queries), dtype, factor)
+        return call._finish(self.policy, self.row_weight(call.queries), factor)
 
     def _check_clicks(self, queries: Queries) -> None:
         if queries.propensity is not None or queries.position is not None:
@@ -220,15 +242,6 @@ class Objective(Extensible, abc.ABC):
                 "YetiLoss",
             )
             queries.once("clicks", lambda: warn_unless_clicks(queries))
-
-    def __call__(self, *_: object, **__: object) -> None:
-        """Refuse the call: libraries take the adapters, not the objective itself."""
-        raise LTRError(
-            f"{type(self).__name__} cannot be given to a library itself; wrap it with xgboost_objective(...), "
-            "lightgbm_objective(...) or catboost_objective(..., pool) of ltr_objectives.adapters"
-        )
-
-    calc_ders_range = __call__  # CatBoost's name for it
 
     def gradient_hessian(
         self,
@@ -281,7 +294,7 @@ class Objective(Extensible, abc.ABC):
 
     def _queries(self, labels: Labels, group: ArrayLike | None, **given: Any) -> Queries:
         queries = Queries(labels, group, **given)
-        check_read((goal for goal, y in queries.goals.items() if y is not queries.labels), self.goals, self.name)
+        check_read((goal for goal, y in queries.goals.items() if y is not queries.labels), self.facts.goals, self.name)
         return queries
 
     def report(
@@ -352,6 +365,13 @@ def get_objective(objective: str | Objective) -> Objective:
         [part for _, part in weighted], [1.0 if weight is None else weight for weight, _ in weighted]
     )
     return made
+
+
+def metric_of(objective: Objective) -> Any:
+    """The metric of the first member on its goal, None if it has none."""
+    first = objective.members[0]
+    metric = getattr(first.objective, "metric", None)
+    return metric if metric is None or metric.goal is not None else metric._with(goal=first.goal)
 
 
 def read_part(objective: str | Objective) -> tuple[Objective, str | None]:

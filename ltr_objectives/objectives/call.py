@@ -30,11 +30,13 @@ class Call(NamedTuple):
         Checked: finite and contiguous.
     grad, hess : float64 arrays of shape (rows,)
         Zeros, to be written.
+    skip : bool array of shape (queries,)
+        Queries whose gradient and Hessian are not used; the kernels of this package leave them out.
     iteration : int
         Selects the random numbers, below 2^64.
     n_threads : int or None
-    skip : bool array of shape (queries,), optional
-        Queries whose gradient and Hessian are not used; the kernels of this package leave them out.
+    dtype : type
+        Of the result, np.float64 or np.float32.
     place : tuple of int
         The position of the objective in mixtures: its part's number in each, from the outermost to the innermost.
     """
@@ -43,10 +45,17 @@ class Call(NamedTuple):
     scores: np.ndarray
     grad: np.ndarray
     hess: np.ndarray
+    skip: np.ndarray
     iteration: int = 0
     n_threads: int | None = None
-    skip: np.ndarray | None = None
+    dtype: type[np.floating[Any]] = np.float64
     place: tuple[int, ...] = ()
+
+    @classmethod
+    def at(cls, queries: Queries, scores: np.ndarray, iteration: int = 0) -> "Call":
+        """A call at these scores, of all queries and with new arrays."""
+        grad, hess = np.zeros((2, queries.rows))
+        return cls(queries, scores, grad, hess, np.zeros(len(queries), np.bool_), iteration)
 
     def run(self, kernel: Callable[..., Any], *arguments: Any) -> None:
         """Run ``kernel(first, last, ptr, scores, *arguments, out)`` over all queries, on several threads."""
@@ -56,8 +65,7 @@ class Call(NamedTuple):
             "because run gives each thread queries of its own",
         )
         ptr = self.queries.ptr
-        skip = np.zeros(len(self.queries), np.bool_) if self.skip is None else self.skip
-        run(kernel, ptr, (ptr, self.scores, *arguments, Out(self.grad, self.hess, skip)), self.n_threads)
+        run(kernel, ptr, (ptr, self.scores, *arguments, Out(self.grad, self.hess, self.skip)), self.n_threads)
 
     def rng(self, seed: int, draws: int = 1, noise: int = 0, scale: float = 1.0) -> Rng:
         """The random numbers of this iteration."""
@@ -70,13 +78,12 @@ class Call(NamedTuple):
             key = np.uint64(stream(key, np.uint64(level), np.uint64(part))) if part else key
         return key
 
-    def _finished(
-        self, policy: str, weight: np.ndarray | None, dtype: type[np.floating[Any]], factor: float = 1.0
-    ) -> Arrays:
+    def _finish(self, policy: str, weight: np.ndarray | None, factor: float = 1.0) -> Arrays:
         """Apply ``policy``, multiply by ``weight`` and ``factor``, and return gradient and Hessian as new arrays.
 
         They are zero in the queries of ``skip``. ``grad`` and ``hess`` hold zeros afterwards.
         """
+        dtype = self.dtype
         require(dtype in BEYOND, f"dtype={dtype!r} must be np.float64 or np.float32")
         rows, ptr = self.queries.rows, self.queries.ptr
         never = np.zeros(1, np.bool_)
@@ -99,7 +106,7 @@ class Call(NamedTuple):
                 "labels or gains are beyond the range of float64; correct its fill, or scale them down",
             )
         require(good, BEYOND[dtype])
-        if self.skip is not None:  # policies such as "ones" have changed these rows
+        if self.skip.any():  # policies such as "ones" have changed these rows
             skipped = np.repeat(self.skip, np.diff(ptr))
             result.grad[skipped], result.hess[skipped] = 0.0, 0.0
         return result.grad, result.hess

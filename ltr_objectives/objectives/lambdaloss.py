@@ -30,6 +30,7 @@ from ltr_objectives.kernels.by_rank import pairs_by_rank
 from ltr_objectives.kernels.pairs import LOGISTIC
 from ltr_objectives.kernels.records import MANY, Pairs
 from ltr_objectives.kernels.rng import NOISES
+from ltr_objectives.objectives.base import Facts
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.pairwise import NO_ORDER, NO_PROPENSITY
@@ -100,8 +101,6 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
     samples: int = 10
     noise_scale: float = 1.0
 
-    fewer_pairs = "choose a cutoff, such as k=30, or partners=10"
-
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("weights", self.weights, WEIGHTS)
@@ -115,12 +114,10 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
             check_integer("partners", self.partners)
 
     @property
-    def random(self) -> bool:
-        return self.noise is not None or self.partners is not None
-
-    @property
-    def hessian_kind(self) -> str:
-        return "estimate" if self.random else "exact"
+    def facts(self) -> Facts:
+        random = self.noise is not None or self.partners is not None
+        kind = "estimate" if random else "exact"
+        return super().facts._replace(random=random, hessian_kind=kind, quadratic=True)
 
     def fill(self, call: Call) -> None:
         discount = 1.0 / np.log2(np.arange(2, call.queries.longest + 3))
@@ -131,7 +128,7 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
         pairs = Pairs(LOGISTIC, float(self.sigma), int(self.k or MANY), MANY, MANY, int(self.partners or MANY), True,
                       False, False, NO_PROPENSITY, NO_ORDER, delta)  # fmt: skip
         draws = 1 if self.noise is None else self.samples
-        rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale) if self.random else None
+        rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale) if self.facts.random else None
         call.run(pairs_by_rank, (terms,), pairs, rng)
 
     def _weights(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -148,7 +145,7 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
         return np.where((np.minimum(d, e) <= (self.k or n)) & (d != e), w, 0.0)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:
-        if self.random:
+        if self.facts.random:
             return None
         gaps = scores[:, None] - scores
         return np.sum(self._weights(scores, labels) * softplus(-self.sigma * gaps)) / np.log(2.0)

@@ -15,7 +15,7 @@ import numpy as np
 from ltr_objectives.checks import check_choice
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.sorting import all_equal, longest_list
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import log_sum_exp
 
@@ -55,8 +55,8 @@ class ListMLE(Objective, text="listmle"):
         check_choice("hessian", self.hessian, HESSIANS)
 
     @property
-    def hessian_kind(self) -> str:
-        return "bound" if self.hessian == "bounded" else "exact"
+    def facts(self) -> Facts:
+        return Facts(hessian_kind="bound" if self.hessian == "bounded" else "exact")
 
     def fill(self, call: Call) -> None:
         call.run(_listmle, call.queries.labels, call.queries.by_label)

@@ -10,7 +10,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.softmax import softmax, total
 from ltr_objectives.kernels.threads import run
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import log_sum_exp, reference_softmax
 from ltr_objectives.queries import Queries
@@ -59,8 +59,8 @@ class ListNet(Objective, text="listnet"):
         check_choice("hessian", self.hessian, HESSIANS)
 
     @property
-    def hessian_kind(self) -> str:
-        return "bound" if self.hessian == "bounded" else "exact"
+    def facts(self) -> Facts:
+        return Facts(hessian_kind="bound" if self.hessian == "bounded" else "exact")
 
     def _target(self, queries: Queries) -> np.ndarray:
         y = queries.labels

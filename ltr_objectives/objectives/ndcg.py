@@ -9,7 +9,7 @@ from ltr_objectives.kernels.records import Terms
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.gains import GainType
 from ltr_objectives.metrics.linear import NDCG
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.reference import reference_gains
 from ltr_objectives.queries import Queries
 
@@ -31,8 +31,8 @@ class GainObjective(Objective):
         object.__setattr__(self, "gain", gains.read_gain("gain", self.gain))
 
     @property
-    def label_limit(self) -> float | None:
-        return gains.gain_limit(self.gain)
+    def facts(self) -> Facts:
+        return Facts(label_limit=gains.gain_limit(self.gain))
 
 
 @dataclass(frozen=True)

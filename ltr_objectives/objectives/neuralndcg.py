@@ -44,7 +44,7 @@ from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.metrics.base import Metric, get_metric, metric_to_learn
 from ltr_objectives.metrics.linear import NDCG
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.reference import derivatives, reference_head
@@ -78,7 +78,6 @@ class _Sorted(Objective):
     seed: int = 0
 
     hessian: ClassVar[str] = "gradient"
-    fewer_pairs = "choose a smaller max_documents, or fewer samples"
 
     def _check(self) -> None:
         check_positive("temperature", self.temperature)
@@ -92,8 +91,8 @@ class _Sorted(Objective):
         check_seed(self.seed)
 
     @property
-    def random(self) -> bool:
-        return self.noise is not None
+    def facts(self) -> Facts:
+        return super().facts._replace(random=self.noise is not None, quadratic=True)
 
     @property
     @abc.abstractmethod
@@ -236,8 +235,8 @@ class NeuralSort(_Sorted, _Named, text="neuralsort"):
         self.sorted_metric.terms(Queries(np.arange(3.0) / 2.0 * min(2.0, self.label_limit or 2.0), [3]))  # or raise
 
     @property
-    def label_limit(self) -> float | None:
-        return self.sorted_metric.label_limit
+    def facts(self) -> Facts:
+        return super().facts._replace(label_limit=self.sorted_metric.label_limit)
 
     @property
     def sorted_metric(self) -> Metric:

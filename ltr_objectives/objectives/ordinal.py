@@ -9,7 +9,7 @@ import numpy as np
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.metrics.gains import numbers_of
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import softplus
 
@@ -40,8 +40,7 @@ class Ordinal(Objective, text="ordinal"):
 
     thresholds: tuple[float, ...] = (-1.5, -0.5, 0.5, 1.5)
 
-    hessian_kind = "exact"
-    shift_invariant = False
+    facts = Facts(hessian_kind="exact", shift_invariant=False)
 
     def __post_init__(self) -> None:
         table = numbers_of("thresholds", self.thresholds)

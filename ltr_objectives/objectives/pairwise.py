@@ -14,7 +14,7 @@ from ltr_objectives.kernels.records import MANY, Pairs, Terms
 from ltr_objectives.kernels.rng import NOISES
 from ltr_objectives.kernels.swaps import AVERAGE, LINEAR, UPPER
 from ltr_objectives.metrics.base import Metric, metric_to_learn
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.objectives.reference import brute_force_changes, softplus
@@ -71,8 +71,6 @@ class PairwiseObjective(Objective):
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
     defaults: ClassVar[dict[str, Any]] = {}  # of parameters that are None so that a preset may set them
     loss: ClassVar[PairLoss] = LOGISTIC_LOSS
-    takes_clicks = True
-    fewer_pairs = "choose fewer pairs, such as truncation=30, partners=10 or a metric with a cutoff"
 
     def __post_init__(self) -> None:
         if self.preset is not None:
@@ -100,7 +98,17 @@ class PairwiseObjective(Objective):
         check_seed(self.seed)
 
     @property
-    def random(self) -> bool:
+    def facts(self) -> Facts:
+        return Facts(
+            random=self._random,
+            hessian_kind=self.loss.hessian_kind if self.hessian == "exact" and self._has_loss else "estimate",
+            takes_clicks=True,
+            label_limit=None if self.metric is None else self.weighing_metric.label_limit,
+            quadratic=True,
+        )
+
+    @property
+    def _random(self) -> bool:
         return self.noise is not None or self.partners is not None
 
     @property
@@ -108,10 +116,6 @@ class PairwiseObjective(Objective):
         """The metric whose change weighs the pairs."""
         metric: Metric = self.metric
         return metric
-
-    @property
-    def label_limit(self) -> float | None:
-        return None if self.metric is None else self.weighing_metric.label_limit
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         """Weights of the pairs, as the kernels take them: the sum over layers."""
@@ -166,7 +170,7 @@ class PairwiseObjective(Objective):
         queries = call.queries
         layers, pairs = self.layers(queries), self.pairs(queries)
         rng = None
-        if self.random:
+        if self._random:
             rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale)
         if self._is_by_gain(queries):
             call.run(pairs_by_gain, layers, pairs._replace(by_label=queries.by_label), rng)
@@ -194,12 +198,8 @@ class PairwiseObjective(Objective):
         return queries.once("weights of XGBoost", lambda: np.repeat(weight / weight.mean(), np.diff(queries.ptr)))
 
     @property
-    def hessian_kind(self) -> str:
-        return self.loss.hessian_kind if self.hessian == "exact" and self._has_loss else "estimate"
-
-    @property
     def _has_loss(self) -> bool:
-        return not (self.random or self.score_norm or self.lambda_norm)
+        return not (self._random or self.score_norm or self.lambda_norm)
 
     def _ranked(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The documents in rank order, the ranks of each pair's higher and lower label, and the pair's weight."""

@@ -55,6 +55,7 @@ from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
+from ltr_objectives.objectives.base import Facts
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.objectives.ndcg import NDCGObjective
@@ -130,8 +131,9 @@ class PLRank(NDCGObjective, text="plrank"):
     hessian: str = "gradient"
     seed: int = 0
 
-    random = True
-    fewer_pairs = "choose fewer samples, or a smaller k"
+    @property
+    def facts(self) -> Facts:
+        return super().facts._replace(random=True, quadratic=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -163,7 +165,7 @@ class PLRank(NDCGObjective, text="plrank"):
         return call.queries.once(key, lambda: self._gains(call.queries))
 
     def _worth(self, queries: Queries) -> np.ndarray:
-        return self.rewards(Call(queries, *np.zeros((3, queries.rows))))[0]
+        return self.rewards(Call.at(queries, np.zeros(queries.rows)))[0]
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         DCG(gain_type=self.gain).layers(queries)  # raises for labels without a gain

@@ -10,7 +10,7 @@ from ltr_objectives.checks import check_integer, check_positive
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import kernel
 from ltr_objectives.kernels.pairs import LOGISTIC, slope_and_curve
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import softplus
 from ltr_objectives.queries import Queries, to_numpy, vector
@@ -62,8 +62,7 @@ class Preferences(Objective):
     digest: str = field(init=False, repr=False)  # of pairs and weights, by which objectives are compared
 
     name: ClassVar[str] = "preferences"
-    _reads_labels: ClassVar[bool] = False
-    hessian_kind = "exact"
+    facts = Facts(hessian_kind="exact", reads_labels=False)
 
     def __post_init__(self) -> None:
         check_positive("sigma", self.sigma)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 
 
@@ -28,7 +28,7 @@ class QueryRMSE(Objective, text="queryrmse"):
 
     native: ClassVar[dict[str, str]] = {"catboost": "QueryRMSE"}
     hessian: ClassVar[str] = "ones"
-    hessian_kind = "bound"  # the free constant lowers the second derivative by 1/n
+    facts = Facts(hessian_kind="bound")  # the free constant lowers the second derivative by 1/n
 
     def fill(self, call: Call) -> None:
         queries = call.queries

@@ -9,6 +9,7 @@ from ltr_objectives.checks import check_choice
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import UPPER
 from ltr_objectives.metrics.correlation import levels
+from ltr_objectives.objectives.base import Facts
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
@@ -79,8 +80,8 @@ class RankNet(PairwiseObjective, text="ranknet"):
         check_choice("weights", self.weights, PAIR_WEIGHTS)
 
     @property
-    def takes_clicks(self) -> bool:  # type: ignore[override]  # a class variable elsewhere
-        return self.weights != "all"
+    def facts(self) -> Facts:
+        return super().facts._replace(takes_clicks=self.weights != "all")
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         make = self._both_ways if self.weights == "all" else self._one_way

@@ -32,7 +32,7 @@ def derivatives(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient of the reference loss, and the Hessian that the objective's policy makes of ``curvature``."""
     grad = gradient(lambda s: objective.reference_loss(s, labels), scores)
-    return grad, POLICIES[objective.facts.policy].formula(grad, curvature)
+    return grad, POLICIES[objective.policy].formula(grad, curvature)
 
 
 def sigmoid(x: Any) -> Any:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 
 
@@ -31,9 +31,7 @@ class RMSE(Objective, text="rmse"):
 
     native: ClassVar[dict[str, str]] = {"lightgbm": "regression", "catboost": "RMSE"}
     hessian: ClassVar[str] = "ones"
-    hessian_kind = "exact"
-    shift_invariant = False
-    label_scale = True
+    facts = Facts(hessian_kind="exact", shift_invariant=False, label_scale=True)
 
     def fill(self, call: Call) -> None:
         np.subtract(call.scores, call.queries.labels, out=call.grad)

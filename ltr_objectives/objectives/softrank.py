@@ -24,6 +24,7 @@ from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.sorting import all_equal, longest_list, sorter
 from ltr_objectives.metrics.linear import NDCG
+from ltr_objectives.objectives.base import Facts
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import GainObjective
 from ltr_objectives.objectives.reference import reference_gains, reference_head
@@ -87,7 +88,9 @@ class SoftRank(GainObjective, text="softrank"):
     max_documents: int = 1000
     step: float = 10.0
 
-    fewer_pairs = "choose a smaller max_documents"
+    @property
+    def facts(self) -> Facts:
+        return super().facts._replace(quadratic=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -47,7 +47,7 @@ from ltr_objectives.kernels.rng import NO_NOISE, NOISES, add_noise, stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.kernels.swaps import CASCADE, is_empty
 from ltr_objectives.metrics.base import Metric, get_metric, metric_to_learn
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.queries import Queries
@@ -134,7 +134,6 @@ class StochasticRank(Objective, text="stochasticrank"):
     noise: str | None = "gaussian"
     seed: int = 0
 
-    fewer_pairs = "choose a metric with a cutoff, such as ndcg@10, or fewer samples"
     native: ClassVar[dict[str, str]] = {"catboost": "StochasticRank"}
 
     def __post_init__(self) -> None:
@@ -150,20 +149,17 @@ class StochasticRank(Objective, text="stochasticrank"):
         object.__setattr__(self, "metric", metric_to_learn(self.metric))
 
     @property
-    def random(self) -> bool:
-        return self.noise is not None
-
-    @property
-    def balanced(self) -> bool:
-        return self.sfa > 0  # else each document has samples of its own
+    def facts(self) -> Facts:
+        return Facts(
+            random=self.noise is not None,
+            balanced=self.sfa > 0,  # else each document has samples of its own
+            label_limit=get_metric(self.metric).label_limit,
+            quadratic=True,
+        )
 
     @property
     def policy(self) -> str:
         return "exact" if self.hessian == "bounded" else self.hessian  # the kernel writes the bounding sum
-
-    @property
-    def label_limit(self) -> float | None:
-        return get_metric(self.metric).label_limit
 
     def _worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in get_metric(self.metric).layers(queries)], axis=0)

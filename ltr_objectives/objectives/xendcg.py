@@ -12,7 +12,7 @@ from ltr_objectives.kernels.softmax import softmax, softmax_without
 from ltr_objectives.kernels.sorting import longest_list
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import log_sum_exp
 from ltr_objectives.queries import Queries
@@ -78,26 +78,18 @@ class XENDCG(Objective, text="xendcg"):
         check_seed(self.seed)
 
     @property
-    def random(self) -> bool:
-        return self.noise is not None
-
-    @property
-    def balanced(self) -> bool:
-        return self.terms != 2
-
-    @property
-    def hessian_kind(self) -> str:
-        if self.terms > 1:
-            return "estimate"
-        return "bound" if self.hessian == "bounded" else "exact"
-
-    @property
-    def label_limit(self) -> float | None:
-        return gains.gain_limit("exp")
+    def facts(self) -> Facts:
+        kind = "bound" if self.hessian == "bounded" else "exact"
+        return Facts(
+            random=self.noise is not None,
+            hessian_kind="estimate" if self.terms > 1 else kind,
+            balanced=self.terms != 2,
+            label_limit=gains.gain_limit("exp"),
+        )
 
     def fill(self, call: Call) -> None:
         power, largest = call.queries.once("xendcg", lambda: self._power(call.queries))
-        gains = Lowered(power, largest, self.random, int(self.terms))
+        gains = Lowered(power, largest, self.facts.random, int(self.terms))
         call.run(_xendcg, gains, call.rng(self.seed))
 
     def _power(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:

@@ -50,7 +50,6 @@ class YetiRank(PairwiseObjective, text="yetirank"):
     native: ClassVar[dict[str, str]] = {"catboost": "YetiRank"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {"catboost": {}}
     neighbors = 1
-    fewer_pairs = "choose fewer permutations"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -20,7 +20,6 @@ from ltr_objectives.libraries import LIBRARIES, is_native
 from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective, get_objective
-from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.objectives.typical import SMALLEST, typical
 from ltr_objectives.queries import Queries
 from ltr_objectives.workbench.candidates import labels_for
@@ -218,8 +217,7 @@ def warn_without_ours(found: Collection[str], left_out: Mapping[str, str]) -> No
 
 def seeded(objective: Objective, seed: int) -> Objective:
     """The objective with this seed, in all of its parts."""
-    if isinstance(objective, Mixture):
-        return replace(objective, parts=[seeded(part, seed) for part, _ in objective.weighted])
+    objective = objective._around(*(seeded(member.objective, seed) for member in objective.members))
     takes = "seed" in objective.parameters()
     return replace(objective, seed=seed) if takes else objective  # type: ignore[call-arg]  # of subclasses
 

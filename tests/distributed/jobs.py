@@ -48,7 +48,7 @@ def share(X, y, qid, revenue):
 
 def labels_for(objective, revenue):
     """The labels of the objective's goals, in the rows of this worker."""
-    return {"labels": {"revenue": revenue} if objective.goals else None}
+    return {"labels": {"revenue": revenue} if objective.facts.goals else None}
 
 
 def in_xgboost(config):

@@ -19,6 +19,7 @@ from ltr_objectives import (
     Queries,
     QueryRMSE,
     SoftRank,
+    StochasticLabels,
 )
 from ltr_objectives.objectives.approx import _Approx
 from ltr_objectives.objectives.around import Wrapper
@@ -47,29 +48,33 @@ def reference(objective: Objective, scores, labels):
 
 @reference.register
 def _(objective: Wrapper, scores, labels):
-    grad, hess = reference(objective.wrapped, scores, labels)
-    factor = objective.factor(Call(Queries(labels, [len(scores)]), scores, grad, hess))
+    grad, hess = reference(objective.objective, scores, labels)
+    factor = objective.factor(Call.at(Queries(labels, [len(scores)]), scores))
     return factor * grad, factor * hess
 
 
 @reference.register
 def _(objective: Langevin, scores, labels):
-    grad, hess = reference(objective.wrapped, scores, labels)
+    grad, hess = reference(objective.objective, scores, labels)
     return grad + objective.shrink * hess * scores, hess
 
 
 @reference.register
-def _(objective: Mixture, scores, labels):
+def _(objective: StochasticLabels, scores, labels):
     queries, n = Queries(labels, [len(scores)]), len(scores)
+    of_goals, chances = objective._labels_of_members(queries), np.array([member.factor for member in objective.members])
     total = np.zeros((2, n))
-    if objective.draw == "document":
-        of_parts, chances = objective._labels_of_parts(queries), np.array([part.factor for part in objective._parts])
-        for drawn in itertools.product(range(len(chances)), repeat=n):
-            found = reference(objective.parts[0], scores, of_parts[list(drawn), np.arange(n)])
-            total += chances[list(drawn)].prod() * np.array(found)
-    else:
-        for part in objective.summands(queries, 1):
-            total += part.factor * np.array(reference(part.objective, scores, _labels_for(part, queries)))
+    for drawn in itertools.product(range(len(chances)), repeat=n):
+        found = reference(objective.objective, scores, of_goals[list(drawn), np.arange(n)])
+        total += chances[list(drawn)].prod() * np.array(found)
+    return total[0], total[1]
+
+
+@reference.register
+def _(objective: Mixture, scores, labels):
+    queries, total = Queries(labels, [len(scores)]), np.zeros((2, len(scores)))
+    for part in objective.summands(queries, 1):
+        total += part.factor * np.array(reference(part.objective, scores, _labels_for(part, queries)))
     return total[0], total[1]
 
 

@@ -153,7 +153,7 @@ def _plan(
     for each in ours:
         option = "objectives" if each in asked else "reference"
         try:
-            goals = get_objective(each).goals
+            goals = get_objective(each).facts.goals
         except LTRError as error:
             known = "; ".join(f"{kind.name} has {', '.join(filter(kind.knows, kind.natives))}" for kind in kinds)
             raise LTRError(f"--{option}: {error}; {known}") from None

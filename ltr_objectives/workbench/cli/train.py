@@ -58,7 +58,7 @@ def train(
     writable(out, facts.endings, name, *files.values())
     require(objective != "auto" or "vali" in files, "--objective auto chooses on vali; pass --vali, or a fold with it")
     ours = _ours(objective, name)
-    options.refuse_goals("objective", getattr(ours, "goals", ()))
+    options.refuse_goals("objective", () if ours is None else ours.facts.goals)
     first = "" if ours is None else f"{getattr(ours, 'metric', None) or 'ndcg'},"  # what our estimators stop by
     metrics = options.read_metrics(f"{first}ndcg@10,map,mrr" if metric is None else metric, convention)
     objective = str(objective_for(metrics[0])) if objective is None else objective
