@@ -26,14 +26,8 @@ class Hinge(PairwiseObjective, text="hinge"):
         The metric whose change weighs the pairs.
     sigma : float
         One over the margin, above 0.
-    truncation : int, optional
-        Only pairs with a document among this many first ranks count; by default all pairs count.
-    partners : int, optional
-        Pairs of a document with about this many others, drawn at random in each iteration, instead of all pairs of a
-        longer list. Gradient and Hessian then have the same expected values, and the time of a list grows
-        in proportion to its documents.
-    seed : int
-        Seed of ``partners``.
+    truncation, partners, seed
+        As in :class:`LambdaMART`.
 
     Examples
     --------

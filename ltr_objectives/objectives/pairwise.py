@@ -129,10 +129,9 @@ class PairwiseObjective(Objective):
     def _near(self) -> int:
         return MANY if self.neighbors == "all" else int(self.neighbors)
 
-    def pairs(self, queries: Queries) -> Pairs:
+    def _pairs(self, queries: Queries, layers: tuple[Terms, ...]) -> Pairs:
         """The pairs that count, as the kernels read them."""
-        layers, near = self.layers(queries), self._near
-        cutoff = max(terms.ranks for terms in layers)
+        near, cutoff = self._near, max(terms.ranks for terms in layers)
         ranks = min(cutoff, int(self.truncation or MANY))
         # If the order beyond the cutoff changes no weight, only the first ranks and their neighbors are sorted.
         same_weight = ranks == cutoff and all(terms.kind in (LINEAR, UPPER) for terms in layers)
@@ -167,26 +166,24 @@ class PairwiseObjective(Objective):
         return step
 
     def _fill(self, call: Call, draws: int) -> None:
-        queries = call.queries
-        layers, pairs = self.layers(queries), self.pairs(queries)
-        rng = None
-        if self._random:
-            rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale)
-        if self._is_by_gain(queries):
+        queries, layers = call.queries, self.layers(call.queries)
+        pairs = self._pairs(queries, layers)
+        rng = call.rng(self.seed, draws, NOISES[self.noise], self.noise_scale) if self._random else None
+        if self._is_by_gain(pairs, layers):
             call.run(pairs_by_gain, layers, pairs._replace(by_label=queries.by_label), rng)
         else:
             call.run(pairs_by_rank, layers, pairs, rng)
 
-    def _is_by_gain(self, queries: Queries) -> bool:
+    def _is_by_gain(self, pairs: Pairs, layers: tuple[Terms, ...]) -> bool:
         """Return True if the kernel by gain applies, else the general one.
 
         It sums the weights over the draws before it visits the pairs, so it knows no rank or score of a pair.
         """
-        by_pair = self._near != MANY or self.partners or self.score_norm or self.difference == "noisy"
-        if self.loss.code != LOGISTIC or by_pair or queries.propensity is not None:
-            return False
-        kinds = [terms.kind if terms.cap == np.inf else None for terms in self.layers(queries)]
-        return set(kinds) == {AVERAGE} or kinds == [LINEAR]
+        by_pair = (
+            min(pairs.neighbors, pairs.partners) < MANY or pairs.noisy or pairs.score_norm or len(pairs.propensity)
+        )
+        kinds = [terms.kind if terms.cap == np.inf else None for terms in layers]
+        return pairs.loss == LOGISTIC and not by_pair and (set(kinds) == {AVERAGE} or kinds == [LINEAR])
 
     def _worth(self, queries: Queries) -> np.ndarray:
         return np.sum([terms.gain for terms in self.layers(queries)], axis=0)

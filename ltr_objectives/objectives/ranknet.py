@@ -34,18 +34,11 @@ class RankNet(PairwiseObjective, text="ranknet"):
         :math:`\tfrac12 \log(1 + e^{-\sigma (s_i - s_j)}) + \tfrac12 \log(1 + e^{\sigma (s_i - s_j)})`, which pulls the
         two scores together. It does not take clicks, because documents without a click need not be equally relevant.
         "difference" is the difference of the labels.
-    sigma, truncation, score_norm, lambda_norm, hessian
+    sigma, truncation, score_norm, lambda_norm, hessian, partners, seed
         As in :class:`LambdaMART`.
     preset : "xgboost", optional
         Set each parameter that is left out to its value in XGBoost's rank:pairwise, and divide query weights by their
         mean.
-    partners : int, optional
-        Pairs of a document with about this many others, drawn at random in each iteration, instead of all pairs of a
-        longer list. Gradient and Hessian then have the same expected values, and the time of a list grows
-        in proportion to its documents. With ``lambda_norm`` expected values are smaller, because the logarithm of an
-        estimated sum is too small on average: of lists of 26 documents by less than 1% with 2 partners, 4% with 1.
-    seed : int
-        Seed of ``partners``.
 
     Examples
     --------

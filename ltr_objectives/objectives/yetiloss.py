@@ -59,9 +59,7 @@ class YetiLoss(PairwiseObjective, text="yetiloss"):
     seed : int
         Seed of the noise and of ``partners``.
     partners : int, optional
-        Pairs of a document with about this many others, drawn at random in each ranking, instead of all pairs of a
-        longer list. Gradient and Hessian then have the same expected values, and the time of a list grows
-        in proportion to its documents.
+        As in :class:`LambdaMART`, with other pairs in each ranking.
     difference : "exact" or "noisy"
         "noisy" takes the difference :math:`s_{hi} - s_{lo}` of each ranking from its noisy scores, so the loss is the
         mean of LambdaMART's over them. With Gumbel noise that is the expected LambdaMART of Bruch et al., "A Stochastic
