@@ -34,7 +34,7 @@ from ltr_objectives.objectives.base import Facts
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.pairwise import NO_ORDER, NO_PROPENSITY
-from ltr_objectives.objectives.reference import softplus
+from ltr_objectives.objectives.reference import reference_gains, softplus
 
 WEIGHTS = ("ndcg2", "ndcg2++")
 LOG2_E = 1.4426950408889634
@@ -136,7 +136,7 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
         n = len(scores)
         rank = np.empty(n)
         rank[np.argsort(-scores.real, kind="stable")] = np.arange(1, n + 1)
-        gain = self.reference_gains(labels)
+        gain = reference_gains(self.gain, labels, self.k)
         d, e = np.meshgrid(rank, rank, indexing="ij")
         gap = np.where(d == e, 1.0, np.abs(d - e))
         lower = 1.0 / np.log2(1.0 + gap) - 1.0 / np.log2(2.0 + gap)

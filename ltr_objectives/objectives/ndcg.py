@@ -2,27 +2,18 @@
 
 from dataclasses import KW_ONLY, dataclass
 
-import numpy as np
-
 from ltr_objectives.checks import check_integer
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.gains import GainType
 from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Facts, Objective
-from ltr_objectives.objectives.reference import reference_gains
 from ltr_objectives.queries import Queries
 
 
 @dataclass(frozen=True)
 class GainObjective(Objective):
-    """Base of the losses that read labels as gains.
-
-    Parameters
-    ----------
-    gain : "exp", "linear" or table
-        :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
-    """
+    """Base of the losses that read labels as gains."""
 
     _: KW_ONLY
     gain: GainType = "exp"
@@ -37,15 +28,7 @@ class GainObjective(Objective):
 
 @dataclass(frozen=True)
 class NDCGObjective(GainObjective):
-    """Base of the losses that approximate NDCG@k. Queries whose labels are all equal have zero gradient.
-
-    Parameters
-    ----------
-    k : int, optional
-        Cutoff; None is the whole list.
-    gain
-        As in :class:`GainObjective`.
-    """
+    """Base of the losses that approximate NDCG@k, which have zero gradient if all labels of a query are equal."""
 
     k: int | None = None
 
@@ -57,7 +40,3 @@ class NDCGObjective(GainObjective):
     def terms(self, queries: Queries) -> Terms:
         """The terms of NDCG@k: gains, discounts up to the cutoff, one over the ideal."""
         return NDCG(self.k, gain_type=self.gain).terms(queries)
-
-    def reference_gains(self, labels: np.ndarray) -> np.ndarray:
-        """Gains over the ideal; all 0 if all gains are equal."""
-        return reference_gains(self.gain, labels, self.k)
