@@ -12,7 +12,7 @@ from ltr_objectives.kernels.softmax import softmax, total
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.reference import log_sum_exp, reference_softmax
+from ltr_objectives.objectives.reference import log_sum_exp
 from ltr_objectives.queries import Queries
 
 TARGETS = ("softmax", "labels", "unnormalized")
@@ -84,7 +84,7 @@ class ListNet(Objective, text="listnet"):
 
     def _reference_target(self, labels: np.ndarray) -> np.ndarray:
         if self.target == "softmax":
-            return reference_softmax(labels)
+            return np.exp(labels - log_sum_exp(labels))
         return labels / labels.sum() if self.target == "labels" and labels.any() else labels
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:

@@ -56,12 +56,6 @@ def log_sum_exp(x: np.ndarray) -> Any:
     return top + np.log(np.sum(np.exp(x - top)))
 
 
-def reference_softmax(x: np.ndarray) -> np.ndarray:
-    """exp(x) / sum(exp(x)), for numbers of any size."""
-    e: np.ndarray = np.exp(x - x[np.argmax(x.real)])
-    return e / e.sum()
-
-
 def reference_gains(gain: str | tuple[float, ...], labels: np.ndarray, k: int | None = None) -> np.ndarray:
     """Gains over the ideal DCG@k; all 0 if all are equal."""
     found = np.array(gains.apply_gain(gain, labels), float)

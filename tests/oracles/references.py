@@ -1,10 +1,11 @@
-"""Gradient and Hessian of one list in plain NumPy, without noise, for each objective; no code is that of a kernel."""
+"""Gradient and Hessian of one list in NumPy, without noise, for each objective; no code is that of a kernel."""
 
 import functools
 import itertools
 import math
 
 import numpy as np
+from scipy.special import erfc, expit, softmax
 
 from ltr_objectives import (
     RMSE,
@@ -27,14 +28,7 @@ from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.objectives.lambdaloss import LambdaLoss
 from ltr_objectives.objectives.mixture import _labels_for
-from ltr_objectives.objectives.reference import (
-    derivatives,
-    gradient,
-    reference_gains,
-    reference_head,
-    reference_softmax,
-    sigmoid,
-)
+from ltr_objectives.objectives.reference import derivatives, gradient, reference_gains, reference_head
 
 
 @functools.singledispatch
@@ -91,14 +85,14 @@ def _(objective: QueryRMSE, scores, labels):
 @reference.register
 def _(objective: Ordinal, scores, labels):
     gaps = scores[:, None] - objective.thresholds
-    return derivatives(objective, scores, labels, np.sum(sigmoid(gaps) * sigmoid(-gaps), axis=1))
+    return derivatives(objective, scores, labels, np.sum(expit(gaps) * expit(-gaps), axis=1))
 
 
 @reference.register
 def _(objective: Preferences, scores, labels):
     hi, lo = objective.pairs.T
     margin = objective.sigma * (scores[hi] - scores[lo])
-    curve = objective.sigma**2 * objective.pairs_weight * sigmoid(margin) * sigmoid(-margin)
+    curve = objective.sigma**2 * objective.pairs_weight * expit(margin) * expit(-margin)
     return derivatives(objective, scores, labels, sum(np.bincount(rows, curve, objective.rows) for rows in (hi, lo)))
 
 
@@ -106,14 +100,14 @@ def _(objective: Preferences, scores, labels):
 def _(objective: LambdaLoss, scores, labels):
     gaps = objective.sigma * (scores[:, None] - scores)
     w = objective._weights(scores, labels)
-    slope = objective.sigma * w * sigmoid(-gaps) / np.log(2.0)
-    curve = objective.sigma**2 * (w + w.T) * sigmoid(gaps) * sigmoid(-gaps) / np.log(2.0)
+    slope = objective.sigma * w * expit(-gaps) / np.log(2.0)
+    curve = objective.sigma**2 * (w + w.T) * expit(gaps) * expit(-gaps) / np.log(2.0)
     return slope.sum(axis=0) - slope.sum(axis=1), curve.sum(axis=1)
 
 
 @reference.register
 def _(objective: ListNet, scores, labels):
-    rho = reference_softmax(scores)
+    rho = softmax(scores)
     return derivatives(objective, scores, labels, objective._reference_target(labels).sum() * rho * (1.0 - rho))
 
 
@@ -132,12 +126,12 @@ def _(objective: XENDCG, scores, labels):
     n = len(scores)
     if len(set(labels)) < 2:
         return np.zeros(n), np.zeros(n)
-    rho, phi = reference_softmax(scores), np.exp2(labels) - 0.5
+    rho, phi = softmax(scores), np.exp2(labels) - 0.5
     others = ~np.eye(n, dtype=bool)
     miss = np.array([rho[others[i]].sum() for i in range(n)])
     shares = np.zeros((n, n))
     for i in range(n):
-        shares[i, others[i]] = reference_softmax(scores[others[i]])
+        shares[i, others[i]] = softmax(scores[others[i]])
     part = grad = rho - phi / phi.sum()
     for _ in range(1, objective.terms):
         part = part @ shares
@@ -149,7 +143,7 @@ def _(objective: XENDCG, scores, labels):
 def _(objective: _Approx, scores, labels):
     chance, gaps = objective._chances(scores), objective.alpha * (scores - scores[:, None])
     pull = np.abs(gradient(lambda p: objective._loss(p, scores, labels), chance))
-    curve = objective.alpha**2 / objective.step * pull * sigmoid(gaps) * sigmoid(-gaps)
+    curve = objective.alpha**2 / objective.step * pull * expit(gaps) * expit(-gaps)
     np.fill_diagonal(curve, 0.0)
     return derivatives(objective, scores, labels, curve.sum(axis=0) + curve.sum(axis=1))
 
@@ -160,7 +154,7 @@ def _(objective: SoftRank, scores, labels):
     s, gain = scores[chosen], reference_gains(objective.gain, labels)[chosen]
     grad, hess = np.zeros(len(scores)), np.zeros(len(scores))
     n, width = len(s), 2.0 * objective.sigma
-    beats = np.vectorize(math.erfc)((s[:, None] - s) / width) / 2.0
+    beats = erfc((s[:, None] - s) / width) / 2.0
     lost = 1.0 / np.log2(np.arange(2, n + 1)) - 1.0 / np.log2(np.arange(3, n + 2))  # by one more rank
     for i, j in itertools.permutations(range(n), 2):
         u = (s[i] - s[j]) / width
