@@ -1,6 +1,5 @@
 """Why a ranking does not improve: which queries have zero gradient, and how large the other gradients are."""
 
-import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -184,10 +183,8 @@ def diagnose(objective: Any, queries: Queries, scores: ArrayLike, *, n_threads: 
     at_ties = learner.compute(queries, np.zeros(queries.rows), n_threads=n_threads)[0]
     now, tied = _largest(learnt, queries), _largest(at_ties, queries)
     useful = now > SETTLED * tied
-    scaled, largest = _scaled(grad)
-    norms = np.sqrt(_by_query(np.add, scaled * scaled, queries))
+    norms = np.sqrt(_by_query(np.add, grad * grad, queries))
     of_useful = norms[useful] if useful.any() else np.zeros(1)
-    low, middle, high = (_product(largest, f(of_useful)) for f in (np.min, np.median, np.max))
     return Report(
         objective=repr(objective),
         queries=len(queries),
@@ -197,21 +194,10 @@ def diagnose(objective: Any, queries: Queries, scores: ArrayLike, *, n_threads: 
         hessian_zero=int(((hess == 0) & np.repeat(useful, np.diff(queries.ptr))).sum()),
         hessian_negative=int((hess < 0).sum()),
         hessian_sum=float(hess.sum()),
-        gradient_norm=_product(largest, np.linalg.norm(scaled)),
-        query_norms=(low, middle, high),
+        gradient_norm=float(np.linalg.norm(grad)),
+        query_norms=(float(of_useful.min()), float(np.median(of_useful)), float(of_useful.max())),
         parts=_parts(learner, queries, s, grad, n_threads),
     )
-
-
-def _scaled(grad: np.ndarray) -> tuple[np.ndarray, float]:
-    """The gradient over its largest entry, whose squares do not overflow, and that entry."""
-    largest = float(np.abs(grad).max())
-    return grad / largest if largest > 0 else grad, largest
-
-
-def _product(largest: float, norm: Any) -> float:
-    """The product, at most the largest float64."""
-    return min(largest * float(norm), sys.float_info.max)
 
 
 def _parts(
@@ -221,17 +207,11 @@ def _parts(
     found = []
     for part in learner.summands(queries, n_threads):
         grad = part.factor * part.on(queries, lambda o, own: o.compute(own, scores, n_threads=n_threads)[0])
-        (unit, largest), (other, _) = _scaled(grad), _scaled(whole)
-        product = float(np.linalg.norm(unit) * np.linalg.norm(other))
-        found.append(
-            PartReport(
-                objective=repr(part.objective),
-                goal=part.goal,
-                useful=int((_largest(grad, queries) > 0).sum()),
-                gradient_norm=_product(largest, np.linalg.norm(unit)),
-                cosine=float(unit @ other) / product if product > 0 else 0.0,
-            )
-        )
+        norm = float(np.linalg.norm(grad))
+        product = norm * float(np.linalg.norm(whole))
+        useful = int((_largest(grad, queries) > 0).sum())
+        cosine = float(grad @ whole) / product if product > 0 else 0.0
+        found.append(PartReport(repr(part.objective), part.goal, useful, norm, cosine))
     return tuple(found)
 
 
