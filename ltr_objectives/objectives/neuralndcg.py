@@ -14,10 +14,12 @@ sum is near 0.
 Sinkhorn scaling multiplies rows by :math:`u` and columns by :math:`v` until the rows and columns of :math:`P = u K v`
 add up to 1. A round is one sweep over :math:`K`. For each row it takes :math:`u_i = 1 / (K v)_i` and, while the row is
 in cache, adds :math:`u_i K_i` to the next column sums. The factors of all rounds are kept, :math:`O(n)` each. The exact
-gradient goes back through them, one sweep a round. The derivative of the loss by :math:`K` is then a sum of outer
-products of known vectors. Up to a constant of each row, :math:`c_{ij}` is :math:`\rho_i s_j - \sum_k |s_j - s_k|` with
-:math:`\rho_i = n - 1 - 2i`. So with :math:`dc_{ij}`, the derivative of the loss by :math:`c_{ij}`, only
-:math:`C^1_j = \sum_i \rho_i \, dc_{ij}` and :math:`C^0_j = -\sum_i dc_{ij}` are needed.
+gradient goes back through them, one sweep a round. The softmax is the scaling of rows of round 0, by :math:`u = 1`.
+
+The derivative of the loss by :math:`K` is a sum of outer products of known vectors. Up to a constant of each row,
+:math:`c_{ij}` is :math:`\rho_i s_j - \sum_k |s_j - s_k|` with :math:`\rho_i = n - 1 - 2i`. So of :math:`d_{ij}`, the
+derivative by :math:`c_{ij} / \tau`, only :math:`C^1_j = \sum_i \rho_i d_{ij}` and :math:`C^0_j = \sum_i d_{ij}` are
+needed. :math:`C^0_j` is also the derivative by a factor of column j, such as :math:`v_j`.
 """
 
 import abc
@@ -34,7 +36,7 @@ from ltr_objectives.checks import (
     check_positive,
     check_seed,
 )
-from ltr_objectives.kernels._jit import inlined, kernel
+from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
 from ltr_objectives.kernels.chosen import choose
 from ltr_objectives.kernels.exponential import exponentials
 from ltr_objectives.kernels.rankings import draws_of
@@ -50,12 +52,12 @@ from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.objectives.reference import derivatives, reference_head
 from ltr_objectives.queries import Queries
 
-LEAST_EXPONENT = -40.0  # exp(-40) = 4e-18
-ROWS = 4  # of the matrix at once: sums over rows are then read and written a quarter as often
+NEGLIGIBLE = -40.0  # exp(-40) = 4e-18
+ROWS = 4  # of the matrix at once: one by one they take twice as long, because sums over rows are read each time
 
 
 class Scaling(NamedTuple):
-    """The parameters of sorting, and the number of documents that are sorted."""
+    """The parameters of sorting, and the labels that choose the documents of long lists."""
 
     tau: float
     rounds: int
@@ -63,6 +65,7 @@ class Scaling(NamedTuple):
     transposed: bool
     most: int
     from_end: bool  # the discount of a list is the end of the table
+    labels: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,9 @@ class _Sorted(Objective):
         metric = self.sorted_metric
         from_end = bool(metric.discount(np.arange(1, 2))[0] != metric.discount(np.arange(1, 3))[0])
         how = Scaling(float(self.temperature), int(self.rounds), float(self.tolerance), bool(self.transposed),
-                      int(self.max_documents), from_end)  # fmt: skip
+                      int(self.max_documents), from_end, call.queries.labels)  # fmt: skip
         rng = call.rng(self.seed, self.samples, NOISES[self.noise], self.noise_scale) if self.noise else None
-        call.run(_neuralsort, call.queries.labels, metric.terms(call.queries), how, rng)
+        call.run(_neuralsort, metric.terms(call.queries), how, rng)
 
     def reference_sort(self, scores: np.ndarray) -> np.ndarray:
         """The scaled relaxed permutation matrix, of shape (ranks, documents), by definition."""
@@ -145,10 +148,9 @@ class NeuralNDCG(_Sorted, NDCGObjective, text="neuralndcg"):
 
     with gains G, ideal DCG N, and Sinkhorn's scaling, which divides columns and rows by their sums in turn. The
     gradient is exact, through every round. The Hessian is an estimate: the absolute value of the gradient, so that no
-    leaf exceeds the learning rate. A score gap of about :math:`\tau / n` suffices to separate two documents. So
-    gradients grow with the length n of the list: for tied scores the absolute gradients of a query add up to the order
-    of :math:`n / (\tau \log n)`. A query takes at most O(n^2) a round. It takes far less if scores differ, because
-    each rank mixes only documents close to it.
+    leaf exceeds the learning rate. A score gap of about :math:`\tau / n` separates two documents, so gradients grow
+    with the length n of the list: for tied scores the absolute gradients of a query add up to the order of
+    :math:`n / (\tau \log n)`. A query takes at most O(n^2) a round, far less if scores differ.
 
     Parameters
     ----------
@@ -246,11 +248,47 @@ class NeuralSort(_Sorted, _Named, text="neuralsort"):
         return self.sorted_metric.terms(queries).gain
 
 
-@inlined
-def _dots(K, n, i, a, b, v, out):
-    """Write the products of ROWS rows, from row i on, with ``v``; all are 0 except at ``a <= j < b``."""
+class Matrix(NamedTuple):
+    """The relaxed permutation matrix of one list, of which kernels take ROWS rows at once.
+
+    Row i starts at ``K[i * n]``. The rows from i on, a multiple of ROWS, are 0 except at ``lo[i] <= j < hi[i]``; rows
+    of zeros follow the last.
+    """
+
+    n: int
+    K: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+
+
+class Space(NamedTuple):
+    """The scaling by round, derivatives of the loss by its steps, and scratch. What has an entry a row is padded."""
+
+    U: np.ndarray  # factors of rows
+    V: np.ndarray  # factors of columns
+    X: np.ndarray  # sums of rho U[t] K
+    by_u: np.ndarray  # derivatives by U[tu] in P
+    by_column: np.ndarray  # by the column sums of U[t] K
+    by_v: np.ndarray  # by V[t]; by V[0] it is C0
+    C1: np.ndarray  # as far as it is known
+    g: np.ndarray  # the gains of the ranks
+    slope: np.ndarray  # derivatives by them
+    f: np.ndarray  # scratch: factors of rows
+    x: np.ndarray  # scratch: sums of rho f K
+
+
+@inlined_kernel
+def _rows(matrix, i):
+    n, K, a, b = matrix.n, matrix.K, matrix.lo[i], matrix.hi[i]
     k0, k1, k2, k3 = i * n, (i + 1) * n, (i + 2) * n, (i + 3) * n
-    v, r0, r1, r2, r3 = v[a:b], K[k0 + a : k0 + b], K[k1 + a : k1 + b], K[k2 + a : k2 + b], K[k3 + a : k3 + b]
+    return K[k0 + a : k0 + b], K[k1 + a : k1 + b], K[k2 + a : k2 + b], K[k3 + a : k3 + b]
+
+
+@inlined
+def _dots(matrix, i, v, out):
+    """Write the products of ROWS rows, from row i on, with ``v``."""
+    r0, r1, r2, r3 = _rows(matrix, i)
+    v = v[matrix.lo[i] : matrix.hi[i]]
     t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
     for j in range(len(v)):
         t0 += r0[j] * v[j]
@@ -261,13 +299,12 @@ def _dots(K, n, i, a, b, v, out):
 
 
 @inlined
-def _add_rows(K, n, i, a, b, f, x, y):
+def _add_rows(matrix, i, f, x, y):
     """Add ROWS rows, from row i on, to ``x`` with the factors ``f``, and to ``y`` with the factors ``rho f``."""
-    k0, k1, k2, k3 = i * n, (i + 1) * n, (i + 2) * n, (i + 3) * n
-    x, y, r0, r1 = x[a:b], y[a:b], K[k0 + a : k0 + b], K[k1 + a : k1 + b]
-    r2, r3 = K[k2 + a : k2 + b], K[k3 + a : k3 + b]
+    r0, r1, r2, r3 = _rows(matrix, i)
+    x, y = x[matrix.lo[i] : matrix.hi[i]], y[matrix.lo[i] : matrix.hi[i]]
     f0, f1, f2, f3 = f[i], f[i + 1], f[i + 2], f[i + 3]
-    rho = n - 1.0 - 2.0 * i
+    rho = matrix.n - 1.0 - 2.0 * i
     for j in range(len(x)):
         t0, t1, t2, t3 = f0 * r0[j], f1 * r1[j], f2 * r2[j], f3 * r3[j]
         total = t0 + t1 + t2 + t3
@@ -275,61 +312,33 @@ def _add_rows(K, n, i, a, b, f, x, y):
         y[j] += rho * total - (2.0 * t1 + 4.0 * t2 + 6.0 * t3)
 
 
-class Sorting(NamedTuple):
-    """The relaxed permutation matrix and its scaling, which take ROWS rows at once.
-
-    Row i starts at ``K[i * n]``. The rows from i on, a multiple of ROWS, are 0 except at ``lo[i] <= j < hi[i]``; rows
-    of zeros fill up the last of them. ``U[t]`` and ``V[t]`` are the factors of round t, ``X[t]`` the sums of
-    ``rho U[t] K``.
-    """
-
-    tau: float
-    K: np.ndarray
-    lo: np.ndarray
-    hi: np.ndarray
-    U: np.ndarray
-    V: np.ndarray
-    X: np.ndarray
-
-
-class Backward(NamedTuple):
-    """Derivatives of the loss by the steps of the scaling."""
-
-    by_column: np.ndarray  # the column sums of U K
-    by_v: np.ndarray
-    x: np.ndarray  # scratch
-    C0: np.ndarray  # as at the head of this module, as far as they are known
-    C1: np.ndarray
-    f: np.ndarray  # factors of rows
-    out: np.ndarray  # by U[tu], at last by the scores
+@inlined_kernel
+def _fill_row(s, i, tau, row):
+    """Write row i of the matrix from the diagonal outwards; return its first entry and the one after its last."""
+    a, b = i, i
+    row[i] = 0.0
+    for step in (-1, 1):
+        j, c = i, 0.0
+        while 0 <= j + step < len(s):
+            c -= abs(s[j] - s[j + step]) * (2.0 * abs(j - i) + 1.0) / tau
+            if not c > NEGLIGIBLE:
+                break
+            j += step
+            row[j] = c
+        a, b = min(a, j), max(b, j + 1)
+    exponentials(row[a:b])
+    scale = 1.0 / total(row[a:b])
+    for j in range(a, b):
+        row[j] *= scale
+    return a, b
 
 
 @kernel
-def _relaxed_sort(s, sort):
-    """Fill the matrix, each row from the diagonal outwards."""
-    n, tau, K, lo, hi = len(s), sort.tau, sort.K, sort.lo, sort.hi
+def _relaxed_sort(s, tau, matrix):
+    """Fill the matrix, with zeros where ROWS rows at once reach beyond one of them."""
+    n, K, lo, hi = len(s), matrix.K, matrix.lo, matrix.hi
     for i in range(n):
-        row = K[i * n : (i + 1) * n]
-        row[i], c, j = 0.0, 0.0, i
-        while j + 1 < n:
-            c -= (s[j] - s[j + 1]) * (2.0 * (j - i) + 1.0) / tau
-            if not c > LEAST_EXPONENT:
-                break
-            j += 1
-            row[j] = c
-        hi[i] = j + 1
-        c, j = 0.0, i
-        while j > 0:
-            c -= (s[j - 1] - s[j]) * (2.0 * (i - j) + 1.0) / tau
-            if not c > LEAST_EXPONENT:
-                break
-            j -= 1
-            row[j] = c
-        lo[i] = j
-        exponentials(row[j : hi[i]])
-        scale = 1.0 / total(row[j : hi[i]])
-        for j in range(lo[i], hi[i]):
-            row[j] *= scale
+        lo[i], hi[i] = _fill_row(s, i, tau, K[i * n : (i + 1) * n])
     for i in range(0, n, ROWS):
         last = min(i + ROWS, n)
         a, b = lo[i:last].min(), hi[i:last].max()
@@ -340,124 +349,116 @@ def _relaxed_sort(s, sort):
 
 
 @kernel
-def _sinkhorn(n, how, sort, w):
-    """Fill the factors; return the last round of V and that of U. ``w`` is scratch."""
-    K, lo, hi, U, V, X = sort.K, sort.lo, sort.hi, sort.U, sort.V, sort.X
-    rounds, tolerance, transposed = how.rounds, how.tolerance, how.transposed
+def _sinkhorn(matrix, how, space):
+    """Fill the factors; return the last round of V and that of U."""
+    n, U, V, X, sums = matrix.n, space.U, space.V, space.X, space.x
     U[0, :n], U[0, n : n + ROWS], V[0, :n] = 1.0, 0.0, 1.0
-    w[:n], X[0, :n] = 0.0, 0.0
+    sums[:n], X[0, :n] = 0.0, 0.0
     for i in range(0, n, ROWS):
-        _add_rows(K, n, i, lo[i], hi[i], U[0], w, X[0])
-    for t in range(1, rounds + 1):
+        _add_rows(matrix, i, U[0], sums, X[0])
+    for t in range(1, how.rounds + 1):
         for j in range(n):
-            V[t, j] = 1.0 / w[j]
-        w[:n], X[t, :n] = 0.0, 0.0
-        worst = 0.0
+            V[t, j] = 1.0 / sums[j]
+        sums[:n], X[t, :n] = 0.0, 0.0
+        worst = 0.0  # the largest difference of a sum from 1
         for i in range(0, n, ROWS):
-            _dots(K, n, i, lo[i], hi[i], V[t], U[t])
+            _dots(matrix, i, V[t], U[t])
             for k in range(i, min(i + ROWS, n)):
-                worst = max(worst, abs(U[t - 1, k] * U[t, k] - 1.0)) if transposed else worst
+                if how.transposed:
+                    worst = max(worst, abs(U[t - 1, k] * U[t, k] - 1.0))
                 U[t, k] = 1.0 / U[t, k]
-            _add_rows(K, n, i, lo[i], hi[i], U[t], w, X[t])
-        if transposed:
-            if worst < tolerance or t == rounds:
-                return t, t - 1
-            continue
-        for j in range(n):
-            worst = max(worst, abs(w[j] * V[t, j] - 1.0))
-        if worst < tolerance:
-            return t, t
-    return rounds, rounds
+            _add_rows(matrix, i, U[t], sums, X[t])
+        if not how.transposed:
+            for j in range(n):
+                worst = max(worst, abs(sums[j] * V[t, j] - 1.0))
+        if worst < how.tolerance or t == how.rounds:
+            return t, t - how.transposed
+    return 0, 0
 
 
 @kernel
-def _slopes(w, kind, scale, n, g, d):
-    """Write the derivatives of a metric by the gains ``g`` of the ranks."""
-    rest, above = 0.0, 0.0
+def _slopes(kind, g, w, scale, slope):
+    """Write minus the derivatives of a metric by the gains ``g`` of the ranks."""
+    n, below = len(g), 0.0
     if kind == LINEAR:
         for i in range(n):
-            d[i] = w[i] * scale
+            slope[i] = -w[i] * scale
     elif kind == CASCADE:
         for i in range(n - 1, -1, -1):
-            d[i] = w[i] - rest
-            rest = w[i] * g[i] + (1.0 - g[i]) * rest
+            slope[i] = w[i] - below
+            below = w[i] * g[i] + (1.0 - g[i]) * below
+        reached = -scale
         for i in range(n):
-            d[i] *= scale
-            scale *= 1.0 - g[i]
+            slope[i] *= reached
+            reached *= 1.0 - g[i]
     elif kind == AVERAGE:
+        above = 0.0
         for i in range(n - 1, -1, -1):
-            rest += w[i] * g[i]
-            d[i] = rest * scale
+            below += w[i] * g[i]
+            slope[i] = -below * scale
         for i in range(n):
             above += g[i]
-            d[i] += w[i] * above * scale
+            slope[i] -= w[i] * above * scale
     else:
         raise ValueError("unknown kind")
 
 
 @kernel
-def _by_matrix(n, g, w, kind, scale, tv, tu, sort, space):
-    """Take the derivatives of ``-M(P g)``, with ``P = U[tu] K V[tv]`` and a metric M, back to K.
+def _through_loss(kind, gain, w, scale, u, v, matrix, space):
+    """Take the derivatives of minus a metric of ``P gain``, where P is ``u K v``, back to u, v and K."""
+    n, by_u, by_v, g, slope, f, x = len(gain), space.by_u, space.by_v, space.g, space.slope, space.f, space.x
+    for j in range(n):
+        x[j] = v[j] * gain[j]
+    for i in range(0, n, ROWS):
+        _dots(matrix, i, x, by_u)
+    for i in range(n):
+        g[i] = u[i] * by_u[i]
+    _slopes(kind, g[:n], w, scale, slope)
+    for i in range(n):
+        by_u[i] *= slope[i]
+        f[i] = u[i] * slope[i]
+    f[n : n + ROWS], by_v[:n], x[:n] = 0.0, 0.0, 0.0
+    for i in range(0, n, ROWS):
+        _add_rows(matrix, i, f, by_v, x)
+    for j in range(n):
+        by_v[j] *= gain[j]
+        space.C1[j] = v[j] * gain[j] * x[j]
+        space.by_column[j] = 0.0
 
-    The derivatives go back through the steps of each round t: the column sums of U[t - 1] K, V[t] = 1 / column sums,
-    the row sums of K V[t], U[t] = 1 / row sums. Each of the two sums adds an outer product to the derivative by K. Of
-    these, C1 takes the sums over rows, with the factor rho_i. C0 needs none of them: scaling undoes a factor of a
-    column, so the derivative by K has no part along the columns of K.
-    """
-    K, lo, hi, U, V, X = sort.K, sort.lo, sort.hi, sort.U, sort.V, sort.X
-    by_column, by_v, x, C0, C1, f, out = (
-        space.by_column, space.by_v, space.x, space.C0, space.C1, space.f, space.out
-    )  # fmt: skip
-    for j in range(n):
-        by_v[j], x[j], C1[j] = 0.0, 0.0, 0.0
-        by_column[j] = V[tv, j] * g[j]  # for now: the factor of U[tu] K in the loss
+
+@inlined_kernel
+def _through_rows(t, matrix, space):
+    """Take the derivatives by ``U[t] = 1 / (K V[t])`` back to V[t] and K."""
+    U, V, by_u, f, x = space.U, space.V, space.by_u, space.f, space.x
+    n = matrix.n
+    x[:n] = 0.0
     for i in range(0, n, ROWS):
-        _dots(K, n, i, lo[i], hi[i], by_column, out)
-    for i in range(n):
-        C0[i] = U[tu, i] * out[i]  # for now: the gain of the rank
-    _slopes(w, kind, scale, n, C0, f)
-    f[n : n + ROWS] = 0.0
-    for i in range(n):
-        out[i] *= -f[i]
-        f[i] *= -U[tu, i]
-    for i in range(0, n, ROWS):
-        _add_rows(K, n, i, lo[i], hi[i], f, by_v, x)
+        _dots(matrix, i, space.by_column, f)
+        for k in range(i, i + ROWS):
+            f[k] = -U[t, k] * U[t, k] * (f[k] + by_u[k])
+        _add_rows(matrix, i, f, space.by_v, x)
     for j in range(n):
-        by_v[j] *= g[j]
-        C1[j] += by_column[j] * x[j]
-        C0[j] = -by_v[j] if tv == 0 else 0.0  # without a round nothing undoes a factor
-        by_column[j] = 0.0
-    for t in range(tv, 0, -1):
-        if t <= tu:  # U[t] is used, in the loss or by the column sums of the next round
-            x[:n] = 0.0
-            for i in range(0, n, ROWS):
-                _dots(K, n, i, lo[i], hi[i], by_column, f)
-                for k in range(i, i + ROWS):
-                    f[k] = -U[t, k] * U[t, k] * (f[k] + (out[k] if t == tu else 0.0))
-                _add_rows(K, n, i, lo[i], hi[i], f, by_v, x)
-            for j in range(n):
-                C1[j] += V[t, j] * x[j]
-        for j in range(n):
-            by_column[j] = -V[t, j] * V[t, j] * by_v[j]
-            C1[j] += by_column[j] * X[t - 1, j]
-            by_v[j] = 0.0
+        space.C1[j] += V[t, j] * x[j]
+        by_u[j] = 0.0  # P has the last U alone
+
+
+@inlined_kernel
+def _through_columns(t, n, space):
+    """Take the derivatives by ``V[t] = 1 / (U[t - 1] K)`` back to these column sums and K."""
+    V, X, by_column = space.V, space.X, space.by_column
+    for j in range(n):
+        by_column[j] = -V[t, j] * V[t, j] * space.by_v[j]
+        space.C1[j] += by_column[j] * X[t - 1, j]
+        space.by_v[j] = 0.0
 
 
 @kernel
-def _by_scores(s, tu, sort, space):
-    """Turn the derivatives by column sums and by U[0] into those by the scores, in ``space.out``."""
-    n, tau, K, lo, hi = len(s), sort.tau, sort.K, sort.lo, sort.hi
-    by_column, x, C0, C1, f, out = space.by_column, space.x, space.C0, space.C1, space.f, space.out
-    x[:n] = 0.0
-    for i in range(0, n, ROWS):  # through the softmax of each row, which removes the mean of the derivative
-        _dots(K, n, i, lo[i], hi[i], by_column, f)
-        for k in range(i, i + ROWS):
-            f[k] += out[k] if tu == 0 else 0.0
-        _add_rows(K, n, i, lo[i], hi[i], f, C0, x)
-    above, everything = 0.0, 0.0
+def _by_scores(s, tau, C0, C1, grad):
+    """Write the derivatives by the scores."""
+    n, above, everything = len(s), 0.0, 0.0
     for j in range(n):
-        C0[j] /= tau  # the derivative by sum_k |s_j - s_k|
-        C1[j] = (C1[j] - x[j]) / tau
+        C0[j] /= tau
+        C1[j] /= tau
         everything += C0[j]
     a = 0
     while a < n:
@@ -466,21 +467,22 @@ def _by_scores(s, tu, sort, space):
             tied += C0[b]
             b += 1
         for j in range(a, b):
-            out[j] = C1[j] + C0[j] * (n - b - a) + (everything - above - tied) - above
+            grad[j] = C1[j] - C0[j] * (n - b - a) - (everything - above - tied) + above
         above += tied
         a = b
 
 
 @kernel
-def _neuralsort(first, last, ptr, scores, labels, terms, how, rng, out):
+def _neuralsort(first, last, ptr, scores, terms, how, rng, out):
     longest, draws = longest_list(ptr, first, last), draws_of(rng)
-    sort_space, order, chosen = sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
+    sort, order, chosen = sorter(longest), np.empty(longest, np.int64), np.empty(longest, np.int64)
     m, rounds, noisy = min(longest, how.most), how.rounds + 1, np.empty(longest)
-    more = m + ROWS
-    sort = Sorting(how.tau, np.empty(more * m), np.empty(m, np.int64), np.empty(m, np.int64),
-                   np.empty((rounds, more)), np.empty((rounds, m)), np.empty((rounds, m)))  # fmt: skip
-    space = Backward(np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(more), np.empty(more))
-    s, g = np.empty(m), np.empty(m)
+    padded = m + ROWS
+    K, lo, hi = np.empty(padded * m), np.empty(m, np.int64), np.empty(m, np.int64)
+    space = Space(np.empty((rounds, padded)), np.empty((rounds, m)), np.empty((rounds, m)), np.empty(padded),
+                  np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(padded),
+                  np.empty(m))  # fmt: skip
+    s, gain, grad = np.empty(m), np.empty(m), np.empty(m)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         if terms.scale[q] == 0.0 or all_equal(terms.gain[a:b]) or out.skip[q]:
@@ -492,12 +494,19 @@ def _neuralsort(first, last, ptr, scores, labels, terms, how, rng, out):
                 key, start = stream(rng.seed, rng.iteration, np.uint64(q)), np.uint64(k) * np.uint64(2 * (b - a))
                 add_noise(x, rng.noise, rng.scale, key, start, noisy[: b - a])
                 x = noisy[: b - a]
-            n = choose(x, labels[a:b], how.most, order, chosen, sort_space)
+            n = choose(x, how.labels[a:b], how.most, order, chosen, sort)
             for i in range(n):
-                s[i], g[i] = x[chosen[i]], terms.gain[a + chosen[i]]
-            _relaxed_sort(s[:n], sort)
-            tv, tu = _sinkhorn(n, how, sort, space.by_column)
-            _by_matrix(n, g, w, terms.kind, terms.scale[q] / draws, tv, tu, sort, space)
-            _by_scores(s[:n], tu, sort, space)
+                s[i], gain[i] = x[chosen[i]], terms.gain[a + chosen[i]]
+            matrix = Matrix(n, K, lo, hi)
+            _relaxed_sort(s[:n], how.tau, matrix)
+            tv, tu = _sinkhorn(matrix, how, space)
+            u, v = space.U[tu], space.V[tv]
+            _through_loss(terms.kind, gain[:n], w, terms.scale[q] / draws, u, v, matrix, space)
+            for t in range(tv, -1, -1):
+                if t <= tu:
+                    _through_rows(t, matrix, space)
+                if t > 0:
+                    _through_columns(t, n, space)
+            _by_scores(s[:n], how.tau, space.by_v, space.C1, grad)
             for i in range(n):
-                out.grad[a + chosen[i]] += space.out[i]
+                out.grad[a + chosen[i]] += grad[i]
