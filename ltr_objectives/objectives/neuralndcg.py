@@ -49,7 +49,7 @@ from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.ndcg import NDCGObjective
-from ltr_objectives.objectives.reference import derivatives, reference_head
+from ltr_objectives.objectives.reference import reference_head
 from ltr_objectives.queries import Queries
 
 NEGLIGIBLE = -40.0  # exp(-40) = 4e-18
@@ -133,9 +133,6 @@ class _Sorted(Objective):
         g = self.reference_sort(scores[chosen]) @ terms.gain[chosen]
         before = {AVERAGE: np.cumsum(g), CASCADE: np.cumprod(np.append(1.0, 1.0 - g[:-1]))}.get(terms.kind, 1.0)
         return -terms.scale[0] * np.sum(terms.discount[: len(g)] * g * before)
-
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return derivatives(self, scores, labels, np.zeros(len(scores)))
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ ranking placed it early, because :math:`e` may be far above :math:`S_K`. But a d
 :math:`e \le S_K`, in floating point too. So rankings are sorted by :math:`S_K`, and a document gets only the sums of
 the rankings with :math:`S_K \ge e`. Then each term is at most of order 1, and exactly what was added is subtracted."""
 
-import itertools
 import math
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, NamedTuple
@@ -57,7 +56,6 @@ from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.linear import DCG
 from ltr_objectives.objectives.base import Facts
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.objectives.ndcg import NDCGObjective
 from ltr_objectives.queries import Queries
 
@@ -206,36 +204,6 @@ class PLRank(NDCGObjective, text="plrank"):
             seed = int(call._key(self.seed, EXPOSED)) if curvature == EXPOSURE else self.seed
             call.run(_plrank, policy, call.rng(seed, self.samples))
 
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        n = len(scores)
-        theta = self.theta(n)
-        gain = gains.apply_gain(self.gain, labels)
-        ideal = float(np.dot(np.sort(gain)[::-1][: len(theta)], np.sort(theta)[::-1]))
-        gain = (gain - gain.min()) / (ideal if self.normalize and ideal > 0 else 1.0)
-        return self._enumerated(scores, gain)
-
-    def _enumerated(self, scores: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian for the reward ``gain``, by all rankings."""
-        n = len(scores)
-        theta = self.theta(n)
-        grad, hess = np.zeros(n), np.zeros(n)
-        for y in itertools.permutations(range(n), min(n, len(theta))):
-            # of the ranking's log probability: value, first and second derivatives
-            value, slope, curve = 0.0, np.zeros(n), np.zeros(n)
-            reward = float(theta[: len(y)] @ gain[list(y)])
-            for i, d in enumerate(y):
-                rest = [j for j in range(n) if j not in y[:i]]
-                chance = np.zeros(n)
-                chance[rest] = np.exp(scores[rest] - scores[rest].max())
-                chance /= chance.sum()
-                value += float(np.log(chance[d])) if chance[d] > 0 else -np.inf
-                slope -= chance
-                slope[d] += 1.0
-                curve -= chance * (1.0 - chance)
-            grad -= np.exp(value) * reward * slope
-            hess -= np.exp(value) * reward * (slope**2 + curve)
-        return grad, POLICIES[self.hessian].formula(grad, hess)
-
 
 @dataclass(frozen=True)
 class FairExposure(PLRank):
@@ -289,15 +257,6 @@ class FairExposure(PLRank):
         queries, exposure = call.queries, self.exposure(call)
         total = np.repeat(np.add.reduceat(exposure, queries.ptr[:-1]), np.diff(queries.ptr))
         return self._merit(queries) * total - exposure, np.ones(len(queries))
-
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        n, theta = len(scores), self.theta(len(scores))
-        exposure = np.zeros(n)
-        for y in itertools.permutations(range(n), len(theta)):
-            rest = [[d for d in range(n) if d not in y[:i]] for i in range(len(y))]
-            chance = [1 / np.exp(scores[of] - scores[d]).sum() for d, of in zip(y, rest, strict=True)]
-            exposure[list(y)] += np.prod(chance) * theta
-        return self._enumerated(scores, self._merit(Queries(labels, [n])) * exposure.sum() - exposure)
 
 
 @inlined_kernel

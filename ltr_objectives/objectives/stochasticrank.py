@@ -49,7 +49,6 @@ from ltr_objectives.kernels.swaps import CASCADE, is_empty
 from ltr_objectives.metrics.base import Metric, get_metric, metric_to_learn
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
-from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.queries import Queries
 
 WIDTH = 8.0  # in deviations; the density beyond is 1e-14 of its peak
@@ -169,43 +168,6 @@ class StochasticRank(Objective, text="stochasticrank"):
         smooth = Smooth(float(self.sigma), float(self.mu), float(self.sfa), float(self.nu), self.hessian == "bounded",
                         call.queries.labels)  # fmt: skip
         call.run(_conditional_gradients, get_metric(self.metric).layers(call.queries), smooth, rng)
-
-    def reference(self, scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        n = len(scores)
-        slope, bend, size = conditional_reference(
-            get_metric(self.metric), scores - self.mu * self.sigma * labels, labels, self.sigma
-        )
-        if self.sfa > 0 and n > 0:
-            slope = slope - slope.mean()
-            c = scores - scores.mean()
-            if n > 2:
-                slope = slope - self.sfa * c * (c @ slope) / (np.linalg.norm(c) + self.nu) ** 2
-        hess = size if self.hessian == "bounded" else -bend
-        return -slope, POLICIES[self.policy].formula(-slope, hess)
-
-
-def conditional_reference(
-    metric: Metric, z: np.ndarray, labels: np.ndarray, sigma: float, eps: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The estimates of one query by definition, rank by rank: first and second derivative, and the bounding sum."""
-    n = len(z)
-    eps = np.zeros(n) if eps is None else eps
-    slope, bend, size = np.zeros(n), np.zeros(n), np.zeros(n)
-    if n < 2:
-        return slope, bend, size
-    tau = sigma * np.sqrt(n / (n - 1))
-    x = z + sigma * eps
-    for i in range(n):
-        others = np.array([j for j in np.argsort(-x, kind="stable") if j != i])
-        value = np.array([metric.reference(np.insert(labels[others], d, labels[i])) for d in range(n)])
-        u = (x[others] - z[i] - sigma * eps[others].mean()) / tau
-        density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi) / tau
-        edges = np.concatenate(([0.0], density, [0.0]))
-        slope[i] = value @ (edges[1:] - edges[:-1])
-        edges[1:-1] *= u / tau
-        bend[i] = value @ (edges[1:] - edges[:-1])
-        size[i] = np.abs(value[:-1] - value[1:]) @ density / tau
-    return slope, bend, size
 
 
 @inlined

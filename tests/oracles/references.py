@@ -5,28 +5,36 @@ import itertools
 import math
 
 import numpy as np
+from oracles.rankings import exact_rankings
+from oracles.stochasticrank import conditional_estimates
 from scipy.special import erfc, expit, softmax
 
 from ltr_objectives import (
     RMSE,
     XENDCG,
+    FairExposure,
     Langevin,
     ListMLE,
     ListNet,
     Mixture,
     Objective,
     Ordinal,
+    PLRank,
     Preferences,
     Queries,
     QueryRMSE,
     SoftRank,
     StochasticLabels,
+    StochasticRank,
 )
+from ltr_objectives.metrics import gains
+from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.approx import _Approx
 from ltr_objectives.objectives.around import Wrapper
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.lambdaloss import LambdaLoss
 from ltr_objectives.objectives.mixture import _labels_for
+from ltr_objectives.objectives.neuralndcg import _Sorted
 from ltr_objectives.objectives.reference import reference_gains, reference_head
 
 STEP = 1e-100
@@ -175,6 +183,56 @@ def _(objective: _Approx, scores, labels):
     curve = objective.alpha**2 / objective.step * pull * expit(gaps) * expit(-gaps)
     np.fill_diagonal(curve, 0.0)
     return derivatives(objective, scores, labels, curve.sum(axis=0) + curve.sum(axis=1))
+
+
+@reference.register
+def _(objective: PLRank, scores, labels):
+    theta, gain = objective.theta(len(scores)), gains.apply_gain(objective.gain, labels)
+    ideal = float(np.dot(np.sort(gain)[::-1][: len(theta)], np.sort(theta)[::-1]))
+    return _expected(objective, scores, (gain - gain.min()) / (ideal if objective.normalize and ideal > 0 else 1.0))
+
+
+@reference.register
+def _(objective: FairExposure, scores, labels):
+    theta, exposure = objective.theta(len(scores)), np.zeros(len(scores))
+    for y, p in zip(*exact_rankings(scores, len(theta)), strict=True):
+        exposure[y] += p * theta
+    return _expected(objective, scores, objective._merit(Queries(labels, [len(scores)])) * exposure.sum() - exposure)
+
+
+def _expected(objective, scores, gain):
+    """Gradient and Hessian of minus the expected sum of rank weight times ``gain``, over all rankings."""
+    theta, n = objective.theta(len(scores)), len(scores)
+    grad, hess = np.zeros(n), np.zeros(n)
+    for y, p in zip(*exact_rankings(scores, len(theta)), strict=True):
+        slope, curve = np.zeros(n), np.zeros(n)  # derivatives of the logarithm of p
+        slope[y] = 1.0
+        for i in range(len(y)):
+            rest = np.setdiff1d(np.arange(n), y[:i])
+            chance = softmax(scores[rest])
+            slope[rest] -= chance
+            curve[rest] -= chance * (1.0 - chance)
+        reward = theta @ gain[y]
+        grad -= p * reward * slope
+        hess -= p * reward * (slope**2 + curve)
+    return grad, POLICIES[objective.hessian](grad, hess)
+
+
+@reference.register
+def _(objective: StochasticRank, scores, labels):
+    n, z, metric = len(scores), scores - objective.mu * objective.sigma * labels, get_metric(objective.metric)
+    slope, bend, size = conditional_estimates(metric, z, labels, objective.sigma, np.zeros(n))
+    if objective.sfa > 0 and n > 0:
+        slope = slope - slope.mean()
+        c = scores - scores.mean()
+        if n > 2:
+            slope = slope - objective.sfa * c * (c @ slope) / (np.linalg.norm(c) + objective.nu) ** 2
+    return -slope, POLICIES[objective.policy](-slope, size if objective.hessian == "bounded" else -bend)
+
+
+@reference.register
+def _(objective: _Sorted, scores, labels):
+    return derivatives(objective, scores, labels, np.zeros(len(scores)))
 
 
 @reference.register

@@ -1,4 +1,4 @@
-"""Derivatives of an expected metric under Gaussian noise, by quadrature over all rankings."""
+"""Derivatives of an expected metric under Gaussian noise: by quadrature over all rankings, and estimates of them."""
 
 import itertools
 
@@ -35,3 +35,24 @@ def exact_curvature(metric, z, labels, sigma):
         at = [exact_gradient(metric, z + k * step * (np.arange(len(z)) == i), labels, sigma)[i] for k in (-2, -1, 1, 2)]
         out[i] = (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * step)
     return out
+
+
+def conditional_estimates(metric, z, labels, sigma, eps):
+    """The estimates of one query by definition, rank by rank: first and second derivative, and the bounding sum."""
+    n = len(z)
+    slope, bend, size = np.zeros(n), np.zeros(n), np.zeros(n)
+    if n < 2:
+        return slope, bend, size
+    tau = sigma * np.sqrt(n / (n - 1))
+    x = z + sigma * eps
+    for i in range(n):
+        others = np.array([j for j in np.argsort(-x, kind="stable") if j != i])
+        value = np.array([metric.reference(np.insert(labels[others], d, labels[i])) for d in range(n)])
+        u = (x[others] - z[i] - sigma * eps[others].mean()) / tau
+        density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi) / tau
+        edges = np.concatenate(([0.0], density, [0.0]))
+        slope[i] = value @ (edges[1:] - edges[:-1])
+        edges[1:-1] *= u / tau
+        bend[i] = value @ (edges[1:] - edges[:-1])
+        size[i] = np.abs(value[:-1] - value[1:]) @ density / tau
+    return slope, bend, size
