@@ -14,7 +14,7 @@ document serves all its pairs. If scores span more than the exponential can hold
 import abc
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,25 +22,16 @@ from ltr_objectives.checks import check_positive
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.exponential import relative_to_top
 from ltr_objectives.kernels.sorting import all_equal, longest_list
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.metrics import gains
+from ltr_objectives.metrics.average_precision import MAP
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.cascade import MRR
 from ltr_objectives.metrics.gains import GainType
-from ltr_objectives.metrics.linear import NDCG as NDCGMetric
+from ltr_objectives.metrics.linear import NDCG
 from ltr_objectives.objectives.base import Facts, Objective
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.reference import reference_gains, sigmoid
-from ltr_objectives.queries import Queries
-
-NDCG, MRR, MAP = range(3)
-
-
-class SoftMetric(NamedTuple):
-    """A metric of soft ranks on one data set; ``gain`` is 0/1 relevance, except for NDCG."""
-
-    gain: np.ndarray
-    scale: np.ndarray
-    kind: int
-    alpha: float
-    step: float
 
 
 @dataclass(frozen=True)
@@ -48,28 +39,26 @@ class _Approx(Objective):
     alpha: float = 1.0
     step: float = 10.0
 
-    kind: ClassVar[int]
-
     def __post_init__(self) -> None:
         check_positive("alpha", self.alpha)
         check_positive("step", self.step)
 
     @property
+    @abc.abstractmethod
+    def _metric(self) -> Metric:
+        """The metric that the loss approaches as ``alpha`` grows."""
+
+    @property
     def facts(self) -> Facts:
-        bound = self.step <= 1 and self.kind != MAP
-        return Facts(hessian_kind="bound" if bound else "estimate", quadratic=self.kind != MRR)  # one relevant document
+        metric = self._metric
+        return Facts(
+            hessian_kind="bound" if self.step <= 1 and metric.kind != AVERAGE else "estimate",
+            label_limit=metric.label_limit,
+            quadratic=metric.kind != CASCADE,  # in which one relevant document counts
+        )
 
     def fill(self, call: Call) -> None:
-        gain, scale = self._gains(call.queries)
-        call.run(_approx, SoftMetric(gain, scale, self.kind, float(self.alpha), float(self.step)))
-
-    def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-        return queries.once(("relevance", self.kind), lambda: self._relevance(queries))
-
-    def _relevance(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-        relevance = gains.relevant(queries.labels, 0.0)
-        count = np.add.reduceat(relevance, queries.ptr[:-1])
-        return relevance, gains.reciprocal(count) if self.kind == MAP else np.minimum(count, 1.0)
+        call.run(_approx, self._metric.terms(call.queries), float(self.alpha), float(self.step))
 
     @abc.abstractmethod
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
@@ -113,19 +102,13 @@ class ApproxNDCG(_Approx, text="approxndcg"):
 
     gain: GainType = "exp"
 
-    kind: ClassVar[int] = NDCG
-
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "gain", gains.read_gain("gain", self.gain))
 
     @property
-    def facts(self) -> Facts:
-        return super().facts._replace(label_limit=gains.gain_limit(self.gain))
-
-    def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-        terms = NDCGMetric(gain_type=self.gain).terms(queries)
-        return terms.gain, terms.scale
+    def _metric(self) -> Metric:
+        return NDCG(gain_type=self.gain)
 
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
         return -np.sum(reference_gains(self.gain, labels) * np.log(2.0) / np.log(2.0 + chance.sum(axis=1)))
@@ -159,7 +142,7 @@ class ApproxMRR(_Approx, text="approxmrr"):
     (array([ 0.111111, -0.111111]), array([0.011111, 0.011111]))
     """
 
-    kind: ClassVar[int] = MRR
+    _metric = MRR()
 
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
         relevant = labels > 0
@@ -192,7 +175,7 @@ class ApproxMAP(_Approx, text="approxmap"):
     (array([ 0.111111, -0.111111]), array([0.011111, 0.011111]))
     """
 
-    kind: ClassVar[int] = MAP
+    _metric = MAP()
 
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
         relevant = labels > 0
@@ -232,11 +215,11 @@ def _sums(p, g):
 @kernel
 def _slopes(kind, scale, g_i, above, relevant):
     """The derivative of the loss by the chance of another document, and by how much less it is for a relevant one."""
-    if kind == MRR:
+    if kind == CASCADE:
         slope = scale / ((1.0 + above - relevant) * (1.0 + above - relevant))
         return slope, slope
     rank = 1.0 + above
-    if kind == NDCG:
+    if kind == LINEAR:
         log = math.log(1.0 + rank)
         return scale * g_i * math.log(2.0) / ((1.0 + rank) * log * log), 0.0
     return scale / (rank * rank) * (1.0 + relevant), scale / rank
@@ -268,20 +251,20 @@ def _first(s, g):
 
 
 @kernel
-def _approx(first, last, ptr, scores, soft, out):
-    longest, kind, alpha = longest_list(ptr, first, last), soft.kind, soft.alpha
+def _approx(first, last, ptr, scores, terms, alpha, step, out):
+    longest, kind = longest_list(ptr, first, last), terms.kind
     E, p_, rest_ = np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
-        s, g, lam, hes = scores[a:b], soft.gain[a:b], out.grad[a:b], out.hess[a:b]
+        s, g, lam, hes = scores[a:b], terms.gain[a:b], out.grad[a:b], out.hess[a:b]
         n = b - a
-        if soft.scale[q] == 0.0 or all_equal(g) or out.skip[q]:
+        if terms.scale[q] == 0.0 or all_equal(g) or out.skip[q]:
             continue
         wide = not relative_to_top(s, alpha, E)
         p, rest = p_[:n], rest_[:n]
-        top, ties = _first(s, g) if kind == MRR else (0.0, 1)
+        top, ties = _first(s, g) if kind == CASCADE else (0.0, 1)
         for i in range(n):
-            if g[i] <= 0.0 or (kind == MRR and s[i] != top):
+            if g[i] <= 0.0 or (kind == CASCADE and s[i] != top):
                 continue
             if wide:
                 _wide_chances(s[i], s, alpha, p, rest)
@@ -289,9 +272,9 @@ def _approx(first, last, ptr, scores, soft, out):
                 _narrow_chances(E[i], E[:n], p, rest)
             p[i] = 0.0
             above, relevant = _sums(p, g)
-            c, r = _slopes(kind, soft.scale[q], g[i], above, relevant)
+            c, r = _slopes(kind, terms.scale[q], g[i], above, relevant)
             down, curve = _spread(c, r, alpha, p, rest, g, lam, hes)
-            if kind == MRR:  # the first of the relevant documents with the largest score stands for all of them
+            if kind == CASCADE:  # the first of the relevant documents with the largest score stands for all of them
                 for j in range(n):
                     if g[j] > 0.0 and s[j] == top:
                         lam[j] -= down / ties
@@ -300,4 +283,4 @@ def _approx(first, last, ptr, scores, soft, out):
             lam[i] -= down
             hes[i] += curve
         for i in range(n):
-            hes[i] /= soft.step
+            hes[i] /= step
