@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr_objectives.adapters._auto import AUTO
-from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._ranker_inputs import Part, check_features, clone, read_part
-from ltr_objectives.adapters._ranker_plan import read_param
+from ltr_objectives.adapters._data import Part, clone, names_of, read_part
+from ltr_objectives.adapters._ranker import Fitted, Ranker
+from ltr_objectives.adapters._run import read_param
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require
 
@@ -69,7 +69,7 @@ def bagged(
     part = read_part(X, y, group, qid, sample_weight, labels, propensity=propensity, position=position)
     require(len(part.queries) > 1, "bags are drawn from the queries, and the data has only one")
     name = next((name for name in SEEDS if name in given), SEEDS[0])
-    seed = read_param(name, given.get(name, 0))
+    seed = read_param(given.get(name, 0))
     rng = np.random.default_rng(seed)
     fitted, merge = [], MERGE[ranker.library.name]
     for bag in range(check_integer("bags", bags)):
@@ -78,9 +78,8 @@ def bagged(
         if bag == 0:
             merge([fitted[0].booster_] * 2)  # raises before the other bags train
     merged = clone(ranker)
-    check_features(merged, part.X, reset=True)
-    merged.objective_, merged.categories_ = fitted[0].objective_, fitted[0].categories_
-    merged.booster_ = merge([each.booster_ for each in fitted])
+    merged._adopt(merge([each.booster_ for each in fitted]))
+    merged._fitted = Fitted(part.X.shape[1], names_of(part.X), fitted[0].objective_)
     return merged
 
 

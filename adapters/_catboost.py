@@ -14,6 +14,8 @@ from ltr_objectives.adapters._callables import (
     ByGoal,
     ObjectiveCallable,
     Params,
+    pairs_of_rows,
+    read_labels,
     refuse_goals,
 )
 from ltr_objectives.adapters._catboost_fit import (
@@ -27,10 +29,10 @@ from ltr_objectives.adapters._catboost_fit import (
     rows_of,
 )
 from ltr_objectives.adapters._catboost_passes import Passes, address_of
-from ltr_objectives.adapters._parameters import pairs_of_rows
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
+from ltr_objectives.goals import check_read
 from ltr_objectives.libraries import CATBOOST
 from ltr_objectives.metrics.base import Convention, Metric, get_metric
 from ltr_objectives.objectives.base import Objective, get_objective
@@ -47,30 +49,17 @@ class CatBoostObjective(ObjectiveCallable):
     library = CATBOOST
 
     def __init__(
-        self,
-        objective: Objective,
-        rows: Rows,
-        *,
-        group_weight: ArrayLike | None = None,
-        newton_splits: bool = True,
-        **others: Any,  # as of ObjectiveCallable
+        self, objective: Objective, rows: Rows, queries: Queries, *, newton_splits: bool, n_threads: int | None
     ) -> None:
-        weight = None if group_weight is None else vector("group_weight", group_weight).astype(np.float32)
-        super().__init__(objective, weight=weight, **others)
-        require(
-            weight is None or rows.weight is None,
-            "the pool has weights by row; CatBoost takes either those or group_weight",
-        )
+        super().__init__(objective, n_threads=n_threads)
         self.newton_splits = newton_splits
-        self._needs_weights = newton_splits and given_weight(weight) is None
         self._rows = rows
-        weight = rows.weight if weight is None else weight
-        self._queries = self.queries(rows.labels, rows.group, weight)
+        self._queries = queries
         self._passes: Passes | None = None  # of a copy that fit made
 
     def prepare(self, pool: Any) -> CatBoostObjective:
         """Give the pool weights if the splits need them: before ``fit``, because others may use it later."""
-        if self._needs_weights:
+        if self.newton_splits and given_weight(self._queries.weight_by_row) is None:
             keep_weights(pool, self._rows.group)
         return self
 
@@ -266,18 +255,13 @@ def catboost_objective(
         The pool that ``fit`` will get, or one with the same labels, queries, weights and baseline; with ``group_id``.
     group_weight : array of shape (queries,) or (rows,), optional
         The ``group_weight`` of the pool, because CatBoost does not give it back. Weights by row are read from the pool.
-    propensity : array of shape (rows,), optional
-        For labels that are clicks: the probability that each document of the training set was examined. Only pairwise
-        objectives take it. See :meth:`ltr_objectives.Objective.gradient_hessian`.
-    position : array of shape (rows,), optional
-        For labels that are clicks of unknown propensity: where each document of the training set was shown. Only
-        pairwise objectives take it.
+    propensity, position : array of shape (rows,), optional
+        For labels of the training set that are clicks; as of :class:`ltr_objectives.Queries`. Only pairwise objectives
+        take them.
     labels : mapping of goals to arrays of shape (rows,), optional
-        For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
-        training set. See :class:`ltr_objectives.Mixture`.
+        For an objective that reads several labels, such as ``{"revenue": array}``; see :class:`ltr_objectives.Mixture`.
     n_threads : int, optional
-        Threads of the gradient computation; by default ``thread_count`` of the training, at most all processors. The
-        model does not depend on it.
+        By default ``thread_count`` of the training, at most all processors. The model does not depend on it.
     newton_splits : bool
         Score splits by :math:`(\sum g)^2 / \sum h`, as XGBoost and LightGBM do. Without it they are scored by
         :math:`(\sum g)^2 / n`, as CatBoost does for user-defined objectives. See the notes.
@@ -328,16 +312,16 @@ def catboost_objective(
             f"the pool has {pool.num_pairs()} pairs, which CatBoost does not give back, so {chosen.inner.name} does"
         )
         warn(f"{unread} not read them; write Preferences(pairs, rows=len(y), pairs_weight=weight), or leave them out")
-    made = CatBoostObjective(
-        chosen,
-        rows,
-        group_weight=group_weight,
-        propensity=propensity,
-        position=position,
-        labels=labels,
-        n_threads=n_threads,
-        newton_splits=newton_splits,
+    weight = rows.weight
+    if group_weight is not None:
+        require(weight is None, "the pool has weights by row; CatBoost takes either those or group_weight")
+        weight = vector("group_weight", group_weight).astype(np.float32)
+    by_name = read_labels(labels)
+    check_read(by_name, chosen.facts.goals, chosen.name)
+    queries = Queries(
+        by_goal(rows.labels, by_name), rows.group, weight=weight, propensity=propensity, position=position
     )
+    made = CatBoostObjective(chosen, rows, queries, newton_splits=newton_splits, n_threads=n_threads)
     return made.prepare(pool)
 
 

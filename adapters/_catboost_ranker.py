@@ -7,21 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ltr_objectives.adapters._catboost import CatBoostMetric, catboost_objective, read_model
+from ltr_objectives.adapters._callables import pairs_of_rows
+from ltr_objectives.adapters._catboost import CatBoostMetric, CatBoostObjective, read_model
 from ltr_objectives.adapters._catboost_fit import rows_of
-from ltr_objectives.adapters._parameters import pairs_of_rows
+from ltr_objectives.adapters._data import BaseEstimator, Part, categories, check_is_fitted
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._ranker_inputs import (
-    BaseEstimator,
-    Part,
-    categories,
-    check_is_fitted,
-    is_frame,
-    named,
-    read_table,
-)
-from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan
-from ltr_objectives.errors import require, warn
+from ltr_objectives.adapters._run import EvalMetric, Run, in_documents
+from ltr_objectives.errors import require
 from ltr_objectives.libraries import CATBOOST
 from ltr_objectives.metrics.base import Convention
 from ltr_objectives.objectives.base import Objective
@@ -113,10 +105,11 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "__fit": {n: v for n, v in vars(self).items() if n[-1] == "_"}}
+        return {**super().__getstate__(), "_fitted": vars(self).get("_fitted")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state.pop("__fit"))
+        if (fitted := state.pop("_fitted")) is not None:
+            self._fitted = fitted
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
@@ -147,26 +140,21 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _knows_parameter(self, name: str) -> bool:
         return name in inspect.signature(Base.__init__).parameters
 
-    def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
-        own, start = isinstance(plan.objective, Objective), plan.start
-        reads_labels = categories(plan.train.X) or plan.of_the_data
-        if isinstance(plan.objective, Objective) and reads_labels and not pairs_of_rows(plan.objective):
-            plan = plan._replace(train=plan.train.shuffled())  # statistics read the labels of the rows above
-        pools = [self._pool(part, own, plan.of_the_data) for part in (plan.train, *plan.evals)]
+    def _train_run(self, run: Run) -> tuple[Any, Records]:
+        own, start = isinstance(run.objective, Objective), run.start
+        reads_labels = categories(run.train.X) or run.of_the_data
+        if isinstance(run.objective, Objective) and reads_labels and not pairs_of_rows(run.objective):
+            run = run._replace(train=shuffled(run.train))  # statistics read the labels of the rows above
+        pools = [self._pool(part, own, run.of_the_data) for part in (run.train, *run.evals)]
         for pool in pools if start else ():
             pool.set_baseline(np.full(pool.num_row(), start))
-        columns = [plan.train.X.columns[i] for i in pools[0].get_cat_feature_indices() if is_frame(plan.train.X)]
-        self.categories_ = {c: _texts(plan.train.X[c]) for c in columns}
-        params = _params(plan, pools[0])
-        _warn_of_thresholds(plan)
-        if plan.init_model is not None:
-            _warn_of_statistics(plan.train.X, pools[0], params)
-        stops = bool(plan.early_stopping_rounds or STOPPING & params.keys() or params.get("use_best_model"))
+        params = _params(run, pools[0])
+        stops = bool(run.patience or STOPPING & params.keys() or params.get("use_best_model"))
         if not stops:
             params.setdefault("use_best_model", False)
-        records = _set_metrics(params, plan, pools, stops)
-        data = {"eval_set": pools[1:] or None, "init_model": plan.init_model}
-        stop = {"early_stopping_rounds": plan.early_stopping_rounds, "callbacks": plan.callbacks or None}
+        records = _set_metrics(params, run, pools, stops)
+        data = {"eval_set": pools[1:] or None, "init_model": run.init_model}
+        stop = {"early_stopping_rounds": run.patience, "callbacks": run.callbacks or None}
         try:
             model = catboost.CatBoost(params).fit(pools[0], **data, **stop)
         except catboost.CatBoostError as error:
@@ -175,7 +163,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
             raise
         require(
             model.tree_count_,
-            f"CatBoost stopped {plan.objective} before its first tree, for the reason that it printed; "
+            f"CatBoost stopped {run.objective} before its first tree, for the reason that it printed; "
             "try smaller labels, a larger l2_leaf_reg or another objective",
         )
         if start:
@@ -194,31 +182,11 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
         return catboost.Pool(part.X, part.labels, group_id=part.qid, **weight, **options)
 
-    def _prepare_train_params(self, *arguments: Any, **options: Any) -> Any:
-        """Refuse CatBoost's searches, which train without our ``fit``, if they would train for CatBoost's default."""
-        require(
-            "objective" in self._init_params,
-            "CatBoost would search for YetiRank, its default; name objective='YetiRank' or another one of CatBoost's",
-        )
-        return super()._prepare_train_params(*arguments, **options)
-
     def _start(self, init_model: Any, X: Any) -> Any:
         return super()._start(init_model, X).copy()  # trees alone: CatBoost would go on with weights of that training
 
-    def _process_predict_input_data(self, data: Any, *arguments: Any, **options: Any) -> Any:
-        """Read tables as ``predict`` does: in other methods CatBoost dies of some columns that polars has."""
-        if is_frame(data) or hasattr(data, "to_pandas"):
-            data = named(read_table(data)[0])
-        elif isinstance(data, np.ndarray):
-            data = data.view()  # CatBoost leaves arrays in Fortran order read-only
-        return super()._process_predict_input_data(data, *arguments, **options)
-
-    def _scores(self, X: Any, **options: Any) -> Any:
-        return catboost.CatBoost.predict(self, X, **options)
-
-    def _unknown(self, X: Any) -> list[str]:
-        columns = self.categories_.items() if is_frame(X) else ()
-        return [c for c, known in columns if known.isdisjoint(_texts(X[c]))]
+    def _scores(self, model: Any, X: Any, **options: Any) -> Any:
+        return model.predict(X, **options)
 
     def _rounds(self, model: Any) -> int:
         return int(model.tree_count_)
@@ -229,47 +197,28 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _load(self, path: str) -> Any:
         return read_model(path)
 
-    def _features(self) -> tuple[int, list[str] | None]:
-        names: list[str] = self.feature_names_
+    def _features(self, model: Any) -> tuple[int, list[str] | None]:
+        names: list[str] = model.feature_names_
         return len(names), None if names == [str(i) for i in range(len(names))] else names
 
 
-def _texts(column: Any) -> set[str]:
-    """The values of a categorical column as CatBoost reads them."""
-    return {str(int(v)) if isinstance(v, bool | np.bool_) else str(v) for v in column.unique()}
+def shuffled(part: Part) -> Part:
+    """The rows of each query in random order."""
+    order = np.random.default_rng(0).random(part.queries.rows)
+    return part.take(np.lexsort((order, part.qid)), part.group)
 
 
-def _warn_of_thresholds(plan: Plan) -> None:
-    """Warn of a native objective to which every label above 0 is relevant, and a metric to which it is not."""
-    native = isinstance(plan.objective, str) and CATBOOST.is_binary(plan.objective)
-    labels = plan.train.queries.labels
-    for metric in plan.own_metrics if native else ():
-        threshold = vars(metric).get("threshold", 0.0)
-        if ((labels > 0) & (labels <= threshold)).any() and labels.max() > threshold:
-            warn(
-                f"objective={plan.objective!r} learns which labels are above 0, and {metric} has another threshold; "
-                f"give y > {threshold:g}, or train 'yetiloss:{metric}'"
-            )
-
-
-def _params(plan: Plan, pool: Any) -> dict[str, Any]:
+def _params(run: Run, pool: Any) -> dict[str, Any]:
     """The parameters for CatBoost, with our defaults if the objective is ours."""
-    params = {"allow_writing_files": False, "loss_function": plan.objective, **plan.params}
+    params = {"allow_writing_files": False, "loss_function": run.objective, **run.with_l2(CATBOOST)}
     if not LOUDNESS & params.keys():
-        params["verbose"] = plan.verbose
-    if isinstance(plan.objective, str):
+        params["verbose"] = run.verbose
+    if isinstance(run.objective, str):
         return params
-    newton_splits = params.pop("newton_splits", True)
-    params["loss_function"] = catboost_objective(
-        plan.objective,
-        pool,
-        propensity=plan.train.queries.propensity,
-        position=plan.train.queries.position,
-        labels=plan.labels,
-        n_threads=plan.n_threads,
-        newton_splits=newton_splits,
-    )
-    params = plan.with_l2(params, CATBOOST)
+    splits = params.pop("newton_splits", True)
+    own = in_documents(run.objective)
+    made = CatBoostObjective(own, rows_of(pool), run.train.queries, newton_splits=splits, n_threads=run.n_threads)
+    params["loss_function"] = made.prepare(pool)
     return {
         "leaf_estimation_method": "Newton",
         "bootstrap_type": "Bernoulli" if "subsample" in params else "No",
@@ -280,9 +229,9 @@ def _params(plan: Plan, pool: Any) -> dict[str, Any]:
     }
 
 
-def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bool) -> list[dict[str, list[float]]]:
+def _set_metrics(params: dict[str, Any], run: Run, pools: list[Any], stops: bool) -> list[dict[str, list[float]]]:
     """Set what CatBoost evaluates. Training fills what is returned: by eval set, our metrics after the first."""
-    own, native = plan.own_metrics, plan.native_metrics
+    own, native = run.own_metrics, run.native_metrics
     if not own:
         if native:
             params["eval_metric"] = native[0]
@@ -290,29 +239,17 @@ def _set_metrics(params: dict[str, Any], plan: Plan, pools: list[Any], stops: bo
             params["custom_metric"] = native[1:]
         return []
     require(
-        not stops or plan.metrics[0] is own[0],
-        f"CatBoost stops early on {plan.metrics[0]} only if no other metric is ours; name {own[0]} first, or leave "
+        not stops or run.metrics[0] is own[0],
+        f"CatBoost stops early on {run.metrics[0]} only if no other metric is ours; name {own[0]} first, or leave "
         "out early stopping or our metrics",
     )
-    goals = tuple(part.queries.goals for part in (plan.train, *plan.evals))
-    params["eval_metric"] = made = CatBoostMetric(own[0], tuple(map(rows_of, pools)), plan.n_threads, goals)
+    goals = tuple(part.queries.goals for part in (run.train, *run.evals))
+    params["eval_metric"] = made = CatBoostMetric(own[0], tuple(map(rows_of, pools)), run.n_threads, goals)
     has_categories = len(pools[0].get_cat_feature_indices()) > 0
-    made.any_order = has_categories and isinstance(plan.objective, str) and not params.get("has_time")
+    made.any_order = has_categories and isinstance(run.objective, str) and not params.get("has_time")
     if native:
         params["custom_metric"] = native
     return made.record(*own[1:])
-
-
-def _warn_of_statistics(X: Any, pool: Any, params: dict[str, Any]) -> None:
-    """Warn if training goes on with target statistics, whose values in training are not those in predictions."""
-    most = params.get("one_hot_max_size", 2)
-    columns = (X.iloc[:, i] if is_frame(X) else X[:, i] for i in pool.get_cat_feature_indices())
-    if any(len(np.unique(column.astype(str))) > most for column in columns):
-        warn(
-            f"a categorical feature has more than one_hot_max_size={most} values, so CatBoost uses target statistics, "
-            "and goes on from predictions with those of all rows: the model differs from one of an uninterrupted "
-            "training; for equal models train without init_model, or set one_hot_max_size higher in both trainings"
-        )
 
 
 def _records(found: dict[str, Any]) -> Records:

@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import (
-    ByGoal,
-    MetricCallable,
-    ObjectiveCallable,
-    Params,
-)
+from ltr_objectives.adapters._callables import ByGoal, MetricCallable, ObjectiveCallable, Params
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.errors import require, shown
 from ltr_objectives.libraries import LIGHTGBM
@@ -68,7 +63,7 @@ class LightGBMObjective(ObjectiveCallable):
         refuse_our_text(params)
         of_both = {**(getattr(second, "params", None) or {}), **params}
         refuse_bagging_by_query(of_both)
-        _refuse_subset(second, reads_position=self.propensity is None and self.position is None)
+        _refuse_subset(second, reads_position=not self.by_row.keys() & {"propensity", "position"})
         labels, group, weight, scores = _unpack(first, second, weight, group)
         queries = self.queries(labels, group, weight, _position(second))
         return self.gradients(queries, scores, params or None, training=booster)
@@ -120,19 +115,14 @@ def lightgbm_objective(
     ----------
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
-    propensity : array of shape (rows,), optional
-        For labels that are clicks: the probability that each document of the training set was examined. Only pairwise
-        objectives take it. See :meth:`ltr_objectives.Objective.gradient_hessian`.
-    position : array of shape (rows,), optional
-        For labels that are clicks of unknown propensity: where each document of the training set was shown. Only
-        pairwise objectives take it. By default the position of the ``Dataset``, if it has one (LightGBM 4.1 or newer)
-        and ``propensity`` is left out.
+    propensity, position : array of shape (rows,), optional
+        For labels of the training set that are clicks; as of :class:`ltr_objectives.Queries`. Only pairwise objectives
+        take them. By default the position is that of the ``Dataset``, if it has one (LightGBM 4.1 or newer) and
+        ``propensity`` is left out.
     labels : mapping of goals to arrays of shape (rows,), optional
-        For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
-        training set. See :class:`ltr_objectives.Mixture`.
+        For an objective that reads several labels, such as ``{"revenue": array}``; see :class:`ltr_objectives.Mixture`.
     n_threads : int, optional
-        Threads of the gradient computation; by default ``num_threads`` of the training, at most all processors. The
-        model does not depend on it.
+        By default ``num_threads`` of the training, at most all processors. The model does not depend on it.
 
     Returns
     -------
@@ -150,8 +140,8 @@ def lightgbm_objective(
     >>> lgb.train(params, dtrain, 3).predict(X).shape
     (60,)
     """
-    chosen = get_objective(objective)
-    return LightGBMObjective(chosen, n_threads=n_threads, propensity=propensity, position=position, labels=labels)
+    own, by_row = get_objective(objective), {"propensity": propensity, "position": position}
+    return LightGBMObjective(own, labels=labels, n_threads=n_threads, **by_row)
 
 
 def lightgbm_metric(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ltr_objectives.adapters._data import is_frame, require_same_categories
 from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query, refuse_our_text
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._ranker_inputs import is_frame, require_same_categories
-from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, refuse_dart
+from ltr_objectives.adapters._run import EvalMetric, Run, refuse_dart, unknown_metric
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.libraries import LIGHTGBM
 from ltr_objectives.metrics.base import Convention, Metric
@@ -96,65 +96,54 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def _adopt(self, model: Any) -> None:
         self._Booster, self._n_features, self.fitted_ = model, model.num_feature(), True
 
-    def _knows_metric(self, name: str) -> bool:
-        """Evaluate the metric on two rows, because LightGBM leaves out metrics that it does not know."""
-        if not super()._knows_metric(name):
-            return False
-        quiet = {"verbosity": -1, "num_threads": 1}
-        rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
-        try:
-            found = lgb.Booster({"objective": "none", "metric": name, **quiet}, rows).eval_train()
-        except lgb.basic.LightGBMError:  # it knows the metric, which needs other parameters
-            return True
-        return bool(found)
-
     def _knows_parameter(self, name: str) -> bool:
         return name in DEFAULTS or name in LIGHTGBM.of_the_data or name in _known()
 
-    def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
-        params = dict(plan.params)
+    def _train_run(self, run: Run) -> tuple[Any, Records]:
+        params = run.with_l2(LIGHTGBM)
         rounds = params.pop("n_estimators", 100)
         for name, value in (("verbosity", -1), ("num_leaves", DEFAULTS["num_leaves"])):  # else it warns of max_depth
             if not LIGHTGBM.given(name, params):
                 params[name] = value
-        if plan.metrics:
-            params["metric"] = plan.native_metrics or "None"
+        if run.metrics:
+            params["metric"] = run.native_metrics or "None"
+            for name in run.native_metrics:
+                require(_evaluates(name), unknown_metric(name))
         refuse_misspelt(params)
-        unread = LIGHTGBM.given("eval_at", params) if plan.own_metrics and not plan.native_metrics else {}
+        unread = LIGHTGBM.given("eval_at", params) if run.own_metrics and not run.native_metrics else {}
         require(not unread, "LightGBM's own metrics alone read eval_at=; name the cutoffs in eval_metric=")
         boosting = "".join(map(str, LIGHTGBM.given("boosting", params).values())).lower()
-        refuse_dart("boosting='dart'" if boosting == "dart" else "", plan.early_stopping_rounds)
-        params = plan.with_l2(params, LIGHTGBM)
-        gradients = plan.gradients(LightGBMObjective, params)
+        refuse_dart("boosting='dart'" if boosting == "dart" else "", run.patience)
+        gradients = run.gradients(LightGBMObjective, params)
         if gradients is None:
-            refuse_our_text({"objective": plan.objective})
+            refuse_our_text({"objective": run.objective})
         else:
             refuse_bagging_by_query(params)
         linear = any(LIGHTGBM.given("linear_tree", params).values())  # whose leaves cannot be set
-        start = 0.0 if linear else plan.start
+        start = 0.0 if linear else run.start
         train, *evals = (
-            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **plan.of_the_data,
+            lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **run.of_the_data,
                         init_score=np.full(len(part.labels), start) if start else None)
-            for part in (plan.train, *plan.evals)
+            for part in (run.train, *run.evals)
         )  # fmt: skip
         for data in evals:
             data.set_reference(train)
         result: Records = {}
-        callbacks = [*plan.callbacks, lgb.record_evaluation(result)]
-        if plan.verbose and evals:
-            callbacks.append(lgb.log_evaluation(int(plan.verbose)))
-        if plan.early_stopping_rounds:
-            stop = lgb.early_stopping(plan.early_stopping_rounds, first_metric_only=True, verbose=bool(plan.verbose))
-            callbacks.append(_looking_at(stop, plan))
-        values = plan.metric_values(evals)
+        callbacks = [*run.callbacks, lgb.record_evaluation(result)]
+        if run.verbose and evals:
+            callbacks.append(lgb.log_evaluation(int(run.verbose)))
+        if run.patience:
+            stop = lgb.early_stopping(run.patience, first_metric_only=True, verbose=bool(run.verbose))
+            callbacks.append(_looking_at(stop, run))
+        values = run.metric_values(evals)
         booster = lgb.train(
-            {"objective": gradients or plan.objective, **params},
+            {"objective": gradients or run.objective, **params},
             train,
             rounds,
             valid_sets=evals,
             valid_names=[f"validation_{i}" for i in range(len(evals))],
-            init_model=plan.init_model,
-            feval=(lambda scores, data: [(*each, True) for each in values(scores, data)]) if plan.own_metrics else None,
+            init_model=run.init_model,
+            feval=(lambda scores, data: [(*each, True) for each in values(scores, data)]) if run.own_metrics else None,
             callbacks=callbacks,
         )
         booster.free_dataset()
@@ -167,18 +156,23 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         model = super()._start(init_model, X)
         require_same_categories(model.pandas_categorical or [], X)
         known = model.feature_name()
-        names = [self._stored_name(c) for c in X.columns] if is_frame(X) else known
+        names = [_stored(c) for c in X.columns] if is_frame(X) else known
         require(
             names == known or known[0].startswith("Column_"),  # LightGBM's names for an array
             f"X has the columns {names}, but init_model was trained on {known}; give these, in this order",
         )
         return lgb.Booster(model_str=model.model_to_string())  # the rounds that it predicts with
 
-    def _scores(self, X: Any, **options: Any) -> Any:
-        return self.booster_.predict(X, **options)
+    def _check_columns(self, X: Any) -> None:
+        names = [_stored(name) for name in X.columns] if is_frame(X) else None
+        stored = names == list(getattr(self, "feature_names_in_", ()))  # of a model from a file
+        super()._check_columns(X.iloc[:1].set_axis(names, axis=1) if stored else X)
 
-    def _known(self) -> Sequence[Any]:
-        return self.booster_.pandas_categorical or ()
+    def _known(self, model: Any) -> Sequence[Any]:
+        return model.pandas_categorical or ()
+
+    def _scores(self, model: Any, X: Any, **options: Any) -> Any:
+        return model.predict(X, **options)
 
     def _rounds(self, model: Any) -> int:
         best: int = model.best_iteration
@@ -192,20 +186,32 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
             require(END.search(file.read()), f"{path} is not a whole LightGBM model; save or copy it again")
         return lgb.Booster(model_file=path)
 
-    @staticmethod
-    def _stored_name(column: Any) -> str:
-        return str(column).replace(" ", "_")
-
-    def _features(self) -> tuple[int, list[str] | None]:
-        names: list[str] = self.booster_.feature_name()
+    def _features(self, model: Any) -> tuple[int, list[str] | None]:
+        names: list[str] = model.feature_name()
         made = ([f"Column_{i}" for i in range(len(names))], [str(i) for i in range(len(names))])
         return len(names), None if names in made else names
 
 
-def _looking_at(stop: Callable[[Any], None], plan: Plan) -> Callable[[Any], None]:
+def _stored(column: Any) -> str:
+    """The name of a column as LightGBM's models have it."""
+    return str(column).replace(" ", "_")
+
+
+def _evaluates(metric: str) -> bool:
+    """Evaluate a metric on two rows, because LightGBM leaves out metrics that it does not know."""
+    quiet = {"verbosity": -1, "num_threads": 1}
+    rows = lgb.Dataset(np.array([[0.0], [1.0]]), [0.0, 1.0], group=[2], params=quiet)
+    try:
+        found = lgb.Booster({"objective": "none", "metric": metric, **quiet}, rows).eval_train()
+    except lgb.basic.LightGBMError:  # it knows the metric, which needs other parameters
+        return True
+    return bool(found)
+
+
+def _looking_at(stop: Callable[[Any], None], run: Run) -> Callable[[Any], None]:
     """LightGBM's early stopping ``stop``, shown only the last eval set and the first metric."""
-    last = f"validation_{len(plan.evals) - 1}"
-    first = str(plan.metrics[0]) if plan.metrics and isinstance(plan.metrics[0], Metric) else None
+    last = f"validation_{len(run.evals) - 1}"
+    first = str(run.metrics[0]) if run.metrics and isinstance(run.metrics[0], Metric) else None
 
     def callback(env: Any) -> None:
         seen = [r for r in env.evaluation_result_list if r[0] == last and first in (None, r[1])]

@@ -1,47 +1,42 @@
-"""The mixin of the three estimators: queries, our objectives and metrics, model files."""
+"""The mixin of the three estimators: queries, our objectives and metrics, for a ranker of a library."""
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
-import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives._files import replacing
 from ltr_objectives.adapters._auto import AUTO, train_best
-from ltr_objectives.adapters._parameters import refuse_twice
-from ltr_objectives.adapters._ranker_inputs import (
+from ltr_objectives.adapters._data import (
     BaseEstimator,
     Part,
-    categories,
-    check_features,
+    check_columns,
     check_is_fitted,
     named,
+    names_of,
     read_eval_sets,
     read_part,
     read_table,
+    require_same_columns,
+    warn_of_unknown,
 )
-from ltr_objectives.adapters._ranker_plan import (
-    OF_THE_END,
+from ltr_objectives.adapters._run import (
     ROUNDS,
-    EvalMetric,
-    Plan,
-    check_plan,
-    in_documents,
-    own_or_native,
+    Run,
+    default_metrics,
     read_metrics,
+    read_objective,
     read_param,
+    refuse_twice,
 )
-from ltr_objectives.checks import check_integer, check_list
-from ltr_objectives.diagnostics import useless, warn_if_all_relevant, warn_of_equal_orders
-from ltr_objectives.errors import LTRError, LTRWarning, require, warn
+from ltr_objectives.checks import check_list
+from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
+from ltr_objectives.errors import LTRWarning, require, warn
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.objectives.base import Objective
@@ -58,22 +53,27 @@ OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "call
 Records = dict[str, dict[str, list[float]]]
 
 
-class FromFit:
-    """An attribute that ``fit`` sets. It hides the library's property of the same name."""
+class Fitted(NamedTuple):
+    """What the last `fit` or `load_model` found, beside the library's model."""
 
-    def __init__(self, when: str = "") -> None:
-        self.when = when
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, ranker: Any, owner: type) -> Any:
-        if ranker is None:
-            return self
-        raise AttributeError(f"this {owner.__name__} has no {self.name}; fit sets it{self.when}")
+    n_features_in_: int
+    feature_names_in_: np.ndarray | None
+    objective_: Objective | str | None = None
+    evals_result_: Records | None = None
+    best_score_: dict[str, dict[str, float]] | None = None
+    report_: Decision | None = None
 
 
-FROM_FIT: Any = FromFit
+def of_fit(name: str) -> Any:
+    """Make the property that reads a field of `Fitted`; the library's own of this name is hidden."""
+
+    def read(ranker: Any) -> Any:
+        value = getattr(vars(ranker).get("_fitted"), name, None)
+        if value is None:
+            raise AttributeError(f"this {type(ranker).__name__} has no {name}; fit sets it")
+        return value
+
+    return property(read)
 
 
 class Ranker:
@@ -86,24 +86,20 @@ class Ranker:
     # the methods of each class
     get_params: Callable[..., dict[str, Any]]  # those of the library's class too
     _knows_parameter: Callable[[str], bool]  # true for the name of a parameter of the library's ranker
-    _train_plan: Callable[[Plan], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
-    _scores: Callable[..., Any]  # of a table
-    _known: Callable[[], Sequence[Any]]  # the categories of the model, by categorical column
-    _rounds: Callable[[Any], int]  # that a model of the library predicts with
+    _train_run: Callable[[Run], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
+    _scores: Callable[..., np.ndarray]  # of a model for a table
+    _rounds: Callable[[Any], int]  # that a model predicts with
     _splits: Callable[[Any], float]  # 0 if no tree of a model has a split
     _load: Callable[[str], Any]  # the model in a file
-    _features: Callable[[], tuple[int, list[str] | None]]  # their number, and their names if the model has them
-    _stored_name: Callable[[Any], str] = str  # of a column, in a model
-
+    _features: Callable[[Any], tuple[int, list[str] | None]]  # their number, and their names if a model has them
     _Booster: Any
-    objective_: Objective | str = FROM_FIT()
-    evals_result_: Records = FROM_FIT()
-    best_score_: dict[str, dict[str, float]] = FROM_FIT()
-    report_: Decision = FROM_FIT()
-    n_features_in_: int = FROM_FIT()
-    feature_names_in_: np.ndarray = FROM_FIT(" if the columns of X have names")
-    nameless_ = False  # read from a file without names of features
-    categories_: Mapping[str, Any] = {}  # by column, in the training of a library whose models do not name them
+
+    objective_: Objective | str = of_fit("objective_")
+    evals_result_: Records = of_fit("evals_result_")
+    best_score_: dict[str, dict[str, float]] = of_fit("best_score_")
+    report_: Decision = of_fit("report_")
+    n_features_in_: int = of_fit("n_features_in_")
+    feature_names_in_: np.ndarray = of_fit("feature_names_in_")
 
     if TYPE_CHECKING:  # scikit-learn makes them when a class is derived
 
@@ -214,15 +210,15 @@ class Ranker:
             require(eval_set is None, "eval_set and eval_X are two forms of one argument; pass one of them")
             tables, targets = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
             eval_set = list(zip(tables, targets, strict=True))
+        weights = eval_sample_weight if sample_weight_eval_set is None else sample_weight_eval_set
+        require(
+            eval_sample_weight is None or sample_weight_eval_set is None,
+            "eval_sample_weight and sample_weight_eval_set are two names of one argument; pass one of them",
+        )
         train = read_part(X, y, group, qid, sample_weight, labels, propensity=propensity, position=position)
-        lists = {
-            "eval_group": eval_group,
-            "eval_qid": eval_qid,
-            "eval_sample_weight": eval_sample_weight,
-            "sample_weight_eval_set": sample_weight_eval_set,
-            "eval_labels": eval_labels,
-        }
-        evals = read_eval_sets(eval_set, lists)
+        evals = read_eval_sets(
+            eval_set, eval_group=eval_group, eval_qid=eval_qid, eval_sample_weight=weights, eval_labels=eval_labels
+        )
         return self._fit_parts(train, evals, init_model, early_stopping_rounds, callbacks, verbose)
 
     def _fit_parts(
@@ -235,102 +231,67 @@ class Ranker:
         verbose: bool | int = False,
     ) -> Self:
         """Train on data that was read."""
+        run = self._read_run(train, evals, init_model, early_stopping_rounds, callbacks, verbose)
+        if self._given().get("objective") == AUTO:
+            model, records, objective, report = train_best(self, run)
+        else:
+            for i, part in enumerate(run.evals):
+                warn_of_equal_orders(run.own_metrics, part.queries, f"eval_set[{i}]", run.n_threads)
+            model, records = self._train_run(run)
+            objective, report = run.objective, None
+        kept = self._rounds(model) - (0 if run.init_model is None else self._rounds(run.init_model))
+        if without := self._without_splits(model, run, kept):
+            warnings.warn(without, LTRWarning, stacklevel=3)  # at the call of fit or bagged
+        for i, part in enumerate(run.evals):
+            warn_of_unknown(part.X, self._known(model), f"eval_set[{i}]")
+        each = run.params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
+        best = _at_round(kept, records) if each else {}
+        self._adopt(model)
+        self._fitted = Fitted(train.X.shape[1], names_of(train.X), objective, records, best, report)
+        return self
+
+    def _read_run(
+        self, train: Part, evals: tuple[Part, ...], init_model: Any, patience: int | None, callbacks: Any, verbose: Any
+    ) -> Run:
+        """The training that was asked for, by the parameters and by ``fit``; raises for what cannot be right."""
         given = self._given()
-        if early_stopping_rounds is not None:
-            given["early_stopping_rounds"] = early_stopping_rounds
+        if patience is not None:
+            given["early_stopping_rounds"] = patience
         refuse_twice(self.library, given)
-        patience = given.get("early_stopping_rounds")
-        params = {name: read_param(name, value) for name, value in given.items() if name not in OURS}
-        of_the_data = {name: params.pop(name) for name in self.library.of_the_data if name in params}
-        objective, auto = self._read_objective(given), given.get("objective") == AUTO
-        plan = Plan(
+        for i, part in enumerate(evals):
+            require_same_columns(part.X, train.X, f"eval_set[{i}]")
+        objective = self._read_objective(given)
+        params = {name: read_param(value) for name, value in given.items() if name not in OURS}
+        run = Run(
             train=train._replace(X=named(train.X)),
             evals=tuple(part._replace(X=named(part.X)) for part in evals),
-            params=params,
-            of_the_data=of_the_data,
-            objective=in_documents(objective),
+            objective=objective,
             metrics=self._read_metrics(given, objective),
-            early_stopping_rounds=None if patience is None else check_integer("early_stopping_rounds", patience),
+            of_the_data={name: params.pop(name) for name in self.library.of_the_data if name in params},
+            params=params,
+            patience=given.get("early_stopping_rounds"),
             callbacks=[
                 *check_list("callbacks", given.get("callbacks"), "callables"),
                 *check_list("callbacks", callbacks, "callables"),
             ],
             verbose=verbose,
-            n_threads=self._n_threads(given),
+            n_threads=self.library.n_threads(given),
             init_model=None if init_model is None else self._start(init_model, train.X),
         )
-        check_plan(plan, self.library)
-        for i, part in enumerate(() if auto else plan.evals):  # "auto" refuses such eval sets
-            warn_of_equal_orders(plan.own_metrics, part.queries, f"eval_set[{i}]", plan.n_threads)
-        with _unchanged_by_errors(self):
-            self.nameless_ = False
-            check_features(self, train.X, reset=True)
-            for i, part in enumerate(evals):
-                try:
-                    check_features(self, part.X)
-                except ValueError as error:
-                    raise type(error)(f"eval_set[{i}]: {error}") from None
-            vars(self).pop("report_", None)  # of another training
-            if auto:
-                objective, self.evals_result_, self.report_ = train_best(self, plan)
-            else:
-                self.booster_, self.evals_result_ = self._train_known(plan)
-            self.objective_ = objective
-            before = 0 if plan.init_model is None else self._rounds(plan.init_model)
-            of_model = plan._replace(objective=in_documents(objective))  # by "auto" another one
-            if few := self._few_splits(of_model, self.best_iteration_ - before):
-                warnings.warn(few, LTRWarning, stacklevel=3)  # at the call of fit or bagged
-            each = params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
-            self.best_score_ = _at_round(self.best_iteration_ - before, self.evals_result_) if each else {}
-            for i, part in enumerate(evals):
-                self._warn_of_unknown(named(part.X), f"eval_set[{i}]")
-        return self
+        run.refuse_unread(self.library)
+        return run
 
-    def _train_known(self, plan: Plan) -> tuple[Any, Records]:
-        """Train as ``plan`` says; data without a column to split get our message."""
-        try:
-            return self._train_plan(plan)
-        except self.library.exception() as error:
-            counted = " or too few rows for min_child_samples= and min_data_in_bin=; set these to 1, or see the data"
-            require(
-                not re.search(r"num_features\(\)\) > \(0\)|All features are either constant", str(error)),
-                f"{self.library.name} finds no column to split: each has one value in all rows"
-                + (f",{counted}" if self.library.name == "lightgbm" else "; see the data"),
-            )
-            raise
-
-    def _few_splits(self, plan: Plan, kept: int) -> str:
-        """The warning if no round has a split, unless the training has warned that all gradients are zero."""
-        before = 0.0 if plan.init_model is None else self._splits(plan.init_model)
-        if 0 in (plan.params.get(name) for name in ROUNDS) or self._splits(self.booster_) != before:
+    def _without_splits(self, model: Any, run: Run, kept: int) -> str:
+        """The warning if no round has a split."""
+        before = 0.0 if run.init_model is None else self._splits(run.init_model)
+        grows = run.params.get("process_type") != "update" and 0 not in (run.params.get(name) for name in ROUNDS)
+        if not grows or self._splits(model) != before:
             return ""
-        if plan.params.get("process_type") == "update":  # XGBoost's, which grows no trees
-            return ""
-        queries, own = plan.train.queries, plan.objective
-        clicks = queries.propensity is not None or queries.position is not None  # of which it does not warn
-        if isinstance(own, Objective) and not clicks:
-            start = np.full(queries.rows, plan.start)
-            grad, _ = own.compute(queries, start, n_threads=plan.n_threads)
-            if not grad.any() and 2 * useless(own, queries, start, grad, plan.n_threads).sum() > len(queries):
-                return ""
-        why, limits = (
-            "no column orders the rows of a query, or other parameters forbid every split",
-            self.library.limits,
+        given = [f"{n}={v}" for name in self.library.limits for n, v in self.library.given(name, run.params).items()]
+        return (
+            f"0 of {kept} rounds have a split: no column orders the rows of a query, or a parameter forbids every "
+            f"split, such as {', '.join(given or self.library.limits)}"
         )
-        for freed in (*([name] for name in limits), [*limits]):  # tried in one round
-            names = {each for name in (*freed, *ROUNDS, *OF_THE_END) for each in self.library.names(name)}
-            params = {name: value for name, value in plan.params.items() if name not in names}
-            params |= {name: limits[name] for name in freed} | {"n_estimators": 1}
-            one = plan._replace(params=params, evals=(), early_stopping_rounds=None, callbacks=[], verbose=False)
-            with warnings.catch_warnings(), contextlib.suppress(LTRError, self.library.exception()):
-                warnings.simplefilter("ignore")
-                if self._splits(self._train_plan(one)[0]) > before:
-                    given = (f"{n}={v}" for name in freed for n, v in self.library.given(name, plan.params).items())
-                    what = " and ".join(given) or f"the default of {' or '.join(freed)}"
-                    why = f"{what} forbids every split; {', '.join(f'{n}={limits[n]}' for n in freed)} does not"
-                    break
-        stopped = f" that early_stopping_rounds={plan.early_stopping_rounds} kept" if plan.early_stopping_rounds else ""
-        return f"0 of {kept} rounds{stopped} have a split: {why}"
 
     def predict(self, X: Any, **options: Any) -> np.ndarray:
         """Scores, of shape (rows,); higher ranks first. After early stopping, those of the best round.
@@ -339,10 +300,10 @@ class Ranker:
         """
         check_is_fitted(self)
         table, _ = read_table(X)
-        check_features(self, table)
+        self._check_columns(table)
         table = named(table)
-        self._warn_of_unknown(table, "X")
-        return cast(np.ndarray, self._scores(table, **options))
+        warn_of_unknown(table, self._known(self._Booster), "X")
+        return self._scores(self._Booster, table, **options)
 
     def score(
         self,
@@ -360,26 +321,23 @@ class Ranker:
         the first is the library's own, it is NDCG@10 too, with a warning. ``labels`` are those of the metric's goal.
         """
         given = self._given()
-        first = next(iter(self._read_metrics(given, None)), None)
-        if isinstance(first, str):
+        convention, n_threads = given.get("convention"), self.library.n_threads(given)
+        metric, *_ = read_metrics(given.get("eval_metric", DEFAULT), self.library, convention)
+        if isinstance(metric, str):
             warn(
-                f"score is the mean {DEFAULT}, because eval_metric={first!r} is the library's own; to score by one of "
+                f"score is the mean {DEFAULT}, because eval_metric={metric!r} is the library's own; to score by one of "
                 "ours, such as 'map', name it first"
             )
-        metric = first if isinstance(first, Metric) else get_metric(DEFAULT, given.get("convention"))
+            metric = get_metric(DEFAULT, convention)
         part = read_part(X, y, group, qid, sample_weight, labels)
-        warn_if_all_relevant([metric], part.queries, "y", self._n_threads(given))
-        return metric.mean(part.queries, self.predict(X), n_threads=self._n_threads(given))
+        warn_if_all_relevant([metric], part.queries, "y", n_threads)
+        return metric.mean(part.queries, self.predict(X), n_threads=n_threads)
 
     @property
     def booster_(self) -> Any:
         """The library's model alone, which needs nothing of this package."""
         check_is_fitted(self)
         return self._Booster
-
-    @booster_.setter
-    def booster_(self, model: Any) -> None:
-        self._adopt(model)
 
     @property
     def best_iteration_(self) -> int:
@@ -389,34 +347,20 @@ class Ranker:
     def save_model(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the trees in the library's own format, which it reads without this package.
 
-        An existing file is replaced only after the new one was written and read back. ``options`` are those of the
-        library's ``save_model``; a file of another format is not read back.
+        ``options`` are those of the library's ``save_model``.
         """
-        require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
-        model = self.booster_
-        with replacing(path) as new:
-            model.save_model(os.fspath(new), **options)
-            if new.is_file() and "format" not in options:
-                try:  # on a full disk XGBoost and CatBoost lose the end of the file without a word
-                    self._load(os.fspath(new))
-                except Exception as error:
-                    raise OSError(
-                        f"{os.fspath(path)} could not be written whole, perhaps the disk is full; nothing has changed"
-                    ) from error
+        self.booster_.save_model(os.fspath(path), **options)
 
     def load_model(self, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
-        require(isinstance(path, str | os.PathLike), f"path must be the name of a file, got {path!r}")
-        loaded = self._load(os.fspath(path))
-        self.booster_, self.categories_ = loaded, {}
-        for name, attribute in vars(Ranker).items():  # of another training
-            if isinstance(attribute, FromFit):
-                vars(self).pop(name, None)
-        self.n_features_in_, names = self._features()
-        self.nameless_ = names is None  # then any names are accepted
-        if names is not None:
-            self.feature_names_in_ = np.array(names, object)
+        model = self._load(os.fspath(path))
+        self._adopt(model)
+        n, names = self._features(model)
+        self._fitted = Fitted(n, None if names is None else np.array(names, object))
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = BaseEstimator.__sklearn_tags__(self)
@@ -440,29 +384,20 @@ class Ranker:
         given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
         return {name: value for name, value in given.items() if not _same(value, self._defaults.get(name))}
 
-    def _knows_metric(self, name: str) -> bool:
-        """True for a text of the form of the library's metrics, which refuses what is none of its names."""
-        return bool(re.fullmatch(self.library.metrics, name))
-
-    def _n_threads(self, given: Mapping[str, Any]) -> int | None:
-        return self.library.n_threads(given)
-
     def _read_objective(self, given: Mapping[str, Any]) -> Objective | str:
         """The objective to train: as given, or what suits the first metric."""
         objective = given.get("objective")
         if objective not in (None, AUTO):
-            return own_or_native(objective, self.library)
-        first = next(iter(read_metrics(given.get("eval_metric"), "", self._knows_metric)), None)
-        if isinstance(first, str) and objective is None:
-            warn(f"eval_metric={first!r} is {self.library.name}'s own, so this trains for {DEFAULT}; to train for a "
-                 "metric name ours first, such as 'map', or pass objective=")  # fmt: skip
+            return read_objective(objective, self.library)
+        first, *_ = read_metrics(given.get("eval_metric", DEFAULT), self.library)
         return objective_for(first if isinstance(first, Metric) else DEFAULT)
 
-    def _read_metrics(self, given: Mapping[str, Any], objective: Objective | str | None) -> tuple[Metric | str, ...]:
-        """The metrics of a training for ``objective``, or to score by if that is None."""
-        by_default = DEFAULT if objective is None or given.get("objective") in (None, AUTO) else None
-        metrics: EvalMetric = given.get("eval_metric", by_default)
-        return read_metrics(metrics, objective or "", self._knows_metric, given.get("convention"))
+    def _read_metrics(self, given: Mapping[str, Any], objective: Objective | str) -> tuple[Metric | str, ...]:
+        """The metrics of a training for ``objective``."""
+        metrics = given.get("eval_metric", DEFAULT if given.get("objective") in (None, AUTO) else None)
+        if metrics is None:
+            return default_metrics(objective, given.get("convention"))
+        return read_metrics(metrics, self.library, given.get("convention"))
 
     def _start(self, init_model: Any, X: Any) -> Any:
         """The library's model that training continues from; ``X`` is the training table."""
@@ -479,29 +414,12 @@ class Ranker:
     def _adopt(self, model: Any) -> None:
         self._Booster = model
 
-    def _warn_of_unknown(self, X: Any, name: str) -> None:
-        for column in self._unknown(X):
-            warn(
-                f"{name}: the training had no value of the categorical column {column!r}, so all of them count as "
-                "unknown; give the values the type of the training, such as text instead of numbers"
-            )
+    def _check_columns(self, X: Any) -> None:
+        check_columns(self, X)
 
-    def _unknown(self, X: Any) -> list[str]:
-        """The categorical columns that have values, none of which the training had."""
-        known = zip(categories(X), self._known(), strict=False)  # of other numbers the library complains
-        return [c for c, values in known if X[c].notna().any() and X[c].cat.set_categories(values).isna().all()]
-
-
-@contextmanager
-def _unchanged_by_errors(ranker: Ranker) -> Iterator[None]:
-    """Give the ranker its attributes back if the block raises."""
-    before = dict(vars(ranker))
-    try:
-        yield
-    except BaseException:
-        vars(ranker).clear()
-        vars(ranker).update(before)
-        raise
+    def _known(self, model: Any) -> Sequence[Any]:
+        """The categories of a model by categorical column; none if it does not name them."""
+        return ()
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_objectives.adapters._parameters import pairs_of_rows
+from ltr_objectives.adapters._callables import pairs_of_rows
 from ltr_objectives.checks import check_choice, check_integer, check_seed
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.metrics.base import get_metric

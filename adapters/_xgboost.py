@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import (
-    ByGoal,
-    MetricCallable,
-    ObjectiveCallable,
-    Params,
-)
+from ltr_objectives.adapters._callables import ByGoal, Memo, MetricCallable, ObjectiveCallable, Params
 from ltr_objectives.adapters._frames import Calls, calls_of
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.libraries import XGBOOST
 from ltr_objectives.metrics.base import Convention, Metric, get_metrics
 from ltr_objectives.objectives.base import Objective, get_objective
-from ltr_objectives.queries import to_numpy
+from ltr_objectives.queries import Queries, to_numpy
 
 T = TypeVar("T")
 
@@ -45,7 +39,7 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     return labels, sizes, weight if len(weight) else None
 
 
-def check_bytes(labels: np.ndarray) -> None:
+def _check_bytes(labels: np.ndarray) -> None:
     """Raise for labels that XGBoost seems to have read in another byte order."""
     tiny = ((labels != 0) & (np.abs(labels) < np.finfo(np.float32).tiny)).any()
     huge = labels.any() and not (labels % 2**24).any()  # NaN is not a multiple
@@ -57,22 +51,24 @@ def check_bytes(labels: np.ndarray) -> None:
     )
 
 
+def _queries(made: ObjectiveCallable | MetricCallable, data: Any) -> Queries:
+    """The queries of a DMatrix, whose labels are checked once."""
+    queries = made.queries(*_unpack(data))
+    queries.once("bytes", lambda: _check_bytes(queries.labels))
+    return queries
+
+
 class XGBoostObjective(ObjectiveCallable):
     """Callable ``(predictions, DMatrix) -> (gradient, Hessian)``; made by :func:`xgboost_objective`."""
 
     library = XGBOOST
-    check_labels = staticmethod(check_bytes)
 
     def __call__(self, predictions: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
         calls = calls_of(XGBOOST)
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
-            queries = self.queries(*_unpack(data))
-            params = None if calls.booster is None else _params(calls, data, self.n_threads is None)
-            return self.gradients(
-                queries, predictions, params, training=calls.booster, all_zero="as if XGBoost got float64 of another "
-                "byte order, which it does not check",
-            )  # fmt: skip
+            params = _params(self._memo, calls, data)
+            return self.gradients(_queries(self, data), predictions, params, training=calls.booster)
 
         return _agreed(compute, predictions, (np.zeros(0, np.float32), np.zeros(0, np.float32)))
 
@@ -81,21 +77,26 @@ class XGBoostMetric(MetricCallable):
     """Callable ``(predictions, DMatrix) -> [(name, value), ...]``; made by :func:`xgboost_metric`."""
 
     library = XGBOOST
-    check_labels = staticmethod(check_bytes)
 
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
-        booster = calls_of(XGBOOST).booster if self.n_threads is None else None
-        params = None if booster is None else _this_round.get(booster) or read_params(learner_of(booster))
+        params = _params(self._memo, calls_of(XGBOOST))
+
+        def means() -> list[tuple[Metric, float]]:
+            return self.means(_queries(self, data), predictions, params)
 
         def sums() -> np.ndarray:
-            return self.sums(self.queries(*_unpack(data)), predictions, params)
+            """For each metric the weighted sum over queries, and the sum of the weights."""
+            queries, s = _queries(self, data), to_numpy(predictions, "predictions").reshape(-1)
+            n_threads = XGBOOST.n_threads(params, self.n_threads)
+            values = [(m, m.values(queries, s, n_threads=n_threads)) for m in self.metrics]
+            return np.array([m.sums(v, queries.weight_by_query) for m, v in values])
 
         if _workers() == 1:  # by `mean`, which a metric may define in its own way
-            means = self.means(self.queries(*_unpack(data)), predictions, params)
+            found = means()
         else:
             total = _added(_agreed(sums, predictions, np.zeros((len(self.metrics), 2))))
-            means = [(m, m.average(*pair)) for m, pair in zip(self.metrics, total.tolist(), strict=True)]
-        return [_as_xgboost(m, mean) for m, mean in means]
+            found = [(m, m.average(*pair)) for m, pair in zip(self.metrics, total.tolist(), strict=True)]
+        return [_as_xgboost(m, mean) for m, mean in found]
 
 
 def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
@@ -105,22 +106,20 @@ def _as_xgboost(metric: Metric, value: float) -> tuple[str, float]:
     return (f"-{name}", -value) if metric.maximum is None else (f"1-{name}", 1.0 - value)
 
 
-# By booster in training. The objective reads the parameters once a round, and the metrics after it find them here.
-_this_round: weakref.WeakKeyDictionary[Any, Params] = weakref.WeakKeyDictionary()
+def _params(memo: Memo, calls: Calls, data: Any = None) -> Params | None:
+    """The parameters of the training that makes these calls, as its first round had them.
 
-
-def _params(calls: Calls, data: Any, anew: bool) -> Params:
-    """The parameters of the training that makes these calls, read ``anew`` or kept from its first round.
-
-    In the first round, raises for what would abort the process.
+    With ``data``, whose gradient is asked for, raises in the first round for what would abort the process.
     """
-    booster = calls.booster
-    if anew or booster not in _this_round:
-        learner = learner_of(booster)
-        if booster not in _this_round:
+    if calls.booster is None:
+        return None
+    training = memo.training(calls.booster)
+    if training.params is None:
+        learner = learner_of(calls.booster)
+        if data is not None:
             _refuse_abort(calls, data, learner)
-        _this_round[booster] = read_params(learner)
-    return _this_round[booster]
+        training.params = read_params(learner)
+    return training.params
 
 
 def learner_of(booster: Any) -> dict[str, Any]:
@@ -234,18 +233,13 @@ def xgboost_objective(
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
     weight : array of shape (queries,) or (rows,), optional
         Used instead of the weights of the training DMatrix, which holds weights by query only.
-    propensity : array of shape (rows,), optional
-        For labels that are clicks: the probability that each document of the training set was examined. Only pairwise
-        objectives take it. See :meth:`ltr_objectives.Objective.gradient_hessian`.
-    position : array of shape (rows,), optional
-        For labels that are clicks of unknown propensity: where each document of the training set was shown. Only
-        pairwise objectives take it.
+    propensity, position : array of shape (rows,), optional
+        For labels of the training set that are clicks; as of :class:`ltr_objectives.Queries`. Only pairwise objectives
+        take them.
     labels : mapping of goals to arrays of shape (rows,), optional
-        For an objective that reads several labels, such as ``{"revenue": array}``: one number for each row of the
-        training set. See :class:`ltr_objectives.Mixture`.
+        For an objective that reads several labels, such as ``{"revenue": array}``; see :class:`ltr_objectives.Mixture`.
     n_threads : int, optional
-        Threads of the gradient computation; by default ``nthread`` of the training, at most all processors. The model
-        does not depend on it.
+        By default ``nthread`` of the training, at most all processors. The model does not depend on it.
 
     Returns
     -------
@@ -263,14 +257,8 @@ def xgboost_objective(
     >>> booster.predict(dtrain).shape
     (60,)
     """
-    return XGBoostObjective(
-        get_objective(objective),
-        n_threads=n_threads,
-        weight=weight,
-        propensity=propensity,
-        position=position,
-        labels=labels,
-    )
+    own, by_row = get_objective(objective), {"weight": weight, "propensity": propensity, "position": position}
+    return XGBoostObjective(own, labels=labels, n_threads=n_threads, **by_row)
 
 
 def xgboost_metric(

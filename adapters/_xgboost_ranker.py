@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ltr_objectives.adapters._data import Part, categories, is_frame, require_same_categories
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._ranker_inputs import (
-    Part,
-    categories,
-    is_frame,
-    require_same_categories,
-)
-from ltr_objectives.adapters._ranker_plan import EvalMetric, Plan, read_param, refuse_dart
+from ltr_objectives.adapters._run import EvalMetric, Run, read_param, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import require
-from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.libraries import XGBOOST
 from ltr_objectives.metrics.base import Convention, Metric
 from ltr_objectives.objectives.base import Objective
@@ -97,7 +91,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     def get_xgb_params(self) -> dict[str, Any]:
         """The parameters that XGBoost knows: without objective and metrics, which may be ours."""
         ours = ("objective", "eval_metric", "convention")
-        return {name: read_param(name, v) for name, v in super().get_xgb_params().items() if name not in ours}
+        return {name: read_param(v) for name, v in super().get_xgb_params().items() if name not in ours}
 
     def apply(self, X: Any, iteration_range: Any = None) -> np.ndarray:
         """The leaf of each row in each tree, shape (rows, trees)."""
@@ -120,20 +114,20 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     def _knows_parameter(self, name: str) -> bool:
         return name in DEFAULTS or name in vars(self).get("kwargs", {})
 
-    def _train_plan(self, plan: Plan) -> tuple[Any, Records]:
-        before = {} if plan.init_model is None else learner_of(plan.init_model)
-        booster = plan.params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
-        params = _params(plan, booster)
+    def _train_run(self, run: Run) -> tuple[Any, Records]:
+        before = {} if run.init_model is None else learner_of(run.init_model)
+        booster = run.params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
+        params = _params(run, booster)
         rounds = params.pop("n_estimators", 100)
-        gradients = plan.gradients(XGBoostObjective, params)
-        dtypes = enumerate(plan.train.X.dtypes if is_frame(plan.train.X) else ())
+        gradients = run.gradients(XGBoostObjective, params)
+        dtypes = enumerate(run.train.X.dtypes if is_frame(run.train.X) else ())
         known = {i: dtype.categories.tolist() for i, dtype in dtypes if dtype == "category"}
         stored = json.dumps(known) if known else None  # because slices, as of early stopping, lose the categories
-        train = self._data(plan.train, plan.train.weight_by_query if gradients else _by_query(plan.train), known)
-        weighs = plan.native_metrics or not plan.metrics  # whether XGBoost itself evaluates metrics
-        if weighs and any(part.weight is not None for part in plan.evals):
-            refuse_by_row([*plan.native_metrics, *metrics_of(before)])
-        evals = [self._data(part, _by_query(part) if weighs else None, known) for part in plan.evals]
+        train = self._data(run.train, run.train.weight_by_query if gradients else _by_query(run.train), known)
+        weighs = run.native_metrics or not run.metrics  # whether XGBoost itself evaluates metrics
+        if weighs and any(part.weight is not None for part in run.evals):
+            refuse_by_row([*run.native_metrics, *metrics_of(before)])
+        evals = [self._data(part, _by_query(part) if weighs else None, known) for part in run.evals]
         for data in evals:
             _name(data, train.feature_names)
         result: Records = {}
@@ -143,11 +137,11 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
             rounds,
             evals=[(data, f"validation_{i}") for i, data in enumerate(evals)],
             obj=gradients,
-            custom_metric=plan.metric_values(evals) if plan.own_metrics else None,
-            callbacks=[*plan.callbacks, *_early_stopping(plan, booster, before)],
+            custom_metric=run.metric_values(evals) if run.own_metrics else None,
+            callbacks=[*run.callbacks, *_early_stopping(run, booster, before)],
             evals_result=result,
-            verbose_eval=plan.verbose if evals else False,
-            xgb_model=plan.init_model,
+            verbose_eval=run.verbose if evals else False,
+            xgb_model=run.init_model,
         )
         if "best_iteration" in model.attributes():  # set by a callback of the user's
             model = model[: model.best_iteration + 1]
@@ -159,9 +153,6 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         require_same_categories(list(categories_of(model).values()), X)
         model.set_attr(best_iteration=None, best_score=None)  # of another training
         return model
-
-    def _n_threads(self, given: Mapping[str, Any]) -> int | None:
-        return super()._n_threads(given) or at_most(xgb.get_config().get("nthread"))
 
     def _data(self, part: Part, weight: np.ndarray | None, known: Mapping[int, Any]) -> Any:
         return self._matrix(part.X, known, label=part.labels, group=part.group, weight=weight)
@@ -176,13 +167,13 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
             options["enable_categorical"] = True
         return xgb.DMatrix(X, nthread=XGBOOST.n_threads(self.get_params()), **options, **of_training)
 
-    def _scores(self, X: Any, base_margin: Any = None, **options: Any) -> Any:
-        data = self._matrix(X, categories_of(self._Booster), base_margin=base_margin)
-        _name(data, self._Booster.feature_names)
-        return self._Booster.predict(data, **options)
+    def _known(self, model: Any) -> Sequence[Any]:
+        return [*categories_of(model).values()]
 
-    def _known(self) -> Sequence[Any]:
-        return list(categories_of(self._Booster).values())
+    def _scores(self, model: Any, X: Any, base_margin: Any = None, **options: Any) -> Any:
+        data = self._matrix(X, categories_of(model), base_margin=base_margin)
+        _name(data, model.feature_names)
+        return model.predict(data, **options)
 
     def _rounds(self, model: Any) -> int:
         return int(model.num_boosted_rounds())
@@ -193,9 +184,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     def _load(self, path: str) -> Any:
         return xgb.Booster(model_file=path)
 
-    def _features(self) -> tuple[int, list[str] | None]:
-        names = self._Booster.feature_names
-        return self._Booster.num_features(), None if names is None else list(names)
+    def _features(self, model: Any) -> tuple[int, list[str] | None]:
+        return model.num_features(), model.feature_names
 
 
 def _name(data: Any, names: list[str] | None) -> None:
@@ -215,10 +205,7 @@ def categories_of(model: Any) -> dict[int, list[Any]]:
 
 
 def _coded(X: Any, known: Mapping[int, Sequence[Any]]) -> Any:
-    """``X`` with the categories of the training; unknown ones are missing.
-
-    XGBoost would read some unknown categories as others, and numbers as codes.
-    """
+    """``X`` with the categories of the training; unknown ones are missing. XGBoost would read numbers as codes."""
     for i, (name, dtype) in enumerate(X.dtypes.items()):
         require(
             (dtype == "category") == (i in known) or (i in known and X.iloc[:, i].isna().all()),
@@ -229,42 +216,34 @@ def _coded(X: Any, known: Mapping[int, Sequence[Any]]) -> Any:
     return X.assign(**changed) if changed else X
 
 
-def _params(plan: Plan, booster: str) -> dict[str, Any]:
+def _params(run: Run, booster: str) -> dict[str, Any]:
     """The parameters for XGBoost, with our defaults if the objective is ours."""
-    params = dict(plan.params)
-    if isinstance(plan.objective, Objective):
-        if plan.init_model is None:  # a model has its own
-            params.setdefault("base_score", plan.start)
-        if booster != "gblinear":
-            params = plan.with_l2(params, XGBOOST)
-    else:
-        require(
-            plan.objective != "rank:map" or np.isin(plan.train.labels, (0, 1)).all(),
-            "rank:map takes the labels 0 and 1 only; give y > threshold, or train objective='yetiloss:gap', or "
-            "'yetiloss:map(threshold=...)'",
-        )
-        params["objective"] = plan.objective
-    if plan.own_metrics:
+    params = dict(run.params) if booster == "gblinear" else run.with_l2(XGBOOST)
+    if isinstance(run.objective, str):
+        params["objective"] = run.objective
+    elif run.init_model is None:  # a model has its own
+        params.setdefault("base_score", run.start)
+    if run.own_metrics:
         params["disable_default_eval_metric"] = 1
-    if plan.native_metrics:
-        params["eval_metric"] = plan.native_metrics
+    if run.native_metrics:
+        params["eval_metric"] = run.native_metrics
     return params
 
 
-def _early_stopping(plan: Plan, booster: str, before: dict[str, Any]) -> list[Any]:
-    """XGBoost's callback if the plan stops early. Raises if XGBoost cannot keep the best rounds.
+def _early_stopping(run: Run, booster: str, before: dict[str, Any]) -> list[Any]:
+    """XGBoost's callback if the training stops early. Raises if XGBoost cannot keep the best rounds.
 
     ``before`` is the learner of the model that the training goes on from. Since version 3.4 a gbtree drops trees too.
     """
-    callback, rounds = xgb.callback.EarlyStopping, plan.early_stopping_rounds
-    params = {**before.get("gradient_booster", {}).get("dart_train_param", {}), **plan.params}
+    callback, rounds = xgb.callback.EarlyStopping, run.patience
+    params = {**before.get("gradient_booster", {}).get("dart_train_param", {}), **run.params}
     dropped = [f"{name}={params[name]}" for name in ("rate_drop", "one_drop") if params.get(name) not in (None, 0, "0")]
     setting = "booster='dart'" if booster == "dart" else next(iter(dropped), "")
-    refuse_dart(setting, rounds or any(isinstance(given, callback) for given in plan.callbacks))
+    refuse_dart(setting, rounds or any(isinstance(given, callback) for given in run.callbacks))
     if not rounds:
         return []
     require(booster != "gblinear", "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
-    first = plan.metrics[0] if plan.metrics else None
+    first = run.metrics[0] if run.metrics else None
     name, maximize = (None, None) if first is None else (str(first), isinstance(first, Metric) or None)
     return [callback(rounds=rounds, metric_name=name, maximize=maximize, save_best=True)]
 

@@ -21,7 +21,7 @@ from typer.main import get_command
 
 import ltr_objectives
 from ltr_objectives import Metric, Objective, adapters
-from ltr_objectives.adapters._ranker import FROM_FIT, Ranker
+from ltr_objectives.adapters._ranker import Fitted, Ranker
 from ltr_objectives.workbench.auto import Candidate, Decision
 from ltr_objectives.workbench.cli.app import app
 
@@ -165,7 +165,7 @@ def surface() -> str:
     """Every public name with its parameters, by module, and every command with its options."""
     modules = {name: importlib.import_module(name).__all__ for name in (*PACKAGES, *MODULES)} | FOR_CLASSES
     found = {f"`{name}`": signatures(importlib.import_module(name), names) for name, names in modules.items()}
-    of_fit = [name for name, value in vars(Ranker).items() if isinstance(value, FROM_FIT)]
+    of_fit = list(Fitted._fields)
     found["All estimators"] = [*(signed(name, inspect.getattr_static(Ranker, name)) for name in SHARED), *of_fit]
     blocks = ["\n".join((f"### {title}\n", "```python", *lines, "```\n")) for title, lines in found.items()]
     return "\n".join([*blocks, "\n".join(("### Commands\n", "```text", *commands(), "```\n"))])

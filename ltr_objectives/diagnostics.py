@@ -234,13 +234,11 @@ def warn_if_useless(
     scores: np.ndarray,
     grad: np.ndarray,
     n_threads: int | None = None,
-    all_zero: str = "",
 ) -> None:
     """Warn if more than half of the queries have zero gradient; ``grad`` is that of ``objective``.
 
     A query does not count if its gradient is not zero at other scores, as in squared error of equal labels.
-    ``all_zero`` ends the sentence "every label is 0, ..." with a cause other than the user's data. Labels that are
-    clicks do not cause a warning, because queries without a click are usual.
+    Labels that are clicks do not cause a warning, because queries without a click are usual.
     """
     if queries.propensity is not None or queries.position is not None:
         return
@@ -249,9 +247,8 @@ def warn_if_useless(
         return
     by_reason = diagnose(objective, queries, scores, n_threads=n_threads).useless
     reasons = "; ".join(f"{n} {reason}" for reason, n in by_reason.items())
-    zeros = f"; every label is 0, {all_zero}" if all_zero and not queries.labels.any() else ""
     warn(
-        f"{without} of {len(queries)} queries have zero gradient ({reasons}){zeros}; "
+        f"{without} of {len(queries)} queries have zero gradient ({reasons}); "
         f"the method report(scores, labels, group) of {objective.inner} lists them"
     )
 

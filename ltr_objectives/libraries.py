@@ -36,11 +36,11 @@ class Library(NamedTuple):
     threads: str  # the parameter with their number
     first_trees: str  # the argument of predict that limits them
     l2: str  # the parameter that is added to the sum of Hessians of a leaf
-    limits: Mapping[str, float]  # parameters that may forbid every split: values that forbid none
+    limits: tuple[str, ...]  # parameters that may forbid every split
     aliases: Callable[[], tuple[tuple[str, ...], ...]]  # names of one parameter
     unread: tuple[str, ...]  # parameters of its own objectives, not read beside ours
     of_the_data: tuple[str, ...]  # parameters of its data sets, not of a training
-    metrics: str  # the forms of names of its metrics, of which it reads only the beginning
+    metrics: str  # the forms of names of its metrics, of which it may read only the beginning
     natives: Mapping[str, str]  # its own ranking objectives: ours with the same Hessians; "" if those are 1
     rivals: tuple[str, ...]  # natives to compare with, whatever the metric
     rivals_for: Mapping[str, str] = {}  # by metric, a further one; {metric} is the metric as the library spells it
@@ -128,7 +128,7 @@ XGBOOST = Library(
     threads="nthread",
     first_trees="iteration_range",
     l2="reg_lambda",
-    limits={"gamma": 0, "min_child_weight": 0, "reg_lambda": 0, "reg_alpha": 0},
+    limits=("gamma", "min_child_weight", "reg_lambda", "reg_alpha"),
     aliases=lambda: (
         ("learning_rate", "eta"), ("reg_lambda", "lambda"), ("reg_alpha", "alpha"), ("gamma", "min_split_loss"),
         ("random_state", "seed"), ("n_jobs", "nthread"),
@@ -159,9 +159,7 @@ LIGHTGBM = Library(
     threads="num_threads",
     first_trees="num_iteration",
     l2="reg_lambda",
-    limits={
-        "min_child_samples": 1, "min_split_gain": 0, "min_sum_hessian_in_leaf": 0, "reg_lambda": 0, "reg_alpha": 0,
-    },
+    limits=("min_child_samples", "min_split_gain", "min_sum_hessian_in_leaf", "reg_lambda", "reg_alpha"),
     aliases=_names_in_lightgbm,
     unread=(
         "label_gain", "lambdarank_truncation_level", "lambdarank_norm", "lambdarank_position_bias_regularization",
@@ -185,7 +183,7 @@ CATBOOST = Library(
     threads="thread_count",
     first_trees="ntree_end",
     l2="l2_leaf_reg",
-    limits={"depth": 6, "min_data_in_leaf": 1, "l2_leaf_reg": 0},
+    limits=("depth", "min_data_in_leaf", "l2_leaf_reg"),
     aliases=lambda: (
         ("objective", "loss_function"), ("l2_leaf_reg", "reg_lambda"), ("early_stopping_rounds", "od_wait"),
     ),
@@ -213,11 +211,8 @@ LIBRARIES = {library.name: library for library in (XGBOOST, LIGHTGBM, CATBOOST)}
 PRIVATE = {
     "xgboost": ("_Booster",),
     "lightgbm": ("_Booster", "_n_features", "_other_params", "fitted_"),
-    "catboost": (
-        "_init_params", "_object", "_set_trained_model_attributes", "_prepare_train_params", "_fit",
-        "_process_predict_input_data",
-    ),
-}  # fmt: skip
+    "catboost": ("_init_params", "_object", "_set_trained_model_attributes", "_prepare_train_params", "_fit"),
+}
 
 
 def is_native(library: str, label: str) -> bool:

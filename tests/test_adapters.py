@@ -12,7 +12,7 @@ from catalog import EXAMPLES
 
 from ltr_objectives import LTRError, LTRWarning, Metric, Objective, adapters, evaluate, registry
 from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
-from ltr_objectives.adapters._callables import QueriesMemo
+from ltr_objectives.adapters._callables import Memo
 from ltr_objectives.kernels.scores import content_stream
 
 lgb = pytest.importorskip("lightgbm")
@@ -257,9 +257,8 @@ def test_adapters_print_what_they_hold():
 
 
 def test_a_single_number_is_no_weight():
-    data = {"labels": [0, 1], "group": [2], "weight": 3.0}
     with pytest.raises(LTRError, match="weight must be one-dimensional"):
-        QueriesMemo().find(data, {}, lambda labels: None)
+        Memo().queries([0, 1], {}, group=[2], weight=3.0)
 
 
 @pytest.mark.parametrize("dtype", [">f4", ">f8"])
@@ -319,7 +318,7 @@ def test_labels_that_xgboost_read_in_another_byte_order_are_refused(data):
             xgb.train(XGB, wrong, 1, obj=xgboost_objective("lambdamart"))
         with pytest.raises(LTRError, match="all multiples of 2"):
             xgboost_metric("ndcg")(X[:, 0], wrong)
-    with pytest.warns(LTRWarning, match="all labels equal.*every label is 0, as if XGBoost got .* byte order"):
+    with pytest.warns(LTRWarning, match="all labels equal"):
         xgb.train(XGB, dmatrix(X, labels.astype(">f8"), group), 1, obj=xgboost_objective("lambdamart"))
 
 

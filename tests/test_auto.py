@@ -221,4 +221,4 @@ def test_it_chooses_for_the_labels_of_a_goal(library):
     assert not found.report_.left_out
     value = evaluate("ndcg@5", found.predict(VALI.X), goals[1], VALI.group)
     assert max(each.value for each in found.report_.candidates) == pytest.approx(value)
-    assert found.objective_.goals == ("other",)
+    assert found.objective_.facts.goals == ("other",)

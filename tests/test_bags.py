@@ -9,7 +9,7 @@ from rankers import LIBRARIES, SUFFIX, fold, ranker, ranker_class
 from sklearn.exceptions import NotFittedError
 
 from ltr_objectives.adapters import _bags, bagged
-from ltr_objectives.adapters._ranker_inputs import read_part
+from ltr_objectives.adapters._data import read_part
 from ltr_objectives.errors import LTRError
 from ltr_objectives.objectives.around import UnitHessian
 

@@ -10,7 +10,8 @@ from catboost_fits import DEFAULTS, GRADIENT, NEWTON, TREES, arrays, assert_nati
 from ltr_objectives import Queries
 from ltr_objectives.adapters import CatBoostRanker
 from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
-from ltr_objectives.adapters._ranker_inputs import Part
+from ltr_objectives.adapters._catboost_ranker import shuffled
+from ltr_objectives.adapters._data import Part
 
 SIZES = [(2, 1), (499, 2), (500, 1), (501, 4), (999, 1), (1000, 2), (1001, 4), (3000, 1), (3001, 4)]
 
@@ -119,7 +120,7 @@ def test_the_ranker_encodes_categories_as_catboost_s_ranking_losses_do(values):
     params["l2_leaf_reg"] = 3
     native = CatBoostRanker(objective="QueryRMSE", **params)
     ours = CatBoostRanker(objective="queryrmse", newton_splits=False, **params)
-    part = Part(frame, Queries(y, qid=qid)).shuffled()  # as the ranker does it for ours
+    part = shuffled(Part(frame, Queries(y, qid=qid), y))  # as the ranker does it for ours
     native.fit(part.X, part.labels, qid=part.qid)
     scores = ours.fit(frame, y, qid=qid).predict(frame)
     np.testing.assert_allclose(scores, native.predict(frame), rtol=0, atol=1e-10)

@@ -171,11 +171,12 @@ EVALUATED = {"eval_set": [(VALID.X, VALID.y)], "eval_qid": [VALID.qid]}
         ({"labels": {"revenue": R_TRAIN, "x": R_TRAIN}}, "labels has 'x', which the ranker does not read"),
         ({"labels": {"revenue": R_TRAIN}, "objective": "lambdamart"}, "labels has 'revenue', which the ranker"),
         ({"labels": {"revenue": R_TRAIN}, "eval_metric": "map[revenue]", **EVALUATED},
-         r"eval_set\[0\]: there are no labels 'revenue'.*pass them as eval_labels=\[{'revenue': array}\]"),
+         "there are no labels 'revenue'"),
         ({"labels": {"revenue": R_TRAIN}, "eval_metric": "map[revenue]", "eval_labels": [{"revenue": [1]}],
           **EVALUATED}, r"eval_set\[0\]: labels\['revenue'\] has 1 entries"),
-        ({"labels": {"revenue": R_TRAIN}, "eval_labels": [], **EVALUATED}, "eval_labels must be a list with one entry"),
-        ({"labels": {"revenue": R_TRAIN}, "eval_labels": [[1]], **EVALUATED}, "eval_labels must be a mapping of goals"),
+        ({"labels": {"revenue": R_TRAIN}, "eval_labels": [], **EVALUATED}, "eval_labels must have one entry for each"),
+        ({"labels": {"revenue": R_TRAIN}, "eval_labels": [[1]], **EVALUATED},
+         r"eval_set\[0\]: labels must be a mapping of goals"),
         ({"labels": {"revenue": R_TRAIN}, "eval_metric": "map[revenu]", **EVALUATED}, "there are no labels 'revenu'"),
         ({"labels": {"revenue": R_TRAIN}, "eval_metric": "maps[revenue]", **EVALUATED}, "neither ours"),
     ],
@@ -191,7 +192,6 @@ def test_adapters_refuse_labels_that_cannot_be():
     made = (xgboost_objective, lightgbm_objective, lambda objective, **how: catboost_objective(objective, pool, **how))
     for make in made:
         for labels, message in (
-            (None, "mixture reads labels 'revenue'; pass labels="),
             ({"revenue": R_TRAIN, "x": R_TRAIN}, "labels has 'x', which mixture does not read"),
             ({"revenue": ["a"]}, r"labels\['revenue'\] must be numbers"),
             ({"a b": [1]}, "'a b' cannot name labels"),

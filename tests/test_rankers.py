@@ -218,9 +218,9 @@ def test_a_missing_library_says_what_to_install(library, monkeypatch):
     with pytest.raises(ImportError, match=rf"{library} is not installed: pip install {library}"):
         importlib.reload(module)
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
-    monkeypatch.delitem(sys.modules, "ltr_objectives.adapters._ranker_inputs")
+    monkeypatch.delitem(sys.modules, "ltr_objectives.adapters._data")
     with pytest.raises(ImportError, match=r"the rankers need scikit-learn: pip install scikit-learn"):
-        importlib.import_module("ltr_objectives.adapters._ranker_inputs")
+        importlib.import_module("ltr_objectives.adapters._data")
 
 
 def test_assigned_parameters_are_those_of_the_next_fit(library):

@@ -1,7 +1,5 @@
 """Rankers continue from a model: two trainings in sequence give the rounds of a single one."""
 
-import warnings
-
 import numpy as np
 import pytest
 from rankers import LIBRARIES, fold, ranker
@@ -99,19 +97,3 @@ def test_columns_that_would_be_mixed_up_are_refused():
     assert ranker("lightgbm", n_estimators=2).fit(table, **fit, init_model=model).best_iteration_ == 4
     with pytest.raises(LTRError, match=r"but init_model was trained on .* in this order"):
         ranker("lightgbm").fit(table[table.columns[::-1]], **fit, init_model=model)
-
-
-@pytest.mark.parametrize("values", [8, 40])
-def test_target_statistics_of_catboost_do_not_go_on_exactly(values):
-    train = fold(seed=5).train
-    shop = np.random.default_rng(0).integers(0, values // 2, len(train.y)) + values // 8 * train.y.astype(int)
-    table = pandas.DataFrame({"shop": pandas.Categorical(shop.astype(str)), "noise": train.X[:, -1]})
-    fit = {"X": table, "y": train.y, "qid": train.qid}
-    whole = ranker("catboost", n_estimators=6).fit(**fit).predict(table)
-    first = ranker("catboost", n_estimators=3).fit(**fit)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        rest = ranker("catboost", n_estimators=3).fit(**fit, init_model=first).predict(table)
-    equal = np.allclose(rest, whole, atol=1e-9)
-    assert equal == (values == 8) == (not said)
-    assert all("train without init_model, or set one_hot_max_size higher" in str(w.message) for w in said)

@@ -7,8 +7,9 @@ import pytest
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
 from ltr_objectives import LTRError, LTRWarning, Queries, adapters, evaluate
+from ltr_objectives.adapters._catboost_ranker import shuffled
+from ltr_objectives.adapters._data import Part
 from ltr_objectives.adapters._ranker import Ranker
-from ltr_objectives.adapters._ranker_inputs import Part
 from ltr_objectives.libraries import CATBOOST, PRIVATE
 
 xgb, lgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "lightgbm", "catboost"))
@@ -46,8 +47,6 @@ def test_the_private_names_exist_and_ours_hide_no_other(library):
         "_get_tags",
         "_get_param_names",
         "_estimator_type",
-        "_prepare_train_params",
-        "_process_predict_input_data",
     }
 
 
@@ -78,8 +77,7 @@ def test_a_model_of_a_table_predicts_arrays(library):
     mixed = {"eval_set": [(TEST.X, TEST.y)], "eval_qid": [TEST.qid]}
     with pytest.warns(UserWarning, match="X does not have valid feature names"):  # scikit-learn's
         assert np.array_equal(trained.predict(TEST.X), trained.predict(others))
-    with pytest.warns(UserWarning, match="X does not have valid feature names"):
-        again = ranker(library).fit(table, TRAIN.y, qid=TRAIN.qid, **mixed)
+    again = ranker(library).fit(table, TRAIN.y, qid=TRAIN.qid, **mixed)
     assert np.array_equal(again.predict(others), trained.predict(others))
 
 
@@ -112,23 +110,6 @@ def test_attributes_of_catboost_s_estimator(fitted):
     assert trained.get_best_iteration() + 1 == trained.tree_count_ == trained.best_iteration_
     assert len(trained.eval_metrics(pool, ["NDCG"], ntree_end=2)) == 1
     assert trained.get_params()["objective"] == "yetiloss:map"
-
-
-def test_catboost_searches_only_for_an_objective_that_is_named():
-    pool = catboost.Pool(TRAIN.X, np.minimum(TRAIN.y, 1), group_id=TRAIN.qid)
-    select = {"features_for_select": "0-3", "num_features_to_select": 2, "logging_level": "Silent"}
-    unnamed = ranker_class("catboost")(n_estimators=2, eval_metric="NDCG")
-    for search in (unnamed.grid_search, unnamed.randomized_search):
-        with pytest.raises(LTRError, match="CatBoost would search for YetiRank, its default; name objective="):
-            search({"depth": [2, 3]}, pool)
-    with pytest.raises(LTRError, match="CatBoost would search for YetiRank"):
-        unnamed.select_features(pool, **select)
-    own = ranker_class("catboost")(n_estimators=2, objective="YetiRank", eval_metric="NDCG", logging_level="Silent")
-    assert len(own.select_features(pool, **select, train_final_model=False)["selected_features"]) == 2
-    if catboost.__version__ == "1.2":
-        return  # its search finds no labels in a pool
-    found = own.grid_search({"depth": [2, 3]}, pool, refit=False, verbose=False)["params"]
-    assert own.set_params(**found).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid).get_params()["depth"] == found["depth"]
 
 
 @pytest.mark.parametrize("ours", [{"objective": "queryrmse"}, {"eval_metric": "map"}], ids=str)
@@ -212,7 +193,7 @@ def test_shuffled_rows_keep_what_belongs_to_them():
     row = np.arange(12.0)
     for X, clicks in ((row[:, None], {"propensity": (row + 1) / 20}), (pd.DataFrame({"x": row}), {"position": row})):
         queries = Queries({None: row, "b": 2 * row}, group, weight=row + 1, **clicks)
-        part = Part(X, queries).shuffled()
+        part = shuffled(Part(X, queries, row))
         now, given = np.asarray(part.X).ravel(), part.queries
         assert not np.array_equal(now, row)
         assert np.array_equal(given.ptr, queries.ptr)

@@ -159,20 +159,22 @@ def test_queries_from_which_an_objective_learns_are_not_useless(any_objective):
     assert expected == any("zero gradient" in str(each.message) for each in caught)
 
 
-def test_an_object_warns_once_for_a_data_set():
+def test_an_object_warns_once_in_a_training():
     X, y, qid = mostly_useless(9)
     obj = adapters.xgboost_objective("lambdamart")
     data = xgb.DMatrix(X, y, qid=qid)
     params = {"max_depth": 2, "min_child_weight": 0, "nthread": 1}
     with pytest.warns(LTRWarning, match="9 of 10"):
         xgb.train(params, data, 3, obj=obj)
-    xgb.train(params, data, 3, obj=obj)
+    with pytest.warns(LTRWarning, match="9 of 10"):
+        xgb.train(params, data, 3, obj=obj)
     pool = Pool(X, y, group_id=qid)
     loss = adapters.catboost_objective("lambdamart", pool)
     params = {"loss_function": loss, "eval_metric": "NDCG", "iterations": 2, "verbose": 0, "thread_count": 1}
     with pytest.warns(LTRWarning, match="9 of 10"):
         CatBoost({**params, "allow_writing_files": False}).fit(pool)
-    CatBoost({**params, "allow_writing_files": False}).fit(pool)
+    with pytest.warns(LTRWarning, match="9 of 10"):
+        CatBoost({**params, "allow_writing_files": False}).fit(pool)
 
 
 def test_limits_that_forbid_every_split_are_told():

@@ -48,7 +48,7 @@ def seen_in(work) -> list[int]:
     return [iteration for iteration in SEEN if iteration != 0]
 
 
-@pytest.mark.filterwarnings("ignore:.*zero gradient", "ignore:.*every gradient is zero")
+@pytest.mark.filterwarnings("ignore:.*zero gradient", "ignore:.*every gradient is zero", "ignore:.*have a split")
 @everywhere
 def test_every_round_draws_anew_even_if_no_score_changes(library):
     rounds = 7
@@ -96,7 +96,7 @@ def test_scores_that_change_by_less_than_rounding_draw_anew():
     assert len(drawn) == 20
 
 
-@pytest.mark.filterwarnings("ignore:.*zero gradient", "ignore:.*every gradient is zero")
+@pytest.mark.filterwarnings("ignore:.*zero gradient", "ignore:.*every gradient is zero", "ignore:.*have a split")
 def test_the_leaf_steps_of_catboost_have_the_draw_of_their_tree():
     from catboost import CatBoost, Pool
 

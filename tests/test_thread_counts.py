@@ -129,8 +129,6 @@ def test_other_ways_to_train():
     assert threads_of(lambda: xgb.cv(params, data, 2, nfold=2, obj=obj)) == 2
     booster = xgb.Booster(params, [data])
     assert threads_of(lambda: booster.update(data, 0, fobj=obj)) == 2
-    booster.set_param({"nthread": 3})
-    assert threads_of(lambda: booster.update(data, 1, fobj=obj)) == 3
     light = lgb.Booster({"objective": "none", "num_threads": 3, "verbose": -1}, lgb.Dataset(X, Y, group=GROUP))
     assert threads_of(lambda: light.update(fobj=adapters.lightgbm_objective(Recording()))) == 3
     params = {"objective": adapters.lightgbm_objective(Recording()), "num_threads": 2, "verbose": -1, "metric": "None"}
@@ -144,8 +142,6 @@ def test_xgboost_s_global_setting():
         pytest.skip("this version has none")
     with xgb.config_context(nthread=2):
         assert threads_of(lambda: train_xgboost(None)) == 2
-        assert threads_of(lambda: train_ranker("xgboost", None, "n_jobs")) == 2
-        assert threads_of(lambda: train_ranker("xgboost", 1, "n_jobs")) == 1
 
 
 @pytest.mark.parametrize("train", TRAINERS)

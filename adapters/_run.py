@@ -1,0 +1,182 @@
+"""One training of an estimator: its data, parameters, objective and metrics."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ltr_objectives.adapters._callables import ObjectiveCallable, refuse_unread
+from ltr_objectives.adapters._data import Part
+from ltr_objectives.checks import check_list
+from ltr_objectives.errors import did_you_mean, require
+from ltr_objectives.goals import check_read, split_goal
+from ltr_objectives.libraries import Library
+from ltr_objectives.metrics.base import Metric, get_metric, get_metrics, own_metric
+from ltr_objectives.objectives.around import UnitHessian
+from ltr_objectives.objectives.base import Objective, get_objective
+from ltr_objectives.queries import to_numpy
+from ltr_objectives.registry import metrics
+
+EvalMetric = str | Metric | Sequence[str | Metric] | None
+Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
+DOCUMENTS = 20.0  # the L2 of leaf values for ours
+ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
+
+
+class Run(NamedTuple):
+    """One training."""
+
+    train: Part
+    evals: tuple[Part, ...]
+    objective: Objective | str  # a string is the library's own
+    metrics: tuple[Metric | str, ...]  # likewise
+    params: dict[str, Any]  # the library's, of the training
+    of_the_data: dict[str, Any]  # the library's, of its data sets
+    patience: int | None
+    callbacks: list[Any]
+    verbose: bool | int
+    n_threads: int | None
+    init_model: Any  # the library's
+
+    @property
+    def own_metrics(self) -> tuple[Metric, ...]:
+        """Our metrics."""
+        return tuple(m for m in self.metrics if isinstance(m, Metric))
+
+    @property
+    def native_metrics(self) -> list[str]:
+        """The library's metrics."""
+        return [m for m in self.metrics if isinstance(m, str)]
+
+    @property
+    def start(self) -> float:
+        """The score at which our objective starts; 0 if the training goes on from a model, or if the library does."""
+        off = str(self.params.get("boost_from_average")).lower() in ("false", "0")  # LightGBM's and CatBoost's
+        if off or self.init_model is not None or not isinstance(self.objective, Objective):
+            return 0.0
+        return self.objective._start(self.train.queries)
+
+    def gradients(self, kind: type[ObjectiveCallable], params: dict[str, Any]) -> Gradients | None:
+        """Our objective as the library calls it in a training with ``params``; None if it is the library's own."""
+        if isinstance(self.objective, str):
+            return None
+        made, queries = kind(in_documents(self.objective), n_threads=self.n_threads), self.train.queries
+        return lambda scores, data: made.gradients(queries, scores, params)
+
+    def metric_values(self, evals: Sequence[Any]) -> Callable[[Any, Any], list[tuple[str, float]]]:
+        """Our metrics on the library's data sets ``evals``. Weights may be by row, which a DMatrix cannot hold."""
+        known = [(data, part.queries) for data, part in zip(evals, self.evals, strict=True)]
+
+        def values(scores: Any, data: Any) -> list[tuple[str, float]]:
+            queries = next(queries for each, queries in known if each is data)
+            s = to_numpy(scores, "scores").reshape(-1)
+            return [(str(m), m.mean(queries, s, n_threads=self.n_threads)) for m in self.own_metrics]
+
+        return values
+
+    def with_l2(self, library: Library) -> dict[str, Any]:
+        """The parameters, with an L2 of ``DOCUMENTS`` if Hessians are in documents and there is no other L2."""
+        ours = isinstance(self.objective, Objective) and isinstance(in_documents(self.objective), UnitHessian)
+        free = ours and not library.given(library.l2, self.params)
+        return {**self.params, library.l2: DOCUMENTS} if free else dict(self.params)
+
+    def refuse_unread(self, library: Library) -> None:
+        """Raise for what the training would not read: parameters, labels of goals, clicks, and patience."""
+        queries, goals = self.train.queries, [metric.goal for metric in self.own_metrics if metric.goal is not None]
+        if isinstance(self.objective, Objective):
+            refuse_unread(library, self.params)
+            goals += self.objective.facts.goals
+        else:
+            require(
+                queries.propensity is None and queries.position is None,
+                f"objective={self.objective!r} is the library's own; leave propensity= and position= out",
+            )
+        for part in (self.train, *self.evals):
+            check_read(part.queries.goals, goals, "the ranker")
+        require(
+            self.evals or not self.patience,
+            "early_stopping_rounds needs an eval_set to look at; pass eval_set=[(X, y)] and eval_qid=",
+        )
+
+
+def in_documents(objective: Objective) -> Objective:
+    """Our objective with Hessians in documents; presets keep the Hessians of their library."""
+    preset = getattr(objective.inner, "preset", None) is not None
+    return objective if preset or isinstance(objective, UnitHessian) else UnitHessian(objective)
+
+
+def read_objective(objective: Any, library: Library) -> Objective | str:
+    """Our objective, or text for the library: its own spelling in CatBoost, and all text that is not of ours."""
+    if not isinstance(objective, str):
+        return get_objective(objective)
+    head, goal = objective.partition(":")[0].strip(), split_goal(objective)[1]
+    native = library.capitals and head in ("RMSE", *library.natives)
+    ours = head.lower() in Objective.named or "+" in objective or goal is not None
+    return get_objective(objective) if ours and not native else objective
+
+
+def read_metrics(eval_metric: EvalMetric, library: Library, convention: str | None = None) -> tuple[Metric | str, ...]:
+    """The metrics that were named. A string in the result is the library's own metric."""
+    one = isinstance(eval_metric, str | Metric) or callable(eval_metric)
+    given: list[Any] = [eval_metric] if one else check_list("eval_metric", eval_metric, "metrics, or one")
+
+    found = tuple(m if _is_native(m, library) else get_metric(m, convention) for m in given)
+    own = [m for m in found if isinstance(m, Metric)]
+    if own or not found:
+        get_metrics(own)  # raises for two of one name, and for none
+    return found
+
+
+def _is_native(metric: Any, library: Library) -> bool:
+    """True if the metric is the library's own; raises if it is neither that nor ours."""
+    if not isinstance(metric, str):
+        return False
+    known = bool(re.fullmatch(library.metrics, metric))
+    if own_metric(metric) and not (library.capitals and known):
+        return False
+    require(known, unknown_metric(metric))
+    return True
+
+
+def unknown_metric(metric: str) -> str:
+    """The message for a metric that neither we nor the library have."""
+    meant = did_you_mean(metric.partition("@")[0], metrics())
+    return f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{meant}"
+
+
+def default_metrics(objective: Objective | str, convention: str | None) -> tuple[Metric, ...]:
+    """The metric that our objective optimises, or NDCG; none if the objective is the library's own."""
+    if isinstance(objective, str):
+        return ()
+    metric = getattr(objective, "metric", None)
+    return (get_metric(metric if isinstance(metric, Metric) else "ndcg", convention),)
+
+
+def read_param(value: Any) -> Any:
+    """A parameter as the libraries read it: a generator as a seed."""
+    if isinstance(value, np.random.Generator):
+        return int(value.integers(2**31 - 1))
+    if isinstance(value, np.random.RandomState):
+        return int(value.randint(2**31 - 1))
+    return value
+
+
+def refuse_twice(library: Library, given: Mapping[str, Any]) -> None:
+    """Raise for a parameter under two names, of which the library would silently read one."""
+    given = {**given, "objective": True, "eval_metric": True}  # which a ranker always has
+    for name in given:
+        twice = " and ".join(f"{each}=" for each in library.given(name, given))
+        require(
+            twice == f"{name}=",
+            f"{twice} are names of one parameter; give one, objective= or eval_metric= if it is among them",
+        )
+
+
+def refuse_dart(setting: str, stops: object) -> None:
+    """Raise for early stopping with a ``setting`` such as "booster='dart'"; an empty one never raises."""
+    require(
+        not (setting and stops),
+        f"{setting} changes earlier rounds in later ones, so that the best round cannot be kept; leave early stopping "
+        "out",
+    )
