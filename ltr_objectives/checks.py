@@ -1,40 +1,28 @@
 """Checks of parameters: each raises an LTRError that names the argument."""
 
-import functools
-import inspect
 import math
 import numbers
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any, ClassVar, NoReturn, TypeGuard
 
 import numpy as np
 
 from ltr_objectives.errors import LTRError, did_you_mean, require, shown
 
-DATACLASS = "@dataclass(frozen=True)"
-
 
 class Extensible:
-    """A base of classes that users extend. It refuses what would be ignored in them, and classes without a name."""
+    """A base of classes that users extend, with a table of those that have a name in text."""
 
     name: ClassVar[str]
-    named: ClassVar[dict[str, Any]]  # the classes that have a name in text; each base has its own
-    _is_checked: ClassVar[bool]
-    _not_read: ClassVar[dict[str, str]] = {
-        "__init__": f"make its parameters fields of {DATACLASS}, because objects with equal fields count as one"
-    }
+    named: ClassVar[dict[str, Any]]  # each base has its own
+    _not_read: ClassVar[dict[str, str]] = {}  # methods that would be ignored, and what to do instead
 
     def __init_subclass__(cls, text: str = "") -> None:
         super().__init_subclass__()
-        not_read = {name: read for base in cls.__mro__[1:] for name, read in vars(base).get("_not_read", {}).items()}
-        if "__dataclass_params__" in vars(cls):  # made anew with slots: __init__ is the decorator's
-            not_read.pop("__init__", None)
-        for name in vars(cls).keys() & not_read.keys():
-            why = "would fail where copies are made" if name == "__init__" else "would be ignored in places"
-            raise LTRError(f"{cls.__name__}.{name} {why}; {not_read[name]}")
-        for name in vars(cls).keys() & {"reference", "reference_loss"}:
-            setattr(cls, name, _of_lists(vars(cls)[name]))
+        for base in cls.__mro__[1:]:
+            for name, instead in vars(base).get("_not_read", {}).items():
+                require(name not in vars(cls), f"{cls.__name__}.{name} would be ignored in places; {instead}")
         if text:
             known = cls.named.get(text, cls)
             again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
@@ -42,46 +30,15 @@ class Extensible:
             cls.name, cls.named[text] = text, cls
 
     def __new__(cls, *_: object, **__: object) -> Any:
-        if "_is_checked" not in vars(cls):
-            ours = [each for each in cls.__mro__ if issubclass(each, Extensible)]
-            last = next(i for i, each in enumerate(ours) if "__dataclass_params__" in vars(each))
-            for own in ours[: last + 1]:
-                names = _ignored_of(own)
-                told = f"{own.__name__} sets {', '.join(names)}, but parameters are fields: put {DATACLASS} above the"
-                require(not names, f"{told} class and write each as name: type = value")
-            require(hasattr(cls, "name"), f"{cls.__name__} has no name; add one, such as name: ClassVar[str] = 'mine'")
-            cls._is_checked = True
+        made: Any = cls
+        for field in fields(made):
+            value = getattr(cls, field.name, field.default)
+            require(
+                value is field.default or hasattr(value, "__get__"),  # slots
+                f"{cls.__name__} sets {field.name}, a parameter, which would be ignored: put @dataclass(frozen=True) "
+                f"above the class and write {field.name}: type = value",
+            )
         return super().__new__(cls)
-
-
-def _of_lists(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a method of arrays take lists of numbers too."""
-
-    def array(x: Any) -> Any:
-        return np.asarray(x, np.float64) if isinstance(x, list | tuple) else x
-
-    @functools.wraps(method)
-    def of_lists(self: Any, *given: Any, **named: Any) -> Any:
-        return method(self, *map(array, given), **{name: array(x) for name, x in named.items()})
-
-    return of_lists
-
-
-def _ignored_of(cls: type) -> list[str]:
-    """The names that ``cls`` annotates as fields although it is no dataclass, and fields whose default it loses."""
-    bases: list[Any] = [each for each in cls.__mro__[1:] if issubclass(each, Extensible)]
-    inherited = {of.name: of.default for base in bases if is_dataclass(base) for of in fields(base)}
-    try:
-        annotated, *of_bases = map(inspect.get_annotations, (cls, *bases))
-    except NameError:  # Python 3.14 evaluates annotations, of which some are for type checkers only
-        return []
-    given = vars(cls).keys() & inherited.keys() - annotated.keys()
-    lost = {name for name in given if vars(cls)[name] is not inherited[name]}
-    if "__dataclass_params__" in vars(cls):
-        return sorted(lost)
-    of_classes = {name for base in (*map(vars, bases), *of_bases) for name in base} - inherited.keys()
-    new = {name for name, of in annotated.items() if name not in of_classes and "ClassVar" not in str(of)}
-    return sorted(new | lost)
 
 
 def find_class(table: Mapping[str, Any], name: str, kind: str) -> Any:
