@@ -76,7 +76,7 @@ def _plain(value: Any) -> Any:
 
 
 def split_list(text: str) -> list[str]:
-    """The entries of a list with commas, such as metrics, whose settings may have commas too.
+    """The entries of a list with commas, such as metrics, whose settings may have commas too; none of blank text.
 
     >>> split_list("gap(weights=(1, 2), normalizer=each)@10, map")
     ['gap(weights=(1, 2), normalizer=each)@10', 'map']
@@ -88,7 +88,7 @@ def split_list(text: str) -> list[str]:
             entries.append("")
         else:
             entries[-1] += piece
-    return [entry.strip() for entry in entries]
+    return [entry.strip() for entry in entries] if text.strip() else []
 
 
 def split_objective(text: str) -> tuple[str, str]:

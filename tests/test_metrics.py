@@ -102,7 +102,7 @@ def test_means_are_weighted_by_query():
         (lambda: get_metric("auc@3"), "auc has no cutoff"),
         (
             lambda: evaluate("pfound", [1.0], [2], [1]),
-            "pfound takes labels up to 1, got 2; labels are probabilities here",
+            "pfound takes labels up to 1, got 2; set grades='exp' and max_label",
         ),
     ],
 )

@@ -140,7 +140,7 @@ def test_a_name_in_text_is_given_once_and_only_to_a_class_that_is_not_refused():
 def test_discounts_do_not_increase():
     assert evaluate(Complete(), SCORES, LABELS, GROUP) == pytest.approx((0.5 + 2.5) / 2)
     for wrong in ((0.5, 1.0, 0.5), (1.0, 0.5, -0.1)):
-        with pytest.raises(LTRError, match=r"named.*: discount must give each rank a number that is not negative"):
+        with pytest.raises(LTRError, match=r"named.*: discount must be finite and not negative"):
             evaluate(Complete(table=wrong), SCORES, LABELS, GROUP)
 
 
@@ -154,10 +154,10 @@ def test_a_gain_or_discount_of_another_length_is_refused(monkeypatch, name, retu
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_gains_and_discounts_are_finite(monkeypatch, bad):
-    with pytest.raises(LTRError, match=rf"named.*: discount of rank 1 must be finite, but is {bad}"):
+    with pytest.raises(LTRError, match=rf"named.*: discount must be finite .*, but is \[{bad}, 0.5, 0.5\]"):
         evaluate(Complete(table=(bad, 0.5, 0.5)), SCORES, LABELS, GROUP)
     monkeypatch.setattr(Complete, "gain", lambda self, labels: np.where(labels > 1, bad, labels))
-    with pytest.raises(LTRError, match=f"named: gain of label 2 must be finite, but is {bad}"):
+    with pytest.raises(LTRError, match=f"named: gain of label 2 is {bad}, but must be finite"):
         evaluate(Complete(), SCORES, LABELS, GROUP)
 
 
@@ -169,7 +169,7 @@ def test_gains_of_average_precision_are_0_or_1():
         def discount(self, ranks):
             return 1.0 / ranks
 
-    with pytest.raises(LTRError, match="graded: the gains of an average-precision metric must be 0 or 1"):
+    with pytest.raises(LTRError, match="graded: gain of label 2 is 2, but must be finite and 0 or 1"):
         evaluate(Graded(), SCORES, LABELS, GROUP)
     assert evaluate(Graded(), SCORES, np.minimum(LABELS, 1), GROUP) > 0
 

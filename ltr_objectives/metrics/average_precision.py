@@ -27,8 +27,6 @@ class MAP(Binary, text="map"):
 
     Parameters
     ----------
-    k, ties, empty
-        As in every metric.
     threshold : float
         A document is relevant if its label is above this.
     normalizer : "reachable" or "relevant"
@@ -90,8 +88,6 @@ class GAP(Metric, text="gap"):
 
     Parameters
     ----------
-    k, ties, empty
-        As in every metric.
     weights : tuple of float
         :math:`w_0, w_1, \dots`, not negative. All labels above the last threshold count the same.
     normalizer : "total" or "each"
@@ -128,7 +124,8 @@ class GAP(Metric, text="gap"):
         return 1.0 / ranks
 
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
-        first = self._terms(queries)
+        self.check_labels(queries.labels)
+        first = self._terms(queries, self.gain(queries.labels))
         thresholds = [t for t, w in enumerate(self.weights) if w > 0]
         used = [t for t in thresholds if (queries.labels > t).any()]
         thresholds = thresholds if len(used) > 1 else used  # kernels are compiled anew for each number of layers

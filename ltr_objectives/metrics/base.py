@@ -2,8 +2,7 @@
 
 import abc
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import partial
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from ltr_objectives.errors import LTRError, described, require, shown
 from ltr_objectives.goals import check_goal, split_goal, with_goal
 from ltr_objectives.kernels.moves import move_matrix
 from ltr_objectives.kernels.records import Terms
-from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, swap_matrix
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, swap_matrix
 from ltr_objectives.kernels.threads import run
 from ltr_objectives.kernels.values import AVERAGE_TIES, BEST_TIES, INPUT_TIES, LEVEL, WORST_TIES, metric_values
 from ltr_objectives.language import metric_text, read_values, split_list, split_metric
@@ -28,7 +27,7 @@ Convention = Literal["lightgbm", "xgboost", "catboost", "sklearn", "trec_eval", 
 
 @dataclass(frozen=True)
 class Metric(Extensible, abc.ABC):
-    """A ranking metric, with the options in which libraries differ.
+    """A ranking metric. Every metric has the options below, in which libraries differ.
 
     Parameters
     ----------
@@ -99,13 +98,10 @@ class Metric(Extensible, abc.ABC):
 
     def _changed(self) -> dict[str, Any]:
         """The options that differ from their defaults, without cutoff and goal."""
-        usual: dict[str, Any] = {
-            f.name: f.default if f.default_factory is MISSING else f.default_factory()
-            for f in fields(self)
-            if f.init and f.name not in ("k", "goal")
-        }
-        given = {name: getattr(self, name) for name in usual}
-        return {name: value for name, value in given.items() if not np.array_equal(value, usual[name])}
+        return {name: getattr(self, name) for name in self.options() if not self._is_default(name)}
+
+    def _is_default(self, name: str) -> bool:
+        return bool(getattr(self, name) == getattr(type(self), name, None))
 
     @property
     def label_limit(self) -> float | None:
@@ -144,26 +140,8 @@ class Metric(Extensible, abc.ABC):
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         """This metric on ``queries``, as one or more terms that add up to it; computed once for these queries."""
-        return queries.of(self.goal).once(self, lambda: self._checked_layers(queries.of(self.goal)))
-
-    def _checked_layers(self, queries: Queries) -> tuple[Terms, ...]:
-        layers = self._layers(queries)
-        for terms in layers:
-            good = terms.kind != AVERAGE or ((terms.gain == 0.0) | (terms.gain == 1.0)).all()
-            require(
-                good,
-                f"{self}: the gains of an average-precision metric must be 0 or 1; sum metrics for grades; {CHECK}",
-            )
-        return layers
-
-    def _layers(self, queries: Queries) -> tuple[Terms, ...]:
-        terms = self._terms(queries)
-        low = int(np.argmin(terms.gain))
-        require(
-            terms.gain[low] >= 0,
-            f"{self}: gain of label {queries.labels[low]:g} is {terms.gain[low]:g}, but must not be negative; {CHECK}",
-        )
-        return (terms,)
+        queries = queries.of(self.goal)
+        return queries.once(self, lambda: self._layers(queries))
 
     def terms(self, queries: Queries) -> Terms:
         """This metric on ``queries`` as one term; raises if it is a sum of several."""
@@ -171,26 +149,26 @@ class Metric(Extensible, abc.ABC):
         require(len(layers) == 1, f"{self} is a sum of {len(layers)} metrics, but must be one here; choose another")
         return layers[0]
 
-    def _terms(self, queries: Queries) -> Terms:
-        require(
-            hasattr(self, "kind"),
-            f"{self} has no kind; add kind: ClassVar[int] = LINEAR, or another family of ltr_objectives.kernels.swaps",
-        )
+    def _layers(self, queries: Queries) -> tuple[Terms, ...]:
         self.check_labels(queries.labels)
         gain = self._each("gain", "label", queries.labels)
-        top = int(np.argmax(gain))
-        require(
-            self.kind != CASCADE or gain[top] <= 1,
-            f"{self}: gain of label {queries.labels[top]:g} is {gain[top]:g}, but must be a probability in the family "
-            f"CASCADE; {CHECK}",
-        )
+        good, must = {
+            LINEAR: (gain >= 0, "not negative"),
+            CASCADE: ((gain >= 0) & (gain <= 1), "a probability"),
+            AVERAGE: ((gain == 0) | (gain == 1), "0 or 1"),
+        }[self.kind]
+        good &= np.isfinite(gain)
+        at = int(np.argmin(good))
+        told = f"{self}: gain of label {queries.labels[at]:g} is {gain[at]:g}, but must be finite and {must}; {CHECK}"
+        require(good[at], told)
+        return (self._terms(queries, gain),)
+
+    def _terms(self, queries: Queries, gain: np.ndarray) -> Terms:
         ranks = np.arange(1, queries.longest + 1)
         discount = self._each("discount", "rank", ranks)
-        require(
-            (np.diff(discount) <= 0).all() and discount[-1] >= 0,
-            f"{self}: discount must give each rank a number that is not negative and does not increase with the rank; "
-            f"{CHECK}",
-        )
+        good = np.isfinite(discount).all() and (np.diff(discount) <= 0).all() and discount[-1] >= 0
+        must = "finite and not negative, and must not increase with the rank"
+        require(good, f"{self}: discount must be {must}, but is {shown(discount.tolist())}; {CHECK}")
         if self.k is not None:
             discount = np.where(ranks <= self.k, discount, 0.0)
         scale = self.scale(queries, gain, discount)
@@ -202,13 +180,10 @@ class Metric(Extensible, abc.ABC):
         return Terms(self.kind, gain, discount, scale, offset)
 
     def _each(self, name: str, of: str, values: np.ndarray) -> np.ndarray:
-        """Call ``self.gain`` or ``self.discount``; raise unless it returns one finite number per entry."""
+        """Call ``self.gain`` or ``self.discount``; raise unless it returns one number per entry."""
         found = np.require(getattr(self, name)(values), np.float64, ["C", "A", "W"])
-        got = f"{self}: {name} must return one number for each {of}, but returned shape {found.shape}; {CHECK}"
-        require(found.shape == values.shape, got)
-        bad = ~np.isfinite(found)
-        at = int(np.argmax(bad))
-        require(not bad.any(), f"{self}: {name} of {of} {values[at]:g} must be finite, but is {found[at]}; {CHECK}")
+        told = f"{self}: {name} must return one number for each {of}, but returned shape {found.shape}; {CHECK}"
+        require(found.shape == values.shape, told)
         return found
 
     def per_query(
@@ -235,13 +210,11 @@ class Metric(Extensible, abc.ABC):
         return self.average(*self.sums(values, queries.weight_by_query))
 
     def _same_for_every_order(self, queries: Queries, n_threads: int | None = None) -> bool:
-        """True if every order of the documents has the same value, so that nothing is better."""
+        """True if the best and the worst order of the documents have the same value."""
         queries = queries.of(self.goal)
-        labels, layers, values = queries.labels, self.layers(queries), partial(self.values, n_threads=n_threads)
-        return all(
-            np.allclose(values(queries, by), values(queries, -by), 1e-12, 1e-12, equal_nan=True)
-            for by in (labels, np.sum([terms.gain for terms in layers], axis=0))
-        )
+        gain = np.sum([terms.gain for terms in self.layers(queries)], axis=0)
+        best, worst = (self.values(queries, scores, n_threads=n_threads) for scores in (gain, -gain))
+        return np.allclose(best, worst, 1e-12, 1e-12, equal_nan=True)
 
     def sums(self, values: np.ndarray, weight: np.ndarray | None = None) -> tuple[float, float]:
         """Over the queries that are not skipped: the weighted sum of their values, and the sum of their weights."""
@@ -297,14 +270,11 @@ class Metric(Extensible, abc.ABC):
 
     def with_convention(self, library: str) -> "Metric":
         """This metric with the conventions of a library; options that differ from their default are kept."""
-        known = {name for c in self.named.values() for name in c.conventions}
-        check_choice("convention", library, tuple(sorted(known)))
-        if library not in self.conventions:
-            having = ", ".join(sorted(self.conventions)) or "none"
-            raise LTRError(f"{self.name} has no convention {library!r}; conventions of {self.name}: {having}")
-        default = {f.name: f.default for f in fields(self)}
+        there = f"conventions of {self.name}: {', '.join(sorted(self.conventions)) or 'none'}"
+        known = isinstance(library, str) and library in self.conventions
+        require(known, f"{self.name} has no convention {shown(library)}; {there}")
         stated = self.conventions[library].items()
-        return self._with(**{name: value for name, value in stated if getattr(self, name) == default[name]})
+        return self._with(**{name: value for name, value in stated if self._is_default(name)})
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
@@ -323,8 +293,8 @@ def own_metric(written: str) -> str | None:
     ('ndcg', None, None)
     """
     split = split_metric(split_goal(written.strip())[0])
-    known = split is not None and split[0] in Metric.named and not Metric.named[split[0]].only_evaluated
-    return split[0] if split and known else None
+    found = Metric.named.get(split[0]) if split else None
+    return found.name if found and not found.only_evaluated else None
 
 
 def get_metric(metric: str | Metric | None, convention: str | None = None) -> Metric:
@@ -367,7 +337,7 @@ def any_metric(metric: str | Metric | None, convention: str | None = None) -> Me
         raise LTRError(f"metric {shown(metric)} is not of the form {form}; there are {', '.join(sorted(Metric.named))}")
     name, settings, k = split
     made = find_class(Metric.named, name, "metric")
-    values = read_values(split_list(settings) if settings.strip() else [], metric, name, made.options())
+    values = read_values(split_list(settings), metric, name, made.options())
     found: Metric = made(k=k, goal=goal, **values)
     if convention is not None:
         found = found.with_convention(convention)._with(**values)

@@ -39,8 +39,6 @@ class Precision(Binary, text="precision"):
     ----------
     k : int
         The cutoff, which is required.
-    ties, empty
-        As in every metric.
     threshold : float
         A document is relevant if its label is above this.
     short_lists : "pad" or "shrink"
@@ -86,7 +84,7 @@ class Recall(Binary, text="recall"):
 
     Parameters
     ----------
-    k, ties, empty, threshold
+    k, threshold
         As in :class:`Precision`.
 
     Examples
@@ -119,8 +117,6 @@ class AUC(Binary, text="auc"):
 
     Parameters
     ----------
-    ties
-        As in every metric.
     empty : float or "skip"
         The value of a query with only relevant or only irrelevant documents. With "skip" the mean leaves it out.
     threshold : float
@@ -165,8 +161,6 @@ class RBP(Binary, text="rbp"):
 
     Parameters
     ----------
-    k, ties, empty
-        As in every metric.
     threshold : float
         A document is relevant if its label is above this.
     patience : float

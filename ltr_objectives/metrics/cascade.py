@@ -19,8 +19,6 @@ class MRR(Binary, text="mrr"):
 
     Parameters
     ----------
-    k, ties, empty
-        As in every metric.
     threshold : float
         A document is relevant if its label is above this.
 
@@ -54,7 +52,7 @@ class Hit(Binary, text="hit"):
 
     Parameters
     ----------
-    k, ties, empty, threshold
+    k, threshold
         As in :class:`Precision`.
 
     Examples
@@ -80,8 +78,6 @@ class ERR(Metric, text="err"):
 
     Parameters
     ----------
-    k, ties, empty
-        As in every metric.
     grades : "exp", "linear" or "identity"
         The chance :math:`R` that a document of label :math:`y` satisfies the user: :math:`(2^y - 1) / 2^{y_{max}}`,
         :math:`y / y_{max}`, or the label itself.
@@ -99,6 +95,9 @@ class ERR(Metric, text="err"):
 
     kind: ClassVar[int] = CASCADE
     conventions: ClassVar[dict[str, dict[str, Any]]] = {"catboost": {"ties": "worst", "grades": "identity"}}
+    _beyond_limit: ClassVar[str] = (
+        "set grades='exp' and max_label to the largest possible label; with grades='identity' labels are probabilities"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,12 +107,6 @@ class ERR(Metric, text="err"):
             self.grades != "exp" or self.max_label <= gains.LARGEST_EXPONENT,
             f"max_label={self.max_label!r} must be at most {gains.LARGEST_EXPONENT:g} with grades='exp'",
         )
-
-    @property
-    def _beyond_limit(self) -> str:  # type: ignore[override]  # a class variable elsewhere
-        if self.grades == "identity":
-            return f"labels are probabilities here; for grades pass {type(self).__name__}(grades='exp', max_label=4)"
-        return f"set max_label to the largest possible label, as in {type(self).__name__}(max_label=...)"
 
     @property
     def label_limit(self) -> float | None:
@@ -147,7 +140,7 @@ class PFound(ERR, text="pfound"):
 
     Parameters
     ----------
-    k, ties, empty, max_label
+    max_label
         As in :class:`ERR`.
     grades : "exp", "linear" or "identity"
         As in :class:`ERR`; by default the labels are the probabilities.

@@ -104,8 +104,6 @@ class Spearman(Correlation, text="spearman"):
 
     Parameters
     ----------
-    ties
-        As in every metric.
     empty : float or "skip"
         The value of a query whose labels are all equal. With "skip" the mean leaves it out.
     normalizer : "all" or "untied"
@@ -129,7 +127,7 @@ class Spearman(Correlation, text="spearman"):
         middle = np.repeat(starts + (lengths + 1) / 2, lengths)  # mean rank of the run, from the first row of all
         gain = np.empty(queries.rows)
         gain[rows] = np.repeat((queries.ptr[:-1] + queries.ptr[1:] + 1) / 2, np.diff(queries.ptr)) - middle
-        return (self._terms(queries)._replace(gain=gain),)
+        return (self._terms(queries, gain),)
 
     def reference(self, labels: np.ndarray) -> float:
         if len(set(labels)) < 2:
@@ -146,14 +144,12 @@ class Kendall(Correlation, text="kendall"):
 
     Kendall, "The treatment of ties in ranking problems", Biometrika 1945. Of the pairs with different labels :math:`C`
     are in the right order and :math:`D` in the wrong one; the labels of the :math:`n` documents have runs of :math:`t`
-    equal ones. Without tied scores this is ``scipy.stats.kendalltau``. No objective trains for it.
-
-    A query may have up to 32 different labels. Time and memory are proportional to their number. No objective
-    trains for this metric.
+    equal ones. Without tied scores this is ``scipy.stats.kendalltau``. No objective trains for it. A query may have up
+    to 32 different labels. Time and memory are proportional to their number.
 
     Parameters
     ----------
-    ties, empty
+    empty
         As in :class:`Spearman`.
     normalizer : "all" or "untied"
         As in :class:`Spearman`, with squares instead of cubes.
@@ -169,7 +165,7 @@ class Kendall(Correlation, text="kendall"):
     factor: ClassVar[float] = 2.0
 
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
-        first = self._terms(queries)
+        first = self._terms(queries, queries.labels)
         level, found = levels(queries)
         most = int(found.max())
         require(

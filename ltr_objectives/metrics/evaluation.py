@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,30 +14,6 @@ from ltr_objectives.queries import Labels, Queries, read_labels
 
 Unjudged = Literal["refuse", "drop"]
 Several = list[str] | list[Metric] | list[str | Metric] | tuple[str | Metric, ...]
-
-
-@overload
-def evaluate(
-    metric: str | Metric, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
-    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: Convention | None = None,
-    per_query: Literal[False] = False, unjudged: Unjudged = "refuse", n_threads: int | None = None,
-) -> float: ...  # fmt: skip
-
-
-@overload
-def evaluate(
-    metric: Several, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
-    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: Convention | None = None,
-    per_query: Literal[False] = False, unjudged: Unjudged = "refuse", n_threads: int | None = None,
-) -> dict[str, float]: ...  # fmt: skip
-
-
-@overload
-def evaluate(
-    metric: str | Metric | Several, scores: ArrayLike, labels: Labels, group: ArrayLike | None = None,
-    weight: ArrayLike | None = None, *, qid: ArrayLike | None = None, convention: Convention | None = None,
-    per_query: bool, unjudged: Unjudged = "refuse", n_threads: int | None = None,
-) -> Any: ...  # fmt: skip
 
 
 def evaluate(

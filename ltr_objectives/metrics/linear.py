@@ -20,8 +20,6 @@ class DCG(Metric, text="dcg"):
 
     Parameters
     ----------
-    k, ties, empty
-        As in every metric.
     gain_type : "exp", "linear" or table
         :math:`2^y - 1`, :math:`y`, or the gain of each label 0, 1, 2, ...
     discount_type : "log2", "log2-rank", "reciprocal" or table
@@ -73,7 +71,7 @@ class NDCG(DCG, text="ndcg"):
 
     Parameters
     ----------
-    k, ties, empty, gain_type, discount_type
+    gain_type, discount_type
         As in :class:`DCG`.
     ideal_k : int, optional
         Cutoff of the ideal DCG; by default ``k``. If it is smaller than ``k``, values may exceed 1. LightGBM and
@@ -125,8 +123,6 @@ class ExpDCG(Metric, text="expdcg"):
 
     Parameters
     ----------
-    k, ties, empty
-        As in every metric.
     decay : float
         :math:`b`, above 0 and at most 1.
 
