@@ -269,7 +269,7 @@ def kernels() -> list[str]:
     shared = [f"ltr_objectives.kernels.{path.stem}" for path in sorted((package / "kernels").glob("[!_]*.py"))]
     own = sorted({each.__module__ for each in Objective.named.values()})
     derived = [name for name in own if "\n" in (importlib.import_module(name).__doc__ or "").strip()]
-    return [*shared, *derived, "ltr_objectives.objectives.reference"]
+    return [*shared, *derived]
 
 
 def derivations() -> str:

@@ -5,15 +5,21 @@ import numpy as np
 from ltr_objectives.kernels._jit import kernel
 
 EXACT, DOUBLE, ONES, ABSOLUTE, CLIPPED, GRADIENT, BOUNDED = range(7)
+POLICIES = {
+    "exact": EXACT,
+    "double": DOUBLE,
+    "ones": ONES,
+    "absolute": ABSOLUTE,
+    "clipped": CLIPPED,
+    "gradient": GRADIENT,  # no Newton step exceeds 1
+    "bounded": BOUNDED,  # as above
+}
 CACHED_ROWS = 1024  # rows that stay in the processor's cache between two loops
 
 
 @kernel
 def _repair(policy, g, h):
-    """Apply a policy; each has a loop of its own, which LLVM vectorises.
-
-    The formulas are in :mod:`ltr_objectives.objectives.hessians`.
-    """
+    """Apply a policy; each has a loop of its own, which LLVM vectorises."""
     if policy == DOUBLE:
         for i in range(len(h)):
             h[i] *= 2.0

@@ -117,7 +117,7 @@ class Objective(Extensible, abc.ABC):
         """The loss of one query in plain NumPy, without noise; None if the gradient is not that of a loss.
 
         Weights that depend on the ranking count as constants, so its derivative is the gradient as long as the ranking
-        stays the same. Scores may be complex, see :mod:`ltr_objectives.objectives.reference`.
+        stays the same. Scores may be complex: the tests take its derivative by complex steps.
         """
         return None
 
@@ -133,7 +133,7 @@ class Objective(Extensible, abc.ABC):
 
     @property
     def policy(self) -> str:
-        """The change of the Hessian that ``fill`` wrote, a name in ltr_objectives.objectives.hessians.POLICIES."""
+        """The change of the Hessian that ``fill`` wrote, a name in ltr_objectives.kernels.finish.POLICIES."""
         return str(getattr(self, "hessian", "exact"))
 
     @property

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ltr_objectives.errors import require
-from ltr_objectives.kernels.finish import finish
+from ltr_objectives.kernels.finish import POLICIES, finish
 from ltr_objectives.kernels.records import Out, Rng
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.threads import run
-from ltr_objectives.objectives.hessians import POLICIES
 from ltr_objectives.queries import Queries
 
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -95,7 +94,7 @@ class Call(NamedTuple):
             require(len(weight) == rows, f"row_weight gave {len(weight)} weights for {rows} rows; return one per row")
             weight = np.require(weight if factor == 1.0 else weight * factor, np.float64, ["C", "A", "W"])
         given = Out(self.grad, self.hess, never)
-        run(finish, ptr, (ptr, given, POLICIES[policy].code, weight, result, finite), self.n_threads)
+        run(finish, ptr, (ptr, given, POLICIES[policy], weight, result, finite), self.n_threads)
         with np.errstate(over="ignore"):
             good = finite.all() and (dtype is np.float32 or all(np.isfinite(x.sum()) for x in result[:2]))
         if not good:

@@ -1,38 +1,11 @@
-"""Functions for reference losses, and their exact derivatives.
+"""Functions for reference losses; the kernels do not use this module."""
 
-The derivative of an analytic function f of complex numbers is the imaginary part of f(x + ih) over h. Nothing is
-subtracted, so with h = 1e-100 all digits are exact. The kernels do not use this module.
-"""
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ltr_objectives.metrics import gains
 from ltr_objectives.metrics.base import Metric
-from ltr_objectives.objectives.base import Objective
-from ltr_objectives.objectives.hessians import POLICIES
-
-STEP = 1e-100
-
-
-def gradient(loss: Callable[[np.ndarray], Any], x: np.ndarray) -> np.ndarray:
-    """Derivative of ``loss`` by each entry of ``x``, exact to rounding."""
-    grad = np.zeros(x.shape)
-    for at in np.ndindex(x.shape):
-        z = x.astype(np.complex128)
-        z[at] += STEP * 1j
-        grad[at] = np.imag(loss(z)) / STEP
-    return grad
-
-
-def derivatives(
-    objective: Objective, scores: np.ndarray, labels: np.ndarray, curvature: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient of the reference loss, and the Hessian that the objective's policy makes of ``curvature``."""
-    grad = gradient(lambda s: objective.reference_loss(s, labels), scores)
-    return grad, POLICIES[objective.policy].formula(grad, curvature)
 
 
 def sigmoid(x: Any) -> Any:
