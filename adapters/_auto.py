@@ -1,31 +1,131 @@
-"""``objective="auto"`` in an estimator: how it trains one candidate. The workbench chooses among them."""
+"""``objective="auto"``: train what suits the metric, and keep the model with the best value on the eval set."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from ltr_objectives.adapters._run import DOCUMENTS, Run
+from ltr_objectives.candidates import check_comparable, natives_for, ours_for, try_each, warn_without_ours
 from ltr_objectives.errors import LTRError, essence, require
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.objectives.typical import typical
+from ltr_objectives.statistics import best_of, rank
 
 if TYPE_CHECKING:
     from ltr_objectives.adapters._ranker import Ranker, Records
-    from ltr_objectives.workbench.auto import Attempt, Decision
 
 AUTO = "auto"
 
 
-def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", Objective | str, "Decision"]:
+class Candidate(NamedTuple):
+    """One objective that was tried.
+
+    Attributes
+    ----------
+    objective : str
+        Its name.
+    native : bool
+        True if it is the library's own.
+    value : float
+        Its mean over the queries of the last pair of ``eval_set``.
+    rounds : int
+        The rounds that its model predicts with.
+    difference : float or None
+        Mean difference from the chosen one over queries; None for the chosen one.
+    se : float or None
+        Paired standard error of the difference.
+    p : float or None
+        p of the paired t-test after Holm's correction.
+    params : dict
+        Of a native objective: the parameters beside those of the ranker that give it the defaults of ours; empty if it
+        was better at the defaults of its library.
+    """
+
+    objective: str
+    native: bool
+    value: float
+    rounds: int
+    difference: float | None = None
+    se: float | None = None
+    p: float | None = None
+    params: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The candidates of ``objective="auto"`` and the chosen one. ``str`` of it is a table.
+
+    Attributes
+    ----------
+    metric : str
+        The metric that decided.
+    chosen : str
+        The objective with the largest mean; the first of equal ones.
+    queries : int
+        Queries of the last pair of ``eval_set``.
+    candidates : tuple of Candidate
+        In the order in which they were tried. The chosen one was selected on these queries, so that its value is
+        larger than on new ones.
+    left_out : dict
+        The reason for each objective that could not be trained.
+
+    Examples
+    --------
+    >>> ours = Candidate("yetiloss:map", False, 0.75, 10)
+    >>> theirs = Candidate("lambdarank", True, 0.7, 8, -0.05, 0.01, 0.002, {"reg_lambda": 3.25})
+    >>> print(Decision("map", "yetiloss:map", 20, (ours, theirs)))
+    map over 20 queries
+    yetiloss:map  0.7500     10 rounds  chosen
+    lambdarank    0.7000      8 rounds  -0.0500 (0.0100), p 0.002, with reg_lambda=3.25
+    """
+
+    metric: str
+    chosen: str
+    queries: int
+    candidates: tuple[Candidate, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        width = max(map(len, [*(each.objective for each in self.candidates), *self.left_out]))
+        lines = [f"{self.metric} over {self.queries:,} queries"]
+        lines += [self._line(each, width) for each in self.candidates]
+        return "\n".join([*lines, *(f"{name:{width}}  left out: {why}" for name, why in self.left_out.items())])
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """The candidates as dicts, such as for a DataFrame."""
+        return [each._asdict() for each in self.candidates]
+
+    def _line(self, each: Candidate, width: int) -> str:
+        error = "" if each.se is None else f" ({each.se:.4f})"
+        found = "chosen" if each.p is None else f"{each.difference:+.4f}{error}, p {each.p:.2g}"
+        given = " ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in each.params.items())
+        settings = f", with {given}" if given else ", at the defaults of its library" if each.native else ""
+        return f"{each.objective:{width}}  {each.value:.4f}  {each.rounds:5} rounds  {found}{settings}"
+
+
+class Attempt(NamedTuple):
+    """A trained candidate."""
+
+    model: Any
+    objective: Objective | str
+    records: "Records"
+    rounds: int
+    params: dict[str, Any]  # beside those of the ranker
+    values: np.ndarray  # of the queries that choose
+
+
+def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", Objective | str, Decision]:
     """Train each candidate as ``run`` says; return the model with the best metric on the last eval set.
 
     A native objective is trained at its library's defaults and with those of ours; the better of the two is kept.
     With the model come its records, its objective, and the report on all candidates.
     """
-    from ltr_objectives.workbench import auto  # the one call of the library into the workbench
-
     require(run.evals, 'objective="auto" chooses on an eval_set; pass fit(..., eval_set=[(X, y)], eval_group=[...])')
-    metric, part = run.metrics[0], run.evals[-1]
+    metric, part, library = run.metrics[0], run.evals[-1], ranker.library
     if not isinstance(metric, Metric):
         raise LTRError(f'objective="auto" chooses by a metric of ours; name one before {metric!r}, such as "ndcg@10"')
     require(
@@ -33,27 +133,40 @@ def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", Objective | 
         'callbacks= belong to one training, and objective="auto" runs several; leave them out, then train the chosen '
         "objective_ with them",
     )
+    check_comparable(metric, part.queries, f"eval_set[{len(run.evals) - 1}], by which objective='auto' chooses")
+    weight = None if metric.query_weights == "ignore" else part.queries.weight_by_query
+    natives = natives_for(library.name, metric)
+    candidates: dict[str, Objective | str] = {**ours_for(metric), **{name: name for name in natives}}
 
-    def attempt(candidate: Objective | str) -> "Attempt":
-        own = trained(candidate, {})
-        if not isinstance(candidate, str):
-            return own
-        ours = trained(candidate, as_ours(run, ranker.library, ranker.library.natives.get(candidate, "")))
-        return max(own, ours, key=lambda each: metric.mean(part.queries, each.scores, n_threads=run.n_threads))
-
-    def trained(candidate: Objective | str, more: dict[str, Any]) -> "Attempt":
-        of_candidate = run._replace(objective=candidate, params={**more, **run.params})
+    def trained(objective: Objective | str, more: dict[str, Any]) -> Attempt:
+        of_candidate = run._replace(objective=objective, params={**more, **run.params})
         try:
-            of_candidate.refuse_unread(ranker.library)
+            of_candidate.refuse_unread(library)
             model, records = ranker._train_run(of_candidate)
             scores = ranker._scores(model, part.X)
-        except ranker.library.exception() as error:
+        except library.exception() as error:
             raise LTRError(essence(str(error))) from error
-        return auto.Attempt((model, records, candidate), scores, ranker._rounds(model), more)
+        values = metric.values(part.queries, scores, n_threads=run.n_threads)
+        return Attempt(model, objective, records, ranker._rounds(model), more, values)
 
-    data = f"eval_set[{len(run.evals) - 1}], by which objective='auto' chooses"
-    best, report = auto.choose(ranker.library.name, metric, part.queries, attempt, data, run.n_threads)
-    return *best, report
+    def attempt(name: str) -> Attempt:
+        own = trained(candidates[name], {})
+        if name not in natives:
+            return own
+        ours = trained(name, as_ours(run, library, library.natives.get(name, "")))
+        return ours if best_of({"own": own.values, "ours": ours.values}, weight) == "ours" else own
+
+    found, left_out = try_each(candidates, attempt)
+    warn_without_ours(found, left_out)
+    values = {name: each.values for name, each in found.items()}
+    best = str(best_of(values, weight))
+    rows = []
+    for row in rank(values, weight, best, natives):
+        of = found[row.objective]
+        gap, se, p = (None if np.isnan(x) else x for x in (row.difference, row.difference_se, row.p))
+        rows.append(Candidate(row.objective, row.native, row.mean, of.rounds, gap, se, p, of.params))
+    report = Decision(str(metric), best, len(part.queries), tuple(rows), left_out)
+    return found[best].model, found[best].records, found[best].objective, report
 
 
 def as_ours(run: Run, library: Library, twin: str) -> dict[str, Any]:

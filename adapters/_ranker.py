@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._auto import AUTO, train_best
+from ltr_objectives.adapters._auto import AUTO, Decision, train_best
 from ltr_objectives.adapters._data import (
     BaseEstimator,
     Part,
@@ -45,7 +45,6 @@ from ltr_objectives.registry import objective_for
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ltr_objectives.workbench.auto import Decision
 
 DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named, and scored if no metric is
 # parameters of our rankers that a training of the library does not get

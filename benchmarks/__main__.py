@@ -4,13 +4,11 @@ import os
 
 import typer
 
-from benchmarks.clicks import clicks
 from benchmarks.demo import demo
 from benchmarks.kernels import kernels
-from benchmarks.large import large
-from benchmarks.lead import lead_command
 from benchmarks.publish import publish
 from benchmarks.quality import quality
+from benchmarks.report import report
 from benchmarks.scaling import scaling
 from benchmarks.startup import startup
 from benchmarks.training import evaluation, training
@@ -27,14 +25,12 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
-app.command()(clicks)
 app.command()(demo)
 app.command()(evaluation)
 app.command()(kernels)
-app.command()(large)
-app.command("lead")(lead_command)
 app.command()(publish)
 app.command()(quality)
+app.command()(report)
 app.command()(scaling)
 app.command()(startup)
 app.command()(training)

@@ -1,33 +1,48 @@
-"""The trials of a study: each on a fold, with a file that keeps its record for later runs."""
+"""The trainings of a study: each on a fold, with a file that keeps its record for later runs."""
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from benchmarks.folds import Fold, load
 from benchmarks.provenance import versions
 from ltr_objectives._files import replacing
-from ltr_objectives.metrics.base import get_metric
-from ltr_objectives.workbench.trials import Record, Trial, measure, per_query, train, unmeasured
+from ltr_objectives.kernels.records import Terms
+from ltr_objectives.libraries import LIBRARIES
+from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.queries import Queries
+from ltr_objectives.workbench.trials import Budget, Trial, queries_of, train
 
 CONSTANT = "constant"  # the model that scores all documents alike
+DRAWS, NOISE = 8, 0.1  # of a smoothed metric: noisy scores, and their noise in standard deviations of the scores
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Cell(Trial):
-    """A trial on a fold."""
+class Cell:
+    """A training on a fold. Each metric is computed at its own early stop."""
 
-    fold: Fold = field(kw_only=True)
+    library: str
+    objective: str
+    label: str  # the objective as asked for, with {metric} not replaced
+    metrics: tuple[str, ...]
+    budget: Budget
+    fold: Fold
+    smooth: tuple[str, ...] = ()  # metrics whose vali value is the mean over slightly noisy scores
 
     @property
     def key(self) -> str:
         """A name for its file, equal for equal settings, whatever the number of threads."""
-        settings = asdict(replace(self, budget=replace(self.budget, threads=1)))
-        settings["fold"] = [self.fold.data, Path(self.fold.source).name, self.fold.seed]
+        settings = asdict(self)
+        settings["budget"] |= {"threads": 1, "l2": 0.0, "smooth": settings.pop("smooth")}  # as in published studies
+        settings |= {"stop": "", "fold": [self.fold.data, Path(self.fold.source).name, self.fold.seed]}
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:20]
 
     def path(self, out: Path) -> Path:
@@ -36,12 +51,89 @@ class Cell(Trial):
 
     def compute(self) -> Record:
         """Train and evaluate."""
-        data = load(self.fold)
-        if self.objective != CONSTANT:
-            return measure(self, data, train(self, data.train, data.vali))
-        same = np.zeros(len(data.test.y))
-        found = {m: per_query(get_metric(m), data.test, same, self.budget.threads) for m in self.metrics}
-        return unmeasured(self) | {"test": found}
+        fold, threads = load(self.fold), self.budget.threads
+        on_train, on_test = queries_of(fold.train), queries_of(fold.test)
+        record: Record = asdict(self) | {"seconds": 0.0}
+        record |= {name: {} for name in ("test", "vali", "train", "trees", "curves")}
+        metrics = [get_metric(name) for name in self.metrics]
+        if self.objective == CONSTANT:
+            constant = np.zeros(on_test.rows)
+            return record | {"test": {str(m): numbers(m.values(on_test, constant)) for m in metrics}}
+        assert fold.vali is not None
+        rows = len(fold.vali.y)
+        stops = [Smoothed(of=m, rows=rows) if str(m) in self.smooth else m for m in metrics]
+        trial = Trial(self.library, self.objective, self.budget)
+        ranker, record["seconds"] = train(trial, fold.train, fold.vali, stops)
+        first = LIBRARIES[self.library].first_trees
+        for metric in metrics:
+            name, curve = str(metric), list(ranker.evals_result_["validation_0"][str(metric)])
+            trees = best_round(curve, self.budget.patience)
+            cut = {first: (0, trees) if first == "iteration_range" else trees}
+            scores = [np.asarray(ranker.predict(part.X, **cut), np.float64) for part in (fold.train, fold.test)]
+            record["trees"][name], record["vali"][name] = trees, curve[trees - 1]
+            record["curves"][name] = numbers(curve)
+            record["train"][name] = metric.mean(on_train, scores[0], n_threads=threads)
+            record["test"][name] = numbers(metric.values(on_test, scores[1], n_threads=threads))
+        return record
+
+
+@dataclass(frozen=True)
+class Smoothed(Metric):
+    """A metric whose mean is that over slightly noisy scores of so many rows."""
+
+    of: Any = None
+    rows: int = 0
+
+    name = "smoothed"
+    maximum = None
+
+    @property
+    def threshold(self) -> float:
+        """Of relevance, for natives without grades."""
+        return float(getattr(self.of, "threshold", 0.0))
+
+    @cached_property
+    def noise(self) -> np.ndarray:
+        """By draw and row."""
+        return np.random.default_rng(0).standard_normal((DRAWS, self.rows))
+
+    def __str__(self) -> str:
+        return str(self.of)
+
+    def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
+        s = np.asarray(scores, np.float64)
+        if len(s) != self.rows:  # other data, which CatBoost evaluates too
+            return float(self.of.mean(queries, s, n_threads=n_threads))
+        noisy = (s + NOISE * s.std() * noise for noise in self.noise)
+        return float(np.mean([self.of.mean(queries, each, n_threads=n_threads) for each in noisy]))
+
+    def layers(self, queries: Queries) -> tuple[Terms, ...]:
+        return self.of.layers(queries)
+
+    def gain(self, labels: np.ndarray) -> np.ndarray:
+        return self.of.gain(labels)
+
+    def discount(self, ranks: np.ndarray) -> np.ndarray:
+        return self.of.discount(ranks)
+
+    def reference(self, labels: np.ndarray) -> float:
+        return self.of.reference(labels)
+
+
+def best_round(curve: Sequence[float], patience: int) -> int:
+    """The best number of trees if early stopping watched this curve alone; the first of ties."""
+    best = 0
+    for i, value in enumerate(curve):
+        if value > curve[best]:
+            best = i
+        if i - best >= patience:
+            break
+    return best + 1
+
+
+def numbers(values: Any) -> list[float | None]:
+    """Values for JSON, which has no NaN."""
+    return [None if np.isnan(v) else float(v) for v in values]
 
 
 def run(cell: Cell, out: Path | None) -> Record:

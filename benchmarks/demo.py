@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from typer import Option
 
@@ -12,16 +13,17 @@ from benchmarks.folds import KINDS
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
+from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.workbench.contest import compete, print_table, table_of, winner_of
-from ltr_objectives.workbench.summary import chosen
 from ltr_objectives.workbench.tables import write_csv
 from ltr_objectives.workbench.texts import terminal
-from ltr_objectives.workbench.trials import Budget, plan
+from ltr_objectives.workbench.trials import Budget, trials
 
 METRICS = "ndcg@10", "map", "mrr", "err"
 OURS = "lambdamart", "yetirank", "yetiloss:ndcg", "yetiloss:gap"
 NATIVES = "rank:ndcg", "rank:map", "lambdarank", "rank_xendcg", "YetiRank", "YetiRank:mode=NDCG;top=10"
 COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+DATA = "generated data"
 
 
 def demo(
@@ -34,11 +36,14 @@ def demo(
 
     A table and learning curves, in under two minutes on two cores.
     """
-    console, threads = terminal(), available_threads()
+    console, metrics = terminal(), [get_metric(name) for name in METRICS]
     train, vali, test = (int(number) for number in queries.split(","))
     fold = make_ranking_fold((train, vali, test), 0, **KINDS["generated-calibrated"])
-    budget = Budget(trees, 0.15, 31, 30, 1.0, threads=threads, documents=20.0)
-    planned = plan([name for name in LIBRARIES if name in libraries], OURS, NATIVES, METRICS, [budget], stop=METRICS[0])
+    budget = Budget(trees, 0.15, patience=30, threads=available_threads())
+    planned = [
+        trial for kind in LIBRARIES.values() if kind.name in libraries
+        for objective in (*filter(kind.knows, NATIVES), *OURS) for trial in trials(kind.name, objective, [budget])
+    ]  # fmt: skip
     console.print(", ".join(f"{name} {part!r}" for name, part in vars(fold).items()), markup=False)
     console.print(
         f"up to {trees} trees of {budget.leaves} leaves, learning rate {budget.learning_rate}, L2 of "
@@ -49,15 +54,19 @@ def demo(
     with Progress(*COLUMNS, console=console, transient=True) as progress:
         task = progress.add_task("", total=len(planned))
         found, _ = compete(
-            planned, [lambda: fold], "generated data", required=True, done=lambda: progress.advance(task),
+            planned, [lambda: fold], metrics, required=True, done=lambda: progress.advance(task),
             begin=lambda key: progress.update(task, description=f"{key[0]:<9} {key[1]:<26}"),
         )  # fmt: skip
-    rows = table_of(found, {})
-    print_table(console, rows, METRICS, f"test metrics of {test:,} queries", 0.05)
-    console.print(f"best by {METRICS[0]}: {winner_of(rows, METRICS[0], 0.05)[1]}")
-    records = [record for outcome in found.values() for row in outcome.records for record in row]
-    figure = curves.drawn(chosen(records), "generated data", METRICS[0])
+    lines = table_of(found, DATA, metrics)
+    print_table(console, lines, METRICS, f"test metrics of {test:,} queries", 0.05)
+    console.print(f"best by {METRICS[0]}: {winner_of(lines, 0.05)[1]}")
+    frame = pd.DataFrame.from_records([
+        {"data": DATA, "metric": METRICS[0], "library": library, "label": label, "trees": result.rounds,
+         "curve": result.curve}
+        for (library, label), outcome in found.items() for result in outcome.results
+    ])  # fmt: skip
+    figure = curves.drawn(frame, DATA, METRICS[0])
     assert figure is not None
-    write_csv(rows, out / "demo.csv")
+    write_csv(pd.DataFrame(lines), out / "demo.csv")
     files = [out / "demo.csv", style.write(figure, out / "demo.png")]
     console.print("written: " + ", ".join(os.fspath(file) for file in files))

@@ -8,8 +8,9 @@ import numpy as np
 from rich.progress import track
 from typer import Option
 
-from benchmarks import iteration, speed_tables
+from benchmarks import iteration
 from benchmarks.plrank_numpy import plrank_numpy
+from benchmarks.publish import save
 from ltr_objectives.datasets import RankingData, make_ranking
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.workbench.texts import terminal
@@ -119,4 +120,4 @@ def kernels(
                      "ours_ms": ours_ms, "reference_ms": other_ms, "ratio": other_ms / ours_ms, "goal": case.goal,
                      "seconds": times.tolist()})  # fmt: skip
     settings = {"queries": queries, "rounds": rounds, "iterations": iterations, "threads": threads}
-    speed_tables.save("kernels", {**settings, "results": rows}, out, console)
+    save("kernels", {**settings, "results": rows}, out, console)

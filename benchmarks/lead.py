@@ -1,31 +1,23 @@
-"""``python -m benchmarks lead``: what our names give for each metric, against each library's best native objective."""
+"""What our names give for each metric, against each library's best native objective."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from typer import Option, echo
 
-from benchmarks.cells import write_whole
 from benchmarks.folds import GENERATED
-from benchmarks.provenance import provenance
-from ltr_objectives._files import replacing
-from ltr_objectives.errors import LTRError, require
+from benchmarks.publish import pipe_table
+from benchmarks.summary import POOLED, Values, natives_in
+from ltr_objectives.errors import LTRError
 from ltr_objectives.libraries import is_native
 from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.registry import objective_for
-from ltr_objectives.statistics import standard_error
-from ltr_objectives.workbench.summary import POOLED, Values, best_of
-from ltr_objectives.workbench.texts import pipe_table, signed
+from ltr_objectives.statistics import best_of, standard_error
+from ltr_objectives.workbench.texts import signed
 
-STUDY = (
-    "Folder of a study, with its queries.parquet, or KIND=FOLDER, where KIND names its kind of data; may be repeated."
-)
 KINDS = {True: "generated data", False: "real data"}
 NAMED, ON_VALI, OURS_ON_VALI = "objective_for", "native chosen on vali", "ours chosen on vali"
 CHOICES = NAMED, ON_VALI, OURS_ON_VALI
@@ -82,8 +74,9 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
             continue
         shared = [label for label in next(iter(by_set.values())) if all(label in b for b in by_set.values())]
         whole = {label: np.concatenate([b[label] for b in by_set.values()]) for label in shared}
-        native = best_of({label: v for label, v in whole.items() if is_native(library, label)})
-        best = best_of({k: v for k, v in whole.items() if not is_native(library, k) and k not in CHOICES})
+        natives = natives_in(whole, library)
+        native = best_of(natives) or ""
+        best = best_of({k: v for k, v in whole.items() if k not in natives and k not in CHOICES}) or ""
         parts: dict[str, list[str]] = {}
         for data in by_set:
             parts.setdefault((kinds or {}).get(data, KINDS[data.startswith(GENERATED)]), []).append(data)
@@ -187,38 +180,3 @@ def objectives_markdown(table: pd.DataFrame) -> str:
 
 def _thousandths(row: Any, difference: str, error: str) -> str:
     return signed(1000 * row[difference], 1000 * row[error], 1)
-
-
-def lead_command(
-    study: Annotated[list[str], Option(help=STUDY)],
-    out: Annotated[Path, Option(help="Folder for the tables and the picture.")] = Path("results/lead"),
-) -> None:
-    """Compare what our names give with the best native objectives.
-
-    Over one or several studies, each kind of data apart.
-    """
-    from benchmarks.figures.lead import lead_dots
-
-    values: Values = {}
-    kinds: dict[str, str] = {}
-    document = provenance()
-    for each in study:
-        kind, _, folder = each.rpartition("=")
-        document["versions"] |= json.loads((Path(folder) / "study.json").read_text())["versions"]
-        long = pd.read_parquet(Path(folder) / "queries.parquet")
-        long = long[long["data"] != POOLED]
-        kinds |= dict.fromkeys(long["data"], kind) if kind else {}
-        for key, part in long.groupby(["data", "library", "objective", "metric"], sort=False):
-            values[key] = part.sort_values("query")["value"].to_numpy()
-    table = lead(values, kinds)
-    require(not table.empty, "the studies lack native objectives, or what our names give for their metrics")
-    out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / "study.json", document, indent=1)
-    objectives = by_objective(values, kinds)
-    for name, found in (("lead.csv", table), ("objectives.csv", objectives)):
-        with replacing(out / name) as new:
-            found.to_csv(new, index=False)
-    with replacing(out / "summary.md") as new:
-        new.write_text(markdown(table) + "\n\n" + objectives_markdown(objectives) + "\n")
-    echo(markdown(table))
-    echo(f"written: {lead_dots(table, out)}")

@@ -4,8 +4,9 @@ import itertools
 import json
 import os
 from collections.abc import Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,37 +15,36 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from typer import Context, Exit, Option
 
+from benchmarks import cells, report
+from benchmarks.cells import CONSTANT, Cell
 from benchmarks.folds import Fold, folds_of, preset_folds
+from benchmarks.provenance import provenance, versions_of
+from benchmarks.summary import settings_of
+from ltr_objectives.candidates import natives_for
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.base import get_objective
-from ltr_objectives.workbench.candidates import natives_for
 from ltr_objectives.workbench.cli.options import names_in, python_value
 from ltr_objectives.workbench.texts import terminal
+from ltr_objectives.workbench.trials import Budget, trials
 
 DATA = (
     "Folder of one or several folds in LETOR format, or generated:TRAIN,VALI,TEST[:SEED] queries, or "
     "generated-binary:... or generated-calibrated:...; may be repeated."
 )
 DRAWS = (
-    "Settings of learning rate, leaves, least Hessian and L2, both in documents, the same for every objective; "
-    "the best on vali counts, metric by metric. Not with options that set one of these."
+    "Settings of learning rate, leaves, least Hessian and L2, the same for every objective, in place of the options; "
+    "the best on vali counts, metric by metric."
 )
-DOCUMENTS = "L2 in documents; --min-child-weight then is in documents, too. 0 leaves both in each objective's units."
 SMOOTH = "Metrics whose vali value is the mean over slightly noisy scores, such as mrr."
 PRESET = "web10k, web30k, yahoo or istella, found in --data: its folds, and settings as published."
 PARAM = (
     "A parameter of a library by its own name, such as catboost:random_strength=0,1; of several values the best on "
     "vali counts; may be repeated."
 )
-OF_THE_STUDY = (
-    "objective", "loss_function", "metric", "eval_metric", "custom_metric", "learning_rate", "eta", "shrinkage_rate",
-    "iterations", "num_iterations", "num_boost_round", "n_estimators", "num_trees", "seed", "random_seed",
-    "random_state", "nthread", "n_jobs", "num_threads", "thread_count", "early_stopping_rounds", "od_wait",
-)  # fmt: skip
 # Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", section 4.1: 1000 trees without early stopping, cut
 # to the best number on vali.
 AS_PUBLISHED: dict[str, object] = {
@@ -71,14 +71,6 @@ def drawn(count: int) -> list[dict[str, Any]]:
     return [{**each, "leaves": round(each["leaves"])} for each in found]
 
 
-def _refuse_with_draws(context: Context, *drawn: str) -> None:
-    """Raise for options on the command line whose values --draws would replace."""
-    sources = {name: context.get_parameter_source(name) for name in drawn}
-    given = [name.replace("_", "-") for name, source in sources.items() if source and source.name == "COMMANDLINE"]
-    named = " and ".join(f"--{name}" for name in given)
-    require(not given, f"--draws tries settings of its own for {named}; leave out either --draws or {named}")
-
-
 def _preset(context: Context, value: str | None) -> str | None:
     """A preset replaces the defaults, so that given options override it."""
     if value is not None:
@@ -87,7 +79,6 @@ def _preset(context: Context, value: str | None) -> str | None:
 
 
 def quality(
-    context: Context,
     data: Annotated[list[str] | None, Option(help=DATA)] = None,
     preset: Annotated[str | None, Option(help=PRESET, callback=_preset, is_eager=True)] = None,
     libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
@@ -103,9 +94,8 @@ def quality(
     trees: Annotated[int, Option(min=1, help="The most trees.")] = 300,
     leaves: Annotated[int, Option(min=2, help="Of a tree; CatBoost's have the nearest depth.")] = 31,
     patience: Annotated[int, Option(min=1, help="Trees without a better vali value before a stop.")] = 30,
-    min_child_weight: Annotated[float, Option(min=0, help="Least Hessian sum of a leaf; not in CatBoost.")] = 1e-3,
-    l2: Annotated[float, Option(min=0, help="L2 regularisation of leaf values, in all libraries.")] = 0.0,
-    documents: Annotated[float, Option(min=0, help=DOCUMENTS)] = 0.0,
+    min_child_weight: Annotated[float, Option(min=0, help="Least documents of a leaf; not in CatBoost.")] = 1.0,
+    documents: Annotated[float, Option(min=0, help="L2 regularisation of leaf values.")] = 20.0,
     smooth: Annotated[str, Option(help=SMOOTH)] = "",
     jobs: Annotated[int, Option(min=1, help="Trainings at a time.")] = 1,
     threads: Annotated[int, Option(min=0, help="Of each training; 0 shares all processors among the jobs.")] = 0,
@@ -122,28 +112,17 @@ def quality(
     settings and their library's defaults. An interrupted study goes on where it stopped. It writes
     tables as markdown, CSV and parquet, and plots.
     """
-    from benchmarks import cells, report
-    from benchmarks.provenance import provenance, versions_of
-    from ltr_objectives.workbench.trials import Budget
-
     console = terminal(140)
     each = threads or max(1, available_threads() // jobs)
-    smoothed, stated = (tuple(str(get_metric(m)) for m in names_in(names)) for names in (smooth, metrics))
-    for name in smoothed:
-        check_choice("smooth", name, stated)
-    budget = Budget(trees, 0.1, leaves, patience, min_child_weight, l2, each, 0, documents=documents, smooth=smoothed)
-    whole = [number(seed, int, "seeds") for seed in names_in(seeds)]
+    budget = Budget(trees, 0.1, leaves, patience, min_child_weight, documents, each)
+    settings = drawn(draws) or [{"learning_rate": float(rate)} for rate in names_in(learning_rates)]
+    whole = [int(seed) for seed in names_in(seeds)]
     require(preset is None or data, f"--preset {preset} needs --data, the folder where it was unpacked")
     places = data or ["generated:600,200,400"]
     folds = [f for d in places for f in (folds_of(d, whole) if preset is None else preset_folds(preset, d, whole))]
-    rates = [number(r, float, "learning-rates") for r in names_in(learning_rates)]
-    if draws:
-        _refuse_with_draws(context, "learning_rates", "leaves", "min_child_weight", "documents", "l2")
-    require(not draws or len(rates) == 1, "--draws searches the learning rate; give --learning-rates or --draws")
-    settings: list[dict[str, Any]] = drawn(draws) or [{"learning_rate": rate} for rate in rates]
     wanted = plan(
         folds, names_in(libraries), names_in(objectives), names_in(natives), names_in(metrics),
-        [replace(budget, **found) for found in settings], param or (),
+        [replace(budget, **found) for found in settings], param or (), names_in(smooth),
     )  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     todo = [cell for cell in wanted if not cell.path(out).exists()]
@@ -153,12 +132,8 @@ def quality(
     records = [{**json.loads(cell.path(out).read_text()), "fold": list(cell.fold)} for cell in done]
     require(records, "nothing could be trained")
     cells.write_whole(out / "study.json", provenance() | {"versions": versions_of(records)}, indent=1)
-    written = report.write(records, out, alpha, console, plots=plots)
-    for path in written:
-        if path.suffix != ".png":
-            console.print(f"written: {os.fspath(path)}")
-    if pictures := sum(path.suffix == ".png" for path in written):
-        console.print(f"written: {pictures} pictures beside them")
+    for path in report.write(records, out, alpha, console, plots=plots):
+        console.print(f"written: {os.fspath(path)}")
     if failed:
         console.print(f"[red]{len(failed)} trainings failed[/]; run the same command again to try only these")
         raise Exit(1)
@@ -166,27 +141,24 @@ def quality(
 
 def plan(
     folds: Sequence[Fold], libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str],
-    metrics: Sequence[str], budgets: Sequence[Any], param: Sequence[str] = (),
-) -> list[Any]:  # fmt: skip
+    metrics: Sequence[str], budgets: Sequence[Budget], param: Sequence[str] = (), smooth: Sequence[str] = (),
+) -> list[Cell]:  # fmt: skip
     """Every training of the study; those on the same data come together."""
-    from benchmarks.cells import CONSTANT, Cell
-    from ltr_objectives.workbench import trials
-
     for library in libraries:
         check_choice("libraries", library, tuple(LIBRARIES))
     tried = {library: list(itertools.product(*values)) for library, values in _params(param, libraries).items()}
     names = tuple(dict.fromkeys(str(get_metric(m)) for m in metrics))
+    noisy = tuple(str(get_metric(m)) for m in smooth)
+    for name in noisy:
+        check_choice("smooth", name, names)
     require(libraries and names and folds and budgets, "name libraries, metrics, seeds and learning rates")
-    usual, none = natives == ["usual"], natives == ["none"]
-    unknown = [n for n in natives if not (usual or none or any(kind.knows(n) for kind in LIBRARIES.values()))]
-    require(not unknown, f"--natives: {', '.join(unknown)} is known to no library")
-    of_metric = natives_for if usual else lambda *_: natives
+    known = [n for n in natives if n in ("usual", "none") or any(kind.knows(n) for kind in LIBRARIES.values())]
+    require(len(known) == len(natives), f"--natives: {', '.join({*natives} - {*known})} is known to no library")
     for label, name in itertools.product(objectives, names):
         try:
             get_objective(label.replace("{metric}", name))
         except LTRError as error:
-            if not any(LIBRARIES[library].knows(label) for library in libraries):
-                raise LTRError(f"{label} is not an objective of {libraries[0]}, nor one of ours: {error}") from None
+            raise LTRError(f"{label} is not one of our objectives: {error}") from None
     sources: dict[Any, str] = {}
     planned = []
     for fold in folds:
@@ -195,40 +167,53 @@ def plan(
             sources.setdefault(one, fold.source) == fold.source,
             f"{sources.get(one)} and {fold.source} have the same names; rename one, or their results are mixed up",
         )
-        planned.append(Cell("", CONSTANT, CONSTANT, names, replace(budgets[0], trees=0, seed=fold.seed), fold=fold))
+        of_fold = [replace(b, seed=fold.seed) for b in budgets]
+        planned.append(Cell("", CONSTANT, CONSTANT, names, replace(of_fold[0], trees=0), fold, noisy))
         for library in libraries:
-            at = [replace(b, seed=fold.seed, params=params) for b in budgets for params in tried[library]]
-            own = list(of_metric(library, get_metric(names[0])))
-            for t in trials.plan([library], objectives, own, names, at):
-                planned.append(Cell(t.library, t.objective, t.label, t.metrics, t.budget, fold=fold))
+            at = [replace(b, params=params) for b in of_fold for params in tried[library]]
+            own = natives_for(library, get_metric(names[0])) if natives == ["usual"] else natives
+            for label in (*filter(LIBRARIES[library].knows, own), *objectives):
+                planned += labelled(library, label, names, at, fold, noisy)
     return list(dict.fromkeys(planned))
 
 
-def train(todo: Sequence[Any], out: Path, jobs: int, console: Console) -> list[Any]:
-    """Train what is still without a record; print the errors, and return the cells that failed."""
-    from benchmarks.cells import run
-    from benchmarks.workers import workers
-    from ltr_objectives.workbench.summary import settings_of
+def labelled(
+    library: str, label: str, names: tuple[str, ...], budgets: Sequence[Budget], fold: Fold, smooth: tuple[str, ...]
+) -> list[Cell]:
+    """The trainings of a label: one for all metrics, or with ``{metric}`` one for each that the library has."""
+    kind, found = LIBRARIES[library], []
+    native = kind.knows(label)
+    for targets in [(name,) for name in names] if "{metric}" in label else [names]:
+        objective = label.replace("{metric}", kind.spelled(targets[0]) if native else targets[0])
+        if kind.knows(objective) == native:  # else the library does not have it for this metric
+            found += [
+                Cell(library, objective, label, targets, trial.budget, fold, smooth)
+                for trial in trials(library, objective, budgets)
+            ]
+    return found
 
+
+def train(todo: Sequence[Cell], out: Path, jobs: int, console: Console) -> list[Cell]:
+    """Train what is still without a record; print the errors, and return the cells that failed."""
     failed = []
-    with Progress(*COLUMNS, console=console, speed_estimate_period=3600) as progress, workers(jobs) as pool:
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"))
+    with Progress(*COLUMNS, console=console, speed_estimate_period=3600) as progress, pool:
         task = progress.add_task("trainings", total=len(todo))
-        futures = {pool.submit(run, cell, out): cell for cell in todo}
+        futures = {pool.submit(cells.run, cell, out): cell for cell in todo}
         for future in as_completed(futures):
             cell = futures[future]
             progress.advance(task)
             try:
                 record = future.result()
-                first = cell.metrics[0]
-                vali = f"{record['vali'][first]:.4f}" if record["vali"] else "-"
-                text = f"vali {first} {vali}, {record['seconds']:.1f} s"
+                vali = next(iter(record["vali"].values()), np.nan)
+                text = f"vali {cell.metrics[0]} {vali:.4f}, {record['seconds']:.1f} s"
             except LTRError as error:
                 failed.append(cell)
                 text = f"failed: {error}"
-            rate = f"lr {cell.budget.learning_rate:g}"
-            rate = " ".join([rate, *(f"{name}={value}" for name, value in settings_of(asdict(cell.budget)))])
+            settings = " ".join(f"{name}={value}" for name, value in settings_of(asdict(cell.budget)))
             place = f"{cell.fold.data} {Path(cell.fold.source).name} seed {cell.fold.seed}"
-            progress.console.print(f"  {place}  {cell.library}  {cell.objective}  {rate}  {text}", markup=False)
+            at = f"lr {cell.budget.learning_rate:g} {settings}"
+            progress.console.print(f"  {place}  {cell.library}  {cell.objective}  {at}  {text}", markup=False)
     return failed
 
 
@@ -241,18 +226,5 @@ def _params(given: Sequence[str], libraries: Sequence[str]) -> dict[str, list[li
         require(name and names_in(values), f"--param {text!r} must look like catboost:random_strength=0,1")
         require(library in found, f"--param {text!r}: {library} is not in --libraries")
         require(name not in found[library], f"--param {text!r}: {name} is given twice; put commas between values")
-        require(name not in OF_THE_STUDY, f"--param {text!r}: the study sets {name} itself")
         found[library][name] = [(name, python_value(value)) for value in names_in(values)]
-        plain = all(isinstance(value, (bool, int, float, str)) for _, value in found[library][name])
-        require(plain, f"--param {text!r}: values must be numbers, true, false or words")
     return {library: [values for _, values in sorted(names.items())] for library, names in found.items()}
-
-
-def number(text: str, kind: Any, option: str) -> Any:
-    """The number that an option holds, above 0, or at least 0 if it is whole."""
-    try:
-        value = kind(text)
-    except ValueError:
-        value = -1
-    require(value >= 0 if kind is int else value > 0, f"--{option}: {text!r} is not a valid number")
-    return value

@@ -1,33 +1,33 @@
-"""A study's results as a printed table, markdown, CSV and parquet."""
+"""A study's results as a printed table, markdown, CSV and parquet, and ``python -m benchmarks report`` over studies."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 from rich.console import Console
+from typer import Option, echo
 
-from benchmarks.lead import lead, on_vali
+from benchmarks.cells import write_whole
+from benchmarks.figures import draw, lead_dots
+from benchmarks.lead import by_objective, lead, objectives_markdown, on_vali
 from benchmarks.lead import markdown as lead_markdown
+from benchmarks.provenance import provenance
+from benchmarks.publish import pipe_table
+from benchmarks.summary import POOLED, Values, block_of, by_query, chosen, natives_in, summary, whole_of
 from ltr_objectives._files import replacing
-from ltr_objectives.libraries import is_native, named
-from ltr_objectives.statistics import BETTER, WORSE, differences, mark
-from ltr_objectives.workbench.summary import (
-    CAPTION,
-    OWN_BEST,
-    Values,
-    best_of,
-    block_of,
-    by_query,
-    chosen,
-    rows_of,
-    summary,
-    whole_of,
-)
+from ltr_objectives.errors import require
+from ltr_objectives.libraries import named
+from ltr_objectives.statistics import BETTER, WORSE, best_of, differences, mark
+from ltr_objectives.workbench.contest import CAPTION, OWN_BEST, rows_of
 from ltr_objectives.workbench.tables import write_csv
-from ltr_objectives.workbench.texts import marked, p_of, pipe_table, show, signed
+from ltr_objectives.workbench.texts import marked, p_of, show, signed
 
+STUDY = (
+    "Folder of a study, with its queries.parquet, or KIND=FOLDER, where KIND names its kind of data; may be repeated."
+)
 EXPLANATION = (
     "Differences from the library's best native objective by this metric, with standard errors over test queries in "
     "brackets. p is that of the paired t-test, after Holm's correction over all of ours in the library; {0} and {1} "
@@ -50,55 +50,66 @@ def write(
     """
     frame = chosen(results)
     values = by_query(frame)
-    table = summary(values)
+    table, against, gaps = summary(values), verdict(values), gap_values(frame)
     metrics = list(dict.fromkeys(frame["metric"]))
     caption = CAPTION.format(BETTER, WORSE, alpha, OWN_BEST)
     texts = []
     for data, block in table.groupby("data", sort=False):
-        queries = int(block["queries"].max())
-        title = f"{data}, {queries:,} test queries"
-        lines = [["library", "objective", *metrics], *rows_of(block, metrics, alpha)]
-        texts.append(f"**{title}**\n\n{pipe_table(lines)}")
+        title = f"{data}, {int(block['queries'].max()):,} test queries"
+        lines = [["library", "objective", *metrics], *rows_of(block.to_dict("records"), metrics, alpha)]
+        texts.append(f"**{title}**\n\n{_table(lines)}")
         show(console, lines, title)
-    console.print(caption)
     keys = zip(frame["data"], frame["library"], frame["label"], frame["metric"], strict=True)
     if lost := dict.fromkeys(f"{key[1]} {key[2]}" for key in keys if key not in values):
         caption += f" Left out, because a fold has no result: {', '.join(lost)}."
-        console.print(f"[red]left out, because a fold has no result:[/] {', '.join(lost)}")
-    against = verdict(values)
+    console.print(caption)
     if not against.empty:
         head, *lines = best_lines(against, alpha)
-        by_library = sorted(lines, key=lambda line: line[0])
-        show(console, [head, *by_library], "ours against each library's best native objective")
+        show(console, [head, *sorted(lines)], "ours against each library's best native objective")
     with_choice = values | by_query(on_vali(frame))
     ours_named = lead(with_choice)
-    texts = [
-        text
-        for text in ("" if ours_named.empty else lead_markdown(ours_named), verdict_markdown(against, alpha), *texts)
-        if text
-    ]
-    files = [out / name for name in ("summary.csv", "summary.md", "queries.parquet")]
-    write_csv(table, files[0])
-    with replacing(files[1]) as new:
-        new.write_text("\n\n".join([*texts, caption]) + "\n")
-    with replacing(files[2]) as new:
+    texts = ["" if ours_named.empty else lead_markdown(ours_named), verdict_markdown(against, alpha), *texts, caption]
+    with replacing(out / "summary.md") as new:
+        new.write_text("\n\n".join(filter(None, texts)) + "\n")
+    with replacing(out / "gaps.md") as new:
+        new.write_text(gap_table(gaps))
+    with replacing(out / "queries.parquet") as new:
         long_table(with_choice).to_parquet(new, index=False)
-    for name, found in (
-        ("lead.csv", ours_named),
-        ("verdict.csv", against),
-        ("chosen.csv", settings_on_vali(frame)),
-    ):
+    files = [out / name for name in ("summary.md", "gaps.md", "queries.parquet")]
+    csv = {"summary": table, "lead": ours_named, "verdict": against, "chosen": settings_on_vali(frame)}
+    for name, found in csv.items():
         if not found.empty:
-            files.append(out / name)
+            files.append(out / f"{name}.csv")
             write_csv(found, files[-1])
-    files.append(out / "gaps.md")
-    with replacing(files[-1]) as new:
-        new.write_text(gap_table(gap_values(frame)))
-    if plots:
-        from benchmarks.figures import draw
+    return [*files, *(draw(frame, table, gaps, ours_named, against, out) if plots else [])]
 
-        files += draw(frame, table, gap_values(frame), ours_named, against, out)
-    return files
+
+def report(
+    study: Annotated[list[str], Option(help=STUDY)],
+    out: Annotated[Path, Option(help="Folder for the tables and the picture.")] = Path("results/lead"),
+) -> None:
+    """Compare what our names give with the best native objectives, over one or several studies, by kind of data."""
+    values: Values = {}
+    kinds: dict[str, str] = {}
+    document = provenance()
+    for each in study:
+        kind, _, folder = each.rpartition("=")
+        document["versions"] |= json.loads((Path(folder) / "study.json").read_text())["versions"]
+        long = pd.read_parquet(Path(folder) / "queries.parquet")
+        long = long[long["data"] != POOLED]
+        kinds |= dict.fromkeys(long["data"], kind) if kind else {}
+        for key, part in long.groupby(["data", "library", "objective", "metric"], sort=False):
+            values[key] = part.sort_values("query")["value"].to_numpy()
+    table, objectives = lead(values, kinds), by_objective(values, kinds)
+    require(not table.empty, "the studies lack native objectives, or what our names give for their metrics")
+    out.mkdir(parents=True, exist_ok=True)
+    write_whole(out / "study.json", document, indent=1)
+    write_csv(table, out / "lead.csv")
+    write_csv(objectives, out / "objectives.csv")
+    with replacing(out / "summary.md") as new:
+        new.write_text(lead_markdown(table) + "\n\n" + objectives_markdown(objectives) + "\n")
+    echo(lead_markdown(table))
+    echo(f"written: {lead_dots(table, out)}")
 
 
 def long_table(values: Values) -> pd.DataFrame:
@@ -126,11 +137,11 @@ def verdict(values: Values) -> pd.DataFrame:
     records: list[dict[str, Any]] = []
     for library, metric in dict.fromkeys((k[1], k[3]) for k in values if k[1] and k[0] == whole):
         block = block_of(values, whole, library, metric)
-        natives = {label: v for label, v in block.items() if is_native(library, label)}
+        natives = natives_in(block, library)
         ours = {label: v for label, v in block.items() if label not in natives}
-        if not natives or not ours:
-            continue
         rival, best = best_of(natives), best_of(ours)
+        if rival is None or best is None:
+            continue
         for label, of in differences(ours, block[rival]).items():
             records.append({
                 "data": whole, "library": library, "metric": metric, "objective": label, "best": label == best,
@@ -164,7 +175,7 @@ def verdict_markdown(table: pd.DataFrame, alpha: float) -> str:
         f"**Verdict: ours against each library's best native objective, {data}**",
         pipe_table(best_lines(table, alpha), [False, False, False, True, False, True, True, True]),
         f"**All of ours, {data}**",
-        pipe_table(every),
+        _table(every),
         EXPLANATION.format(BETTER, WORSE, alpha),
     ])  # fmt: skip
 
@@ -192,5 +203,10 @@ def gap_table(table: pd.DataFrame) -> str:
             by = rows.set_index("metric")
             cells = [f"{by.loc[m, 'train']:.4f} ({by.loc[m, 'value']:.4f})" if m in by.index else "" for m in metrics]
             lines.append([str(library), named(str(library), str(label)), *cells])
-        texts.append(f"**Generalisation, {data}**\n\n{pipe_table(lines)}")
+        texts.append(f"**Generalisation, {data}**\n\n{_table(lines)}")
     return "\n\n".join([*texts, NOTE]) + "\n"
+
+
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table of library and objective, and numbers."""
+    return pipe_table(lines, [i > 1 for i in range(len(lines[0]))])

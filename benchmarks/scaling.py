@@ -1,23 +1,23 @@
 """``python -m benchmarks scaling``: time and memory of an iteration by rows, list length and threads."""
 
-import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Annotated, Any
 
 import numpy as np
-from rich.console import Console
 from rich.progress import track
 from typer import Option
 
-from benchmarks import speed_tables
 from benchmarks.iteration import Timer, seconds
-from benchmarks.workers import workers
+from benchmarks.publish import long_lists, pipe_table, save
 from ltr_objectives.datasets import MSLR_SHARES
 from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import metrics, objectives
+from ltr_objectives.workbench.texts import terminal
 
 EVALUATE = "evaluate "  # before the name of a metric
 SHORTER = (  # what costs less than the defaults in long lists
@@ -66,7 +66,7 @@ def measure(
 
 def apart(*arguments: Any) -> tuple[float, float]:
     """Measure in a new process, so that nothing else adds to its memory."""
-    with workers(1) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(measure, *arguments).result()
 
 
@@ -105,7 +105,7 @@ def scaling(
 
     It runs with one thread and with all. Every objective and metric runs on single long lists, in processor time.
     """
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = terminal()
     results: list[dict[str, Any]] = []
     sizes = [int(n) for n in rows.split(",")]
     names = [name.strip() for name in objectives.split(",")]
@@ -120,5 +120,5 @@ def scaling(
     long: list[dict[str, Any]] = []
     for name in track([n for n in all_names() if only in n], "long lists", console=console, transient=True):
         long += one_list(name, [int(n) for n in longest.split(",")], rounds, limit)
-    console.print(speed_tables.printed(speed_tables.long_lists({"long": long})))
-    speed_tables.save("scaling", {"threads": threads, "results": results, "long": long}, out, console)
+    console.print(pipe_table(long_lists({"long": long})), soft_wrap=True, markup=False)
+    save("scaling", {"threads": threads, "results": results, "long": long}, out, console)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from rich.progress import track
 from typer import Option
 
-from benchmarks import speed_tables
+from benchmarks.publish import save
 from ltr_objectives.registry import objectives
 from ltr_objectives.workbench.texts import terminal
 
@@ -47,4 +47,4 @@ def startup(
             cold = run(FIRST.format(name=name), cache)
             warm = min(run(FIRST.format(name=name), cache) for _ in range(rounds))
         results.append({"objective": name, "warm": warm, "cold": cold})
-    speed_tables.save("startup", {"import": imported, "results": results}, out, console)
+    save("startup", {"import": imported, "results": results}, out, console)

@@ -10,8 +10,8 @@ import numpy as np
 from rich.progress import track
 from typer import Option
 
-from benchmarks import speed_tables
 from benchmarks.iteration import TRIVIAL
+from benchmarks.publish import save
 from ltr_objectives import adapters
 from ltr_objectives.datasets import RankingData, make_ranking
 from ltr_objectives.workbench.texts import terminal
@@ -202,7 +202,7 @@ def training(
                 {"library": library, "objective": name, "seconds": seconds[name], "over": over, **parts, **floor}
             )
     settings = {"rows": len(data.y), "trees": trees, "threads": threads}
-    speed_tables.save("training", {**settings, "results": results}, out, console)
+    save("training", {**settings, "results": results}, out, console)
 
 
 def evaluation(
@@ -231,7 +231,7 @@ def evaluation(
         seconds = _in_turn(contenders, rounds, library, console)
         results.append({"library": library, "metric": case.metric, **seconds})
     settings = {"rows": len(data[0].y), "trees": trees, "threads": threads}
-    speed_tables.save("evaluation", {**settings, "results": results}, out, console)
+    save("evaluation", {**settings, "results": results}, out, console)
 
 
 def _in_turn(

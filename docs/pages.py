@@ -21,8 +21,8 @@ from typer.main import get_command
 
 import ltr_objectives
 from ltr_objectives import Metric, Objective, adapters
+from ltr_objectives.adapters._auto import Candidate, Decision
 from ltr_objectives.adapters._ranker import Fitted, Ranker
-from ltr_objectives.workbench.auto import Candidate, Decision
 from ltr_objectives.workbench.cli.app import app
 
 DOCS = Path(__file__).resolve().parent

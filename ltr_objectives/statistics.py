@@ -6,7 +6,7 @@ If queries have shares :math:`w_q` of the sum of weights, the mean of difference
 freedom. For equal weights all three are the usual ones.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +100,51 @@ def differences(
         label: {"difference": mean(v - reference, weight), "se": standard_error(v - reference, weight), "p": p}
         for (label, v), p in zip(values.items(), adjusted, strict=True)
     }
+
+
+class Row(NamedTuple):
+    """One of several models on the same queries."""
+
+    objective: str
+    native: bool  # the library's own
+    queries: int  # with a value
+    mean: float
+    se: float
+    reference: str | None = None  # whose mean the next fields compare with; None of the reference itself
+    difference: float = float("nan")
+    difference_se: float = float("nan")
+    p: float = float("nan")  # of the paired t-test, after Holm's correction over the models
+
+
+def rank(
+    values: Mapping[str, np.ndarray], weight: np.ndarray | None = None, reference: str | None = None,
+    natives: Collection[str] = (),
+) -> list[Row]:  # fmt: skip
+    """A row for each model, from its values by query. The others are tested against ``reference``.
+
+    If there are no values of it, the reference is the best of ``natives``; without natives nothing is tested.
+
+    >>> rows = rank({"ours": np.array([0.5, 0.75, 0.5]), "lambdarank": np.array([0.25, 0.75, 0.5])}, None, "lambdarank")
+    >>> rows[0].reference, round(rows[0].difference, 3), round(rows[0].p, 3)
+    ('lambdarank', 0.083, 0.423)
+    """
+    rival = reference if reference in values else best_of({n: v for n, v in values.items() if n in natives}, weight)
+    tested = {}
+    if rival is not None:
+        tested = differences({name: v for name, v in values.items() if name != rival}, values[rival], weight)
+    rows = []
+    for name, v in values.items():
+        row = Row(name, name in natives, int((~np.isnan(v)).sum()), mean(v, weight), standard_error(v, weight))
+        if name in tested:
+            of = tested[name]
+            row = row._replace(reference=rival, difference=of["difference"], difference_se=of["se"], p=of["p"])
+        rows.append(row)
+    return rows
+
+
+def best_of(values: Mapping[str, np.ndarray], weight: np.ndarray | None = None) -> str | None:
+    """The model with the largest mean, the first of equal ones; None without models."""
+    return max(values, key=lambda name: mean(values[name], weight), default=None)
 
 
 class Comparison(NamedTuple):

@@ -8,9 +8,9 @@ from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker, rank
 from scipy import stats
 
 from ltr_objectives import LTRError, Metric, Queries, evaluate, get_metric, get_objective
+from ltr_objectives.candidates import natives_for, ours_for
 from ltr_objectives.libraries import LIBRARIES as CATALOG
 from ltr_objectives.objectives.typical import typical
-from ltr_objectives.workbench.candidates import natives_for, ours_for
 
 for name in LIBRARIES:
     pytest.importorskip(name)

@@ -4,7 +4,6 @@ import io
 import json
 import re
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,17 +18,11 @@ from commands import fails, invoke, library_predicts, run, run_json, write_letor
 from rankers import SUFFIX, ranker_class  # noqa: E402 - they need what importorskip asks for
 from rich.console import Console  # noqa: E402 - they need what importorskip asks for
 
-from ltr_objectives import evaluate  # noqa: E402 - they need what importorskip asks for
+from ltr_objectives import evaluate, get_metric  # noqa: E402 - they need what importorskip asks for
 from ltr_objectives.datasets import make_ranking  # noqa: E402 - they need what importorskip asks for
 from ltr_objectives.workbench.texts import show  # noqa: E402 - they need what importorskip asks for
-from ltr_objectives.workbench.trials import (  # noqa: E402 - they need what importorskip asks for
-    Budget,
-    Trial,
-    cross_validation,
-    forward,
-    measure,
-)
-from ltr_objectives.workbench.trials import train as train_trial  # noqa: E402 - they need what importorskip asks for
+from ltr_objectives.workbench.trials import Budget, cross_validation, forward, trials  # noqa: E402 - as above
+from ltr_objectives.workbench.trials import run as run_trial  # noqa: E402 - as above
 
 DATA = make_ranking(queries=30, features=10, mean_length=12)
 PAGE = Path(__file__).parents[1] / "docs" / "compare.md"
@@ -111,18 +104,17 @@ def test_a_native_objective_has_its_library_s_defaults_or_the_settings_of_ours_a
     native = PAIR[library]
     found = compare("--library", library, "--objectives", f"{native},yetirank", "--metric", "map,mrr",
                     "--out", "table.csv")  # fmt: skip
-    base = Budget(8, 0.1, 6, 3, 1.0, threads=1, documents=20.0)
+    base = Budget(8, 0.1, 6, 3)
     values, defaults, vali = {"map": [], "mrr": []}, 0, []
     for split in cross_validation(DATA, 3, 0):
         fold = split.of(DATA)
-        pair = [Trial(library, native, native, ("map", "mrr"), replace(base, defaults=own), stop="map")
-                for own in (True, False)]  # fmt: skip
-        records = [measure(each, fold, train_trial(each, fold.train, fold.vali)) for each in pair]
-        best = max(records, key=lambda record: record["vali"]["map"])
-        defaults += best["budget"]["defaults"]
-        vali.append([record["vali"]["map"] for record in records])
+        metrics = [get_metric(name) for name in values]
+        results = [run_trial(trial, fold, metrics) for trial in trials(library, native, [base])]
+        best = int(np.argmax([result.vali for result in results]))  # the first is at the library's defaults
+        defaults += best == 0
+        vali.append([result.vali for result in results])
         for metric, of in values.items():
-            of += best["test"][metric]
+            of += results[best].values[metric].tolist()
     for metric, of in values.items():
         line = row(found, native, metric)
         assert line["mean"] == pytest.approx(np.mean(of), abs=1e-9)

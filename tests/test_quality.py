@@ -15,16 +15,17 @@ from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
-from benchmarks import cells, folds, lead, publish, quality, report
+from benchmarks import cells, folds, lead, publish, quality, report, summary
 from benchmarks.__main__ import app
-from ltr_objectives import LTRError, evaluate
+from ltr_objectives import LTRError, evaluate, get_metric
 from ltr_objectives.datasets import make_ranking_fold
+from ltr_objectives.libraries import LIBRARIES as FACTS
 from ltr_objectives.libraries import is_native
-from ltr_objectives.workbench import summary
-from ltr_objectives.workbench.trials import Budget
+from ltr_objectives.workbench.trials import Budget, Trial, train
 
 SMALL = ["--no-plots", "--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]
 GENERATED = folds.Fold("generated 6,4,4", "6,4,4", 0)
+LARGER = folds.Fold("generated 20,8,8", "20,8,8", 1)
 
 
 def study(out, *arguments, small=SMALL):
@@ -129,10 +130,16 @@ def test_the_file_of_a_cell_depends_on_its_settings_but_not_on_threads_or_place(
         for changed in (
             {"fold": at._replace(seed=1)}, {"fold": at._replace(source="/one/set/Fold2")}, {"library": "lightgbm"},
             {"objective": "yetiloss"}, {"metrics": ("mrr",)}, {"budget": replace(budget, learning_rate=0.2)},
-            {"budget": replace(budget, params=(("subsample", 0.5),))}, {"stop": "map"},
+            {"budget": replace(budget, params=(("subsample", 0.5),))}, {"smooth": ("map",)},
         )
     ]  # fmt: skip
     assert len({c.key for c in (cell, *others)}) == 9
+    of_a_published_study = cells.Cell(
+        "lightgbm", "yetiloss:map", "yetiloss:{metric}", ("map",),
+        Budget(200, 0.1, 15, 20, min_child_weight=7.0, documents=55.0, seed=1, params=(("max_bin", 63),)), at,
+        ("map", "mrr"),
+    )  # fmt: skip
+    assert of_a_published_study.key == "1b295f8d6aa8b933c5db"
 
 
 def test_draws_are_within_their_ranges():
@@ -172,20 +179,15 @@ def test_two_data_sets_of_one_name_are_refused(tmp_path):
         (["--data", "generated:5"], "must be three, such as generated:600,200,400"),
         (["--data", "generated-binry:30,5,5"], "choose one of 'generated', 'generated-binary'"),
         (["--data", "generated:4,3,3:x"], "the seed at the end must be a number"),
-        (["--objectives", "lamdamart"], "lamdamart is not an objective of xgboost, nor one of ours"),
-        (["--objectives", "yetiloss:{metrik}"], "is not an objective of xgboost"),
+        (["--objectives", "lamdamart"], "lamdamart is not one of our objectives: unknown objective"),
+        (["--objectives", "yetiloss:{metrik}"], "is not one of our objectives"),
         (["--natives", "lambdarnak"], "lambdarnak is known to no library"),
         (["--libraries", "sklearn"], "libraries='sklearn' is not known"),
-        (["--seeds", "x"], "--seeds: 'x' is not a valid number"),
         (["--smooth", "map"], "smooth='map' is not known; choose one of 'ndcg@5', 'mrr'"),
-        (["--draws", "1"], "--draws tries settings of its own for --leaves; leave out either --draws or --leaves"),
-        (["--learning-rates", "0"], "--learning-rates: '0' is not a valid number"),
         (["--libraries", ","], "name libraries, metrics, seeds and learning rates"),
         (["--param", "subsample=1"], "must look like"),
         (["--param", "sklearn:depth=3"], "sklearn is not in --libraries"),
         (["--param", "xgboost:subsample=1", "--param", "xgboost:subsample=.5"], "subsample is given twice"),
-        (["--param", "xgboost:eta=.5"], "the study sets eta itself"),
-        (["--param", "xgboost:interaction_constraints=[]"], "values must be numbers"),
         (["--preset", "web", "--data", "."], "preset='web' is not known; choose one of 'web10k', 'web30k'"),
         (["--preset", "yahoo"], "--preset yahoo needs --data"),
         (["--preset", "yahoo", "--data", "nowhere"], "nowhere is not a folder"),
@@ -308,7 +310,7 @@ def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_
     assert table.loc[("generated data", "auc"), "ours"] == "yetiloss:auc"
     text = lead.markdown(table.reset_index())
     assert f"| map | lightgbm | yetiloss:gap | {1000 * row['difference']:+.1f}" in text
-    arguments = ["lead", "--out", str(tmp_path)]
+    arguments = ["report", "--out", str(tmp_path)]
     kinds = {"MQ2008": "search", "OHSUMED": "medicine"}
     for name, kind in kinds.items():
         (tmp_path / name).mkdir()
@@ -401,3 +403,74 @@ def test_the_verdict_corrects_for_the_number_of_ours():
     natives = {k: v for k, v in values.items() if k[2] in ("lambdarank", "rank_xendcg")}
     assert report.verdict_markdown(report.verdict(natives), 0.05) == ""
     assert report.verdict({}).empty
+
+
+@pytest.mark.parametrize("library", FACTS)
+def test_with_several_metrics_each_stops_where_it_would_have_alone(library):
+    metrics = "mrr", "ndcg@5", "recall@3"
+    cell = cells.Cell(library, "lambdamart", "lambdamart", metrics, Budget(15, 0.3, 4, 3), LARGER)
+    together = cell.compute()
+    for metric in metrics:
+        alone = replace(cell, metrics=(metric,)).compute()
+        for field in ("trees", "vali", "train", "test"):
+            assert together[field][metric] == alone[field][metric]
+    assert len(set(together["trees"].values())) > 1
+
+
+@pytest.mark.parametrize("library", FACTS)
+def test_a_smoothed_metric_is_the_mean_over_noisy_scores(library):
+    cell = cells.Cell(library, "lambdamart", "lambdamart", ("mrr", "map"), Budget(2), GENERATED, ("mrr",))
+    vali, found = GENERATED.load().vali, cell.compute()
+    budget = replace(cell.budget, trees=2)
+    ranker, _ = train(Trial(library, "lambdamart", budget), GENERATED.load().train, vali, [get_metric("map")] * 1)
+    scores = np.asarray(ranker.predict(vali.X, **({"iteration_range": (0, 2)} if library == "xgboost" else {})), float)
+    noise = np.random.default_rng(0).standard_normal((cells.DRAWS, len(scores))) * cells.NOISE * scores.std()
+    noisy = [evaluate("mrr", scores + each, vali.y, vali.group) for each in noise]
+    assert found["curves"]["mrr"][1] == pytest.approx(np.mean(noisy), abs=1e-3)  # near ties, in float32
+    assert found["curves"]["map"][1] == pytest.approx(evaluate("map", scores, vali.y, vali.group), abs=1e-5)
+
+
+def test_natives_are_given_to_the_library_that_knows_them_in_its_own_words():
+    natives = ["rank:pairwise", "StochasticRank:metric={metric}", "YetiRank:mode={metric}"]
+    found = planned(libraries=("xgboost", "catboost"), objectives=("yetirank",), natives=natives,
+                    metrics=("ndcg@10", "map"))[1:]  # fmt: skip
+    assert list(dict.fromkeys((c.library, c.objective, c.metrics) for c in found)) == [
+        ("xgboost", "rank:pairwise", ("ndcg@10", "map")),
+        ("xgboost", "yetirank", ("ndcg@10", "map")),
+        ("catboost", "StochasticRank:metric=NDCG;top=10", ("ndcg@10",)),  # it has no MAP
+        ("catboost", "YetiRank:mode=NDCG;top=10", ("ndcg@10",)),
+        ("catboost", "YetiRank:mode=MAP", ("map",)),
+        ("catboost", "yetirank", ("ndcg@10", "map")),
+    ]
+
+
+def record(label, values, *, fold="Fold1", seed=0, rate=0.1, vali=0.5, data="set"):
+    return {"fold": [data, fold, seed], "library": "lightgbm", "label": label, "seconds": 1.0, "trees": {"map": 3},
+            "train": {"map": 0.9}, "vali": {"map": vali}, "budget": {"learning_rate": rate},
+            "test": {"map": values}}  # fmt: skip
+
+
+def test_the_budget_is_chosen_on_vali_in_each_fold():
+    frame = summary.chosen([
+        record("a", [0.1], rate=0.1, vali=0.5), record("a", [0.2], rate=0.3, vali=0.6),
+        record("a", [0.3], rate=0.1, vali=0.7, fold="Fold2"), record("a", [0.4], rate=0.3, vali=0.6, fold="Fold2"),
+    ])  # fmt: skip
+    assert frame["learning_rate"].tolist() == [0.3, 0.1]
+    assert summary.by_query(frame)["set", "lightgbm", "a", "map"].tolist() == [0.2, 0.3]
+
+
+def test_seeds_on_the_same_rows_are_averaged_and_generated_ones_are_not():
+    frame = summary.chosen([record("a", [0.1, 0.2]), record("a", [0.3, 0.6], seed=1)])
+    np.testing.assert_allclose(summary.by_query(frame)["set", "lightgbm", "a", "map"], [0.2, 0.4])
+    frame = summary.chosen([record("a", [0.1, 0.2], data="generated"), record("a", [0.3], seed=1, data="generated")])
+    np.testing.assert_allclose(summary.by_query(frame)["generated", "lightgbm", "a", "map"], [0.1, 0.2, 0.3])
+
+
+def test_incomplete_sets_are_left_out_and_pooling_takes_objectives_of_all_sets():
+    values = summary.by_query(summary.chosen([
+        record("a", [0.1]), record("a", [0.2], fold="Fold2"), record("b", [0.3]),
+        record("a", [0.5], data="other"), record("b", [0.6], data="other"),
+    ]))  # fmt: skip
+    assert ("set", "lightgbm", "b", "map") not in values
+    assert values[summary.POOLED, "lightgbm", "a", "map"].tolist() == [0.1, 0.2, 0.5]
+    assert (summary.POOLED, "lightgbm", "b", "map") not in values

@@ -6,9 +6,9 @@ from matplotlib.image import imread
 from scipy import stats
 
 from benchmarks import lead, report
+from benchmarks import summary as pooled
 from benchmarks.figures import curves, dots, draw, style
-from ltr_objectives.workbench import summary as pooled
-from ltr_objectives.workbench.summary import summary
+from benchmarks.summary import summary
 
 LIBRARIES = {"xgboost": "rank:ndcg", "lightgbm": "lambdarank", "catboost": "YetiRank:mode=NDCG;top=10"}
 OURS = ["yetirank", "yetiloss:{metric}", "yetiloss:{metric};neighbors=1", "yetiloss:{metric};neighbors=3", "plrank",

@@ -3,14 +3,13 @@
 import json
 import re
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 import xgboost as xgb
 from typer.testing import CliRunner
 
-from benchmarks import publish, speed_tables, startup
+from benchmarks import publish, startup
 from benchmarks.__main__ import app
 from benchmarks.kernels import CASES
 from benchmarks.plrank_numpy import plrank_numpy
@@ -37,7 +36,7 @@ def test_kernels(tmp_path, only):
         ours, other = np.median(result["seconds"], axis=0)
         assert ours > 0
         assert result["ratio"] == pytest.approx(other / ours)
-    table = speed_tables.markdown(speed_tables.kernels(written)).splitlines()
+    table = publish.pipe_table(publish.kernels(written)).splitlines()
     assert len(table) == 2 + len(expected)
 
 
@@ -54,26 +53,9 @@ def test_scaling(tmp_path):
         beyond = few["seconds"] * 1.5**2 > 0.001
         assert (many["rows"], many["bytes_a_row"] is None) == (1500, beyond)
         assert not beyond or many["seconds"] == pytest.approx(few["seconds"] * 1.5**2)
-    table = speed_tables.markdown(speed_tables.long_lists(written))
+    table = publish.pipe_table(publish.long_lists(written))
     assert "more than" in table
     assert "1,500 documents, s" in table
-
-
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of the memory is read on Linux")
-def test_large(tmp_path):
-    pytest.importorskip("xgboost", "3.0")
-    pytest.importorskip("lightgbm")
-    how = ["--rows", 20_000, "--trees", 2, "--threads", 1, "--external", "--folder", tmp_path, "--out", tmp_path]
-    run("large", *how)
-    first = json.loads((tmp_path / "large.json").read_text())
-    assert Counter(r["library"] for r in first["results"]) == {"xgboost": 4, "lightgbm": 4}
-    assert first["rows"] == pytest.approx(20_000, rel=0.2)
-    assert all(len(r["seconds"]) == 2 and min(r["seconds"]) > 0 and r["training"] > 2**26 for r in first["results"])
-    next(tmp_path.glob("20000x20/lightgbm-lambdarank-*.json")).unlink()
-    run("large", *how, "--libraries", "lightgbm")
-    again = json.loads((tmp_path / "large.json").read_text())
-    different = [a["objective"] for a, b in zip(first["results"][4:], again["results"], strict=True) if a != b]
-    assert different == ["lambdarank"]
 
 
 def test_startup(tmp_path):

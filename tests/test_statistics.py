@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 stats = pytest.importorskip("scipy.stats")
-pytest.importorskip("pandas")
 
 from ltr_objectives import statistics  # noqa: E402 - as above
-from ltr_objectives.statistics import differences, mean, paired_p, standard_error  # noqa: E402 - as above
-from ltr_objectives.workbench.summary import POOLED, by_query, chosen, randomisation_p, summary  # noqa: E402 - as above
+from ltr_objectives.statistics import differences, mean, paired_p, rank, standard_error  # noqa: E402 - as above
 
 RNG = np.random.default_rng(0)
 A, B, WEIGHT = RNG.random(40), RNG.random(40), RNG.uniform(0.1, 4, 40)
@@ -91,58 +89,18 @@ def test_marks_tell_better_worse_and_chance():
     assert statistics.mark(1.0, np.nan, 0.05) == statistics.SAME
 
 
-def test_randomisation_is_exact_for_few_queries():
-    difference = np.array([0.1, 0.2, 0.3, 0.4])
-    # of 16 choices of signs only all + and all - reach the mean
-    assert randomisation_p(difference, np.zeros(4)) == pytest.approx(2 / 16)
-    a, b = np.random.default_rng(0).random((2, 200))
-    assert randomisation_p(a, b) == pytest.approx(paired_p(a, b), abs=0.02)
-
-
-def test_the_summary_compares_with_the_librarys_best_native_objective():
+def test_the_others_are_tested_against_the_reference_or_the_best_native_objective():
     rng = np.random.default_rng(0)
     base = rng.random(100)
-    values = {
-        ("set", "lightgbm", "rank_xendcg", "map"): base - 0.2 * rng.random(100),
-        ("set", "lightgbm", "lambdarank", "map"): base,
-        ("set", "lightgbm", "ours", "map"): base + 0.05 + 0.1 * rng.standard_normal(100),
-    }
-    table = summary(values).set_index("objective")
-    ours, d = table.loc["ours"], values["set", "lightgbm", "ours", "map"] - base
-    assert ours["reference"] == "lambdarank"
-    assert (ours["difference"], ours["difference_se"]) == pytest.approx((d.mean(), d.std(ddof=1) / 10))
-    assert ours["p"] == pytest.approx(stats.ttest_rel(d, np.zeros(100)).pvalue)
-    assert table["native"].to_dict() == {"rank_xendcg": True, "lambdarank": True, "ours": False}
-    assert np.isnan(table.loc["lambdarank", "p"])
-
-
-def record(label, values, *, fold="Fold1", seed=0, rate=0.1, vali=0.5, data="set"):
-    return {"fold": [data, fold, seed], "library": "lightgbm", "label": label, "seconds": 1.0, "trees": {"map": 3},
-            "train": {"map": 0.9}, "vali": {"map": vali}, "budget": {"learning_rate": rate},
-            "test": {"map": values}}  # fmt: skip
-
-
-def test_the_budget_is_chosen_on_vali_in_each_fold():
-    frame = chosen([
-        record("a", [0.1], rate=0.1, vali=0.5), record("a", [0.2], rate=0.3, vali=0.6),
-        record("a", [0.3], rate=0.1, vali=0.7, fold="Fold2"), record("a", [0.4], rate=0.3, vali=0.6, fold="Fold2"),
-    ])  # fmt: skip
-    assert frame["learning_rate"].tolist() == [0.3, 0.1]
-    assert by_query(frame)["set", "lightgbm", "a", "map"].tolist() == [0.2, 0.3]
-
-
-def test_seeds_on_the_same_rows_are_averaged_and_generated_ones_are_not():
-    frame = chosen([record("a", [0.1, 0.2]), record("a", [0.3, 0.6], seed=1)])
-    np.testing.assert_allclose(by_query(frame)["set", "lightgbm", "a", "map"], [0.2, 0.4])
-    frame = chosen([record("a", [0.1, 0.2], data="generated"), record("a", [0.3], seed=1, data="generated")])
-    np.testing.assert_allclose(by_query(frame)["generated", "lightgbm", "a", "map"], [0.1, 0.2, 0.3])
-
-
-def test_incomplete_sets_are_left_out_and_pooling_takes_objectives_of_all_sets():
-    values = by_query(chosen([
-        record("a", [0.1]), record("a", [0.2], fold="Fold2"), record("b", [0.3]),
-        record("a", [0.5], data="other"), record("b", [0.6], data="other"),
-    ]))  # fmt: skip
-    assert ("set", "lightgbm", "b", "map") not in values
-    assert values[POOLED, "lightgbm", "a", "map"].tolist() == [0.1, 0.2, 0.5]
-    assert (POOLED, "lightgbm", "b", "map") not in values
+    values = {"rank_xendcg": base - 0.2 * rng.random(100), "lambdarank": base,
+              "ours": base + 0.05 + 0.1 * rng.standard_normal(100)}  # fmt: skip
+    rows = {row.objective: row for row in rank(values, natives=["rank_xendcg", "lambdarank"])}
+    ours, d = rows["ours"], values["ours"] - base
+    assert ours.reference == "lambdarank"
+    assert (ours.difference, ours.difference_se) == pytest.approx((d.mean(), d.std(ddof=1) / 10))
+    assert ours.p == pytest.approx(stats.ttest_rel(d, np.zeros(100)).pvalue)
+    assert {name: row.native for name, row in rows.items()} == {"rank_xendcg": True, "lambdarank": True, "ours": False}
+    assert rows["lambdarank"].reference is None
+    assert np.isnan(rows["lambdarank"].p)
+    assert {row.reference for row in rank(values, reference="ours", natives=["lambdarank"])} == {"ours", None}
+    assert {row.reference for row in rank(values, reference="none of them")} == {None}

@@ -13,7 +13,7 @@ import catboost  # noqa: E402 - skipped without
 import lightgbm as lgb  # noqa: E402 - skipped without
 import xgboost as xgb  # noqa: E402 - skipped without
 
-from ltr_objectives import LTRError, evaluate, get_metric, get_objective, libraries  # noqa: E402 - as above
+from ltr_objectives import LTRError, get_metric, get_objective, libraries  # noqa: E402 - as above
 from ltr_objectives.datasets import RankingFold, make_ranking, make_ranking_fold  # noqa: E402 - as above
 from ltr_objectives.objectives.typical import typical  # noqa: E402 - as above
 from ltr_objectives.queries import Queries  # noqa: E402 - as above
@@ -23,52 +23,31 @@ from ltr_objectives.workbench.trials import Budget, Trial  # noqa: E402 - as abo
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
 NATIVES = [(name, n) for name, facts in libraries.LIBRARIES.items() for n in facts.natives if facts.knows(n)]
 FOLD = make_ranking_fold((12, 6, 8), seed=2, features=20, mean_length=15)
-TINY = Budget(trees=15, leaves=4, patience=3)
+TINY = Budget(trees=15, leaves=4, patience=3, min_child_weight=1e-3, documents=0.0)
 
 
-def trial(library, objective, *metrics, budget=TINY, stop=""):
-    return Trial(library, objective, objective, metrics, budget, stop=stop)
-
-
-def trained(library, objective, *metrics, budget=TINY, fold=FOLD):
-    return trials.train(trial(library, objective, *metrics, budget=budget), fold.train, fold.vali)
+def ran(library, objective, *metrics, budget=TINY, fold=FOLD):
+    return trials.run(Trial(library, objective, budget), fold, [get_metric(name) for name in metrics])
 
 
 @everywhere
 @pytest.mark.parametrize("metric", ["ndcg@5", "mrr", "dcg"])
 def test_every_training_stops_on_our_metric_and_predicts_with_its_best_tree(library, metric):
     for objective in (libraries.LIBRARIES[library].rivals[0], "yetiloss:mrr"):
-        training = trained(library, objective, metric)
-        curve, best = training.curves[metric], training.best(metric)
-        assert len(curve) == min(15, best + 3)
-        value = evaluate(metric, training.scores(FOLD.vali.X, best), FOLD.vali.y, FOLD.vali.group)
-        assert max(curve) == pytest.approx(value, abs=1e-5)
-
-
-@everywhere
-def test_with_several_metrics_each_stops_where_it_would_have_alone(library):
-    metrics = "mrr", "ndcg@5", "recall@3"
-    whole = trial(library, "lambdamart", *metrics)
-    together = trials.measure(whole, FOLD, trials.train(whole, FOLD.train, FOLD.vali))
-    for metric in metrics:
-        one = trial(library, "lambdamart", metric)
-        alone = trials.measure(one, FOLD, trials.train(one, FOLD.train, FOLD.vali))
-        for field in ("trees", "vali", "train", "test"):
-            assert together[field][metric] == alone[field][metric]
-    assert len(set(together["trees"].values())) > 1
-    first = replace(whole, stop="mrr")
-    stopped = trials.measure(first, FOLD, trials.train(first, FOLD.train, FOLD.vali))
-    assert set(stopped["curves"]) == {"mrr"}
-    assert stopped["trees"] == dict.fromkeys(metrics, together["trees"]["mrr"])
-    assert stopped["test"]["mrr"] == together["test"]["mrr"]
+        same = RankingFold(FOLD.train, FOLD.vali, FOLD.vali)
+        found = ran(library, objective, metric, "map", fold=same)
+        assert len(found.curve) == min(15, found.rounds + 3)
+        assert found.rounds == 1 + np.argmax(found.curve)
+        assert np.nanmean(found.values[metric]) == pytest.approx(found.vali, abs=1e-5) == max(found.curve)
+        assert found.values["map"].shape == (6,)
 
 
 @everywhere
 def test_the_same_training_gives_the_same_numbers_and_the_seed_reaches_our_objectives(library):
-    a, b = (trained(library, "yetirank", "map", budget=replace(TINY, threads=n)) for n in (1, 2))
-    assert a.curves == b.curves
-    assert a.curves != trained(library, "yetirank", "map", budget=replace(TINY, seed=7)).curves
-    found = trials.objective_of(trial(library, "yetiloss:map+.3*queryrmse", "map", budget=replace(TINY, seed=7)))
+    a, b = (ran(library, "yetirank", "map", budget=replace(TINY, threads=n)) for n in (1, 2))
+    assert a.curve == b.curve
+    assert a.curve != ran(library, "yetirank", "map", budget=replace(TINY, seed=7)).curve
+    found = trials.seeded(get_objective("yetiloss:map+.3*queryrmse"), 7)
     assert found == get_objective("yetiloss:map;seed=7+.3*queryrmse")
 
 
@@ -76,7 +55,7 @@ def test_the_same_training_gives_the_same_numbers_and_the_seed_reaches_our_objec
 def test_the_library_s_errors_are_ours(library):
     wrong = replace(TINY, params=(("reg_lambda", "deep"),))
     with pytest.raises(LTRError):
-        trained(library, libraries.LIBRARIES[library].rivals[0], "map", budget=wrong)
+        ran(library, libraries.LIBRARIES[library].rivals[0], "map", budget=wrong)
 
 
 BINARY = [("xgboost", "rank:map"), ("catboost", "YetiRank:mode=MAP"), ("catboost", "YetiRank:mode=MRR;top=5")]
@@ -88,13 +67,13 @@ def test_natives_without_grades_learn_what_is_relevant_to_the_goal(library, bina
     goal, rival = f"map(threshold={threshold})", libraries.LIBRARIES[library].rivals[0]
     relevant = replace(FOLD.train, y=np.where(FOLD.train.y > threshold, 4, 0).astype(np.float32))
     split = RankingFold(relevant, FOLD.vali, FOLD.test)
-    assert trained(library, binary, goal).curves == trained(library, binary, goal, fold=split).curves
-    assert trained(library, rival, goal).curves != trained(library, rival, goal, fold=split).curves
+    assert ran(library, binary, goal).curve == ran(library, binary, goal, fold=split).curve
+    assert ran(library, rival, goal).curve != ran(library, rival, goal, fold=split).curve
 
 
 def test_splits_in_catboost_have_noise_only_where_they_are_told_to():
     def curve(objective, *params, **fields):
-        return trained("catboost", objective, "map", budget=replace(TINY, trees=4, params=params, **fields)).curves
+        return ran("catboost", objective, "map", budget=replace(TINY, trees=4, params=params, **fields)).curve
 
     none, some = ("random_strength", 0), ("random_strength", 1)
     assert curve("queryrmse") == curve("queryrmse", none) != curve("queryrmse", some)
@@ -106,28 +85,15 @@ def test_splits_in_catboost_have_noise_only_where_they_are_told_to():
 @everywhere
 def test_documents_are_hessians_of_the_native_objective(library):
     queries = Queries(FOLD.train.y, FOLD.train.group)
-    budget = Budget(documents=50.0, min_child_weight=2.0, l2=3.0)
-    for native in libraries.LIBRARIES[library].rivals:
-        found = trials.regularised(library, budget, native, queries)
-        twin = libraries.LIBRARIES[library].natives[native]
+    budget = Budget(documents=50.0, min_child_weight=2.0)
+    names = {"xgboost": ("reg_lambda", "min_child_weight"), "lightgbm": ("lambda_l2", "min_sum_hessian_in_leaf")}
+    l2, *least = names.get(library, ("l2_leaf_reg",))
+    for objective in (*libraries.LIBRARIES[library].rivals, "lambdamart"):
+        found = trials.params_of(library, objective, budget, queries)
+        twin = libraries.LIBRARIES[library].natives.get(objective)
         unit = typical(get_objective(twin), queries).hessian if twin else 1.0
-        assert (found.l2, found.min_child_weight) == pytest.approx((50 * unit, 2 * unit))
-        raw = trials.regularised(library, replace(budget, documents=0.0), native, queries)
-        assert (raw.l2, raw.min_child_weight) == (3.0, 2.0)
-    assert trials.regularised(library, budget, get_objective("lambdamart"), queries).l2 == 50
-
-
-@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
-def test_without_documents_ours_is_regularised_in_the_units_of_its_own_hessians(library):
-    budget = replace(TINY, trees=5, l2=0.3, min_child_weight=0.1)
-    found = trained(library, "lambdamart", "map", budget=budget)
-    objective = get_objective("lambdamart")
-    unit = typical(objective, Queries(FOLD.train.y, FOLD.train.group)).hessian
-    same = replace(budget, documents=0.3 / unit, min_child_weight=0.1 / unit)
-    again = trained(library, "lambdamart", "map", budget=same)
-    np.testing.assert_allclose(found.scores(FOLD.vali.X, 1), again.scores(FOLD.vali.X, 1), rtol=1e-5)
-    other = trained(library, "lambdamart", "map", budget=replace(budget, documents=0.3))
-    assert np.abs(found.scores(FOLD.vali.X, 1) - other.scores(FOLD.vali.X, 1)).max() > 1e-3
+        assert found[l2] == pytest.approx(50 * unit)
+        assert [found[name] for name in least] == pytest.approx([2 * unit for _ in least])
 
 
 @pytest.mark.parametrize(("library", "native"), [key for key in NATIVES if key[0] != "catboost"])
@@ -178,7 +144,7 @@ def test_natives_train_at_the_defaults_of_their_library_too(library, native):
         pool = catboost.Pool(data.X, data.y, group_id=data.qid)
         given |= {"loss_function": native, "verbose": 0, "allow_writing_files": False, "iterations": 3}
         alone = catboost.CatBoost(given).fit(pool)
-    made = trials.train(trial(library, native, "ndcg@5", budget=budget), data, None).ranker
+    made, _ = trials.train(Trial(library, native, budget), data, None, [get_metric("ndcg@5")])
     assert config(made.booster_) == config(alone)
     table = xgb.DMatrix(FOLD.test.X) if library == "xgboost" else FOLD.test.X
     np.testing.assert_allclose(made.predict(FOLD.test.X), alone.predict(table), rtol=1e-6)
@@ -190,33 +156,20 @@ def test_natives_are_planned_at_defaults_and_budgets_with_the_user_s_parameters_
     l2 = {"xgboost": "reg_lambda", "lightgbm": "lambda_l2", "catboost": "l2_leaf_reg"}[library]
     params = (("learning_rate", 0.25), (l2, 7))
     budgets = [replace(TINY, leaves=leaves, documents=20.0, params=params) for leaves in (4, 8)]
-    planned = trials.plan([library], ["queryrmse"], facts.natives, ["map"], budgets)
     for native in filter(facts.knows, facts.natives):
-        own = [t.budget for t in planned if t.objective == native]
+        own = [t.budget for t in trials.trials(library, native, budgets)]
         assert own == [*(replace(b, defaults=True) for b in budgets), *budgets]
         for budget in own:
-            found = trials.params_of(library, trials.regularised(library, budget, native, Queries([0, 1], [2])))
-            assert set(params) <= set(found.items())
-    assert [t.budget for t in planned if not t.native] == budgets
+            assert set(params) <= set(trials.params_of(library, native, budget, Queries([0, 1], [2])).items())
+    assert [t.budget for t in trials.trials(library, "queryrmse", budgets)] == budgets
 
 
 def test_a_copy_of_a_native_objective_is_level_with_it():
     """Both have the same regularisation in documents, although their Hessians differ in scale."""
     budget = replace(TINY, documents=20.0, min_child_weight=1.0)
-    own, copied = (trained("lightgbm", name, "ndcg@5", budget=budget).curves["ndcg@5"]
+    own, copied = (ran("lightgbm", name, "ndcg@5", budget=budget).curve
                    for name in ("lambdarank", "lambdamart:preset=lightgbm"))  # fmt: skip
     assert copied == pytest.approx(own, abs=1e-3)
-
-
-@everywhere
-def test_a_smoothed_metric_is_the_mean_over_noisy_scores(library):
-    budget = replace(TINY, trees=2, smooth=("mrr",))
-    training = trained(library, "lambdamart", "mrr", "map", budget=budget)
-    scores = training.scores(FOLD.vali.X, 2)
-    noise = np.random.default_rng(0).standard_normal((trials.DRAWS, len(scores))) * trials.NOISE * scores.std()
-    noisy = [evaluate("mrr", scores + each, FOLD.vali.y, FOLD.vali.group) for each in noise]
-    assert training.curves["mrr"][1] == pytest.approx(np.mean(noisy), abs=1e-3)  # near ties, in float32
-    assert training.curves["map"][1] == pytest.approx(evaluate("map", scores, FOLD.vali.y, FOLD.vali.group), abs=1e-5)
 
 
 def test_splits_keep_every_query_once():
@@ -229,17 +182,3 @@ def test_splits_keep_every_query_once():
     splits = trials.cross_validation(FOLD.train, 4, 0)
     assert sorted(np.concatenate([split.test for split in splits])) == list(range(12))
     assert all(sorted(np.concatenate(split)) == list(range(12)) for split in splits)
-
-
-def test_natives_are_given_to_the_library_that_knows_them_in_its_own_words():
-    natives = ["rank:pairwise", "StochasticRank:metric={metric}", "YetiRank:mode={metric}"]
-    planned = trials.plan(["xgboost", "catboost"], ["yetirank"], natives, ["ndcg@10", "map"], [TINY])
-    assert list(dict.fromkeys((t.library, t.objective, t.native, t.metrics) for t in planned)) == [
-        ("xgboost", "rank:pairwise", True, ("ndcg@10", "map")),
-        ("xgboost", "yetirank", False, ("ndcg@10", "map")),
-        ("catboost", "StochasticRank:metric=NDCG;top=10", True, ("ndcg@10",)),  # it has no MAP
-        ("catboost", "YetiRank:mode=NDCG;top=10", True, ("ndcg@10",)),
-        ("catboost", "YetiRank:mode=MAP", True, ("map",)),
-        ("catboost", "yetirank", False, ("ndcg@10", "map")),
-    ]
-    assert get_metric("map").name == "map"

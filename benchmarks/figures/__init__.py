@@ -6,7 +6,7 @@ import pandas as pd
 
 from benchmarks.figures.curves import learning_curves
 from benchmarks.figures.dots import gap_dots, metric_dots, verdict_dots
-from benchmarks.figures.lead import lead_dots
+from benchmarks.figures.lead import lead_dots as lead_dots
 from benchmarks.figures.style import distinct
 
 

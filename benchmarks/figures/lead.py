@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from benchmarks.figures.style import INK, PALE, blank, colours_of, distinct, library_title, save
-from ltr_objectives.workbench.summary import POOLED
+from benchmarks.summary import POOLED
 
 
 def lead_dots(table: pd.DataFrame, out: Path) -> Path:

@@ -1,121 +1,166 @@
 """Objectives against each other on the same folds, in the order of the trials, and the table of what they reach."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from rich.console import Console
 
+from ltr_objectives.candidates import try_each, warn_without_ours
 from ltr_objectives.errors import require
-from ltr_objectives.statistics import BETTER, WORSE
+from ltr_objectives.libraries import LIBRARIES, named
+from ltr_objectives.metrics.base import Metric
+from ltr_objectives.statistics import BETTER, WORSE, mark, rank
 from ltr_objectives.workbench.data import RankingFold
-from ltr_objectives.workbench.summary import CAPTION, OWN_BEST, by_query, chosen, rows_of, summary
-from ltr_objectives.workbench.texts import p_of, show, signed
-from ltr_objectives.workbench.trials import Budget, Record, Trial, measure, train, try_each, warn_without_ours
+from ltr_objectives.workbench.texts import marked, p_of, show, signed
+from ltr_objectives.workbench.trials import Budget, Result, Trial, run, train
 
+CAPTION = (
+    "Means over test queries, standard errors in brackets. {0} better, {1} worse than {3}: paired t-test, p < {2:g} "
+    "after Holm's correction over the objectives of the library. Bold: best of the library."
+)
+OWN_BEST = "the library's own best objective for this metric"
 DEFAULTS = (
     "Defaults n/m: in n of m folds vali chose the library's own defaults for a native objective, in the others the "
     "settings of ours."
 )
-Key = tuple[str, str]  # library and label
+Key = tuple[str, str]  # library and objective
+Line = dict[str, Any]  # of the table
 
 
 class Outcome(NamedTuple):
     """One objective in one library, over all folds."""
 
-    records: list[list[Record]]  # by fold and budget
+    results: list[Result]  # by fold, of the budget that vali chose there
+    defaults: int  # folds in which it chose the library's own
     budget: Budget  # the one with the largest mean on vali
     trees: int  # the median over folds of its best numbers of trees
     seconds: float
 
 
 def compete(
-    planned: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]], name: str, *, required: bool,
+    planned: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]], metrics: Sequence[Metric], *, required: bool,
     begin: Callable[[Key], object], done: Callable[[], object],
 ) -> tuple[dict[Key, Outcome], dict[str, str]]:  # fmt: skip
     """Train everything, and give a reason for what is left out because it cannot be trained, unless it is required.
 
-    ``name`` is that of the data. ``begin`` is called before each objective, ``done`` after each training.
+    ``begin`` is called before each objective, ``done`` after each training.
     """
-    trials = {key: list(group) for key, group in groupby(planned, lambda trial: (trial.library, trial.label))}
+    trials = {key: list(group) for key, group in groupby(planned, lambda trial: (trial.library, trial.objective))}
 
     def attempt(key: Key) -> Outcome:
         begin(key)
-        return _outcome(trials[key], folds, name, done)
+        return _outcome(trials[key], folds, metrics, done)
 
     found, left_out = try_each(trials, attempt, required=required)
     for library in dict.fromkeys(library for library, _ in trials):
-        labels = [label for of, label in found if of == library]
-        warn_without_ours(labels, {label: why for (of, label), why in left_out.items() if of == library})
+        objectives = [objective for of, objective in found if of == library]
+        warn_without_ours(objectives, {objective: why for (of, objective), why in left_out.items() if of == library})
     return found, {" ".join(key): why for key, why in left_out.items()}
 
 
-def _outcome(trials: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]], name: str, done: Any) -> Outcome:
-    records: list[list[Record]] = []
-    for i, load in enumerate(folds):
+def _outcome(
+    trials: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]], metrics: Sequence[Metric], done: Any
+) -> Outcome:
+    rows: list[list[Result]] = []
+    for load in folds:
         fold = load()
-        if i == 0:  # compiles before the clock runs
-            train(replace(trials[0], budget=replace(trials[0].budget, trees=1)), fold.train, fold.vali)
-        records.append([])
+        if not rows:  # compiles before the clock runs
+            first = trials[0]._replace(budget=replace(trials[0].budget, trees=1))
+            train(first, fold.train, fold.vali, metrics[:1])
+        rows.append([])
         for trial in trials:
-            records[-1].append(measure(trial, fold, train(trial, fold.train, fold.vali)) | {"fold": [name, i, 0]})
+            rows[-1].append(run(trial, fold, metrics))
             done()
-    first = trials[0].stop
-    best = int(np.mean([[r["vali"][first] for r in row] for row in records], axis=0).argmax())
-    trees = max(1, round(float(np.median([row[best]["trees"][first] for row in records]))))
-    return Outcome(records, trials[best].budget, trees, sum(r["seconds"] for row in records for r in row))
+    vali = np.array([[result.vali for result in row] for row in rows])
+    best, kept = int(vali.mean(axis=0).argmax()), vali.argmax(axis=1)
+    return Outcome(
+        results=[row[i] for row, i in zip(rows, kept, strict=True)],
+        defaults=sum(trials[i].budget.defaults for i in kept),
+        budget=trials[best].budget,
+        trees=max(1, round(float(np.median([row[best].rounds for row in rows])))),
+        seconds=sum(result.seconds for row in rows for result in row),
+    )
 
 
 def table_of(
-    found: Mapping[Key, Outcome], weights: Mapping[str, np.ndarray | None], reference: str | None = None
-) -> pd.DataFrame:
+    found: Mapping[Key, Outcome], data: str, metrics: Sequence[Metric], weights: np.ndarray | None = None,
+    reference: str | None = None,
+) -> list[Line]:  # fmt: skip
     """A line for each library, objective and metric, by the mean of the first metric, best first.
 
-    ``weights`` of the test queries are by metric. The lines of a library, and those of an objective, stand together.
+    ``weights`` are those of the test queries. The lines of a library, and those of an objective, stand together.
     ``defaults`` is the number of ``folds`` in which vali chose the library's defaults for a native objective.
     """
-    frame = chosen(r for outcome in found.values() for row in outcome.records for r in row)
-    table = summary(by_query(frame), randomise=False, weights=weights, reference=reference)
-    once = frame[frame["metric"] == table["metric"].iloc[0]]
-    defaults = once.groupby(["library", "label"])["defaults"].sum()
-    goal = table[table["metric"] == table["metric"].iloc[0]].sort_values("mean", ascending=False, kind="stable")
-    order = {name: i for i, name in enumerate(goal["library"].unique())}
-    keys = sorted(zip(goal["library"], goal["objective"], strict=True), key=lambda key: order[key[0]])
-    place = {key: i for i, key in enumerate(keys)}
-    of = pd.Series(list(zip(table["library"], table["objective"], strict=True)))
-    table = table.assign(
-        trees=[found[key].trees for key in of], seconds=[found[key].seconds for key in of],
-        defaults=[int(defaults[key]) for key in of], folds=[len(found[key].records) for key in of],
-    )  # fmt: skip
-    return table.iloc[np.argsort(of.map(place), kind="stable")].reset_index(drop=True)
+    lines: dict[Key, list[Line]] = {key: [] for key in found}
+    for library in dict.fromkeys(library for library, _ in found):
+        part = {objective: outcome for (of, objective), outcome in found.items() if of == library}
+        for metric in metrics:
+            weight = None if metric.query_weights == "ignore" else weights
+            values = {o: np.concatenate([r.values[str(metric)] for r in each.results]) for o, each in part.items()}
+            for row in rank(values, weight, reference, [o for o in part if LIBRARIES[library].knows(o)]):
+                of = part[row.objective]
+                lines[library, row.objective].append({
+                    "data": data, "library": library, "objective": row.objective, "metric": str(metric),
+                    **row._asdict(), "trees": of.trees, "seconds": of.seconds, "defaults": of.defaults,
+                    "folds": len(of.results),
+                })  # fmt: skip
+    keys = sorted(lines, key=lambda key: -lines[key][0]["mean"])
+    libraries = list(dict.fromkeys(library for library, _ in keys))
+    return [line for key in sorted(keys, key=lambda key: libraries.index(key[0])) for line in lines[key]]
+
+
+def rows_of(lines: Iterable[Line], metrics: Sequence[str], alpha: float) -> list[list[str]]:
+    """The rows of a printed table: library, objective, and each metric with its error and mark."""
+    by_objective: dict[Key, dict[str, Line]] = {}
+    best: dict[Key, float] = {}
+    for line in lines:
+        library, metric = line["library"], line["metric"]
+        by_objective.setdefault((library, line["objective"]), {})[metric] = line
+        best[library, metric] = max(line["mean"], best.get((library, metric), line["mean"]))
+    rows = []
+    for (library, objective), found in by_objective.items():
+        cells = []
+        for metric in metrics:
+            if metric not in found:
+                cells.append("")
+                continue
+            line = found[metric]
+            text = f"{line['mean']:.4f}"
+            text = f"**{text}**" if line["mean"] == best[library, metric] and library else text
+            cells.append(marked(f"{text} ({line['se']:.4f})", mark(line["difference"], line["p"], alpha)))
+        rows.append([library, named(library, objective), *cells])
+    return rows
 
 
 def print_table(
-    console: Console, rows: pd.DataFrame, metrics: Sequence[str], title: str, alpha: float, notes: Sequence[str] = (),
-    reference: str | None = None,
+    console: Console, lines: Sequence[Line], metrics: Sequence[str], title: str, alpha: float,
+    notes: Sequence[str] = (), reference: str | None = None,
 ) -> None:  # fmt: skip
     """Print the table, with differences in the first metric, and an explanation."""
-    lines, goal = rows_of(rows, metrics, alpha), rows[rows["metric"] == metrics[0]]
-    for line, of in zip(lines, goal.to_dict("records"), strict=True):
-        line[1] = line[1].replace("(native)", f"(native, defaults {of['defaults']}/{of['folds']})")
-        tested = of.get("p", np.nan) >= 0  # else it is the reference, or there is none
-        marked = "reference" if of["objective"] in set(goal["reference"][goal["library"] == of["library"]]) else ""
-        line += [signed(of["difference"], of["difference_se"]), p_of(of["p"])] if tested else [marked, ""]
-        line += [str(of["trees"]), f"{of['seconds']:.1f}"]
+    rows, goal = rows_of(lines, metrics, alpha), [line for line in lines if line["metric"] == metrics[0]]
+    references = {(line["library"], line["reference"]) for line in goal}
+    for row, of in zip(rows, goal, strict=True):
+        row[1] = row[1].replace("(native)", f"(native, defaults {of['defaults']}/{of['folds']})")
+        if of["reference"]:
+            row += [signed(of["difference"], of["difference_se"]), p_of(of["p"])]
+        else:
+            row += ["reference" if (of["library"], of["objective"]) in references else "", ""]
+        row += [str(of["trees"]), f"{of['seconds']:.1f}"]
     head = ["library", "objective", *metrics, f"difference in {metrics[0]}", "p", "trees", "seconds"]
     caption = CAPTION.format(BETTER, WORSE, alpha, reference or OWN_BEST)
-    show(console, [head, *lines], title, " ".join([caption, DEFAULTS, *(f"{n}." for n in notes)]))
+    show(console, [head, *rows], title, " ".join([caption, DEFAULTS, *(f"{n}." for n in notes)]))
 
 
-def winner_of(rows: pd.DataFrame, metric: str, alpha: float, library: str = "") -> tuple[Any, str]:
-    """The best line by ``metric``, of one library if it is named, and a sentence about its certainty."""
-    best = rows[(rows["metric"] == metric) & (rows["library"].isin([library] if library else rows["library"]))]
-    require(not best.empty, f"no objective of {library} could be trained; leave --save-best out, or see the data")
-    winner = best.loc[best["mean"].idxmax()]
+def winner_of(lines: Sequence[Line], alpha: float, library: str = "") -> tuple[Line, str]:
+    """The best line by the first metric, of one library if it is named, and a sentence about its certainty."""
+    goal = [x for x in lines if x["metric"] == lines[0]["metric"] and library in ("", x["library"])]
+    require(goal, f"no objective of {library} could be trained; leave --save-best out, or see the data")
+    winner = max(goal, key=lambda line: line["mean"])
     text = f"{winner['library']}, {winner['objective']}"
-    if winner.get("p", -1) >= 0:  # else it is the library's own best, or none was trained
-        text += f"; its lead over {winner['reference']} is {'beyond' if winner['p'] < alpha else 'within'} chance"
+    if winner["reference"]:  # else it is the library's own best, or none was trained
+        chance = "beyond" if winner["p"] < alpha else "within"
+        text += f"; its lead over {winner['reference']} is {chance} chance"
     return winner, text

@@ -38,18 +38,6 @@ def p_of(p: float) -> str:
     return f"{p:.{1 if p < 1e-3 else 2}g}" if p >= 1e-4 else "< 1e-4"
 
 
-def pipe_table(lines: Sequence[Sequence[str]], right: Sequence[bool] | None = None) -> str:
-    """A Markdown table of a head and its lines; without ``right``, all columns but the first two are numbers.
-
-    >>> print(pipe_table([["library", "objective", "map"], ["xgboost", "yetirank", "0.5"]]))
-    | library | objective | map |
-    | --- | --- | ---: |
-    | xgboost | yetirank | 0.5 |
-    """
-    rule = ["---:" if number else "---" for number in right or [i > 1 for i in range(len(lines[0]))]]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (lines[0], rule, *lines[1:]))
-
-
 def show(screen: Console, lines: Sequence[Sequence[str]], title: str, caption: str | None = None) -> None:
     """Print a head and its lines, on a narrow terminal without the errors of what is not a difference.
 

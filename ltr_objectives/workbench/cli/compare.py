@@ -8,24 +8,34 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from typer import Option, echo
 
+from ltr_objectives.candidates import check_comparable, labels_for, natives_for, ours_for
 from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import get_objective
-from ltr_objectives.workbench.candidates import check_comparable, labels_for, natives_for, ours_for
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import existing, read_data, writable
-from ltr_objectives.workbench.contest import Outcome, compete, print_table, table_of, winner_of
+from ltr_objectives.workbench.contest import Key, Line, Outcome, compete, print_table, table_of, winner_of
 from ltr_objectives.workbench.data import RankingData, RankingFold, joined, load_letor
 from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels, write_csv
 from ltr_objectives.workbench.texts import terminal
-from ltr_objectives.workbench.trials import Budget, cross_validation, forward, plan, queries_of, split_vali, train
+from ltr_objectives.workbench.trials import (
+    Budget,
+    Trial,
+    cross_validation,
+    forward,
+    queries_of,
+    split_vali,
+    train,
+    trials,
+)
 
 COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
 NAMES, QUIET = {"metavar": "NAMES", **options.QUIET}, options.QUIET
@@ -66,54 +76,54 @@ def compare(
     of the library's own. Of the folder of a LETOR fold, train trains, vali stops, and test is compared.
     """
     metrics = options.read_metrics(metric)
-    names = [str(m) for m in metrics]
     asked = _libraries(library)
-    saved = _library_of(save_best, asked)
-    for option, path, endings in (("save-best", save_best, LIBRARIES[saved].endings), ("out", out, (".csv",))):
-        if path is not None:
-            writable(path, endings, saved if option == "save-best" else "tables", data, option=option)
-    n_threads = threads or available_threads()
-    given = tuple(options.read_parameters(param).items())
-    budget = Budget(trees, learning_rate, leaves, patience, 1.0, 0.0, n_threads, seed, given, documents=20.0)
-    planned = _plan(objectives, asked, metrics, [budget], reference)
+    saved = _library_of(save_best, asked) if save_best is not None else ""
+    if save_best is not None:
+        writable(save_best, LIBRARIES[saved].endings, saved, data, option="save-best")
+    if out is not None:
+        writable(out, (".csv",), "tables", data)
     columns = Columns(
         label, qid, weight, tuple(options.names_in(ignore)), tuple(options.names_in(categorical)), folds_by
     )
+    budget = Budget(
+        trees, learning_rate, leaves, patience, threads=threads or available_threads(), seed=seed,
+        params=tuple(options.read_parameters(param).items()),
+    )  # fmt: skip
+    planned = _plan(objectives, asked, metrics, budget, reference)
     whole, parts, weights, kind = _read(data, columns, metrics, folds, seed)
-    found, left_out = _run(planned, parts, data.name, required=objectives is not None)
+    found, left_out = _contest(planned, parts, metrics, required=objectives is not None)
     for name, why in left_out.items():
         require(name.partition(" ")[2] != reference, f"--reference {reference}: {why}")
-    rows = table_of(found, {str(m): None if m.query_weights == "ignore" else weights for m in metrics}, reference)
-    winner, verdict = winner_of(rows, names[0], alpha, saved if save_best is not None else "")
-    kept = found[winner["library"], winner["objective"]]
+    lines = table_of(found, data.name, metrics, weights, reference)
+    winner, verdict = winner_of(lines, alpha, saved)
+    best = found[winner["library"], winner["objective"]]
     notes = [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note]
-    if out is not None:
-        write_csv(rows, out)
+    screen, names = terminal(), [str(m) for m in metrics]
     if not as_json:
-        terminal().print(show_features(whole.X), markup=False, soft_wrap=True)
+        screen.print(show_features(whole.X), markup=False, soft_wrap=True)
         title = f"{data.name}: {len(whole.group):,} queries, {kind}"
-        print_table(terminal(), rows, names, title, alpha, notes, reference)
+        print_table(screen, lines, names, title, alpha, notes, reference)
         for name, why in left_out.items():
             echo(f"note: {name} is left out: {why}", err=True)
+    if out is not None:
+        write_csv(pd.DataFrame(lines), out)
     if save_best is not None:  # after the table, which a failure would lose
-        _save(planned, winner, kept, whole, save_best)
+        _save(winner, best, whole, metrics, save_best)
     if as_json:
         options.print_json({
             "data": str(data), "queries": len(whole.group), "folds": len(parts), "metrics": names,
-            "features": features_of(whole.X), "left_out": left_out, "notes": notes,
-            "table": [{k: None if v != v else v for k, v in row.items()} for row in rows.to_dict("records")],
-            "best": {"library": winner["library"], "objective": winner["objective"], "trees": kept.trees,
-                     "defaults": kept.budget.defaults},
+            "features": features_of(whole.X), "left_out": left_out, "notes": notes, "table": lines,
+            "best": {"library": winner["library"], "objective": winner["objective"], "trees": best.trees,
+                     "defaults": best.budget.defaults},
             "model": None if save_best is None else str(save_best),
         })  # fmt: skip
         return
-    where = f"of {saved} " if save_best is not None and len(asked) > 1 else ""
-    lines = [f"best {where}by {names[0]}: {verdict}"]
-    if kept.budget.defaults:
-        lines.append(f"learning rate {kept.budget.learning_rate:.3g}, and the defaults of {winner['library']}")
+    said = [f"best {f'of {saved} ' if saved and len(asked) > 1 else ''}by {names[0]}: {verdict}"]
+    if best.budget.defaults:
+        said.append(f"learning rate {best.budget.learning_rate:.3g}, and the defaults of {winner['library']}")
     if save_best is not None:
-        lines.append(f"{kept.trees} trees on all queries, written to {save_best}")
-    terminal().print("\n".join(lines), markup=False, soft_wrap=True)
+        said.append(f"{best.trees} trees on all queries, written to {save_best}")
+    screen.print("\n".join(said), markup=False, soft_wrap=True)
 
 
 def _libraries(text: str | None) -> list[str]:
@@ -125,28 +135,25 @@ def _libraries(text: str | None) -> list[str]:
     require(names, "--library is empty; name at least one of xgboost, lightgbm, catboost")
     for name in names:
         check_choice("--library", name, tuple(LIBRARIES))
-        with LIBRARIES[name].estimator():  # says what to install
-            pass
+        LIBRARIES[name].load()  # says what to install
     return names
 
 
-def _library_of(model: Path | None, libraries: Sequence[str]) -> str:
+def _library_of(model: Path, libraries: Sequence[str]) -> str:
     """The library whose models have this ending; the best of its objectives is saved."""
-    endings = [ending for name in libraries for ending in LIBRARIES[name].endings]
-    found = [name for name in libraries if model is None or model.suffix in LIBRARIES[name].endings]
-    require(found, f"--save-best {model} must end with {' or '.join(endings)}, as models of --library do")
-    return found[0]
+    endings = {ending: name for name in libraries for ending in LIBRARIES[name].endings}
+    require(model.suffix in endings, f"--save-best {model} must end with {' or '.join(endings)}, as models of "
+            "--library do")  # fmt: skip
+    return endings[model.suffix]
 
 
 def _plan(
-    objectives: str | None, libraries: Sequence[str], metrics: Sequence[Metric], budgets: Any, reference: str | None
-) -> list[Any]:
+    objectives: str | None, libraries: Sequence[str], metrics: Sequence[Metric], budget: Budget, reference: str | None
+) -> list[Trial]:
     """The trials of each library; a name that only some libraries know is theirs."""
-
-    names, first = [str(m) for m in metrics], metrics[0]
-    kinds = [LIBRARIES[name] for name in libraries]
     asked = [] if objectives is None else options.names_in(objectives)
     require(objectives is None or asked, "--objectives is empty; leave it out, or name some")
+    kinds = [LIBRARIES[name] for name in libraries]
     given = [*asked, *([reference] if reference else [])]
     natives = [each for each in given if any(kind.knows(each) for kind in kinds)]
     ours = [each for each in given if each not in natives]
@@ -158,42 +165,18 @@ def _plan(
             known = "; ".join(f"{kind.name} has {', '.join(filter(kind.knows, kind.natives))}" for kind in kinds)
             raise LTRError(f"--{option}: {error}; {known}") from None
         options.refuse_goals(option, goals)
-    if objectives is None:
-        ours = list(dict.fromkeys([*ours_for(first), *ours]))
-    found = []
-    for library in libraries:
-        own = [*(natives_for(library, first) if objectives is None else ()), *natives]
-        found += plan([library], ours, list(dict.fromkeys(own)), names, budgets, stop=names[0])
+    found: list[Trial] = []
+    for kind in kinds:
+        usual = [] if asked else [*natives_for(kind.name, metrics[0]), *ours_for(metrics[0])]
+        own = [each for each in (*usual, *natives) if kind.knows(each)]
+        others = [each for each in (*usual, *ours) if not kind.knows(each)]
+        for each in dict.fromkeys([*own, *others]):
+            found += trials(kind.name, each, [budget])
     return found
 
 
-def _run(
-    planned: Sequence[Any], parts: Any, name: str, *, required: bool
-) -> tuple[dict[tuple[str, str], Outcome], dict[str, str]]:
-    """Train everything, with a bar of progress on a terminal."""
-
-    screen = Console(stderr=True)
-    with Progress(*COLUMNS, console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        task = progress.add_task("", total=len(parts) * len(planned))
-        return compete(
-            planned, parts, name, required=required, done=lambda: progress.advance(task),
-            begin=lambda key: progress.update(task, description=" ".join(key)),
-        )  # fmt: skip
-
-
-def _save(planned: Sequence[Any], winner: Any, kept: Outcome, data: RankingData, model: Path) -> None:
-    """Train the winner on all queries, with the budget and the number of trees that did best."""
-
-    best = winner["library"], winner["objective"], kept.budget
-    [trial] = (t for t in planned if (t.library, t.label, t.budget) == best)
-    with Console(stderr=True).status(f"{trial.library} trains {trial.label} on all queries"):
-        made = train(replace(trial, budget=replace(kept.budget, trees=kept.trees)), data, None)
-        with LIBRARIES[trial.library].estimator():
-            made.ranker.save_model(model)
-
-
 def _read(
-    data: Path, columns: Any, metrics: Sequence[Metric], folds: int, seed: int
+    data: Path, columns: Columns, metrics: Sequence[Metric], folds: int, seed: int
 ) -> tuple[RankingData, list[Callable[[], RankingFold]], Any, str]:
     """All queries, the folds, the weights of the test queries in the order of the folds, and the kind of folds."""
     parts: list[Callable[[], RankingFold]]
@@ -202,22 +185,41 @@ def _read(
         loaded: Any = load_letor(data)
         train, vali = (loaded.train, loaded.vali) if loaded.vali is not None else split_vali(loaded.train, seed)
         fold = RankingFold(train, vali, loaded.test)
-        whole, compared, parts = joined(fold), fold.test, [lambda: fold]
+        whole, compared, weights, parts = joined(fold), fold.test, None, [lambda: fold]
         kind = f"{len(fold.test.group):,} of them test"
-        weights = None
     else:
         whole, _, values = read_data("data", data, columns)
-        compared = whole
         if values is None:
             splits, kind = cross_validation(whole, folds, seed), f"{folds} folds"
         else:
             splits = forward(values, folds, str(columns.folds_by))
             kind = f"{folds} folds by {columns.folds_by}, {sum(len(split.test) for split in splits):,} of them test"
-        parts = [partial(split.of, whole) for split in splits]
-        weights = queries_of(whole).weight_by_query
+        compared, weights, parts = whole, queries_of(whole).weight_by_query, [partial(s.of, whole) for s in splits]
         weights = None if weights is None else weights[np.concatenate([split.test for split in splits])]
     for metric in metrics:  # raises for labels that it does not take
         metric.mean(queries_of(whole), np.arange(len(whole.y), dtype=np.float64))
     check_comparable(metrics[0], queries_of(compared), f"--data {data}")
     warn_of_labels(whole, columns.ignore)
     return whole, parts, weights, kind
+
+
+def _contest(
+    planned: Sequence[Trial], parts: Sequence[Callable[[], RankingFold]], metrics: Sequence[Metric], *, required: bool
+) -> tuple[dict[Key, Outcome], dict[str, str]]:
+    """Train everything, with a bar of progress on a terminal."""
+    screen = Console(stderr=True)
+    with Progress(*COLUMNS, console=screen, transient=True, disable=not screen.is_terminal) as progress:
+        task = progress.add_task("", total=len(parts) * len(planned))
+        return compete(
+            planned, parts, metrics, required=required, done=lambda: progress.advance(task),
+            begin=lambda key: progress.update(task, description=" ".join(key)),
+        )  # fmt: skip
+
+
+def _save(winner: Line, best: Outcome, data: RankingData, metrics: Sequence[Metric], model: Path) -> None:
+    """Train the winner on all queries, with the budget and the number of trees that did best."""
+    trial = Trial(winner["library"], winner["objective"], replace(best.budget, trees=best.trees))
+    with Console(stderr=True).status(f"{trial.library} trains {trial.objective} on all queries"):
+        ranker, _ = train(trial, data, None, metrics[:1])
+        with LIBRARIES[trial.library].estimator():
+            ranker.save_model(model)

@@ -1,6 +1,6 @@
 """``ltr-objectives evaluate``: ranking metrics of scores on disk."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -61,21 +61,15 @@ def evaluate(
     means = {str(m): lists.mean(m) for m in chosen}
     values = {str(m): lists.values(m) for m in chosen} if per_query else {}
     if as_json:
-        by_query = {"qid": lists.ids, **{name: numbers(each) for name, each in values.items()}}
+        by_query = {"per_query": {"qid": lists.ids, **{name: v.tolist() for name, v in values.items()}}}
         options.print_json({
-            "queries": len(lists.ids), "convention": convention,
-            "metrics": dict(zip(means, numbers(means.values()), strict=True)),
-            **({"per_query": by_query} if per_query else {}), "notes": lists.notes,
+            "queries": len(lists.ids), "convention": convention, "metrics": means, **(by_query if per_query else {}),
+            "notes": lists.notes,
         })  # fmt: skip
         return
     terminal().print(_table(lists, means, values))
     for note in lists.notes:
         echo(f"note: {note}", err=True)
-
-
-def numbers(values: Iterable[float]) -> list[float | None]:
-    """Numbers for JSON, which has no NaN."""
-    return [None if np.isnan(value) else float(value) for value in values]
 
 
 def _table(lists: Lists, means: Mapping[str, float], values: Mapping[str, np.ndarray]) -> Table:

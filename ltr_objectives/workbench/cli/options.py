@@ -91,5 +91,5 @@ def python_value(text: str) -> Any:
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """Print JSON on standard output; NaN and infinity raise."""
-    echo(json.dumps(document, indent=1, allow_nan=False))
+    """Print JSON on standard output; NaN, which it does not have, is null."""
+    echo(json.dumps(json.loads(json.dumps(document), parse_constant=lambda _: None), indent=1))

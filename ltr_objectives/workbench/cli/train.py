@@ -1,6 +1,7 @@
 """``ltr-objectives train``: from files to a model in the library's own format."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from typer import Option
 
+from ltr_objectives.candidates import labels_for
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.registry import objective_for
-from ltr_objectives.workbench.candidates import labels_for
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import existing, read_parts, writable
 from ltr_objectives.workbench.letor import find_parts
@@ -68,11 +69,11 @@ def train(
     parts = read_parts(files, columns)
     learn = parts["train"]
     warn_of_labels(learn, columns.ignore)
+    y, note = labels_for(name, objective, learn.y, metrics[0])
     with Console(stderr=True).status(f"{name} trains {objective}"):
-        ranker, seconds = fit(name, objective, metrics[:1], params, learn, parts.get("vali"), patience)
+        ranker, seconds = fit(name, objective, metrics[:1], params, replace(learn, y=y), parts.get("vali"), patience)
     with facts.estimator():
         ranker.save_model(out)
-    note = labels_for(name, objective, learn.y, metrics[0])[1]
     decision = getattr(ranker, "report_", None)
     objective = objective if decision is None else decision.chosen
     values: dict[str, dict[str, float]] = {}

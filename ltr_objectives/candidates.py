@@ -1,16 +1,21 @@
 """The objectives to try for a metric: ours that ranked well for some data in our studies, and the library's own."""
 
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import TypeVar
+
 import numpy as np
 
-from ltr_objectives.errors import require
+from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.goals import with_goal
-from ltr_objectives.libraries import LIBRARIES
+from ltr_objectives.libraries import LIBRARIES, is_native
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.objectives.mixture import Mixture
 from ltr_objectives.queries import Queries
 from ltr_objectives.registry import objective_for
 
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 OTHERS = ("yetiloss:ndcg@10", "yetiloss:gap", "lambdamart:ndcg", "queryrmse")
 
 
@@ -76,3 +81,32 @@ def labels_for(library: str, objective: str, labels: np.ndarray, metric: Metric)
     if not LIBRARIES[library].is_binary(objective) or np.array_equal(found, labels):
         return labels, ""
     return found, f"{objective} learns only which labels are above {threshold:g}"
+
+
+def try_each(
+    keys: Iterable[K], attempt: Callable[[K], V], *, required: bool = False
+) -> tuple[dict[K, V], dict[K, str]]:
+    """Call ``attempt`` for each key; return the results, and a reason for each key that cannot be trained.
+
+    Raise if nothing can be trained, and with ``required`` at the first error.
+    """
+    found: dict[K, V] = {}
+    left_out: dict[K, str] = {}
+    for key in keys:
+        try:
+            found[key] = attempt(key)
+        except LTRError as error:
+            if required:
+                raise
+            left_out[key] = " ".join(str(error).split())
+    require(found, f"no objective could be trained: {next(iter(left_out.values()), '')}")
+    return found, left_out
+
+
+def warn_without_ours(found: Collection[str], left_out: Mapping[str, str]) -> None:
+    """Warn if every objective of ours was left out, and the libraries' own were found. Both are by name."""
+    native = {name for name in (*left_out, *found) for library in LIBRARIES if is_native(library, name)}
+    ours = {name: why for name, why in left_out.items() if name not in native}
+    if ours and native.issuperset(found):
+        name, why = next(iter(ours.items()))
+        warn(f"no objective of ours could be trained, so only native ones are compared; {name}: {why}")
