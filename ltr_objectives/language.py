@@ -105,15 +105,11 @@ def split_objective(text: str) -> tuple[str, str]:
 
 def read_settings(text: str, name: str, known: tuple[str, ...]) -> dict[str, Any]:
     """The settings of the objective ``name``, which has the parameters ``known``, by parameter."""
-    first, *others = (part.strip() for part in text.split(";"))
-    if not text or "=" in first.partition("(")[0]:
-        return read_values([first, *others] if text else [], f"{name}:{text}", name, known)
-    require("metric" in known, f"{name} does not take a metric; write {name!r}")
-    require(
-        "metric" not in (part.partition("=")[0].strip() for part in others),
-        f"metric is given twice in {shown(f'{name}:{text}')}",
-    )
-    return {"metric": first, **read_values(others, f"{name}:{text}", name, known)}
+    parts = [part.strip() for part in text.split(";")] if text else []
+    if parts and "=" not in parts[0].partition("(")[0]:
+        require("metric" in known, f"{name} does not take a metric; write {name!r}")
+        parts[0] = f"metric={parts[0]}"
+    return read_values(parts, f"{name}:{text}", name, known)
 
 
 def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...]) -> dict[str, Any]:
@@ -121,9 +117,7 @@ def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...])
     found: dict[str, Any] = {}
     for part in parts:
         key, equals, value = (piece.strip() for piece in part.partition("="))
-        example = "threshold=1.5" if "threshold" in known else f"{known[0]}=2"
-        form = f"{shown(part)} in {shown(whole)} is not of the form parameter=value, such as '{example}'"
-        require(equals and value, form)
+        require(equals and value, f"{shown(part)} in {shown(whole)} is not of the form parameter=value")
         if key not in known:
             there = f"there are {', '.join(known)}{did_you_mean(key, known)}"
             raise LTRError(f"{name} has no parameter {shown(key)}; {there}")
