@@ -65,8 +65,6 @@ def demo(
          "curve": result.curve}
         for (library, label), outcome in found.items() for result in outcome.results
     ])  # fmt: skip
-    figure = curves.drawn(frame, DATA, METRICS[0])
-    assert figure is not None
     write_csv(pd.DataFrame(lines), out / "demo.csv")
-    files = [out / "demo.csv", style.write(figure, out / "demo.png")]
+    files = [out / "demo.csv", style.write(curves.drawn(frame, DATA, METRICS[0]), out / "demo.png")]
     console.print("written: " + ", ".join(os.fspath(file) for file in files))

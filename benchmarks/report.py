@@ -11,7 +11,8 @@ from rich.console import Console
 from typer import Option, echo
 
 from benchmarks.cells import write_whole
-from benchmarks.figures import draw, lead_dots
+from benchmarks.figures import draw
+from benchmarks.figures.dots import lead_dots
 from benchmarks.lead import by_objective, lead, objectives_markdown, on_vali
 from benchmarks.lead import markdown as lead_markdown
 from benchmarks.provenance import provenance
@@ -81,7 +82,7 @@ def write(
         if not found.empty:
             files.append(out / f"{name}.csv")
             write_csv(found, files[-1])
-    return [*files, *(draw(frame, table, gaps, ours_named, against, out) if plots else [])]
+    return [*files, *(draw(frame, table, ours_named, against, out) if plots else [])]
 
 
 def report(
