@@ -111,8 +111,9 @@ def _sizes(group: ArrayLike) -> np.ndarray:
 
 def ids_of(qid: Any, name: str = "qid") -> np.ndarray:
     """Convert ids to an array; raise if one is missing or was rounded."""
-    # Objects keep the ids of a list apart, such as 1 and "1", of which NumPy would make text.
-    ids = np.array(qid, object) if isinstance(qid, list | tuple) else to_numpy(qid, name)
+    ids = to_numpy(qid, name)
+    if isinstance(qid, list | tuple) and ids.dtype.kind in "US":
+        ids = np.array(qid, object)  # NumPy would make text of 1 and of NaN
     require(ids.ndim == 1, f"{name} must be one-dimensional, got shape {ids.shape}")
     missing = (ids != ids) | ((ids == np.array(None)) if ids.dtype.kind == "O" else False)  # NaN and None
     if missing.any():

@@ -64,7 +64,7 @@ def test_wrong_sizes():
 
 
 def test_values_that_are_no_arrays_are_refused():
-    for ragged in ({"group": [[1], 2]}, {"weight": [1.0, [2.0], 1.0]}):
+    for ragged in ({"group": [[1], 2]}, {"qid": [1, 1, [2]]}, {"weight": [1.0, [2.0], 1.0]}):
         with pytest.raises(LTRError, match=r"array|numbers"):
             Queries([0, 1, 0], **({"group": [2, 1]} if "weight" in ragged else {}), **ragged)
 
