@@ -165,10 +165,10 @@ def test_refused_before_training(client):
     with pytest.raises(LTRError, match="rank the labels within each query"):
         dask_by_query(*in_dask(qid, X, 2.0**24 + y, qid))
     far = in_dask(qid, X, np.where(y == 2, np.nan, y), qid)
-    with pytest.raises(LTRError, match="in one partition, labels must be finite"):
+    with pytest.raises(LTRError, match="labels must be finite"):
         dask_by_query(*far)
     first, second, third = far[0].chunks[0]
-    with pytest.raises(LTRError, match=r"in one partition, X has \d+ rows, but qid has"):
+    with pytest.raises(LTRError, match=r"X has \d+ rows, but qid has"):
         dask_by_query(da.from_array(X, chunks=((first + 1, second - 1, third), -1)), *in_dask(qid, y, qid))
     with pytest.raises(LTRError, match=r"^X, y, qid have .* partitions; they must have the same: use rep"):
         dask_by_query(far[0], far[1].rechunk(20), far[2])

@@ -101,13 +101,3 @@ def test_errors_name_the_remedy(name, tmp_path, monkeypatch):
             fetch_movielens(name, wrong)
     with pytest.raises(LTRError, match="did you mean 'ml-1m'"):
         fetch_movielens("ml-1")
-    with pytest.raises(LTRError, match="folder=5 must be a path"):
-        fetch_movielens(name, folder=5)
-
-
-def test_a_folder_that_cannot_be_written_is_named(name, tmp_path, monkeypatch):
-    content = (tmp_path / f"{name}.zip").read_bytes()
-    monkeypatch.setattr(movielens.urllib.request, "urlopen", lambda *_, **__: io.BytesIO(content))
-    (tmp_path / "file").touch()
-    with pytest.raises(LTRError, match=r"file.* cannot be written.* name another folder"):
-        fetch_movielens(name, folder=tmp_path / "file")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ltr_objectives.checks import check_integer
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.queries import Queries, ids_of, refuse_masked, refuse_merged, sizes_of, to_numpy
 from ltr_objectives.workbench.data import cut
@@ -105,7 +105,8 @@ def dask_group(qid: Any) -> Any:
     import dask
     import dask.array as da
 
-    sizes = _refuse_cut(dask.compute(*[dask.delayed(_ids_and_sizes)(piece) for piece in _partitions("qid", qid)]))
+    [pieces] = _columns(qid=qid)
+    sizes = _refuse_cut(dask.compute(*[dask.delayed(_ids_and_sizes)(piece) for piece in pieces]))
     return da.from_array(np.concatenate(sizes), chunks=(tuple(map(len, sizes)),))
 
 
@@ -141,7 +142,7 @@ def dask_evaluate(metric: str | Metric, scores: Any, y: Any, qid: Any, weight: A
 
     chosen = get_metric(metric)
     dask_group(qid)
-    columns = _columns(weight, scores=scores, y=y, qid=qid)
+    columns = _columns(scores=scores, y=y, qid=qid, weight=weight)
     values = dask.compute(*[dask.delayed(_values)(chosen, *row) for row in zip(*columns, strict=True)])
     weights = None if weight is None else np.concatenate([w for _, w in values])
     return chosen.average(*chosen.sums(np.concatenate([v for v, _ in values]), weights))
@@ -183,27 +184,23 @@ def _worker_addresses(client: Any) -> list[str]:
     return sorted(names, key=lambda address: (len(names[address]), names[address], address))
 
 
-def _columns(weight: Any, **given: Any) -> list[list[Any]]:
-    """The partitions of each Dask collection, by the name of the argument; without those of a weight of None."""
-    given |= {} if weight is None else {"weight": weight}
-    found = {name: _partitions(name, collection) for name, collection in given.items()}
+def _columns(**given: Any) -> list[list[Any]]:
+    """The partitions of each Dask array or dataframe, by the name of the argument; a weight of None has none."""
+    found = {}
+    for name, collection in given.items():
+        if name == "weight" and collection is None:
+            continue
+        kind = type(collection).__name__
+        require(hasattr(collection, "to_delayed"), f"{name} must be a Dask array, series or dataframe, got {kind}")
+        if getattr(collection, "ndim", 1) == 2 and hasattr(collection, "rechunk"):
+            collection = collection.rechunk({1: -1})
+        found[name] = list(np.ravel(np.array(collection.to_delayed(), dtype=object)))
     counts = [str(len(partitions)) for partitions in found.values()]
     require(
         len(set(counts)) == 1,
         f"{', '.join(found)} have {', '.join(counts)} partitions; they must have the same: use repartition or rechunk",
     )
     return list(found.values())
-
-
-def _partitions(name: str, collection: Any) -> list[Any]:
-    """The partitions of a Dask array or dataframe, which is the argument ``name``."""
-    require(
-        hasattr(collection, "to_delayed"),
-        f"{name} must be a Dask array, series or dataframe, got {type(collection).__name__}",
-    )
-    if getattr(collection, "ndim", 1) == 2 and hasattr(collection, "rechunk"):
-        collection = collection.rechunk({1: -1})
-    return list(np.ravel(np.array(collection.to_delayed(), dtype=object)))
 
 
 def _spread_local(client: Any, rows: tuple[Any, ...], places: list[str]) -> list[Any]:
@@ -224,12 +221,11 @@ def _spread_dask(client: Any, rows: tuple[Any, ...], places: list[str]) -> list[
     """As :func:`_spread_local`, of collections with whole queries in each partition; consecutive ones are joined."""
     import dask
 
-    X, y, qid, weight = rows
-    columns = _columns(weight, X=X, y=y, qid=qid)
+    columns = _columns(**dict(zip(("X", "y", "qid", "weight"), rows, strict=True)))
     pieces = client.compute([dask.delayed(tuple)(list(piece)) for piece in zip(*columns, strict=True)])
     found = client.gather(client.map(lambda piece: _ids_and_sizes(piece[2]), pieces, pure=False))
     kept = [(piece, sizes) for piece, sizes in zip(pieces, _refuse_cut(found), strict=True) if len(sizes)]
-    parts = client.map(_partition, [piece for piece, _ in kept], pure=False)
+    parts = client.map(lambda piece: _checked(*piece), [piece for piece, _ in kept], pure=False)
     numbers = np.cumsum([0, *(len(sizes) for _, sizes in kept)]).tolist()
     ranges = _ranges("partitions", np.array([sizes.sum() for _, sizes in kept]), len(places))
     return [
@@ -302,13 +298,6 @@ def _checked(X: Any, y: Any, qid: Any, weight: Any = None) -> DaskQueries:
     require(X.shape[0] == queries.rows, f"X has {X.shape[0]} rows, but qid has {queries.rows}")
     sizes = np.diff(queries.ptr)
     return DaskQueries(X, labels, np.repeat(np.arange(len(sizes)), sizes), sizes, queries.weight_by_row)
-
-
-def _partition(piece: tuple[Any, ...]) -> DaskQueries:
-    try:
-        return _checked(*piece)
-    except LTRError as error:
-        raise LTRError(f"in one partition, {error}") from None
 
 
 def _join(first: int, *parts: DaskQueries) -> DaskQueries:

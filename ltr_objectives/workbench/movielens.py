@@ -14,7 +14,7 @@ import numpy as np
 
 from ltr_objectives._files import replacing, user_cache
 from ltr_objectives.checks import check_choice, check_integer, refuse
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import LTRError
 from ltr_objectives.workbench.data import RankingData, RankingFold
 
 URL = "https://files.grouplens.org/datasets/movielens/{name}.zip"
@@ -76,8 +76,6 @@ def fetch_movielens(name: str = "ml-1m", fold: int = 1, folder: str | os.PathLik
     fold = check_integer("fold", fold)
     if fold > 5:
         refuse("fold", fold, "must be 1 to 5")
-    is_path = folder is None or isinstance(folder, str | os.PathLike)
-    require(is_path, f"folder={folder!r} must be a path: a string or a pathlib.Path")
     try:
         import scipy.sparse.linalg  # noqa: F401 - says early what to install
     except ImportError as error:
@@ -115,12 +113,9 @@ def _archive(name: str, folder: str | os.PathLike[str] | None) -> bytes:
         where, remedy = (file, again) if file.exists() else (url, "try again")
         raise LTRError(f"{where} is damaged: its MD5 sum is {found}, not {MD5[name]}; {remedy}")
     if not file.exists():
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(file) as new:
-                new.write_bytes(content)
-        except OSError as error:
-            raise LTRError(f"{file} cannot be written: {error}; name another folder by folder=") from None
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as new:
+            new.write_bytes(content)
     return content
 
 

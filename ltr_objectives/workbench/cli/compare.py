@@ -82,9 +82,7 @@ def compare(
         writable(save_best, LIBRARIES[saved].endings, saved, data, option="save-best")
     if out is not None:
         writable(out, (".csv",), "tables", data)
-    columns = Columns(
-        label, qid, weight, tuple(options.names_in(ignore)), tuple(options.names_in(categorical)), folds_by
-    )
+    columns = options.read_columns(label, qid, weight, ignore, categorical, folds_by)
     budget = Budget(
         trees, learning_rate, leaves, patience, threads=threads or available_threads(), seed=seed,
         params=tuple(options.read_parameters(param).items()),
@@ -127,12 +125,8 @@ def compare(
 
 
 def _libraries(text: str | None) -> list[str]:
-    if text is None:
-        found = [name for name in LIBRARIES if importlib.util.find_spec(name)]
-        require(found, "no library is installed: pip install lightgbm, xgboost or catboost")
-        return found
-    names = options.names_in(text)
-    require(names, "--library is empty; name at least one of xgboost, lightgbm, catboost")
+    names = [name for name in LIBRARIES if importlib.util.find_spec(name)] if text is None else options.names_in(text)
+    require(names, "--library names none; install and name at least one of xgboost, lightgbm, catboost")
     for name in names:
         check_choice("--library", name, tuple(LIBRARIES))
         LIBRARIES[name].load()  # says what to install
@@ -142,8 +136,8 @@ def _libraries(text: str | None) -> list[str]:
 def _library_of(model: Path, libraries: Sequence[str]) -> str:
     """The library whose models have this ending; the best of its objectives is saved."""
     endings = {ending: name for name in libraries for ending in LIBRARIES[name].endings}
-    require(model.suffix in endings, f"--save-best {model} must end with {' or '.join(endings)}, as models of "
-            "--library do")  # fmt: skip
+    known = " or ".join(endings)
+    require(model.suffix in endings, f"--save-best {model} must end with {known}, as models of --library do")
     return endings[model.suffix]
 
 

@@ -12,6 +12,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.language import split_list
 from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.workbench.tables import Columns
 
 
 class Library(str, Enum):
@@ -59,6 +60,13 @@ def refuse_goals(option: str, goals: Sequence[str]) -> None:
         "that column by --label and leave the brackets out, or train for several goals with the estimators of "
         "ltr_objectives.adapters",
     )
+
+
+def read_columns(
+    label: str, qid: str, weight: str | None, ignore: str, categorical: str, folds_by: str | None = None
+) -> Columns:
+    """The columns that the options of a command name."""
+    return Columns(label, qid, weight, tuple(names_in(ignore)), tuple(names_in(categorical)), folds_by)
 
 
 def names_in(text: str) -> list[str]:

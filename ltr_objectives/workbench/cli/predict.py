@@ -40,7 +40,7 @@ def predict(
     require(name, f"--model {model}: its ending does not show which library wrote it; pass --library")
     existing("model", model)
     writable(out, (".npy", ".txt"), "scores", model, data)
-    columns = Columns(label, qid, weight, tuple(options.names_in(ignore)), tuple(options.names_in(categorical)))
+    columns = options.read_columns(label, qid, weight, ignore, categorical)
     frame, queries, width = _read(data, columns)
     with LIBRARIES[name].estimator() as estimator:
         ranker = estimator().load_model(model)

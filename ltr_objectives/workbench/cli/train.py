@@ -19,7 +19,7 @@ from ltr_objectives.registry import objective_for
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import existing, read_parts, writable
 from ltr_objectives.workbench.letor import find_parts
-from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels
+from ltr_objectives.workbench.tables import features_of, show_features, warn_of_labels
 from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.workbench.trials import fit
 
@@ -65,7 +65,7 @@ def train(
     objective = str(objective_for(metrics[0])) if objective is None else objective
     params = {"n_estimators": trees, "learning_rate": learning_rate, **options.read_parameters(param)}
     params |= {facts.threads: threads} if threads else {}
-    columns = Columns(label, qid, weight, tuple(options.names_in(ignore)), tuple(options.names_in(categorical)))
+    columns = options.read_columns(label, qid, weight, ignore, categorical)
     parts = read_parts(files, columns)
     learn = parts["train"]
     warn_of_labels(learn, columns.ignore)
