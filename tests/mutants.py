@@ -81,9 +81,6 @@ EQUIVALENT = {  # (file, line of the source, what is written there instead): why
      "m, rounds, noisy = min(longest, how.most), how.rounds + 1, np.empty(longest)",
      "2"):
         "a larger buffer",
-    ("ltr_objectives/objectives/unit.py",
-     "return 1.0 / mean if mean > SMALLEST else 1.0", "2.0"):
-        "the factor of zeros",
 }  # fmt: skip
 Tests = dict[str, tuple[float, list[str]]]  # seconds and executed functions
 

@@ -1,5 +1,6 @@
-"""Objectives around another one, whose queries, size or gradient they change."""
+"""Wrappers, which change the queries, the labels, the size or the gradient of an objective."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -17,10 +18,10 @@ from ltr_objectives.checks import (
 )
 from ltr_objectives.errors import require
 from ltr_objectives.goals import check_goal
-from ltr_objectives.kernels.rng import NOISES, add_noise, uniforms
+from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise, uniforms
 from ltr_objectives.objectives.base import Facts, Member, Objective, get_objective, metric_of
 from ltr_objectives.objectives.call import Arrays, Call
-from ltr_objectives.objectives.typical import SMALLEST, typical
+from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Queries
 
 
@@ -40,11 +41,11 @@ class Wrapper(Objective):
         object.__setattr__(self, "objective", get_objective(self.objective))
 
     def before(self, call: Call) -> Call:
-        """The call for the wrapped objective, with other labels or queries to skip."""
+        """Return the call for the wrapped objective, with other labels or queries to skip."""
         return call
 
     def factor(self, call: Call) -> float:
-        """The factor of the wrapped objective's gradient and Hessian, after its policy and weights."""
+        """Return the factor of the wrapped objective's gradient and Hessian, after its policy and weights."""
         return 1.0
 
     def after(self, call: Call) -> None:
@@ -80,23 +81,27 @@ class Wrapper(Objective):
         self.objective.fill(call)
 
     def _result(self, call: Call, factor: float = 1.0) -> Arrays:
-        own = self.before(call)
+        inner_call = self.before(call)
         factor *= self.factor(call)
-        if type(self).after is Wrapper.after:
-            result: Arrays = self.objective._result(own, factor)
+        if type(self).after is Wrapper.after:  # nothing to change, so the arrays need no copy
+            result: Arrays = self.objective._result(inner_call, factor)
             return result
-        call.grad[:], call.hess[:] = self.objective._result(own._replace(dtype=np.float64))
+        call.grad[:], call.hess[:] = self.objective._result(inner_call._replace(dtype=np.float64))
         self.after(call)
         return call._finish("exact", None, factor)  # the wrapped objective has applied policy and weights
 
 
-def key_of(objective: Objective, call: Call, seed: int) -> np.uint64:
-    """The key of an objective's own random numbers. No query has it, and no other objective of the same tree."""
+def own_key(objective: Objective, call: Call, seed: int) -> np.uint64:
+    """Return the key of an objective's own random numbers.
+
+    ``call.place`` distinguishes the parts of mixtures, name and depth the objectives around one another, and the
+    complement all of them from queries.
+    """
     return call._key(seed, ~np.uint64(crc32(objective.name.encode()) << 8 | _depth(objective)))
 
 
 def _depth(objective: Objective) -> int:
-    """The number of objectives with such a key that are nested in this one."""
+    """Return the largest number of objectives with such a key that are nested in one another in this one."""
     parts = [member.objective for member in objective.members]
     return max((_depth(part) + (bool(part.members) and "seed" in part.parameters()) for part in parts), default=0)
 
@@ -105,13 +110,12 @@ def _depth(objective: Objective) -> int:
 class UnitHessian(Wrapper):
     r"""An objective times one constant, so that its Hessians are as large as those of squared error.
 
-    For each data set the constant is the mean weight of the rows over the mean Hessian, at independent standard normal
-    scores. So there the mean Hessian is 1 without weights. Negative Hessians count by their size, and a share of the
-    queries, as of :class:`Subsample`, as all of them. The constant cancels in a Newton step :math:`g / h`. It does not
-    cancel if a library adds a number to sums of Hessians, or compares the sums with a number. As for squared error,
-    ``reg_lambda=50`` then counts as much as 50 documents, and ``min_child_weight=1`` as one. Hessians of objectives
-    otherwise differ by factors of thousands: a document has about 0.1 in ``YetiLoss("ndcg@10")``, 20 in ``RankNet()``,
-    and 1/n in ``XENDCG()``, with n documents in the list.
+    For each data set the constant is the mean weight of a row divided by the mean absolute Hessian, at the scores that
+    :class:`Mixture` takes. Around :class:`Subsample` the mean is over all queries. The constant cancels in a Newton
+    step :math:`g / h`, but not in ``reg_lambda`` or ``min_child_weight``. As for squared error, ``reg_lambda=50`` then
+    counts as much as 50 documents, and ``min_child_weight=1`` as one. Hessians of objectives otherwise differ by
+    factors of thousands: a document has about 0.1 in ``YetiLoss("ndcg@10")``, 20 in ``RankNet()``, and 1/n in
+    ``XENDCG()``, with n documents in the list.
 
     In a training by several workers each worker computes the constant from its own rows.
 
@@ -134,15 +138,14 @@ class UnitHessian(Wrapper):
     name: ClassVar[str] = "unithessian"
 
     def factor(self, call: Call) -> float:
-        mean = typical(self.objective, call.queries, call.n_threads).hessian
-        return 1.0 / mean if mean > SMALLEST else 1.0
+        return 1.0 / typical(self.objective, call.queries, call.n_threads).hessian
 
 
 @dataclass(frozen=True)
 class Subsample(Wrapper):
     r"""An objective on a random share of the queries, drawn anew in each iteration, as LightGBM's ``bagging_by_query``.
 
-    .. math:: (g, h) = \frac{B_q}{p} (g, h), \quad B_q \sim \mathrm{Bernoulli}(p)
+    .. math:: (g', h') = \frac{B_q}{p} (g, h), \quad B_q \sim \mathrm{Bernoulli}(p)
 
     for query :math:`q`. So gradients and Hessians keep their means, and Newton steps their size. At least one query is
     drawn: of :math:`n` queries the mean is :math:`1 + (1 - p)^n / (n p)` times as large, which matters only if
@@ -193,8 +196,8 @@ class Subsample(Wrapper):
 
     def before(self, call: Call) -> Call:
         chance = np.empty(len(call.queries))
-        uniforms(key_of(self, call, self.seed), chance)
-        return call._replace(skip=call.skip | (chance > max(self.queries, chance.min())))
+        uniforms(own_key(self, call, self.seed), chance)
+        return call._replace(skip=call.skip | (chance > max(self.queries, chance.min())))  # at least one is drawn
 
     def factor(self, call: Call) -> float:
         return 1.0 / float(self.queries)
@@ -258,7 +261,10 @@ class Langevin(Wrapper):
     @property
     def facts(self) -> Facts:
         facts = super().facts
-        facts = facts._replace(random=self.temperature > 0 or facts.random)
+        facts = facts._replace(
+            random=self.temperature > 0 or facts.random,
+            balanced=facts.balanced and self.temperature == 0 and self.shrink == 0,
+        )
         return facts if self.shrink == 0 else facts._replace(shift_invariant=False, hessian_kind="estimate")
 
     def without_noise(self) -> Objective | None:
@@ -269,9 +275,9 @@ class Langevin(Wrapper):
         if self.shrink > 0:
             call.grad[:] += float(self.shrink) * call.hess * call.scores
         if self.temperature > 0:
-            scale = float(np.sqrt(2.0 * float(self.temperature) / float(self.learning_rate)))
-            key = key_of(self, call, self.seed)
-            add_noise(call.grad.copy(), NOISES["gaussian"], scale, key, np.uint64(0), call.grad)
+            scale = math.sqrt(2.0 * float(self.temperature) / float(self.learning_rate))
+            key = own_key(self, call, self.seed)
+            add_noise(call.grad, GAUSSIAN_NOISE, scale, key, np.uint64(0), call.grad)
 
 
 @dataclass(frozen=True)
@@ -341,8 +347,7 @@ class StochasticLabels(Wrapper):
     @property
     def members(self) -> tuple[Member, ...]:
         weights = np.array(self.weights)
-        chances = weights / weights.sum()
-        goals = zip(chances, self.labels, strict=True)
+        goals = zip(weights / weights.sum(), self.labels, strict=True)
         return tuple(Member(self.objective, chance, goal, place) for place, (chance, goal) in enumerate(goals))
 
     def summands(self, queries: Queries, n_threads: int | None = None) -> tuple[Member, ...]:
@@ -352,14 +357,14 @@ class StochasticLabels(Wrapper):
         return None
 
     def before(self, call: Call) -> Call:
-        queries = call.queries
+        queries, u = call.queries, np.empty(call.queries.rows)
         labels = queries.once(("labels", self), lambda: self._labels_of_members(queries))
-        uniforms(key_of(self, call, self.seed), chance := np.empty(queries.rows))
+        uniforms(own_key(self, call, self.seed), u)
         upper = np.cumsum([member.factor for member in self.members])
-        drawn = np.searchsorted(upper / upper[-1], chance, side="right")
+        drawn = np.searchsorted(upper / upper[-1], u, side="right")
         return call._replace(queries=queries.with_labels(labels[drawn, np.arange(queries.rows)]))
 
     def _labels_of_members(self, queries: Queries) -> np.ndarray:
-        """The labels of each goal, shape (goals, rows); raises if the objective does not take them."""
-        self._worth(queries)
+        """Return the labels of each goal, shape (goals, rows); raise if the objective does not take them."""
+        self._worth(queries)  # this raises
         return np.array([queries.of(goal).labels for goal in self.labels])

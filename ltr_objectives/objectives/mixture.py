@@ -11,7 +11,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.goals import check_goal, with_goal
 from ltr_objectives.objectives.base import Facts, Member, Objective, metric_of, read_part
 from ltr_objectives.objectives.call import Arrays, Call
-from ltr_objectives.objectives.typical import SMALLEST, typical
+from ltr_objectives.objectives.typical import typical
 from ltr_objectives.queries import Labels, Queries, by_goal
 
 
@@ -20,7 +20,7 @@ class Mixture(Objective):
     r"""A weighted sum of objectives, :math:`\sum_p w_p\, (g_p, h_p) / n_p`, each on the same labels or on its own.
 
     :math:`n_p` is the mean absolute gradient of part :math:`p` over the rows of the data set, at independent standard
-    normal scores, plus the mean label for squared error. So parts of equal weight have gradients of equal mean size
+    normal scores, for squared error around the mean label. So parts of equal weight have gradients of equal mean size
     there.
 
     Losses with equal seeds draw the same rankings at the same scores. Parts such as ``Langevin`` and ``Subsample`` draw
@@ -85,8 +85,10 @@ class Mixture(Objective):
             object.__setattr__(self, name, value)
 
     def _text(self) -> str:
-        parts = ((f"{w}*" if (w := member.factor) != 1 else "", member) for member in self.members)
-        return "+".join(weight + with_goal(str(member.objective), member.goal) for weight, member in parts)
+        parts = []
+        for objective, weight, goal, _ in self.members:
+            parts.append(("" if weight == 1 else f"{weight}*") + with_goal(str(objective), goal))
+        return "+".join(parts)
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -97,17 +99,18 @@ class Mixture(Objective):
     def facts(self) -> Facts:
         every = [member.objective.facts for member in self.members]
         counting = [member.objective.facts for member in self.members if member.factor > 0]
-        own = [member.objective.facts for member in self.members if member.goal is None]
-        kinds = {facts.hessian_kind for facts in every}
+        without_goal = [member.objective.facts for member in self.members if member.goal is None]
+        kinds = {facts.hessian_kind for facts in counting}
         goals = [goal for member in self.members for goal in (member.goal, *member.objective.facts.goals)]
+        limits = [facts.label_limit for facts in without_goal if facts.label_limit is not None]
         return Facts(
-            random=any(facts.random for facts in every),
+            random=any(facts.random for facts in counting),
             hessian_kind=next(kind for kind in ("estimate", "bound", "exact") if kind in kinds),
             shift_invariant=all(facts.shift_invariant for facts in counting),
             balanced=all(facts.balanced for facts in counting),
-            takes_clicks=bool(own) and all(facts.takes_clicks for facts in own),
+            takes_clicks=bool(without_goal) and all(facts.takes_clicks for facts in without_goal),
             label_scale=any(facts.label_scale for facts in counting),
-            label_limit=min((facts.label_limit for facts in own if facts.label_limit is not None), default=None),
+            label_limit=min(limits, default=None),
             reads_labels=any(facts.reads_labels for facts in every),
             goals=tuple(dict.fromkeys(goal for goal in goals if goal is not None)),
         )
@@ -127,16 +130,17 @@ class Mixture(Objective):
     def _size(self, part: Member, queries: Queries, n_threads: int | None) -> float:
         if not self.normalize:
             return 1.0
-        size = part.on(queries, lambda objective, own: typical(objective, own, n_threads).gradient)
-        return size if size > SMALLEST else 1.0
+        return part.on(queries, lambda objective, own: typical(objective, own, n_threads).gradient)
 
     def fill(self, call: Call) -> None:
         """Add up the parts, each after its own policy and weights."""
+        if call.skip.all():
+            return
         grad, hess = call.queries._borrow_zeros()
-        own = call._replace(grad=grad, hess=hess, dtype=np.float64)
+        of_parts = call._replace(grad=grad, hess=hess, dtype=np.float64)
         for part in self.summands(call.queries, call.n_threads):
-            if part.factor > 0 and not call.skip.all():
-                g, h = part.result(own)
+            if part.factor > 0:
+                g, h = part.result(of_parts)
                 call.grad[:] += part.factor * g
                 call.hess[:] += part.factor * h
         call.queries._give_back_zeros(grad, hess)
@@ -158,6 +162,6 @@ Objective.sum_class = Mixture
 
 
 def _labels_for(part: Member, queries: Queries) -> Any:
-    """The labels that the reference of a part takes."""
+    """Return the labels that the reference of a part takes."""
     own = queries.of(part.goal)
     return by_goal(own.labels, own.goals) if part.objective.facts.goals else own.labels

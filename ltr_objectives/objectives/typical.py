@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_objectives.kernels.rng import NOISES, add_noise
+from ltr_objectives.kernels.rng import GAUSSIAN_NOISE, add_noise
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries
 
@@ -12,14 +12,14 @@ SMALLEST = 1e-290  # the reciprocal of a smaller number may overflow
 
 
 class Typical(NamedTuple):
-    """Means over rows, at the start of a training plus independent standard normal scores, for weights of mean 1."""
+    """Means over rows for weights of mean 1, at the start of a training plus standard normal scores; 1 instead of 0."""
 
     gradient: float  # absolute value
     hessian: float  # absolute value
 
 
 def typical(objective: Objective, queries: Queries, n_threads: int | None = None) -> Typical:
-    """The typical size of the objective's gradients and Hessians; equal queries give equal values.
+    """Return the typical size of the objective's gradients and Hessians; equal queries give equal values.
 
     The random scores go to the documents of a query by label, not by row. So an objective without noise has the same
     values, up to rounding, whatever the order of the rows in a query, unless rows of equal labels have other weights.
@@ -28,13 +28,12 @@ def typical(objective: Objective, queries: Queries, n_threads: int | None = None
 
     def measure() -> Typical:
         normal, scores = np.empty(queries.rows), np.empty(queries.rows)
-        add_noise(np.zeros(queries.rows), NOISES["gaussian"], 1.0, np.uint64(0), np.uint64(0), normal)
-        scores[queries.by_label + np.repeat(queries.ptr[:-1], np.diff(queries.ptr))] = normal + objective._start(
-            queries
-        )
-        grad, hess = objective.compute(queries, scores, n_threads=n_threads)
+        add_noise(np.zeros(queries.rows), GAUSSIAN_NOISE, 1.0, np.uint64(0), np.uint64(0), normal)
+        order = queries.by_label + np.repeat(queries.ptr[:-1], np.diff(queries.ptr))
+        scores[order] = normal + objective._start(queries)
         weight = objective.row_weight(queries)
         mean = 1.0 if weight is None else float(weight.mean())
-        return Typical(float(np.abs(grad).mean()) / mean, float(np.abs(hess).mean()) / mean)
+        sizes = [np.abs(x).mean() / mean for x in objective.compute(queries, scores, n_threads=n_threads)]
+        return Typical(*(float(size) if size > SMALLEST else 1.0 for size in sizes))
 
     return queries.once(("typical", objective), measure)
