@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 
 from ltr_objectives.checks import check_choice, check_fraction
 from ltr_objectives.errors import require
+from ltr_objectives.metrics.correlation import in_runs
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.plrank import PLRank
 from ltr_objectives.queries import Queries, check_rows, ids_of, to_numpy
@@ -104,11 +105,10 @@ def _compared(prefix: str, exposure: np.ndarray, target: np.ndarray, queries: in
 
 def _sorted(queries: Queries, values: np.ndarray, attention: np.ndarray) -> np.ndarray:
     """Attention at the rank of each row in descending order of ``values``; the mean among equal ones of a query."""
-    start = np.repeat(queries.ptr[:-1], np.diff(queries.ptr))
-    order = np.lexsort((-values, start))
-    first, v = start[order], values[order]
-    tied = np.cumsum(np.append(True, (v[1:] != v[:-1]) | (first[1:] != first[:-1]))) - 1
-    mean = np.bincount(tied, attention[np.arange(queries.rows) - first]) / np.bincount(tied)
+    rows, starts = in_runs(queries, values)
+    tied = np.repeat(np.arange(len(starts)), np.diff(starts, append=queries.rows))
+    ranks = np.arange(queries.rows) - np.repeat(queries.ptr[:-1], np.diff(queries.ptr))
+    mean = np.bincount(tied, attention[ranks]) / np.bincount(tied)
     out = np.empty(queries.rows)
-    out[order] = mean[tied]
+    out[rows] = mean[tied]
     return out
