@@ -63,6 +63,7 @@ class Metric(Extensible, abc.ABC):
     maximum: ClassVar[float | None] = 1.0
     cutoff: ClassVar[str] = "optional"  # or "required", or "none"
     conventions: ClassVar[dict[str, dict[str, Any]]] = {}
+    _beyond_limit: ClassVar[str] = "map the labels first"  # what to do with labels above label_limit
     _not_read: ClassVar[dict[str, str]] = {
         "per_query": "override values instead",
         "terms": "override gain, discount, scale or offset instead",
@@ -135,8 +136,6 @@ class Metric(Extensible, abc.ABC):
         limit = self.label_limit
         if limit is not None:
             require(high <= limit, f"{self} takes labels up to {limit:g}, got {high:g}; {self._beyond_limit}")
-
-    _beyond_limit: ClassVar[str] = "map the labels first"
 
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         """This metric on ``queries``, as one or more terms that add up to it; computed once for these queries."""
