@@ -159,7 +159,7 @@ def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", Objective | 
     found, left_out = try_each(candidates, attempt)
     warn_without_ours(found, left_out)
     values = {name: each.values for name, each in found.items()}
-    best = str(best_of(values, weight))
+    best = best_of(values, weight)
     rows = []
     for row in rank(values, weight, best, natives):
         of = found[row.objective]

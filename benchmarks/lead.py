@@ -75,8 +75,8 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
         shared = [label for label in next(iter(by_set.values())) if all(label in b for b in by_set.values())]
         whole = {label: np.concatenate([b[label] for b in by_set.values()]) for label in shared}
         natives = natives_in(whole, library)
-        native = best_of(natives) or ""
-        best = best_of({k: v for k, v in whole.items() if k not in natives and k not in CHOICES}) or ""
+        native = best_of(natives)
+        best = best_of({k: v for k, v in whole.items() if k not in natives and k not in CHOICES})
         parts: dict[str, list[str]] = {}
         for data in by_set:
             parts.setdefault((kinds or {}).get(data, KINDS[data.startswith(GENERATED)]), []).append(data)

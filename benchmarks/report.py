@@ -21,7 +21,7 @@ from benchmarks.summary import POOLED, Values, block_of, by_query, chosen, nativ
 from ltr_objectives._files import replacing
 from ltr_objectives.errors import require
 from ltr_objectives.libraries import named
-from ltr_objectives.statistics import BETTER, WORSE, best_of, differences, mark
+from ltr_objectives.statistics import BETTER, WORSE, best_of, mark, rank
 from ltr_objectives.workbench.contest import CAPTION, OWN_BEST, rows_of
 from ltr_objectives.workbench.tables import write_csv
 from ltr_objectives.workbench.texts import marked, p_of, show, signed
@@ -141,12 +141,14 @@ def verdict(values: Values) -> pd.DataFrame:
         natives = natives_in(block, library)
         ours = {label: v for label, v in block.items() if label not in natives}
         rival, best = best_of(natives), best_of(ours)
-        if rival is None or best is None:
+        if not rival or not best:
             continue
-        for label, of in differences(ours, block[rival]).items():
+        native, *rows = rank({rival: natives[rival], **ours}, reference=rival)
+        for row in rows:
             records.append({
-                "data": whole, "library": library, "metric": metric, "objective": label, "best": label == best,
-                "mean": np.nanmean(block[label]), "native": rival, "native_mean": np.nanmean(block[rival]), **of,
+                "data": whole, "library": library, "metric": metric, "objective": row.objective,
+                "best": row.objective == best, "mean": row.mean, "native": rival, "native_mean": native.mean,
+                "difference": row.difference, "se": row.difference_se, "p": row.p,
             })  # fmt: skip
     return pd.DataFrame.from_records(records)
 

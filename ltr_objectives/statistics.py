@@ -91,17 +91,6 @@ def holm(p: list[float]) -> list[float]:
     return [float(x) for x in adjusted]
 
 
-def differences(
-    values: Mapping[str, np.ndarray], reference: np.ndarray, weight: np.ndarray | None = None
-) -> dict[str, dict[str, float]]:
-    """For each model, the mean difference from ``reference`` over queries, its standard error, and adjusted p."""
-    adjusted = holm([paired_p(v, reference, weight) for v in values.values()])
-    return {
-        label: {"difference": mean(v - reference, weight), "se": standard_error(v - reference, weight), "p": p}
-        for (label, v), p in zip(values.items(), adjusted, strict=True)
-    }
-
-
 class Row(NamedTuple):
     """One of several models on the same queries."""
 
@@ -128,23 +117,26 @@ def rank(
     >>> rows[0].reference, round(rows[0].difference, 3), round(rows[0].p, 3)
     ('lambdarank', 0.083, 0.423)
     """
-    rival = reference if reference in values else best_of({n: v for n, v in values.items() if n in natives}, weight)
-    tested = {}
-    if rival is not None:
-        tested = differences({name: v for name, v in values.items() if name != rival}, values[rival], weight)
+    own = {name: v for name, v in values.items() if name in natives}
+    rival = reference if reference is not None and reference in values else best_of(own, weight)
+    others = [name for name in values if rival and name != rival]
+    adjusted = dict(zip(others, holm([paired_p(values[n], values[rival], weight) for n in others]), strict=True))
     rows = []
     for name, v in values.items():
         row = Row(name, name in natives, int((~np.isnan(v)).sum()), mean(v, weight), standard_error(v, weight))
-        if name in tested:
-            of = tested[name]
-            row = row._replace(reference=rival, difference=of["difference"], difference_se=of["se"], p=of["p"])
+        if name in adjusted:
+            gap = v - values[rival]
+            row = row._replace(
+                reference=rival, difference=mean(gap, weight), difference_se=standard_error(gap, weight),
+                p=adjusted[name],
+            )  # fmt: skip
         rows.append(row)
     return rows
 
 
-def best_of(values: Mapping[str, np.ndarray], weight: np.ndarray | None = None) -> str | None:
-    """The model with the largest mean, the first of equal ones; None without models."""
-    return max(values, key=lambda name: mean(values[name], weight), default=None)
+def best_of(values: Mapping[str, np.ndarray], weight: np.ndarray | None = None) -> str:
+    """The model with the largest mean, the first of equal ones; "" without models."""
+    return max(values, key=lambda name: mean(values[name], weight), default="")
 
 
 class Comparison(NamedTuple):

@@ -6,7 +6,7 @@ import pytest
 stats = pytest.importorskip("scipy.stats")
 
 from ltr_objectives import statistics  # noqa: E402 - as above
-from ltr_objectives.statistics import differences, mean, paired_p, rank, standard_error  # noqa: E402 - as above
+from ltr_objectives.statistics import mean, paired_p, rank, standard_error  # noqa: E402 - as above
 
 RNG = np.random.default_rng(0)
 A, B, WEIGHT = RNG.random(40), RNG.random(40), RNG.uniform(0.1, 4, 40)
@@ -32,10 +32,10 @@ def test_weights_give_the_robust_error_of_a_regression_on_a_constant():
     fit, leverage = bread @ one.T @ d, np.diag(one @ bread @ one.T)
     error = np.sqrt((bread @ one.T @ np.diag((d - root * fit[0]) ** 2 / (1 - leverage)) @ one @ bread)[0, 0])
     freedom = WEIGHT.sum() ** 2 / (WEIGHT**2).sum() - 1
-    found = differences({"a": A}, B, WEIGHT)["a"]
-    assert found["difference"] == pytest.approx(fit[0])
-    assert found["se"] == pytest.approx(error)
-    assert found["p"] == pytest.approx(2 * stats.t.sf(abs(fit[0]) / error, freedom))
+    found = rank({"a": A, "b": B}, WEIGHT, "b")[0]
+    assert found.difference == pytest.approx(fit[0])
+    assert found.difference_se == pytest.approx(error)
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(fit[0]) / error, freedom))
     some = WEIGHT * (np.arange(40) % 3 > 0)
     kept = some > 0
     assert standard_error(A, some) == pytest.approx(standard_error(A[kept], some[kept]))
@@ -82,9 +82,9 @@ def test_holm_by_hand():
 def test_marks_tell_better_worse_and_chance():
     rng = np.random.default_rng(1)
     reference = rng.random(200)
-    models = {shift: reference + shift + 0.1 * rng.standard_normal(200) for shift in (0.1, -0.1, 0.0)}
-    found = differences(models, reference)
-    marks = [statistics.mark(of["difference"], of["p"], 0.05) for of in found.values()]
+    models = {str(shift): reference + shift + 0.1 * rng.standard_normal(200) for shift in (0.1, -0.1, 0.0)}
+    found = rank({**models, "reference": reference}, reference="reference")[:3]
+    marks = [statistics.mark(row.difference, row.p, 0.05) for row in found]
     assert marks == [statistics.BETTER, statistics.WORSE, statistics.SAME]
     assert statistics.mark(1.0, np.nan, 0.05) == statistics.SAME
 
