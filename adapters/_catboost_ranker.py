@@ -63,11 +63,12 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     Notes
     -----
-    With ``metric_period`` above 1 ``best_score_`` is empty. Columns of dtype category are categorical features, in
-    addition to ``cat_features``; CatBoost refuses missing values in them. If CatBoost shuffles the training set, as it
-    does for its own objectives, it prints 0 as our metric on it. With an ``eval_set`` but without early stopping all
-    rounds are kept, as in the other libraries; ``use_best_model=True`` keeps the best, as CatBoost's own ranker does.
-    With ``init_model`` the random numbers, such as those of ``subsample``, start again from the seed.
+    ``fit`` has ``cat_features``, ``text_features`` and ``embedding_features`` too. With ``metric_period`` above 1
+    ``best_score_`` is empty. Columns of dtype category are categorical features, in addition to ``cat_features``;
+    CatBoost refuses missing values in them. If CatBoost shuffles the training set, as it does for its own objectives,
+    it prints 0 as our metric on it. With an ``eval_set`` but without early stopping all rounds are kept, as in the
+    other libraries; ``use_best_model=True`` keeps the best, as CatBoost's own ranker does. With ``init_model`` the
+    random numbers, such as those of ``subsample``, start again from the seed.
     :func:`ltr_objectives.adapters.catboost_objective` lists what is refused with our objectives.
 
     Examples
@@ -136,6 +137,11 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         check_is_fitted(self)
         kind = self._init_params.get("importance_type", "PredictionValuesChange")
         return np.asarray(self.get_feature_importance(type=kind))
+
+    @staticmethod
+    def _own(cat_features: Any = None, text_features: Any = None, embedding_features: Any = None) -> dict[str, Any]:
+        own = {"cat_features": cat_features, "text_features": text_features}
+        return own | {"embedding_features": embedding_features}
 
     def _knows_parameter(self, name: str) -> bool:
         return name in inspect.signature(Base.__init__).parameters

@@ -57,6 +57,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     Notes
     -----
+    ``fit`` has ``eval_X`` and ``eval_y``, ``eval_at``, ``feature_name`` and ``categorical_feature`` too.
     For equal models from run to run set ``deterministic=True`` and ``force_col_wise=True``. Early stopping is refused
     with ``boosting="dart"``, whose later rounds change the earlier ones.
 
@@ -95,6 +96,14 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     def _adopt(self, model: Any) -> None:
         self._Booster, self._n_features, self.fitted_ = model, model.num_feature(), True
+
+    @staticmethod
+    def _own(eval_X: Any = None, eval_y: Any = None, **params: Any) -> dict[str, Any]:
+        for name in params.keys() - {"eval_at", "feature_name", "categorical_feature"}:
+            raise TypeError(f"LGBMRanker.fit() got an unexpected keyword argument {name!r}")
+        tables, labels = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
+        eval_set = None if eval_X is None and eval_y is None else list(zip(tables, labels, strict=True))
+        return {"eval_set": eval_set, **params}
 
     def _knows_parameter(self, name: str) -> bool:
         return name in DEFAULTS or name in LIGHTGBM.of_the_data or name in _known()

@@ -87,6 +87,7 @@ class Ranker:
     _knows_parameter: Callable[[str], bool]  # true for the name of a parameter of the library's ranker
     _train_run: Callable[[Run], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
     _scores: Callable[..., np.ndarray]  # of a model for a table
+    _own: Callable[..., dict[str, Any]]  # further arguments of the library's fit, by our names or as parameters
     _rounds: Callable[[Any], int]  # that a model predicts with
     _splits: Callable[[Any], float]  # 0 if no tree of a model has a split
     _load: Callable[[str], Any]  # the model in a file
@@ -138,16 +139,14 @@ class Ranker:
         labels: Mapping[str, ArrayLike] | None = None,
         init_model: Any = None,
         eval_set: Sequence[tuple[Any, Any]] | None = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
         eval_group: Sequence[ArrayLike] | None = None,
         eval_qid: Sequence[ArrayLike] | None = None,
         eval_sample_weight: Sequence[ArrayLike | None] | None = None,
-        sample_weight_eval_set: Sequence[ArrayLike | None] | None = None,
         eval_labels: Sequence[Mapping[str, ArrayLike] | None] | None = None,
         early_stopping_rounds: int | None = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
+        **own: Any,
     ) -> Self:
         """Train.
 
@@ -165,12 +164,8 @@ class Ranker:
         sample_weight : array of shape (queries,) or (rows,), optional
             Weights by query or by row, not negative. They multiply gradients and Hessians. Metrics weigh a query by the
             mean weight of its rows.
-        propensity : array of shape (rows,), optional
-            For labels that are clicks: the probability that each document was examined. Only our pairwise objectives
-            take it. See :meth:`ltr_objectives.Objective.gradient_hessian`.
-        position : array of shape (rows,), optional
-            For labels that are clicks of unknown propensity: where each document was shown. Only our pairwise
-            objectives take it.
+        propensity, position : array of shape (rows,), optional
+            For labels that are clicks; as of :class:`ltr_objectives.Queries`. Only our pairwise objectives take them.
         labels : mapping of goals to arrays of shape (rows,), optional
             For an objective or metrics that read several labels, such as ``"ndcg@10[revenue]"``:
             ``{"revenue": array}``.
@@ -179,16 +174,8 @@ class Ranker:
             Categorical features must have the same categories.
         eval_set : list of (X, y), optional
             Data sets to evaluate each round on.
-        eval_X, eval_y : table and labels, or a tuple of each, optional
-            LightGBM's form of ``eval_set``.
-        eval_group : list, optional
-            ``group`` of each pair in ``eval_set``. Give this or ``eval_qid``.
-        eval_qid : list, optional
-            ``qid`` of each pair in ``eval_set``.
-        eval_sample_weight : list, optional
-            ``sample_weight`` of each pair in ``eval_set``. ``sample_weight_eval_set`` is XGBoost's name of it.
-        eval_labels : list of mappings, optional
-            ``labels`` of each pair in ``eval_set``, for metrics that read them.
+        eval_group, eval_qid, eval_sample_weight, eval_labels : list, optional
+            ``group``, ``qid``, ``sample_weight`` and ``labels`` of each pair in ``eval_set``.
         early_stopping_rounds : int, optional
             Stop when the first metric has not improved on the last pair of ``eval_set`` for this many rounds, and keep
             the rounds up to the best. Without it all rounds are kept. May also be given to the constructor.
@@ -196,6 +183,8 @@ class Ranker:
             The library's own.
         verbose : bool or int
             Print the metrics: True after every round, a number once in that many rounds.
+        **own
+            Further arguments of the library's own ``fit``, which the class lists.
 
         Returns
         -------
@@ -205,32 +194,29 @@ class Ranker:
             ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: what
             was tried, the metric of each, and its difference from the chosen one.
         """
-        if eval_X is not None or eval_y is not None:
-            require(eval_set is None, "eval_set and eval_X are two forms of one argument; pass one of them")
-            tables, targets = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
-            eval_set = list(zip(tables, targets, strict=True))
-        weights = eval_sample_weight if sample_weight_eval_set is None else sample_weight_eval_set
-        require(
-            eval_sample_weight is None or sample_weight_eval_set is None,
-            "eval_sample_weight and sample_weight_eval_set are two names of one argument; pass one of them",
-        )
+        params = {name: value for name, value in self._own(**own).items() if value is not None}
+        ours = {"eval_set": eval_set, "eval_sample_weight": eval_sample_weight, "init_model": init_model}
+        for name in params.keys() & ours.keys():
+            require(ours[name] is None, f"{name}= is given under two names; leave one out")
+            ours[name] = params.pop(name)
+        if early_stopping_rounds is not None:
+            params["early_stopping_rounds"] = early_stopping_rounds
         train = read_part(X, y, group, qid, sample_weight, labels, propensity=propensity, position=position)
-        evals = read_eval_sets(
-            eval_set, eval_group=eval_group, eval_qid=eval_qid, eval_sample_weight=weights, eval_labels=eval_labels
-        )
-        return self._fit_parts(train, evals, init_model, early_stopping_rounds, callbacks, verbose)
+        lists = {"eval_group": eval_group, "eval_qid": eval_qid, "eval_sample_weight": ours["eval_sample_weight"]}
+        evals = read_eval_sets(ours["eval_set"], **lists, eval_labels=eval_labels)
+        return self._fit_parts(train, evals, params, ours["init_model"], callbacks, verbose)
 
     def _fit_parts(
         self,
         train: Part,
         evals: tuple[Part, ...],
+        params: Mapping[str, Any] | None = None,
         init_model: Any = None,
-        early_stopping_rounds: int | None = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
     ) -> Self:
-        """Train on data that was read."""
-        run = self._read_run(train, evals, init_model, early_stopping_rounds, callbacks, verbose)
+        """Train on data that was read, with ``params`` beside those of the constructor."""
+        run = self._read_run(train, evals, params or {}, init_model, callbacks, verbose)
         if self._given().get("objective") == AUTO:
             model, records, objective, report = train_best(self, run)
         else:
@@ -250,12 +236,16 @@ class Ranker:
         return self
 
     def _read_run(
-        self, train: Part, evals: tuple[Part, ...], init_model: Any, patience: int | None, callbacks: Any, verbose: Any
+        self,
+        train: Part,
+        evals: tuple[Part, ...],
+        of_fit: Mapping[str, Any],
+        init_model: Any,
+        callbacks: Sequence[Any] | None,
+        verbose: bool | int,
     ) -> Run:
         """The training that was asked for, by the parameters and by ``fit``; raises for what cannot be right."""
-        given = self._given()
-        if patience is not None:
-            given["early_stopping_rounds"] = patience
+        given = {**self._given(), **of_fit}
         refuse_twice(self.library, given)
         for i, part in enumerate(evals):
             require_same_columns(part.X, train.X, f"eval_set[{i}]")

@@ -51,11 +51,12 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     Notes
     -----
-    ``evals_result_`` has six digits, as XGBoost prints them. XGBoost warns of names of parameters that it does not
-    know. Early stopping is refused with ``booster="dart"``, whose later rounds change the earlier ones, and with
-    ``"gblinear"``. Columns of dtype category are categorical features without ``enable_categorical``. Entries that a
-    sparse matrix does not store are missing values in XGBoost, zeros in the other libraries. Weights by row, which
-    XGBoost itself refuses for ranking, work with our objectives.
+    ``fit`` has ``sample_weight_eval_set``, ``xgb_model`` and ``feature_weights`` too. ``evals_result_`` has six digits,
+    as XGBoost prints them. XGBoost warns of names of parameters that it does not know. Early stopping is refused with
+    ``booster="dart"``, whose later rounds change the earlier ones, and with ``"gblinear"``. Columns of dtype category
+    are categorical features without ``enable_categorical``. Entries that a sparse matrix does not store are missing
+    values in XGBoost, zeros in the other libraries. Weights by row, which XGBoost itself refuses for ranking, work with
+    our objectives.
 
     Examples
     --------
@@ -111,6 +112,11 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
             raise AttributeError("this XGBRanker has no best_score; fit it with eval_set")
         return next(iter([*self.best_score_.values()][-1].values()))
 
+    @staticmethod
+    def _own(sample_weight_eval_set: Any = None, xgb_model: Any = None, feature_weights: Any = None) -> dict[str, Any]:
+        ours = {"eval_sample_weight": sample_weight_eval_set, "init_model": xgb_model}
+        return ours | {"feature_weights": feature_weights}
+
     def _knows_parameter(self, name: str) -> bool:
         return name in DEFAULTS or name in vars(self).get("kwargs", {})
 
@@ -123,11 +129,18 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         dtypes = enumerate(run.train.X.dtypes if is_frame(run.train.X) else ())
         known = {i: dtype.categories.tolist() for i, dtype in dtypes if dtype == "category"}
         stored = json.dumps(known) if known else None  # because slices, as of early stopping, lose the categories
-        train = self._data(run.train, run.train.weight_by_query if gradients else _by_query(run.train), known)
+        options = {"nthread": run.n_threads, **run.of_the_data}
+        if "feature_weights" in options:
+            options["feature_weights"] = np.asarray(options["feature_weights"], np.float32)
+
+        def data_of(part: Part, weight: np.ndarray | None) -> Any:
+            return _matrix(part.X, known, label=part.labels, group=part.group, weight=weight, **options)
+
+        train = data_of(run.train, run.train.weight_by_query if gradients else _by_query(run.train))
         weighs = run.native_metrics or not run.metrics  # whether XGBoost itself evaluates metrics
         if weighs and any(part.weight is not None for part in run.evals):
             refuse_by_row([*run.native_metrics, *metrics_of(before)])
-        evals = [self._data(part, _by_query(part) if weighs else None, known) for part in run.evals]
+        evals = [data_of(part, _by_query(part) if weighs else None) for part in run.evals]
         for data in evals:
             _name(data, train.feature_names)
         result: Records = {}
@@ -154,24 +167,16 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         model.set_attr(best_iteration=None, best_score=None)  # of another training
         return model
 
-    def _data(self, part: Part, weight: np.ndarray | None, known: Mapping[int, Any]) -> Any:
-        return self._matrix(part.X, known, label=part.labels, group=part.group, weight=weight)
-
-    def _matrix(self, X: Any, known: Mapping[int, Any], **of_training: Any) -> Any:
-        options = {k: v for k, v in self.get_params().items() if k in XGBOOST.of_the_data and v is not None}
-        weights = options.pop("feature_weights", None)
-        if weights is not None and "label" in of_training:
-            options["feature_weights"] = np.asarray(weights, np.float32)
-        X = _coded(X, known) if is_frame(X) else X
-        if categories(X):
-            options["enable_categorical"] = True
-        return xgb.DMatrix(X, nthread=XGBOOST.n_threads(self.get_params()), **options, **of_training)
-
     def _known(self, model: Any) -> Sequence[Any]:
         return [*categories_of(model).values()]
 
     def _scores(self, model: Any, X: Any, base_margin: Any = None, **options: Any) -> Any:
-        data = self._matrix(X, categories_of(model), base_margin=base_margin)
+        given = self._given()
+        of_the_data = {
+            name: given[name] for name in ("missing", "feature_types", "enable_categorical") if name in given
+        }
+        n_threads = XGBOOST.n_threads(given)
+        data = _matrix(X, categories_of(model), nthread=n_threads, base_margin=base_margin, **of_the_data)
         _name(data, model.feature_names)
         return model.predict(data, **options)
 
@@ -186,6 +191,14 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def _features(self, model: Any) -> tuple[int, list[str] | None]:
         return model.num_features(), model.feature_names
+
+
+def _matrix(X: Any, known: Mapping[int, Any], **options: Any) -> Any:
+    """The DMatrix of a table, with the categories ``known`` of the training by column."""
+    X = _coded(X, known) if is_frame(X) else X
+    if categories(X):
+        options["enable_categorical"] = True
+    return xgb.DMatrix(X, **options)
 
 
 def _name(data: Any, names: list[str] | None) -> None:

@@ -91,27 +91,50 @@ def test_lightgbm_s_random_forests_stop_early():
     assert fitted.score(**FIT) == pytest.approx(kept, abs=1e-12)
 
 
-@everywhere
-def test_the_weights_of_eval_sets_have_two_names(library):
+def test_xgboost_s_own_arguments_of_fit():
     weight = [np.random.default_rng(0).uniform(1, 2, 40)]
     names = ("eval_sample_weight", "sample_weight_eval_set")
-    one, two = (fit(library, data=EVAL, of_fit={name: weight}).evals_result_ for name in names)
-    assert one == two != fit(library, data=EVAL).evals_result_
+    one, two = (fit("xgboost", data=EVAL, of_fit={name: weight}).evals_result_ for name in names)
+    assert one == two != fit("xgboost", data=EVAL).evals_result_
+    first, few = fit("xgboost"), np.eye(10)[0]
+    assert fit("xgboost", of_fit={"xgb_model": first}).best_iteration_ == 16
+    alone = fit("xgboost", of_fit={"feature_weights": few}, colsample_bytree=0.1)
+    assert set(alone.booster_.get_score()) == {"f0"}
 
 
-@everywhere
-def test_the_form_of_eval_sets_in_lightgbm_4_7(library):
-    expected = fit(library, data=EVAL).evals_result_
+def test_lightgbm_s_own_arguments_of_fit():
+    expected = fit("lightgbm", data=EVAL).evals_result_
     for X, y in ((DATA.X, DATA.y), ((DATA.X,), (DATA.y,))):
-        assert fit(library, of_fit={"eval_X": X, "eval_y": y, "eval_qid": [DATA.qid]}).evals_result_ == expected
+        given = {"eval_X": X, "eval_y": y, "eval_qid": [DATA.qid]}
+        assert fit("lightgbm", of_fit=given).evals_result_ == expected
     for given, message in (
         ({"eval_X": DATA.X, "eval_qid": [DATA.qid]}, r"eval_set\[0\]: .* y is None"),
         ({"eval_y": DATA.y, "eval_qid": [DATA.qid]}, "Expected 2D array"),
         ({"eval_X": (DATA.X,) * 2, "eval_y": DATA.y, "eval_qid": [DATA.qid]}, "is shorter"),
-        ({**EVAL, "eval_X": DATA.X, "eval_y": DATA.y}, "two forms of one argument"),
+        ({**EVAL, "eval_X": DATA.X, "eval_y": DATA.y}, "eval_set= is given under two names"),
     ):
         with pytest.raises(ValueError, match=message):
-            fit(library, of_fit={**given, **FIT}, data={})
+            fit("lightgbm", of_fit={**given, **FIT}, data={})
+    names = [f"x{i}" for i in range(10)]
+    named = fit("lightgbm", "lambdarank", data=EVAL, of_fit={"feature_name": names, "eval_at": [3]})
+    assert named.booster_.feature_name() == names
+    assert list(named.evals_result_["validation_0"]) == ["ndcg@3"]
+
+
+def test_catboost_s_own_arguments_of_fit():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(DATA.X).assign(kind=DATA.qid.astype(str))
+    fitted = fit("catboost", data={**FIT, "X": X.rename(columns=str)}, of_fit={"cat_features": ["kind"]})
+    assert list(fitted.booster_.get_cat_feature_indices()) == [10]
+
+
+@everywhere
+def test_each_takes_the_arguments_of_its_own_library(library):
+    own = {"xgboost": "sample_weight_eval_set", "lightgbm": "eval_X", "catboost": "text_features"}
+    for name in (*own.values(), "foo"):
+        if name != own[library]:
+            with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+                fit(library, of_fit={name: None})
 
 
 @pytest.mark.filterwarnings("ignore:40 of 40 queries have zero gradient")  # as it has to be
