@@ -18,8 +18,6 @@ from ltr_objectives.statistics import best_of, rank
 if TYPE_CHECKING:
     from ltr_objectives.adapters._ranker import Ranker, Records
 
-AUTO = "auto"
-
 
 class Candidate(NamedTuple):
     """One objective that was tried.

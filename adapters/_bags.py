@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._auto import AUTO
 from ltr_objectives.adapters._data import Part, clone, names_of, read_part
 from ltr_objectives.adapters._ranker import Fitted, Ranker
-from ltr_objectives.adapters._run import read_param
+from ltr_objectives.adapters._run import AUTO, read_param
 from ltr_objectives.checks import check_integer
 from ltr_objectives.errors import require
 

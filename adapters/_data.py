@@ -192,7 +192,7 @@ def require_same_columns(X: Any, training: Any, name: str) -> None:
 
 
 def check_columns(estimator: Any, X: Any) -> None:
-    """Raise unless ``X`` has the columns of the training; LightGBM and CatBoost would not look at their order."""
+    """Raise unless ``X`` has the columns of the training in their order, at which LightGBM would not look."""
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # before scikit-learn 1.6

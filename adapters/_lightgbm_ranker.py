@@ -106,28 +106,12 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         return {"eval_set": eval_set, **params}
 
     def _knows_parameter(self, name: str) -> bool:
-        return name in DEFAULTS or name in LIGHTGBM.of_the_data or name in _known()
+        return name in DEFAULTS or name in LIGHTGBM.of_the_data or name in _names()
 
     def _train_run(self, run: Run) -> tuple[Any, Records]:
-        params = run.with_l2(LIGHTGBM)
+        params = _params(run)
         rounds = params.pop("n_estimators", 100)
-        for name, value in (("verbosity", -1), ("num_leaves", DEFAULTS["num_leaves"])):  # else it warns of max_depth
-            if not LIGHTGBM.given(name, params):
-                params[name] = value
-        if run.metrics:
-            params["metric"] = run.native_metrics or "None"
-            for name in run.native_metrics:
-                require(_evaluates(name), unknown_metric(name))
-        refuse_misspelt(params)
-        unread = LIGHTGBM.given("eval_at", params) if run.own_metrics and not run.native_metrics else {}
-        require(not unread, "LightGBM's own metrics alone read eval_at=; name the cutoffs in eval_metric=")
-        boosting = "".join(map(str, LIGHTGBM.given("boosting", params).values())).lower()
-        refuse_dart("boosting='dart'" if boosting == "dart" else "", run.patience)
         gradients = run.gradients(LightGBMObjective, params)
-        if gradients is None:
-            refuse_our_text({"objective": run.objective})
-        else:
-            refuse_bagging_by_query(params)
         linear = any(LIGHTGBM.given("linear_tree", params).values())  # whose leaves cannot be set
         start = 0.0 if linear else run.start
         train, *evals = (
@@ -201,6 +185,35 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         return len(names), None if names in made else names
 
 
+def _names() -> set[str]:
+    """All names of all parameters; none if LightGBM has no table of them."""
+    return {alias for names in LIGHTGBM.aliases() for alias in names}
+
+
+def _params(run: Run) -> dict[str, Any]:
+    """The parameters for LightGBM, with our defaults; raises for those that it would ignore."""
+    params = run.with_l2(LIGHTGBM)
+    for name, value in (("verbosity", -1), ("num_leaves", DEFAULTS["num_leaves"])):  # else it warns of max_depth
+        if not LIGHTGBM.given(name, params):
+            params[name] = value
+    if run.metrics:
+        params["metric"] = run.native_metrics or "None"
+        for name in run.native_metrics:
+            require(_evaluates(name), unknown_metric(name))
+    known = _names()
+    for name in sorted(params.keys() - known) if known else ():
+        raise LTRError(f"LightGBM knows no parameter {name!r}{did_you_mean(name, known)}")
+    unread = LIGHTGBM.given("eval_at", params) if run.own_metrics and not run.native_metrics else {}
+    require(not unread, "LightGBM's own metrics alone read eval_at=; name the cutoffs in eval_metric=")
+    boosting = "".join(map(str, LIGHTGBM.given("boosting", params).values())).lower()
+    refuse_dart("boosting='dart'" if boosting == "dart" else "", run.patience)
+    if isinstance(run.objective, str):
+        refuse_our_text({"objective": run.objective})
+    else:
+        refuse_bagging_by_query(params)
+    return params
+
+
 def _stored(column: Any) -> str:
     """The name of a column as LightGBM's models have it."""
     return str(column).replace(" ", "_")
@@ -228,15 +241,3 @@ def _looking_at(stop: Callable[[Any], None], run: Run) -> Callable[[Any], None]:
 
     callback.order = 30  # type: ignore[attr-defined]  # where LightGBM looks for it
     return callback
-
-
-def _known() -> set[str]:
-    """All names of all parameters; none if LightGBM has no table of them."""
-    return {alias for names in LIGHTGBM.aliases() for alias in names}
-
-
-def refuse_misspelt(params: dict[str, Any]) -> None:
-    """Raise for a parameter that LightGBM does not know and would ignore."""
-    known = _known()
-    for name in sorted(params.keys() - known) if known else ():
-        raise LTRError(f"LightGBM knows no parameter {name!r}{did_you_mean(name, known)}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._auto import AUTO, Decision, train_best
+from ltr_objectives.adapters._auto import Decision, train_best
 from ltr_objectives.adapters._data import (
     BaseEstimator,
     Part,
@@ -25,30 +25,17 @@ from ltr_objectives.adapters._data import (
     require_same_columns,
     warn_of_unknown,
 )
-from ltr_objectives.adapters._run import (
-    ROUNDS,
-    Run,
-    default_metrics,
-    read_metrics,
-    read_objective,
-    read_param,
-    refuse_twice,
-)
-from ltr_objectives.checks import check_list
+from ltr_objectives.adapters._run import AUTO, DEFAULT, ROUNDS, Run, read_metrics, read_run
 from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.errors import LTRWarning, require, warn
 from ltr_objectives.libraries import Library
-from ltr_objectives.metrics.base import Metric, get_metric
+from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.base import Objective
-from ltr_objectives.registry import objective_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named, and scored if no metric is
-# parameters of our rankers that a training of the library does not get
-OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
 Records = dict[str, dict[str, list[float]]]
 
 
@@ -216,8 +203,12 @@ class Ranker:
         verbose: bool | int = False,
     ) -> Self:
         """Train on data that was read, with ``params`` beside those of the constructor."""
-        run = self._read_run(train, evals, params or {}, init_model, callbacks, verbose)
-        if self._given().get("objective") == AUTO:
+        for i, part in enumerate(evals):
+            require_same_columns(part.X, train.X, f"eval_set[{i}]")
+        given = {**self._given(), **(params or {})}
+        start = None if init_model is None else self._start(init_model, train.X)
+        run = read_run(given, self.library, train, evals, start, callbacks, verbose)
+        if given.get("objective") == AUTO:
             model, records, objective, report = train_best(self, run)
         else:
             for i, part in enumerate(run.evals):
@@ -234,41 +225,6 @@ class Ranker:
         self._adopt(model)
         self._fitted = Fitted(train.X.shape[1], names_of(train.X), objective, records, best, report)
         return self
-
-    def _read_run(
-        self,
-        train: Part,
-        evals: tuple[Part, ...],
-        of_fit: Mapping[str, Any],
-        init_model: Any,
-        callbacks: Sequence[Any] | None,
-        verbose: bool | int,
-    ) -> Run:
-        """The training that was asked for, by the parameters and by ``fit``; raises for what cannot be right."""
-        given = {**self._given(), **of_fit}
-        refuse_twice(self.library, given)
-        for i, part in enumerate(evals):
-            require_same_columns(part.X, train.X, f"eval_set[{i}]")
-        objective = self._read_objective(given)
-        params = {name: read_param(value) for name, value in given.items() if name not in OURS}
-        run = Run(
-            train=train._replace(X=named(train.X)),
-            evals=tuple(part._replace(X=named(part.X)) for part in evals),
-            objective=objective,
-            metrics=self._read_metrics(given, objective),
-            of_the_data={name: params.pop(name) for name in self.library.of_the_data if name in params},
-            params=params,
-            patience=given.get("early_stopping_rounds"),
-            callbacks=[
-                *check_list("callbacks", given.get("callbacks"), "callables"),
-                *check_list("callbacks", callbacks, "callables"),
-            ],
-            verbose=verbose,
-            n_threads=self.library.n_threads(given),
-            init_model=None if init_model is None else self._start(init_model, train.X),
-        )
-        run.refuse_unread(self.library)
-        return run
 
     def _without_splits(self, model: Any, run: Run, kept: int) -> str:
         """The warning if no round has a split."""
@@ -372,21 +328,6 @@ class Ranker:
         """The parameters that were set: not None, and not as the library's constructor sets them."""
         given = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
         return {name: value for name, value in given.items() if not _same(value, self._defaults.get(name))}
-
-    def _read_objective(self, given: Mapping[str, Any]) -> Objective | str:
-        """The objective to train: as given, or what suits the first metric."""
-        objective = given.get("objective")
-        if objective not in (None, AUTO):
-            return read_objective(objective, self.library)
-        first, *_ = read_metrics(given.get("eval_metric", DEFAULT), self.library)
-        return objective_for(first if isinstance(first, Metric) else DEFAULT)
-
-    def _read_metrics(self, given: Mapping[str, Any], objective: Objective | str) -> tuple[Metric | str, ...]:
-        """The metrics of a training for ``objective``."""
-        metrics = given.get("eval_metric", DEFAULT if given.get("objective") in (None, AUTO) else None)
-        if metrics is None:
-            return default_metrics(objective, given.get("convention"))
-        return read_metrics(metrics, self.library, given.get("convention"))
 
     def _start(self, init_model: Any, X: Any) -> Any:
         """The library's model that training continues from; ``X`` is the training table."""

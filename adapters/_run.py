@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ltr_objectives.adapters._callables import ObjectiveCallable, refuse_unread
-from ltr_objectives.adapters._data import Part
+from ltr_objectives.adapters._data import Part, named
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
@@ -16,10 +16,15 @@ from ltr_objectives.metrics.base import Metric, get_metric, get_metrics, own_met
 from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective, get_objective
 from ltr_objectives.queries import to_numpy
-from ltr_objectives.registry import metrics
+from ltr_objectives.registry import metrics as names_of_metrics
+from ltr_objectives.registry import objective_for
 
 EvalMetric = str | Metric | Sequence[str | Metric] | None
 Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
+AUTO = "auto"
+DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named, and scored if no metric is
+# parameters of our rankers that a training of the library does not get
+OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
@@ -100,14 +105,55 @@ class Run(NamedTuple):
         )
 
 
+def read_run(
+    given: Mapping[str, Any],
+    library: Library,
+    train: Part,
+    evals: tuple[Part, ...],
+    init_model: Any,
+    callbacks: Sequence[Any] | None,
+    verbose: bool | int,
+) -> Run:
+    """The training that the parameters ``given`` and the arguments of ``fit`` ask for; raises if it cannot be right."""
+    refuse_twice(library, given)
+    chosen = None if given.get("objective") == AUTO else given.get("objective")
+    objective = read_objective(chosen, given.get("eval_metric"), library)
+    metrics = given.get("eval_metric", DEFAULT if chosen is None else optimised(objective))
+    params = {name: read_param(value) for name, value in given.items() if name not in OURS}
+    run = Run(
+        train=train._replace(X=named(train.X)),
+        evals=tuple(part._replace(X=named(part.X)) for part in evals),
+        objective=objective,
+        metrics=() if metrics is None else read_metrics(metrics, library, given.get("convention")),
+        of_the_data={name: params.pop(name) for name in library.of_the_data if name in params},
+        params=params,
+        patience=given.get("early_stopping_rounds"),
+        callbacks=[
+            *check_list("callbacks", given.get("callbacks"), "callables"),
+            *check_list("callbacks", callbacks, "callables"),
+        ],
+        verbose=verbose,
+        n_threads=library.n_threads(given),
+        init_model=init_model,
+    )
+    run.refuse_unread(library)
+    return run
+
+
 def in_documents(objective: Objective) -> Objective:
     """Our objective with Hessians in documents; presets keep the Hessians of their library."""
     preset = getattr(objective.inner, "preset", None) is not None
     return objective if preset or isinstance(objective, UnitHessian) else UnitHessian(objective)
 
 
-def read_objective(objective: Any, library: Library) -> Objective | str:
-    """Our objective, or text for the library: its own spelling in CatBoost, and all text that is not of ours."""
+def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> Objective | str:
+    """Our objective, or text for the library: its own spelling in CatBoost, and all text that is not of ours.
+
+    Without an objective it is the one for the first metric.
+    """
+    if objective is None:
+        first, *_ = read_metrics(DEFAULT if metrics is None else metrics, library)
+        return objective_for(first if isinstance(first, Metric) else DEFAULT)
     if not isinstance(objective, str):
         return get_objective(objective)
     head, goal = objective.partition(":")[0].strip(), split_goal(objective)[1]
@@ -141,16 +187,16 @@ def _is_native(metric: Any, library: Library) -> bool:
 
 def unknown_metric(metric: str) -> str:
     """The message for a metric that neither we nor the library have."""
-    meant = did_you_mean(metric.partition("@")[0], metrics())
+    meant = did_you_mean(metric.partition("@")[0], names_of_metrics())
     return f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{meant}"
 
 
-def default_metrics(objective: Objective | str, convention: str | None) -> tuple[Metric, ...]:
-    """The metric that our objective optimises, or NDCG; none if the objective is the library's own."""
+def optimised(objective: Objective | str) -> Metric | str | None:
+    """The metric that our objective optimises, or NDCG; None if the objective is the library's own."""
     if isinstance(objective, str):
-        return ()
+        return None
     metric = getattr(objective, "metric", None)
-    return (get_metric(metric if isinstance(metric, Metric) else "ndcg", convention),)
+    return metric if isinstance(metric, Metric) else "ndcg"
 
 
 def read_param(value: Any) -> Any:
