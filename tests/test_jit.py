@@ -60,7 +60,7 @@ if len(sys.argv) > 1:
 import numpy as np
 from ltr_objectives.kernels import _compiler, softmax
 softmax.softmax(np.random.default_rng(0).normal(size=50), p := np.empty(50))
-print(_compiler.parts.__name__, p.tobytes().hex())
+print(_compiler.parts is None, p.tobytes().hex())
 """
     env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     outputs = []
@@ -68,8 +68,8 @@ print(_compiler.parts.__name__, p.tobytes().hex())
         done = subprocess.run([sys.executable, "-c", code, *version], env=env, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout)
-    (name, *own), (plain, *same) = (text.split() for text in outputs)
-    assert (name, plain) == ("ltr_objectives.kernels._parts", "_Plain")
+    (with_parts, *own), (without, *same) = (text.split() for text in outputs)
+    assert (with_parts, without) == ("False", "True")
     assert own == same
 
 
@@ -137,7 +137,7 @@ from catalog import ONE_OF_EACH, SOME
 from oracles.references import reference
 from ltr_objectives.kernels import _compiler
 
-assert _compiler.parts is _compiler._Plain
+assert _compiler.parts is None
 rng = np.random.default_rng(0)
 lists = [(rng.permutation(n) / 4.0, rng.integers(0, 2, n).astype(float)) for n in (2, 5, 9)]
 tried = [*itertools.chain(*SOME.values()), *ONE_OF_EACH]
@@ -152,9 +152,7 @@ for one in tried if sys.argv[1] == "forward" else reversed(tried):
 """
 
 
-@pytest.mark.skipif(
-    _compiler.parts is not _compiler._Plain, reason="compiles for minutes: a job of its own has such a numba"
-)
+@pytest.mark.skipif(_compiler.parts is not None, reason="compiles for minutes: a job of its own has such a numba")
 @pytest.mark.parametrize("orders", [("forward", "backward"), ("backward", "forward")])
 def test_all_kernels_are_right_in_two_orders_from_one_cache(tmp_path, orders):
     path = os.pathsep.join([str(Path(__file__).parent), str(_compiler.PACKAGE.parent)])
@@ -186,7 +184,7 @@ s = np.random.default_rng(0).normal(size=100)
 key, order, p = sorted_total(s)
 assert (key == -np.sort(-s)).all() and (s[order] == key).all()
 np.testing.assert_allclose(p, np.exp(key) / np.exp(key).sum())
-print(_compiler.parts.__name__)
+print(_compiler.parts is None)
 """
 
 
@@ -195,7 +193,7 @@ def test_compiled_code_of_a_user_may_call_kernels(tmp_path):
     for _ in ("compiled", "from the cache"):
         done = subprocess.run([sys.executable, "-c", USER], env=env, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        assert done.stdout == "ltr_objectives.kernels._parts\n"
+        assert done.stdout == "False\n"
 
 
 def test_a_changed_helper_is_compiled_anew(tmp_path):
@@ -232,11 +230,10 @@ def test_damaged_machine_code_is_compiled_anew_and_replaced(tmp_path):
     copy_package(tmp_path)
     files = list(Path(run_copy(tmp_path)[1]).glob("*.code"))
     assert files
-    for damage in (lambda whole: whole[:-9], lambda whole: b"", lambda whole: b"x" + whole):
-        for file in files:
-            file.write_bytes(damage(file.read_bytes()))
-        assert run_copy(tmp_path)[::2] == ["0.5", "0"]
-        assert int(run_copy(tmp_path)[2]) > 0
+    for file in files:
+        file.write_bytes(file.read_bytes()[:-9])
+    assert run_copy(tmp_path)[::2] == ["0.5", "0"]
+    assert int(run_copy(tmp_path)[2]) > 0
 
 
 FULL = """

@@ -24,6 +24,7 @@ import numba
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from ltr_objectives._files import private_folder, replacing, user_cache
@@ -32,22 +33,6 @@ from ltr_objectives.errors import warn
 PACKAGE = Path(__file__).resolve().parent.parent
 config: Any = numba.config
 TESTED = "0.61", "0.68"  # versions of numba: the lowest supported, and the one that the tests install
-
-
-class _Plain:
-    """Numba as documented, in place of ``_parts``."""
-
-    @staticmethod
-    def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-        return numba.njit(**options)(function)
-
-    @staticmethod
-    def prepare(target: Any) -> None:
-        target.refresh()
-
-    @staticmethod
-    def reduced(result: Any) -> Any:
-        return result._reduce()
 
 
 if hasattr(os, "register_at_fork"):  # a lock that another thread has stays locked in the child
@@ -60,7 +45,7 @@ if hasattr(os, "register_at_fork"):  # a lock that another thread has stays lock
 if logging.getLogger("numba").level == logging.NOTSET:  # else a root logger at DEBUG gets 10,000 lines a kernel
     logging.getLogger("numba").setLevel(logging.INFO)
 
-parts: Any = _Plain
+parts: Any = None
 if numba.__version__.rpartition(".")[0] in TESTED:
     from ltr_objectives.kernels import _parts as parts
 
@@ -115,7 +100,7 @@ class MachineCode(NullCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled before, or None."""
-        parts.prepare(target_context)
+        rtsys.initialize(target_context)  # what machine code calls; ``refresh`` takes as long as ``import numba``
         with contextlib.suppress(Exception):  # a damaged file may raise anything; the kernel is compiled anew
             found = self._read()[self._key(sig, target_context.codegen())]
             return CompileResult._rebuild(target_context, *pickle.loads(found))
@@ -130,7 +115,7 @@ class MachineCode(NullCache):
         known: dict[Any, bytes] = {}
         with contextlib.suppress(Exception):
             known = self._read()
-        known[self._key(sig, data.codegen)] = dumps(parts.reduced(data))
+        known[self._key(sig, data.codegen)] = dumps(data._reduce())
         try:
             with replacing(CACHE / self._name) as new:
                 new.write_bytes(dumps(known))
@@ -147,7 +132,9 @@ class MachineCode(NullCache):
 
 def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Return numba's kernel of ``function``, whose machine code is cached."""
-    found: Any = parts.compiled(function, options)
-    if not config.DISABLE_JIT and os.path.exists(function.__code__.co_filename):  # not from a notebook
+    if config.DISABLE_JIT:
+        return function
+    found: Any = numba.njit(**options)(function) if parts is None else parts.compiled(function, options)
+    if os.path.exists(function.__code__.co_filename):  # not from a notebook
         found._cache = MachineCode(function)
     return found

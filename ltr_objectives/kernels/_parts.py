@@ -10,37 +10,19 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numba
 from numba.core import ir
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.registry import CPUDispatcher
-from numba.core.runtime.nrt import rtsys
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.types import Integer, SliceType, none, unliteral
 
-config: Any = numba.config
-
 
 def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Make the function a kernel with ``options`` of ``numba.njit``."""
-    if config.DISABLE_JIT:
-        return function
     return _Kernel(function, targetoptions={"nopython": True, **options})
-
-
-def prepare(target: Any) -> None:
-    """Load the runtime that cached machine code calls, not the compiler, which takes as long as ``import numba``."""
-    rtsys.initialize(target)
-
-
-def reduced(result: Any) -> Any:
-    """Return what the cache keeps of a compiled kernel, without the environments of the parts."""
-    *most, used = result._replace(type_annotation="")._reduce()
-    text = str(result.library._final_module)
-    return (*most, tuple(env for env in used if text.count(env.env_name) > 1))
 
 
 class _Shared(Flags):
