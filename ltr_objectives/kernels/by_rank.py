@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_objectives.kernels._jit import inlined, inlined_kernel, kernel
-from ltr_objectives.kernels.pairs import discounted, pair_kernel, row_of, run_of
+from ltr_objectives.kernels.pairs import pair_kernel, row_of, run_of
 from ltr_objectives.kernels.partners import is_sampled, runs
 from ltr_objectives.kernels.sorting import all_equal
-from ltr_objectives.kernels.swaps import CASCADE, CATBOOST_MRR, restart_swaps, swap_terms
+from ltr_objectives.kernels.swaps import CASCADE, CATBOOST_MRR, discounted, restart_swaps, swap_terms
 
 FEW_NEIGHBORS = 8  # with at most this many neighbours pairs are taken in runs
 
@@ -116,27 +116,38 @@ def _exchange(a, b):
         a[i], b[i] = b[i], a[i]
 
 
-@kernel
-def _add_ranks(n, terms, batch, s, pairs, rng, r):
-    """Add the pairs of the first n ranks by one layer; return the sum of |slope|."""
-    total, ranks, norm = 0.0, _fill(n, terms, batch, pairs, r), pairs.score_norm and not all_equal(s)
-    how = How(1.0, terms.cap, norm, norm or len(pairs.propensity) > 0)
-    near, sampled, top = pairs.neighbors <= FEW_NEIGHBORS, False, n if ranks == n - 1 else ranks
-    if rng is not None:
-        sampled = is_sampled(n, top, pairs.partners)
-    by_run = near or sampled
-    # with runs, this loop takes only the ranks that need ``restart_swaps``, which other kinds do not have
-    for d in range(0 if by_run and terms.kind != CASCADE else ranks):
+@inlined_kernel
+def _add_rows(ranks, n, by_run, terms, pairs, how, batch, r):
+    """Add the pairs of each of the first ranks with the ranks below; with ``by_run`` only of those that restart.
+
+    A rank that restarts has terms V of its own, in W. Afterwards its U and A are 0, so that no run counts it again.
+    """
+    total = 0.0
+    for d in range(ranks):
         end, restarts = min(n, d + 1 + min(n, pairs.neighbors)), r.A[d] < 0.0
         if restarts:
             restart_swaps(r.g, terms.discount, d, end, r.U, r.W)
-            r.A[d] = 1.0
             _exchange(r.V[d + 1 : end], r.W[d + 1 : end])
+            r.A[d] = 1.0
         if restarts or not by_run:
             total += _add_row(d, end, how, batch, r)
         if restarts:
             _exchange(r.V[d + 1 : end], r.W[d + 1 : end])
             r.U[d], r.A[d] = 0.0, 0.0
+    return total
+
+
+@kernel
+def _add_layer(n, terms, batch, s, pairs, rng, r):
+    """Add the pairs of the first n ranks by one layer; return the sum of |slope|."""
+    ranks, norm = _fill(n, terms, batch, pairs, r), pairs.score_norm and not all_equal(s)
+    how = How(1.0, terms.cap, norm, norm or len(pairs.propensity) > 0)
+    near, sampled, top = pairs.neighbors <= FEW_NEIGHBORS, False, n if ranks == n - 1 else ranks
+    if rng is not None:
+        sampled = is_sampled(n, top, pairs.partners)
+    by_run, total = near or sampled, 0.0
+    if not by_run or terms.kind == CASCADE:  # no other kind restarts
+        total += _add_rows(ranks, n, by_run, terms, pairs, how, batch, r)
     if near:
         for apart in range(1, pairs.neighbors + 1):
             total += _add_run(0, apart, max(min(ranks, n - apart), 0), how, batch, r)
@@ -169,7 +180,7 @@ def by_rank(batch, s, layers, pairs, rng, r, out):
             gain = terms.gain[a : a + n]
             for d in range(ranks):
                 r.g[d] = gain[np.uint64(r.orders[d])]
-            total += _add_ranks(ranks, terms, batch, s, pairs, rng, r)
+            total += _add_layer(ranks, terms, batch, s, pairs, rng, r)
     grad, hess = out.grad[a : a + n], out.hess[a : a + n]
     for d in range(ranks):
         i = np.uint64(r.orders[d])

@@ -20,19 +20,16 @@ def choose(scores, labels, most, order, chosen, sort):
             chosen[d] = order[d]
         return n
     first = most - most // 2
-    rest = order[first:n].copy()
-    taken = np.zeros(n, np.bool_)
-    by_label = np.empty(n - first)
-    for i in range(n - first):
-        by_label[i] = labels[rest[i]]
+    by_label, taken = np.empty(n - first), np.zeros(n, np.bool_)
+    for d in range(first, n):
+        by_label[d - first] = labels[order[d]]
     descending_order(by_label, chosen, sort)
+    taken[:first] = True
     for i in range(most - first):
         taken[first + chosen[i]] = True
-    for i in range(first):
-        taken[i] = True
     m = 0
-    for i in range(n):
-        if taken[i]:
-            chosen[m] = order[i]
+    for d in range(n):
+        if taken[d]:
+            chosen[m] = order[d]
             m += 1
     return m

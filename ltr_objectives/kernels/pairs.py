@@ -158,17 +158,6 @@ def run_of(weight: Any) -> Any:
 
 
 @kernel
-def discounted(discount, most):
-    """Count the first ``most`` ranks with a discount above zero; discounts do not increase."""
-    if most > 0 and discount[most - 1] > 0.0:
-        return most
-    ranks = 0
-    while ranks < most and discount[ranks] > 0.0:
-        ranks += 1
-    return ranks
-
-
-@kernel
 def _list_factor(total, pairs, rng):
     """The factor of all slopes of one list; ``total`` is the sum of their absolute values."""
     factor = pairs.sigma / draws_of(rng)

@@ -29,10 +29,12 @@ import numpy as np
 
 from ltr_objectives.kernels._jit import kernel
 
-LINEAR, CASCADE, AVERAGE, UPPER, CATBOOST_MRR, CATBOOST_MAP = range(6)
+LINEAR, CASCADE, AVERAGE = range(3)
+UPPER = 3  # classic YetiRank: |g_d - g_e| w_d, with the discount of the upper rank alone
+CATBOOST_MRR, CATBOOST_MAP = 4, 5
 
 SMALL = 2.0**-10  # the least 1 - g to divide by
-NEGLIGIBLE = 1e-30  # a document reached with a smaller probability than this is left out
+NEGLIGIBLE = 1e-30  # a smaller probability counts as 0
 
 
 @kernel
@@ -45,20 +47,22 @@ def is_empty(layers, q):
 
 
 @kernel
-def _linear(g, w, scale, n, U, A, V):
+def discounted(discount, most):
+    """Count the first ``most`` ranks with a discount above zero; discounts do not increase."""
+    if most > 0 and discount[most - 1] > 0.0:
+        return most
+    ranks = 0
+    while ranks < most and discount[ranks] > 0.0:
+        ranks += 1
+    return ranks
+
+
+@kernel
+def _linear(w, scale, n, U, A, V):
     for d in range(n):
         U[d] = w[d] * scale
         A[d] = 1.0
         V[d] = -U[d]
-
-
-@kernel
-def _upper(g, w, scale, n, U, A, V):
-    """The weight |g_d - g_e| w_d of classic YetiRank, with the discount of the upper rank alone."""
-    for d in range(n):
-        U[d] = w[d] * scale
-        A[d] = 0.0
-        V[d] = 0.0
 
 
 @kernel
@@ -81,14 +85,14 @@ def _cascade(g, w, scale, n, U, A, V):
 
 
 @kernel
-def average_terms(g, w, scale, n, U, V):
-    """Fill ``U, V`` of average precision, where A is 1."""
+def _average(g, w, scale, n, U, A, V):
     count, p = 0.0, 0.0
     for d in range(n):
         before = p
         count += g[d]
         p += g[d] * w[d]
         U[d] = ((count + 1.0 - g[d]) * w[d] - p) * scale
+        A[d] = 1.0
         V[d] = (before - count * w[d]) * scale
 
 
@@ -119,14 +123,14 @@ def _catboost_map(g, w, scale, n, U, A, V):
 def swap_terms(kind, g, w, scale, n, U, A, V):
     """Fill ``U, A, V`` for one list in rank order."""
     if kind == LINEAR:
-        _linear(g, w, scale, n, U, A, V)
+        _linear(w, scale, n, U, A, V)
     elif kind == CASCADE:
         _cascade(g, w, scale, n, U, A, V)
     elif kind == AVERAGE:
-        average_terms(g, w, scale, n, U, V)
-        A[:n] = 1.0
+        _average(g, w, scale, n, U, A, V)
     elif kind == UPPER:
-        _upper(g, w, scale, n, U, A, V)
+        _linear(w, scale, n, U, A, V)
+        A[:n] = 0.0
     elif kind == CATBOOST_MRR:
         _catboost_mrr(g, w, scale, n, U, A, V)
     elif kind == CATBOOST_MAP:

@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from ltr_objectives.kernels._jit import kernel
+from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.sorting import head_order, longest_list, sort_descending, sorter
-from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
+from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR, NEGLIGIBLE, discounted
 
 LEVEL = 6  # beside the families of swaps: Kendall's tau, which no objective learns
 AVERAGE_TIES, INPUT_TIES, WORST_TIES, BEST_TIES = range(4)
-NEVER = 1e-30  # a smaller chance counts as 0
 
 
 @kernel
@@ -29,62 +28,70 @@ def _order_ties(g, ties, n, order, more, r):
         a = b
 
 
+@inlined_kernel
+def _end_of_tie(key, a, n, average):
+    """The rank below the run of equal keys that begins at rank ``a``; a run is one rank unless ties are averaged."""
+    b = a + 1
+    while average and b < n and key[b] == key[a]:
+        b += 1
+    return b
+
+
 @kernel
 def _linear(key, g, w, n, average):
-    total = 0.0
-    a = 0
+    total, a = 0.0, 0
     while a < n and w[a] > 0.0:
-        b = a + 1
+        b = _end_of_tie(key, a, n, average)
         sum_g, sum_w = g[a], w[a]
-        while average and b < n and key[b] == key[a]:
-            sum_g += g[b]
-            sum_w += w[b]
-            b += 1
+        for d in range(a + 1, b):
+            sum_g += g[d]
+            sum_w += w[d]
         total += sum_g * sum_w if b == a + 1 else sum_g * sum_w / (b - a)
         a = b
     return total
 
 
 @kernel
-def _cascade(key, g, w, n, average, p):
-    """``p[j]`` is the chance that j documents of a tie all fail to satisfy the user, averaged over all choices of j.
+def _chances_of_tie(g, most, p):
+    """Fill ``p[j]``, the chance that j documents of a tie all fail to satisfy the user, averaged over all choices of j.
 
-    Of m tied documents those without gain come first: for them ``p`` is 1. ``p`` decreases, and what is beyond the
-    cutoff or below ``NEVER`` is left out, so that a tie takes O(m log m), not O(m^2).
+    Documents without gain come first: for them ``p`` is 1. ``p`` decreases, and what is beyond ``most`` or negligible
+    is left out, so that a tie of m documents takes O(m log m), not O(m^2). Returns the last j that is kept.
     """
-    total, open_ = 0.0, 1.0
-    a = 0
+    i = 0
+    for x in g:
+        i += x == 0.0
+    top = min(i, most)
+    p[: top + 1] = 1.0
+    for x in g:
+        if x == 0.0:
+            continue
+        i += 1
+        if top < most:
+            top += 1
+            p[top] = 0.0
+        for j in range(top, 0, -1):
+            share = j / i
+            p[j] = (1.0 - share) * p[j] + share * (1.0 - x) * p[j - 1]
+        while p[top] < NEGLIGIBLE:
+            top -= 1
+    return top
+
+
+@kernel
+def _cascade(key, g, w, n, average, p):
+    total, open_, a = 0.0, 1.0, 0
     while a < n and w[a] > 0.0:
-        b = a + 1
-        while average and b < n and key[b] == key[a]:
-            b += 1
+        b = _end_of_tie(key, a, n, average)
         if b - a == 1:
             total += w[a] * g[a] * open_
             open_ *= 1.0 - g[a]
         else:
-            m, i = b - a, 0
-            for d in range(a, b):
-                i += g[d] == 0.0
-            most = m
-            while w[a + most - 1] == 0.0:
-                most -= 1
-            top = min(i, most)  # the last entry of ``p``
-            p[: top + 1] = 1.0
-            for d in range(a, b):
-                if g[d] == 0.0:
-                    continue
-                i += 1
-                if top < most:
-                    top += 1
-                    p[top] = 0.0
-                for j in range(top, 0, -1):
-                    share = j / i
-                    p[j] = (1.0 - share) * p[j] + share * (1.0 - g[d]) * p[j - 1]
-                while p[top] < NEVER:
-                    top -= 1
+            most = discounted(w[a:b], b - a)
+            top = _chances_of_tie(g[a:b], most, p)
             for j in range(min(top + 1, most)):
                 total += w[a + j] * open_ * (p[j] - (p[j + 1] if j < top else 0.0))
-            open_ *= p[m] if top == m else 0.0
+            open_ *= p[b - a] if top == b - a else 0.0
         a = b
     return total
 
@@ -93,15 +100,12 @@ def _cascade(key, g, w, n, average, p):
 def _average(key, g, w, n, average):
     """Ties as in McSherry and Najork, "Computing information retrieval performance measures efficiently in the
     presence of tied scores", ECIR 2008."""
-    total, count = 0.0, 0.0
-    a = 0
+    total, count, a = 0.0, 0.0, 0
     while a < n and w[a] > 0.0:
-        b = a + 1
-        r = g[a]
-        while average and b < n and key[b] == key[a]:
-            r += g[b]
-            b += 1
-        m = b - a
+        b = _end_of_tie(key, a, n, average)
+        m, r = b - a, g[a]
+        for d in range(a + 1, b):
+            r += g[d]
         slope = (r - 1.0) / (m - 1.0) if m > 1 else 0.0
         for j in range(m):
             total += w[a + j] * (r / m) * (count + 1.0 + j * slope)
@@ -116,15 +120,13 @@ def _level(key, g, n, average):
     everything = 0.0
     for d in range(n):
         everything += g[d]
-    total, above = 0.0, 0.0
-    a = 0
+    total, above, a = 0.0, 0.0, 0
     while a < n:
-        b = a
+        b = _end_of_tie(key, a, n, average)
         tied, zeros = 0.0, 0.0
-        while b == a or (average and b < n and key[b] == key[a]):
-            tied += g[b]
-            zeros += g[b] == 0.0
-            b += 1
+        for d in range(a, b):
+            tied += g[d]
+            zeros += g[d] == 0.0
         total += zeros * (above + (tied - everything) / 2.0)
         above += tied
         a = b
@@ -144,16 +146,13 @@ def metric_values(first, last, ptr, s, terms, ties, out):
     longest, w = longest_list(ptr, first, last), terms.discount
     sort, order = sorter(longest), np.empty(longest, np.int64)
     g, more = np.empty(longest), np.empty(longest + 1)
-    ranks = 0
-    while ranks < longest and w[ranks] > 0.0:
-        ranks += 1
+    ranks = discounted(w, longest)
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
-        n = b - a
         if terms.scale[q] == 0.0:
             out[q] = terms.offset[q]
             continue
-        n = head_order(s[a:b], min(ranks, n), False, order, sort)
+        n = head_order(s[a:b], min(ranks, b - a), False, order, sort)
         for d in range(n):
             g[d] = terms.gain[a + order[d]]
         if ties in (WORST_TIES, BEST_TIES):
