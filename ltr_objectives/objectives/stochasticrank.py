@@ -27,10 +27,7 @@ Each edge is another document j, and i is just above or just below it. Summed by
 
 :math:`\Delta_{ij}` is the change of one swap of neighbours, which :mod:`ltr_objectives.kernels.moves` has in
 :math:`O(1)`. It is zero for equal gains and beyond the cutoff. The others are sorted, so that two binary searches find
-where the density is not negligible. The second derivative has the same terms:
-
-.. math::
-    \frac{\partial^2 l}{\partial z_i^2} = \mathbb{E} \sum_j \Delta_{ij} \varphi(x_j) \frac{x_j - m_i}{\tau^2}.
+where the density is not negligible. In the second derivative each term is multiplied by :math:`(x_j - m_i) / \tau^2`.
 """
 
 import math
@@ -43,6 +40,7 @@ from ltr_objectives.checks import check_choice, check_draws, check_not_negative,
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined, kernel
 from ltr_objectives.kernels.moves import move_terms, needs_restart, restart_moves
+from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.rng import NO_NOISE, NOISES, add_noise, stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
 from ltr_objectives.kernels.swaps import CASCADE, is_empty
@@ -75,15 +73,14 @@ class StochasticRank(Objective, text="stochasticrank"):
     r"""StochasticRank (Ustimenko and Prokhorenkova, ICML 2020) for any metric.
 
     The loss of a query is :math:`-\mathbb{E}\, M(s - \mu \sigma y + \sigma \varepsilon)`, the metric :math:`M` smoothed
-    by standard normal noise. Its gradient is estimated by coordinate conditional sampling. For each document, all noise
-    is integrated out except the differences of the other documents' noise:
+    by standard normal noise. Its gradient is estimated by coordinate conditional sampling, derived in
+    :mod:`ltr_objectives.objectives.stochasticrank`:
 
     .. math:: -\sum_j \Delta_{ij}\, \varphi_\tau(x_j - m_i), \quad \tau = \sigma \sqrt{n / (n - 1)}
 
     with noisy scores :math:`x`, the mean :math:`m_i` of :math:`x_i` given the others, and the exact change
-    :math:`\Delta_{ij}` of the metric when :math:`i` passes :math:`j`. The derivation is in
-    :mod:`ltr_objectives.objectives.stochasticrank`. The estimate is unbiased for every :math:`\sigma`, before the
-    scale-free step.
+    :math:`\Delta_{ij}` of the metric when :math:`i` passes :math:`j`. The estimate is unbiased, before the scale-free
+    step, for every :math:`\sigma`.
 
     Parameters
     ----------
@@ -160,14 +157,17 @@ class StochasticRank(Objective, text="stochasticrank"):
     def policy(self) -> str:
         return "exact" if self.hessian == "bounded" else self.hessian  # the kernel writes the bounding sum
 
+    def _layers(self, queries: Queries) -> tuple[Terms, ...]:
+        return get_metric(self.metric).layers(queries)
+
     def _worth(self, queries: Queries) -> np.ndarray:
-        return np.sum([terms.gain for terms in get_metric(self.metric).layers(queries)], axis=0)
+        return np.sum([terms.gain for terms in self._layers(queries)], axis=0)
 
     def fill(self, call: Call) -> None:
         rng = call.rng(self.seed, self.samples if self.noise else 1, NOISES[self.noise])
         smooth = Smooth(float(self.sigma), float(self.mu), float(self.sfa), float(self.nu), self.hessian == "bounded",
                         call.queries.labels)  # fmt: skip
-        call.run(_conditional_gradients, get_metric(self.metric).layers(call.queries), smooth, rng)
+        call.run(_conditional_gradients, self._layers(call.queries), smooth, rng)
 
 
 @inlined
@@ -176,13 +176,9 @@ def _bell(u):
     v = u * u * (1.0 / 256.0)
     e = C8 + v * (C9 + v * (C10 + v * C11))
     e = 1.0 - v + v * v * (C2 + v * (C3 + v * (C4 + v * (C5 + v * (C6 + v * (C7 + v * e))))))
-    e *= e
-    e *= e
-    e *= e
-    e *= e
-    e *= e
-    e *= e
-    return e * e
+    for _ in range(7):
+        e *= e
+    return e
 
 
 class Work(NamedTuple):
@@ -190,37 +186,25 @@ class Work(NamedTuple):
 
     sort: Sorter
     order: np.ndarray
-    x: np.ndarray
+    noisy: np.ndarray  # scores
     g: np.ndarray
     P: np.ndarray
     Q: np.ndarray
     R: np.ndarray
     W: np.ndarray
+    zero: np.ndarray  # in place of Q below the document that moves
     slope: np.ndarray
     bend: np.ndarray
     size: np.ndarray
 
 
 @inlined
-def _above(first, last, m, inverse, g_i, r):
+def _sums(x, g, P, Q, m, inverse, g_i):
+    """Return the sums of ``Delta phi``, ``Delta phi u`` and ``|Delta| phi`` for ``Delta = (g_i - g) (P + g_i Q)``."""
     slope, bend, size = 0.0, 0.0, 0.0
-    x, g, P, Q = r.sort.key, r.g, r.P, r.Q
-    for j in range(first, last):
+    for j in range(len(x)):
         u = (x[j] - m) * inverse
         c = (g_i - g[j]) * (P[j] + g_i * Q[j]) * _bell(u)
-        slope += c
-        bend += c * u
-        size += abs(c)
-    return slope, bend, size
-
-
-@inlined
-def _below(first, last, m, inverse, g_i, R, r):
-    slope, bend, size = 0.0, 0.0, 0.0
-    x, g = r.sort.key, r.g
-    for j in range(first, last):
-        u = (x[j] - m) * inverse
-        c = (g_i - g[j]) * R[j] * _bell(u)
         slope += c
         bend += c * u
         size += abs(c)
@@ -243,7 +227,7 @@ def _first_at_most(x, limit, first, last):
 def work_space(n):
     """Scratch for lists of up to ``n`` documents."""
     return Work(sorter(n), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
-                np.empty(n), np.empty(n), np.empty(n), np.empty(n))  # fmt: skip
+                np.empty(n), np.zeros(n), np.empty(n), np.empty(n), np.empty(n))  # fmt: skip
 
 
 @kernel
@@ -252,12 +236,12 @@ def add_conditional(gain, scale, terms, sigma, z, eps, r):
 
     They are ``dl/dz``, ``d2l/dz2`` and ``sum_j |Delta_ij| phi(x_j) / tau``, which is at least ``|dl/dz_i| / tau``.
     """
-    n, w = len(z), terms.discount
+    n, w, x = len(z), terms.discount, r.sort.key
     total = 0.0
     for i in range(n):
         total += eps[i]
-        r.x[i] = z[i] + sigma * eps[i]
-    descending_order(r.x[:n], r.order, r.sort)
+        r.noisy[i] = z[i] + sigma * eps[i]
+    descending_order(r.noisy[:n], r.order, r.sort)
     for d in range(n):
         r.g[d] = gain[r.order[d]]
     reach = move_terms(terms.kind, r.g, w, scale, n, r.P, r.Q, r.R)
@@ -275,13 +259,14 @@ def add_conditional(gain, scale, terms, sigma, z, eps, r):
         elif terms.kind == CASCADE:
             factor = 1.0 / miss
         T_d *= miss
-        a = _first_at_most(r.sort.key, m + WIDTH * tau, 0, end)
-        b = _first_at_most(r.sort.key, m - WIDTH * tau, a, end)
-        s, c, h = _above(a, min(b, d, reach), m, inverse, g_d, r)
-        s2, c2, h2 = _below(max(a, d + 1), b, m, inverse, g_d, R_d, r)
-        r.slope[i] += (s + factor * s2) * inverse * DENSITY
-        r.bend[i] += (c + factor * c2) * inverse * inverse * DENSITY
-        r.size[i] += (h + factor * h2) * inverse * inverse * DENSITY
+        a = _first_at_most(x, m + WIDTH * tau, 0, end)
+        b = _first_at_most(x, m - WIDTH * tau, a, end)
+        last, first = min(b, d, reach), max(a, d + 1)
+        above = _sums(x[a:last], r.g[a:last], r.P[a:last], r.Q[a:last], m, inverse, g_d)
+        below = _sums(x[first:b], r.g[first:b], R_d[first:b], r.zero[first:b], m, inverse, g_d)
+        r.slope[i] += (above[0] + factor * below[0]) * inverse * DENSITY
+        r.bend[i] += (above[1] + factor * below[1]) * inverse * inverse * DENSITY
+        r.size[i] += (above[2] + factor * below[2]) * inverse * inverse * DENSITY
 
 
 @kernel
