@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from ltr_objectives.checks import check_choice
 from ltr_objectives.datasets import RankingFold, load_letor, make_ranking_fold
-from ltr_objectives.errors import LTRError, require
-from ltr_objectives.workbench.letor import find_parts
+from ltr_objectives.errors import require
 from ltr_objectives.workbench.trials import split_vali
 
 GENERATED = "generated"
@@ -16,12 +15,6 @@ KINDS: dict[str, dict[str, Any]] = {  # arguments of make_ranking_fold, by kind 
     GENERATED: {},
     "generated-binary": {"shares": (0.985, 0.015)},
     "generated-calibrated": {"noise": 2.0, "agreement": 0.8},
-}
-PRESETS = {  # names of public data sets by their place in --data, a folder or a prefix of file names
-    "web10k": {"Fold1": "Web10K"},
-    "web30k": {"Fold1": "Web30K"},
-    "yahoo": {"set1": "Yahoo S1", "set2": "Yahoo S2"},
-    "istella": {"full": "Istella", "sample": "Istella-S"},
 }
 
 
@@ -75,26 +68,3 @@ def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
     folders = sorted(p for p in path.iterdir() if p.is_dir() and p.name.lower().startswith("fold")) or [path]
     name = path.parent.name if path.name.lower().startswith("fold") else path.name
     return [Fold(name, str(folder), seed) for folder in folders for seed in seeds]
-
-
-def preset_folds(preset: str, data: str, seeds: Sequence[int]) -> list[Fold]:
-    """The folds of those data sets of a preset that are in the folder ``data``, or ``data`` itself as one of them."""
-    check_choice("preset", preset, tuple(PRESETS))
-    folder = Path(data).expanduser().resolve()
-    require(folder.is_dir(), f"--data {data} is not a folder; --preset {preset} looks for its files there")
-    names, missing = PRESETS[preset], []
-    found = {}
-    itself = names.get(folder.name, folder.name if len(names) > 1 else next(iter(names.values())))
-    for place, name in [*names.items(), (".", itself)]:
-        try:
-            find_parts(folder / place)
-        except LTRError as error:
-            missing.append(str(error))
-        else:
-            found[place] = Fold(name, str(folder / place), 0)
-    if len(found) > 1:
-        found.pop(".", None)
-    kinds = " or ".join(f"{data}/{place}" for place in names)
-    require(found, f"--preset {preset} looks for train, vali and test files as {kinds}, or in {data} itself: "
-            + "; ".join(missing))  # fmt: skip
-    return [fold._replace(seed=seed) for fold in found.values() for seed in seeds]

@@ -13,11 +13,11 @@ from typing import Annotated, Any
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from typer import Context, Exit, Option
+from typer import Exit, Option
 
 from benchmarks import cells, report
 from benchmarks.cells import CONSTANT, Cell
-from benchmarks.folds import Fold, folds_of, preset_folds
+from benchmarks.folds import Fold, folds_of
 from benchmarks.provenance import provenance, versions_of
 from benchmarks.summary import settings_of
 from ltr_objectives.candidates import natives_for
@@ -40,20 +40,10 @@ DRAWS = (
     "the best on vali counts, metric by metric."
 )
 SMOOTH = "Metrics whose vali value is the mean over slightly noisy scores, such as mrr."
-PRESET = "web10k, web30k, yahoo or istella, found in --data: its folds, and settings as published."
 PARAM = (
     "A parameter of a library by its own name, such as catboost:random_strength=0,1; of several values the best on "
     "vali counts; may be repeated."
 )
-# Lyzhin et al., "Which Tricks Are Important for Learning to Rank?", section 4.1: 1000 trees without early stopping, cut
-# to the best number on vali.
-AS_PUBLISHED: dict[str, object] = {
-    "metrics": "ndcg@10,mrr,map,err",
-    "objectives": "queryrmse,lambdamart:{metric},stochasticrank:{metric},yetirank,yetiloss:{metric}",
-    "natives": "lambdarank,rank:ndcg,rank:map,QueryRMSE,LambdaMart:metric={metric},StochasticRank:metric={metric},"
-    "YetiRank,YetiRank:mode={metric}",
-    "seeds": "0", "trees": 1000, "patience": 1000,
-}  # fmt: skip
 SHARED = {"learning_rate": (0.03, 0.3), "leaves": (6, 48), "min_child_weight": (1.0, 50.0), "documents": (1.0, 300.0)}
 COLUMNS = (
     TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
@@ -71,16 +61,8 @@ def drawn(count: int) -> list[dict[str, Any]]:
     return [{**each, "leaves": round(each["leaves"])} for each in found]
 
 
-def _preset(context: Context, value: str | None) -> str | None:
-    """A preset replaces the defaults, so that given options override it."""
-    if value is not None:
-        context.default_map = {**(context.default_map or {}), **AS_PUBLISHED}
-    return value
-
-
 def quality(
     data: Annotated[list[str] | None, Option(help=DATA)] = None,
-    preset: Annotated[str | None, Option(help=PRESET, callback=_preset, is_eager=True)] = None,
     libraries: Annotated[str, Option(help="Any of xgboost, lightgbm, catboost.")] = "xgboost,lightgbm,catboost",
     objectives: Annotated[
         str, Option(help="Ours; {metric} in a name is replaced by each of --metrics in turn.")
@@ -117,9 +99,7 @@ def quality(
     budget = Budget(trees, 0.1, leaves, patience, min_child_weight, documents, each)
     settings = drawn(draws) or [{"learning_rate": float(rate)} for rate in names_in(learning_rates)]
     whole = [int(seed) for seed in names_in(seeds)]
-    require(preset is None or data, f"--preset {preset} needs --data, the folder where it was unpacked")
-    places = data or ["generated:600,200,400"]
-    folds = [f for d in places for f in (folds_of(d, whole) if preset is None else preset_folds(preset, d, whole))]
+    folds = [fold for place in data or ["generated:600,200,400"] for fold in folds_of(place, whole)]
     wanted = plan(
         folds, names_in(libraries), names_in(objectives), names_in(natives), names_in(metrics),
         [replace(budget, **found) for found in settings], param or (), names_in(smooth),

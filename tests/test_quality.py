@@ -183,7 +183,6 @@ def test_two_data_sets_of_one_name_are_refused(tmp_path):
         (["--smooth", "map"], "smooth='map' is not known; choose one of 'ndcg@5', 'mrr'"),
         (["--param", "subsample=1"], "must look like"),
         (["--param", "sklearn:depth=3"], "sklearn is not in --libraries"),
-        (["--preset", "yahoo"], "--preset yahoo needs --data"),
     ],
 )
 def test_mistakes_end_a_study_before_it_begins(tmp_path, arguments, message):
@@ -219,40 +218,12 @@ def test_folds_may_lack_vali_have_ids_in_any_order_and_be_called_like_generated_
         folds.folds_of(str(path), [0])
 
 
-LAYOUTS = {
-    "web10k": (("Fold1/train.txt", "Fold1/vali.txt", "Fold1/test.txt", "Fold2/train.txt", "Fold2/test.txt"),
-               [("Web10K", "Fold1")]),
-    "web30k": (("Fold1/train.txt.gz", "Fold1/vali.txt.gz", "Fold1/test.txt.gz"), [("Web30K", "Fold1")]),
-    "yahoo": (tuple(f"set{i}.{part}.txt" for i in (1, 2) for part in ("train", "valid", "test")),
-              [("Yahoo S1", "set1"), ("Yahoo S2", "set2")]),
-    "istella": (("full/train.txt", "full/test.txt", "sample/train.txt", "sample/vali.txt", "sample/test.txt"),
-                [("Istella", "full"), ("Istella-S", "sample")]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("preset", LAYOUTS)
-def test_the_standard_layouts_are_found_and_read(preset, tmp_path):
-    names, expected = LAYOUTS[preset]
-    fold = write_fold(tmp_path, *names)
-    found = folds.preset_folds(preset, str(tmp_path), [0])
-    assert [(f.data, Path(f.source).name) for f in found] == expected
-    for each in found:
-        read = each.load()
-        assert read.test.y.tolist() == fold.test.y.tolist()
-        assert len(read.train.group) + len(read.vali.group) == (10 if "full" in each.source else 14)
-
-
-def test_a_preset_replaces_the_defaults_and_options_go_before_it(tmp_path):
-    write_fold(tmp_path / "data", *LAYOUTS["web10k"][0])
-    cut = ["--libraries", "lightgbm", "--metrics", "map,err", "--trees", "3", "--leaves", "4"]
-    found = study(tmp_path / "out", "--preset", "web10k", "--data", tmp_path / "data", "--threads", "1", "--no-plots",
-                  small=cut)  # fmt: skip
-    assert found.exit_code == 0, found.output
-    # the constant, lambdarank twice, queryrmse and yetirank, and the other three for each metric
-    assert "11 trainings, 0 of them done before" in found.output
-    records = [json.loads(path.read_text()) for path in (tmp_path / "out" / "cells").iterdir()]
-    assert {r["budget"]["patience"] for r in records} == {1000}
-    assert {r["budget"]["trees"] for r in records} == {0, 3}
+def test_a_prefix_names_one_of_several_data_sets_in_a_folder(tmp_path):
+    fold = write_fold(tmp_path, *(f"set{i}.{part}.txt" for i in (1, 2) for part in ("train", "valid", "test")))
+    [found] = folds.folds_of(str(tmp_path / "set1"), [0])
+    assert (found.data, Path(found.source).name) == (f"{tmp_path.name} set1", "set1")
+    assert [len(part.group) for part in found.load()] == [10, 4, 5]
+    assert found.load().test.y.tolist() == fold.test.y.tolist()
 
 
 def named_values(metrics=("map", "auc")):
