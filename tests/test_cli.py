@@ -98,7 +98,7 @@ def test_a_query_that_is_skipped_has_no_value(folder):
     [
         ({}, ["--metric", "ndgc"], "unknown metric 'ndgc'; there are auc, "),
         ({}, ["--metric", ","], "--metric is empty"),
-        ({}, ["--convention", "lightgmb"], "choose one of 'catboost'"),
+        ({}, ["--convention", "lightgmb"], "ndcg has no convention 'lightgmb'; conventions of ndcg: catboost"),
         ({}, ["--data", "x"], "pass either --data, or --labels and --qid"),
         ({}, ["--complete"], "--complete needs --run"),
         ({}, ["--scores", "nowhere"], "--scores nowhere does not exist"),
