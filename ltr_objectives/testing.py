@@ -173,7 +173,8 @@ def _require_equal(
 ) -> None:  # fmt: skip
     for name, a, b in zip(names, found, expected, strict=True):
         message = f"{told} the {name} is {a.tolist()}, but {but} {b.tolist()}"
-        require(np.allclose(a, b, rtol=tolerance, atol=1e-3 * tolerance), message)
+        rounding = 1e-3 * tolerance * np.abs(b[np.isfinite(b)]).max(initial=1.0)  # of the largest terms
+        require(np.allclose(a, b, rtol=tolerance, atol=rounding), message)
 
 
 def _compare_value(metric: Metric, scores: np.ndarray, labels: np.ndarray) -> np.float64:

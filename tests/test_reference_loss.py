@@ -20,14 +20,6 @@ def losses(objective, rng):
             yield objective, gap * (rng.permutation(n) + rng.uniform(-0.2, 0.2, n)), labels, min(gap / 10, 2e-3)
 
 
-def test_references_take_lists(any_objective):
-    quiet = any_objective.without_noise() or any_objective
-    scores, labels = [2, 0.5, 1], [0, 1, 0]
-    found, expected = quiet.reference(scores, labels=labels), quiet.reference(np.array(scores), np.array(labels, float))
-    np.testing.assert_array_equal(found, expected)
-    assert quiet.reference_loss(scores, labels) == quiet.reference_loss(np.array(scores), np.array(labels, float))
-
-
 def difference(function, scores, i, step):
     out = 0.0
     for places, weight in STENCIL:
