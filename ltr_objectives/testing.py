@@ -86,8 +86,7 @@ def check_objective(objective: Objective, labels: ArrayLike | None = None) -> No
     objective : Objective
         An object of the class, such as ``SquaredHinge()``. It may not read the labels of goals.
     labels : array, optional
-        The labels to draw from. By default 0 to 4, or as far as the objective's ``label_limit`` allows; for a limit of
-        at most 1 also fractions.
+        The labels to draw from, as in :func:`check_metric`.
 
     Raises
     ------
