@@ -62,7 +62,7 @@ class _Approx(Objective):
 
     @abc.abstractmethod
     def _loss(self, chance: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
-        """The loss, if the document of a column beats that of a row with probability ``chance``."""
+        """Return the loss if the document of a column beats that of a row with probability ``chance``."""
 
     def _chances(self, scores: np.ndarray) -> Any:
         beats = sigmoid(self.alpha * (scores - scores[:, None]))
@@ -204,7 +204,7 @@ def _wide_chances(s_i, s, alpha, p, rest):
 
 @inlined
 def _sums(p, g):
-    """The sum of ``p``, and that over the relevant documents."""
+    """Return the sum of ``p``, and that over the relevant documents."""
     total, relevant = 0.0, 0.0
     for j in range(len(p)):
         total += p[j]
@@ -214,7 +214,7 @@ def _sums(p, g):
 
 @kernel
 def _slopes(kind, scale, g_i, above, relevant):
-    """The derivative of the loss by the chance of another document, and by how much less it is for a relevant one."""
+    """Return the slope of the loss by the chance of another document, and what it is less for a relevant one."""
     if kind == CASCADE:
         slope = scale / ((1.0 + above - relevant) * (1.0 + above - relevant))
         return slope, slope
@@ -241,7 +241,7 @@ def _spread(c, r, alpha, p, rest, g, lam, hes):
 
 @kernel
 def _first(s, g):
-    """The largest score of a relevant document, and how many have it."""
+    """Return the largest score of a relevant document, and how many have it."""
     top, ties = -np.inf, 0
     for i in range(len(s)):
         if g[i] > 0.0 and s[i] >= top:

@@ -63,7 +63,7 @@ class ListMLE(Objective, text="listmle"):
 
     @staticmethod
     def _open_shares(labels: np.ndarray) -> list[np.ndarray]:
-        """For each rank, the share of each document that is open."""
+        """Return for each rank the share of each document that is open."""
         shares = []
         for label in sorted(set(labels), reverse=True):
             m = int((labels == label).sum())

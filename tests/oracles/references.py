@@ -50,7 +50,7 @@ POLICIES = {
 
 
 def gradient(loss, x):
-    """Derivative of ``loss`` by each entry of ``x``: the imaginary part of ``loss(x + ih)`` over h.
+    """Return the derivative of ``loss`` by each entry of ``x``: the imaginary part of ``loss(x + ih)`` over h.
 
     Nothing is subtracted, so all digits are exact.
     """
@@ -63,14 +63,14 @@ def gradient(loss, x):
 
 
 def derivatives(objective, scores, labels, curvature):
-    """Gradient of the reference loss, and the Hessian that the objective's policy makes of ``curvature``."""
+    """Return the gradient of the reference loss, and the Hessian that the objective's policy makes of ``curvature``."""
     grad = gradient(lambda s: objective.reference_loss(s, labels), scores)
     return grad, POLICIES[objective.policy](grad, curvature)
 
 
 @functools.singledispatch
 def reference(objective: Objective, scores, labels):
-    """Gradient and Hessian of one query, by default those of the method ``reference``.
+    """Return gradient and Hessian of one query, by default those of the method ``reference``.
 
     They are expected values for an objective that is always random, in lists of at most 5 documents.
     """
@@ -256,7 +256,7 @@ def _(objective: SoftRank, scores, labels):
 
 
 def number_of(chances):
-    """The distribution of the number of independent events that happen, by the chance of each."""
+    """Return the distribution of the number of independent events that happen, by the chance of each."""
     out = np.ones(1)
     for p in chances:
         out = np.append(out * (1.0 - p), 0.0) + np.append(0.0, out * p)
