@@ -39,15 +39,12 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         return self.compiled(*arguments)
 
-    @property
+    @functools.cached_property
     def compiled(self) -> Any:
         """Numba's kernel, or the function itself if numba is switched off."""
-        found = vars(self).get("_compiled")
-        if found is None:
-            from ltr_objectives.kernels import _compiler  # loads numba
+        from ltr_objectives.kernels import _compiler  # loads numba
 
-            found = vars(self).setdefault("_compiled", _compiler.compiled(self.py_func, self.targetoptions))
-        return found
+        return _compiler.compiled(self.py_func, self.targetoptions)
 
     @property
     def signatures(self) -> Any:

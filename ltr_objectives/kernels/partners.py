@@ -30,9 +30,9 @@ def is_sampled(n, top, partners):
 
 
 @kernel
-def runs(n, top, partners, near, rng, q, number):
-    """Return the first ranks d and e, the length and the weight of each run, for ranking ``number`` of query q."""
-    key = mix(stream(rng.seed, rng.iteration, np.uint64(q)) + OWN + np.uint64(number))
+def runs(n, top, partners, near, rng, q, draw):
+    """Return the first ranks d and e, the length and the weight of each run, for one draw of query q."""
+    key = mix(stream(rng.seed, rng.iteration, np.uint64(q)) + OWN + np.uint64(draw))
     size = partners + 2 * partners * ((n - 1) // top)
     ranks, weight = np.empty((3, size), np.int64), np.empty(size)
     found, by_log = 0, partners // 2 if near else 0

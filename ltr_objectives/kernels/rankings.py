@@ -45,8 +45,8 @@ def noise_of(x, added, rng, q, space):
 
 
 @kernel
-def draw_ranking(x, top, others, rng, noise, number, order, space):
-    """Sort at least the first ``top`` ranks of draw ``number`` into ``order``; ``noise`` is from :func:`noise_of`.
+def draw_ranking(x, top, others, rng, noise, draw, order, space):
+    """Sort at least the first ``top`` ranks of one draw into ``order``; ``noise`` is from :func:`noise_of`.
 
     With ``others``, the documents of the other ranks follow in some order.
     """
@@ -55,7 +55,7 @@ def draw_ranking(x, top, others, rng, noise, number, order, space):
         head_order(x, top, others, order, space.sort)
         return
     key, multiplies = noise
-    counter = np.uint64(number) * np.uint64(2 * n)
+    counter = np.uint64(draw) * np.uint64(2 * n)
     if rng.noise == NO_NOISE:
         for i in range(n):  # an assignment to the slice would compile numba's error text, for 1 s
             space.noisy[i] = x[i]
