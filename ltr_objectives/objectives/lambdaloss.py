@@ -1,17 +1,4 @@
-r"""LambdaLoss: the bounds of NDCG that lie behind LambdaRank.
-
-Each pair has a logistic loss in both directions, with weights that depend on its ranks. For ranks d < e, with gains
-:math:`G` over the ideal DCG, discounts :math:`w` and chance :math:`p` that e beats d, it is
-
-.. math:: a \log_2 \frac{1}{1 - p} + b \log_2 \frac{1}{p}
-
-with :math:`a` the weight of d above e, and :math:`b` that of e above d. Only the document of larger gain has a weight,
-
-.. math:: |G_d - G_e| \, (\mathrm{far} \cdot \delta_{e-d} + \mathrm{near} \cdot (w_d - w_e)).
-
-There :math:`\delta_m` is the discount at rank m less that at rank m + 1, counted from 1; ``far`` and ``near`` choose
-the loss.
-"""
+"""LambdaLoss: the bounds of NDCG that lie behind LambdaRank."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +14,7 @@ from ltr_objectives.checks import (
     check_seed,
 )
 from ltr_objectives.kernels.by_rank import pairs_by_rank
+from ltr_objectives.kernels.exponential import LOG2_E
 from ltr_objectives.kernels.pairs import LOGISTIC
 from ltr_objectives.kernels.records import MANY, Pairs
 from ltr_objectives.kernels.rng import NOISES
@@ -37,7 +25,6 @@ from ltr_objectives.objectives.pairwise import NO_ORDER, NO_PROPENSITY
 from ltr_objectives.objectives.reference import reference_gains, softplus
 
 WEIGHTS = ("ndcg2", "ndcg2++")
-LOG2_E = 1.4426950408889634
 
 
 @dataclass(frozen=True)
@@ -68,22 +55,18 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
         The factor above, for NDCG-Loss2++; 10 in the paper and in allRank.
     sigma : float
         Steepness of the logistic function, above 0.
-    gain : "exp", "linear" or table
+    gain
         As in :class:`NDCG`.
-    partners : int, optional
-        Pairs of a document with about this many others, drawn at random in each iteration, instead of all pairs of a
-        longer list. Gradient and Hessian then have the same expected values, and the time of a list grows
-        in proportion to its documents.
+    partners
+        As in :class:`LambdaMART`.
     seed : int
         Seed of the noise and of ``partners``.
     noise : "gumbel", "logistic", "gaussian" or None
         With noise the loss is its mean over ``samples`` draws of noise added to the scores. With "gumbel" that
         estimates the expected loss of Bruch et al., "A Stochastic Treatment of Learning to Rank Scoring Functions",
         WSDM 2020.
-    samples : int
-        Draws per iteration, from 1 to 1,000,000, if there is noise. Each takes as long as the loss without noise.
-    noise_scale : float
-        The noise is multiplied by this.
+    samples, noise_scale
+        As in :class:`NeuralNDCG`.
 
     Examples
     --------
@@ -121,10 +104,10 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
 
     def fill(self, call: Call) -> None:
         discount = 1.0 / np.log2(np.arange(2, call.queries.longest + 3))
-        near, far = (0.0, 1.0) if self.weights == "ndcg2" else (1.0, float(self.mu))
-        delta = np.append(0.0, far * (discount[:-1] - discount[1:]))  # by distance
+        by_rank, by_distance = (0.0, 1.0) if self.weights == "ndcg2" else (1.0, float(self.mu))
+        delta = np.append(0.0, by_distance * (discount[:-1] - discount[1:]))
         terms = self.terms(call.queries)
-        terms = terms._replace(discount=near * discount, scale=terms.scale * LOG2_E)
+        terms = terms._replace(discount=by_rank * discount, scale=terms.scale * LOG2_E)
         pairs = Pairs(LOGISTIC, float(self.sigma), int(self.k or MANY), MANY, MANY, int(self.partners or MANY), True,
                       False, False, NO_PROPENSITY, NO_ORDER, delta)  # fmt: skip
         draws = 1 if self.noise is None else self.samples
