@@ -26,7 +26,7 @@ def total_without(x, best):
 
 
 @kernel
-def _place_of_largest(x):
+def _index_of_largest(x):
     """The first index of the largest number, found by four independent chains of comparisons."""
     m0, m1, m2, m3 = x[0], x[0], x[0], x[0]
     whole = len(x) // 4 * 4
@@ -47,7 +47,7 @@ def _place_of_largest(x):
 @kernel
 def softmax(s, out):
     """Write ``exp(s) / sum(exp(s))``; return the index of the largest and the sum of the rest. ``out`` may be ``s``."""
-    best = _place_of_largest(s)
+    best = _index_of_largest(s)
     top = s[best]
     for i in range(len(s)):
         out[i] = s[i] - top
