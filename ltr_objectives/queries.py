@@ -15,7 +15,7 @@ from ltr_objectives.kernels.scores import Scores, read_scores
 T = TypeVar("T")
 Labels = ArrayLike | Mapping[str, ArrayLike] | Mapping[str | None, ArrayLike]  # one array, or several by goal
 MOST_POSITIONS = 100_000
-KEPT = 100  # results of a data set
+MOST_RESULTS = 100  # that a data set keeps
 SIZES_OR_IDS = "group holds the sizes of consecutive queries; for one id per row use qid="
 REMEDIES = {
     "labels": "; remove such rows, or evaluate(..., unjudged='drop')",
@@ -84,13 +84,13 @@ def _check_each(name: str, values: np.ndarray, good: np.ndarray, must: str, one:
 
 
 def by_goal(labels: ArrayLike, goals: Mapping[str, Any]) -> dict[str | None, Any]:
-    """``labels`` as the first, and those of ``goals``, as :class:`Queries` takes them."""
+    """Return ``labels`` and those of ``goals`` as :class:`Queries` takes them."""
     named: list[tuple[str | None, Any]] = [(None, labels), *goals.items()]
     return dict(named)
 
 
 def read_labels(labels: Labels) -> list[tuple[str | None, np.ndarray]]:
-    """Copies of the labels of each goal as float64, the first ones first."""
+    """Return float64 copies of the labels of each goal, the default labels first."""
     if not isinstance(labels, Mapping):
         return [(None, vector("labels", labels, copy=True))]
     require(labels, "labels is empty; pass at least one array, as in {'relevance': array}")
@@ -151,8 +151,8 @@ class Queries:
     Parameters
     ----------
     labels : array of shape (rows,), or mapping of goals to such arrays
-        Relevance, finite. Of a mapping, such as ``{"relevance": y, "revenue": r}``, the first are the labels of
-        whatever names no goal. Their own name may be None.
+        Relevance, finite. The first array of a mapping, such as ``{"relevance": y, "revenue": r}``, holds the default
+        labels, which an objective or metric without a goal reads. Its key may be None.
     group : array of shape (queries,), optional
         Group sizes, in the order of the rows. Pass either this or ``qid``.
     qid : array of shape (rows,), optional
@@ -162,8 +162,8 @@ class Queries:
         multiplies its own. A metric weighs each query by the mean of its rows' weights.
     propensity : array of shape (rows,), optional
         For labels that are clicks: the probability that each document was examined where it was shown, up to a common
-        factor; above 0. The weight of a pair is divided by the propensity of the clicked document. Of several labels
-        the first are clicks, and the others are taken as they are.
+        factor; above 0. The weight of a pair is divided by the propensity of the clicked document. Only the default
+        labels are clicks.
     position : array of shape (rows,), optional
         For labels that are clicks, instead of ``propensity``: where each document was shown, in whole numbers of at
         least 0. The pairwise objectives then estimate an offset to the scores for each position.
@@ -220,12 +220,12 @@ class Queries:
         return len(self.ptr) - 1
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_computed": {}, "_zeros": []}  # a copy or pickle computes them anew
+        return {**vars(self), "_computed": {}, "_zeros": []}  # results depend on labels, which `with_labels` replaces
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        for labels in (self.labels, *self.goals.values()):  # a pickle forgets that, and kernels would be compiled anew
-            labels.flags.writeable = False
+        for labels in (self.labels, *self.goals.values()):
+            labels.flags.writeable = False  # as before pickling, or kernels would be compiled for another type
 
     def __repr__(self) -> str:
         return f"Queries({len(self)} queries, {self.rows} rows, longest {self.longest})"
@@ -255,9 +255,7 @@ class Queries:
         return given.astype(np.int64)
 
     def of(self, goal: str | None) -> "Queries":
-        """These queries with the labels of a goal; None stands for the labels they have.
-
-        Propensities and positions belong to the first labels alone.
+        """Return these queries with the labels of a goal, without propensities and positions; for None, themselves.
 
         >>> Queries({"relevance": [1, 0], "revenue": [0, 7]}, group=[2]).of("revenue").labels
         array([0., 7.])
@@ -274,7 +272,7 @@ class Queries:
         return self if labels is self.labels else self.once(("goal", goal), lambda: self.with_labels(labels))
 
     def with_labels(self, labels: np.ndarray) -> "Queries":
-        """A copy with other labels, float64 and checked; without propensities and positions."""
+        """Return a copy with other labels, finite float64, and without propensities and positions."""
         check_rows("labels", labels, self.rows)
         if labels.flags.writeable:
             labels = labels.copy()
@@ -302,40 +300,41 @@ class Queries:
         return (order - np.repeat(self.ptr[:-1], sizes)).astype(np.int32)
 
     def _condensed(self, kept: np.ndarray) -> tuple["Queries", np.ndarray]:
-        """Only the rows that are ``kept``, with the first labels alone; and the queries that have such rows.
+        """Return the queries with the rows ``kept`` and these labels alone, and the old number of each query.
 
-        >>> queries, of = Queries([1, 0, 2], group=[1, 2])._condensed(np.array([False, True, True]))
-        >>> len(queries), queries.labels, of
+        >>> queries, old = Queries([1, 0, 2], group=[1, 2])._condensed(np.array([False, True, True]))
+        >>> len(queries), queries.labels, old
         (1, array([0., 2.]), array([1]))
         """
-        of, weight = np.repeat(np.arange(len(self)), np.diff(self.ptr))[kept], self.weight_by_row
-        return Queries(self.labels[kept], qid=of, weight=None if weight is None else weight[kept]), np.unique(of)
+        query = np.repeat(np.arange(len(self)), np.diff(self.ptr))[kept]
+        weight = None if self.weight_by_row is None else self.weight_by_row[kept]
+        return Queries(self.labels[kept], qid=query, weight=weight), np.unique(query)
 
     def _borrow_zeros(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lend two zeroed arrays of shape (rows,); new ones would take half the time of a gradient."""
+        """Return two zeroed arrays of shape (rows,) from a pool; new ones would take half the time of a gradient."""
         try:
             return self._zeros.pop()
         except IndexError:  # the first call, or another thread has them
             return np.zeros(self.rows), np.zeros(self.rows)
 
     def _give_back_zeros(self, first: np.ndarray, second: np.ndarray) -> None:
-        """Keep two arrays for the next call. They must hold zeros again; after an error, do not give them back."""
+        """Return two arrays to the pool. They must hold zeros again; after an error, do not return them."""
         if not self._zeros:
             self._zeros.append((first, second))
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """The result of ``compute()``, which is called once for each of the last ``KEPT`` keys."""
+        """Return ``compute()``, which is called once for each of the last ``MOST_RESULTS`` keys."""
         found = self._computed.pop(key, None) or (compute(),)  # in a tuple, because the result may be None
         self._computed[key] = found  # the last used is the last
-        if len(self._computed) > KEPT:
+        if len(self._computed) > MOST_RESULTS:
             self._computed.pop(next(iter(self._computed)), None)
         value: T = found[0]
         return value
 
-    def check_scores(self, scores: "ArrayLike | Scores", n_threads: int | None = 1) -> "Scores":
-        """Scores as kernels take them; raise unless there is one finite number per row.
+    def check_scores(self, scores: ArrayLike | Scores, n_threads: int | None = 1) -> Scores:
+        """Return scores as kernels take them; raise unless there is one finite number per row.
 
-        What it has returned is not read again.
+        Scores that this method returned are not checked again.
         """
         given = scores.values if isinstance(scores, Scores) else vector("scores", scores, keep=np.float32)
         check_rows("scores", given, self.rows)

@@ -88,11 +88,12 @@ class NDCG(DCG, text="ndcg"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.ideal_k is not None:
-            check_integer("ideal_k", self.ideal_k)
+            object.__setattr__(self, "ideal_k", check_integer("ideal_k", self.ideal_k))
 
     @property
     def maximum(self) -> float | None:  # type: ignore[override]  # a class variable elsewhere
-        return 1.0 if self.ideal_k is None else None  # an ideal of fewer ranks can be exceeded
+        exceeds = self.ideal_k is not None and (self.k is None or self.ideal_k < self.k)
+        return None if exceeds else 1.0
 
     conventions: ClassVar[dict[str, dict[str, Any]]] = {
         "lightgbm": {"gain_type": "exp", "ties": "input", "empty": 1.0, "query_weights": "relevant"},

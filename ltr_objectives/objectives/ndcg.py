@@ -35,7 +35,7 @@ class NDCGObjective(GainObjective):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.k is not None:
-            check_integer("k", self.k)
+            object.__setattr__(self, "k", check_integer("k", self.k))
 
     def terms(self, queries: Queries) -> Terms:
         """The terms of NDCG@k: gains, discounts up to the cutoff, one over the ideal."""
