@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from rankers import NATIVE, SUFFIX, ranker
+from rankers import SUFFIX
 
 from ltr_objectives import _files
 from ltr_objectives._files import private_folder, replacing
-from ltr_objectives.datasets import make_ranking
 
 resource = pytest.importorskip("resource")  # none on Windows
 HERE = Path(__file__).parent
@@ -130,23 +129,3 @@ def test_a_full_disk_leaves_the_old_file_and_one_line(tmp_path):
     command = [sys.executable, script, HERE, HERE.parent]
     done = subprocess.run(command, cwd=tmp_path, timeout=300, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("library", list(SUFFIX))
-def test_save_model_replaces_a_file_only_when_the_new_one_can_be_read(library, tmp_path, monkeypatch):
-    pytest.importorskip(library)
-    X, y, _, qid = make_ranking(5, features=10, mean_length=10)
-    fitted = ranker(library, NATIVE[library]).fit(X, y, qid=qid)
-    path = tmp_path / f"model{SUFFIX[library]}"
-    path.write_bytes(b"old")
-    real = type(fitted.booster_).save_model
-
-    def cut(booster, name, *args, **kwargs):  # as XGBoost and CatBoost silently do on a full disk
-        real(booster, name, *args, **kwargs)
-        os.truncate(name, os.path.getsize(name) - 2)  # LightGBM's last byte ends a line
-
-    monkeypatch.setattr(type(fitted.booster_), "save_model", cut)
-    with pytest.raises(OSError, match="could not be written whole"):
-        fitted.save_model(path)
-    assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == [path.name]

@@ -21,7 +21,7 @@ from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.workbench.cli import options
-from ltr_objectives.workbench.cli.files import existing, read_data, writable
+from ltr_objectives.workbench.cli.files import existing, read_data, save_model, writable
 from ltr_objectives.workbench.contest import Key, Line, Outcome, compete, print_table, table_of, winner_of
 from ltr_objectives.workbench.data import RankingData, RankingFold, joined, load_letor
 from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels, write_csv
@@ -215,5 +215,4 @@ def _save(winner: Line, best: Outcome, data: RankingData, metrics: Sequence[Metr
     trial = Trial(winner["library"], winner["objective"], replace(best.budget, trees=best.trees))
     with Console(stderr=True).status(f"{trial.library} trains {trial.objective} on all queries"):
         ranker, _ = train(trial, data, None, metrics[:1])
-        with LIBRARIES[trial.library].estimator():
-            ranker.save_model(model)
+    save_model(ranker, model)

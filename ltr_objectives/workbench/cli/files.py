@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives._files import require_readable
+from ltr_objectives._files import replacing, require_readable
 from ltr_objectives.errors import require
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
@@ -180,3 +180,15 @@ def writable(out: Path, endings: tuple[str, ...], what: str, *read: Path, option
         same = path.exists() and out.exists() and path.samefile(out)
         also = "" if path.resolve() == out.resolve() else f", {path}"
         require(not same, f"--{option} {out} is also an input{also}; name another file")
+
+
+def save_model(ranker: Any, out: Path) -> None:
+    """Write a model whole or not at all: on a full disk XGBoost and CatBoost lose the end of it without an error."""
+    with replacing(out) as new:
+        try:
+            ranker.save_model(new)
+            if new.is_file():  # a pipe cannot be read again
+                type(ranker)().load_model(new)
+        except Exception as error:
+            message = f"{out} could not be written whole, perhaps the disk is full; nothing has changed"
+            raise OSError(f"{message}: {error}") from None

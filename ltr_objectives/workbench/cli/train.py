@@ -17,7 +17,7 @@ from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.registry import objective_for
 from ltr_objectives.workbench.cli import options
-from ltr_objectives.workbench.cli.files import existing, read_parts, writable
+from ltr_objectives.workbench.cli.files import existing, read_parts, save_model, writable
 from ltr_objectives.workbench.letor import find_parts
 from ltr_objectives.workbench.tables import features_of, show_features, warn_of_labels
 from ltr_objectives.workbench.texts import terminal
@@ -72,8 +72,7 @@ def train(
     y, note = labels_for(name, objective, learn.y, metrics[0])
     with Console(stderr=True).status(f"{name} trains {objective}"):
         ranker, seconds = fit(name, objective, metrics[:1], params, replace(learn, y=y), parts.get("vali"), patience)
-    with facts.estimator():
-        ranker.save_model(out)
+    save_model(ranker, out)
     decision = getattr(ranker, "report_", None)
     objective = objective if decision is None else decision.chosen
     values: dict[str, dict[str, float]] = {}
