@@ -13,6 +13,7 @@ from ltr_objectives.checks import check_integer, check_not_negative, check_seed,
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import chunk_bounds
 from ltr_objectives.queries import sizes_of, vector
+from ltr_objectives.workbench.letor import DENSE, find_parts, parse, too_wide
 
 MSLR_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
 
@@ -224,9 +225,6 @@ def load_letor(path: str | os.PathLike[str]) -> RankingData | RankingFold:
     RankingData or RankingFold
         RankingData for a file or a pipe, RankingFold for a fold. All its parts have the same number of features.
     """
-    from ltr_objectives.workbench.letor import find_parts, parse
-
-    require(isinstance(path, str | os.PathLike), f"path={path!r} must be a path: a string or a pathlib.Path")
     where = Path(path).expanduser()
     if where.exists() and not where.is_dir():
         return _ranking_data(where, parse(where))
@@ -236,8 +234,6 @@ def load_letor(path: str | os.PathLike[str]) -> RankingData | RankingFold:
 
 def load_parts(files: dict[str, Path]) -> dict[str, RankingData]:
     """Read LETOR files by name as :func:`load_letor` does, with the same number of features in all."""
-    from ltr_objectives.workbench.letor import DENSE, parse, too_wide
-
     parsed = {part: parse(file) for part, file in files.items()}
     widths = {part: X.shape[1] for part, (X, _, _) in parsed.items()}
     most = max(widths, key=lambda part: widths[part])
@@ -250,9 +246,8 @@ def load_parts(files: dict[str, Path]) -> dict[str, RankingData]:
 
 def _ranking_data(file: Path, parsed: tuple[np.ndarray, np.ndarray, np.ndarray], width: int = 0) -> RankingData:
     X, y, qid = parsed
-    missing = width - X.shape[1]
     try:
         group = sizes_of(qid).astype(np.int64)
     except LTRError as error:
         raise LTRError(f"{file}: {error}") from None
-    return RankingData(np.pad(X, ((0, 0), (0, missing))) if missing > 0 else X, y, group, qid)
+    return RankingData(np.pad(X, ((0, 0), (0, width - X.shape[1]))) if X.shape[1] < width else X, y, group, qid)
