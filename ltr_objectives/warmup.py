@@ -7,7 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
-from ltr_objectives.kernels._compiler import CACHE
+from ltr_objectives.kernels import _compiler
 from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import Objective, get_objective
@@ -34,4 +34,4 @@ def warm_up() -> float:
 
 
 if __name__ == "__main__":
-    print(f"compiled in {warm_up():.1f} s; cache: {CACHE or 'none, no folder is writable'}")
+    print(f"compiled in {warm_up():.1f} s; cache: {_compiler.CACHE or 'none, no folder is writable'}")
