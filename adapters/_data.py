@@ -96,6 +96,7 @@ def read_table(X: Any) -> tuple[Any, np.ndarray | None]:
     if not is_frame(X):
         refuse_masked(X, "X")
         X = check_array(X, accept_sparse="csr", input_name="X", **ANY_VALUE)
+        require(X.dtype.kind not in "mM", f"X holds dates or spans of time ({X.dtype}); convert them to numbers")
         if not issparse(X):
             return native(X), None
         # all versions of the libraries read the older sparse type, with indices of 32 bits if they suffice
