@@ -21,7 +21,7 @@ class Kernel:
     """A function that numba compiles when it is first called, from Python or from another kernel."""
 
     def __init__(self, function: Callable[..., Any], fastmath: set[str] | bool, inline: bool) -> None:
-        if function.__closure__:  # numba names machine code by the name, and the cache its files
+        if function.__closure__:  # machine code and its file are found by name, so closures of a factory need their own
             closed = (
                 getattr(cell.cell_contents, "__qualname__", repr(cell.cell_contents)) for cell in function.__closure__
             )

@@ -1,7 +1,6 @@
 """The loop over pairs of any metric, loss and choice of pairs, one draw at a time and in rank order.
 
-A pair of ranks has the change of the metric as its weight, divided if need be. A loop takes the pairs of one rank, or
-with few neighbours or partners drawn at random a run of pairs of equal distance.
+The pairs of one rank are one row. If there are few neighbours, or random partners, pairs of equal distance are one run.
 """
 
 from typing import NamedTuple
@@ -58,7 +57,7 @@ class How(NamedTuple):
 
 @inlined
 def _change(d, e, how, r):
-    """The weight of the ranks d < e: the change of the metric, above 0 if d has the larger gain."""
+    """Return the decrease of the metric if ranks d < e are swapped, times ``factor``; above 0 if d is better."""
     gap = r.g[d] - r.g[e]
     gap = how.cap if gap > how.cap else gap
     gap = -how.cap if gap < -how.cap else gap
@@ -67,11 +66,11 @@ def _change(d, e, how, r):
 
 @inlined
 def _divided(d, e, how, r):
-    """The change over the score distance and the propensity of the document of larger gain."""
+    """Return the change divided by the score distance and by the propensity of the better document."""
     m = _change(d, e, how, r)
-    apart = 0.01 + abs(r.s[d] - r.s[e]) if how.score_norm else 1.0
+    distance = 0.01 + abs(r.s[d] - r.s[e]) if how.score_norm else 1.0
     at_d, at_e = r.propensity[d], r.propensity[e]  # read before the choice, or LLVM does not vectorise
-    return m / (apart * (at_d if m > 0.0 else at_e))
+    return m / (distance * (at_d if m > 0.0 else at_e))
 
 
 row_of_changes, row_of_divided = row_of(_change), row_of(_divided)
@@ -96,7 +95,7 @@ def _add_run(d, e, count, how, batch, r):
 
 @kernel
 def _fill(n, terms, batch, pairs, r):
-    """Write the terms of all swaps; return how many first ranks have a weight with ranks below."""
+    """Write the terms of all swaps; return the number of first ranks whose pairs with lower ranks can have a weight."""
     scale, ranks = terms.scale[batch.q], min(pairs.ranks, n - 1)
     swap_terms(terms.kind, r.g, terms.discount, scale, n, r.U, r.A, r.V)
     if len(pairs.delta) > 0:
@@ -105,7 +104,7 @@ def _fill(n, terms, batch, pairs, r):
         return ranks
     ranks = discounted(terms.discount, ranks)
     for d in range(ranks if terms.kind in (CASCADE, CATBOOST_MRR) else 0):
-        if r.U[d] == 0.0 and r.A[d] == 0.0:  # and so it is further down
+        if r.U[d] == 0.0 and r.A[d] == 0.0:  # and so have all lower ranks
             return d
     return ranks
 
@@ -142,21 +141,21 @@ def _add_layer(n, terms, batch, s, pairs, rng, r):
     """Add the pairs of the first n ranks by one layer; return the sum of |slope|."""
     ranks, norm = _fill(n, terms, batch, pairs, r), pairs.score_norm and not all_equal(s)
     how = How(1.0, terms.cap, norm, norm or len(pairs.propensity) > 0)
-    near, sampled, top = pairs.neighbors <= FEW_NEIGHBORS, False, n if ranks == n - 1 else ranks
+    few, sampled, top = pairs.neighbors <= FEW_NEIGHBORS, False, n if ranks == n - 1 else ranks
     if rng is not None:
         sampled = is_sampled(n, top, pairs.partners)
-    by_run, total = near or sampled, 0.0
+    by_run, total = few or sampled, 0.0
     if not by_run or terms.kind == CASCADE:  # no other kind restarts
         total += _add_rows(ranks, n, by_run, terms, pairs, how, batch, r)
-    if near:
-        for apart in range(1, pairs.neighbors + 1):
-            total += _add_run(0, apart, max(min(ranks, n - apart), 0), how, batch, r)
+    if few:
+        for distance in range(1, pairs.neighbors + 1):
+            total += _add_run(0, distance, max(min(ranks, n - distance), 0), how, batch, r)
     if rng is not None:  # noqa: SIM102  numba leaves code out only by such a condition alone
         if sampled:
-            found, weight = runs(n, top, pairs.partners, len(pairs.delta) > 0, rng, batch.q, batch.begin)
+            starts, weight = runs(n, top, pairs.partners, len(pairs.delta) > 0, rng, batch.q, batch.begin)
             for k in range(len(weight)):
-                some = How(weight[k], how.cap, how.score_norm, how.divided)
-                total += _add_run(found[0, k], found[1, k], found[2, k], some, batch, r)
+                weighted = How(weight[k], how.cap, how.score_norm, how.divided)
+                total += _add_run(starts[0, k], starts[1, k], starts[2, k], weighted, batch, r)
     return total
 
 
@@ -167,6 +166,7 @@ def _draws_at_once(n, layers, pairs, r):
 
 @inlined_kernel
 def by_rank(batch, s, layers, pairs, rng, r, out):
+    """Add the pairs of one list and draw to ``out``; return the sum of |slope|."""
     n, a, total = batch.n, batch.first, 0.0
     ranks = n if pairs.neighbors >= n else min(n, pairs.ordered)
     for d in range(ranks):

@@ -1,16 +1,16 @@
 r"""A random part of the pairs of a long list, whose weighted sum has the expected value of the sum over all pairs.
 
-Of the pairs of ranks d < e with d < ``top``, each document meets about m, its partners. They come in runs
-``(d + i, e + i)``, so that the inner loops read contiguous arrays and a list takes :math:`O(m n)` time:
+Of the pairs of ranks d < e with d < ``top``, those of a document with about m others are drawn, its partners. They come
+in runs ``(d + i, e + i)``, so that the inner loops read contiguous arrays and a list takes :math:`O(m n)` time:
 
 * Among the first ``top`` ranks a run has all pairs that are k ranks apart. m distances k are drawn, one from each of m
-  equal strata of 1 to top - 1, and the weight is (top - 1) / m. ``near`` draws half of them uniformly by log k instead,
-  for weights that fall with the distance; the weight is 1 over the expected number of draws of k by both.
+  equal strata of 1 to top - 1, and the weight is (top - 1) / m. With ``close`` half of them are drawn uniformly by
+  log k instead, for weights that fall with the distance. The weight is 1 over the expected number of draws of k.
 * A document below meets m of the first ``top`` ranks. m offsets o are drawn, one from each of m equal strata of 0 to
-  top - 1; rank e meets rank (e + o) mod top, counted from ``top``. The weight is top / m.
+  top - 1; rank e meets rank (e + o) mod top. So each of the first ``top`` ranks meets m (n - top) / top of those below.
+  The weight is top / m.
 
-Documents share their distances. This makes no difference to the variance of one document's gradient, and strata have
-less variance than independent draws.
+Strata have less variance than independent draws.
 """
 
 import math
@@ -30,12 +30,12 @@ def is_sampled(n, top, partners):
 
 
 @kernel
-def runs(n, top, partners, near, rng, q, draw):
+def runs(n, top, partners, close, rng, q, draw):
     """Return the first ranks d and e, the length and the weight of each run, for one draw of query q."""
     key = mix(stream(rng.seed, rng.iteration, np.uint64(q)) + OWN + np.uint64(draw))
     size = partners + 2 * partners * ((n - 1) // top)
     ranks, weight = np.empty((3, size), np.int64), np.empty(size)
-    found, by_log = 0, partners // 2 if near else 0
+    found, by_log = 0, partners // 2 if close else 0
     flat = partners - by_log
     for j in range(partners):
         u = uniform(key, np.uint64(j))

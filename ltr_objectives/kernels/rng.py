@@ -30,13 +30,13 @@ def mix(x):
 
 @kernel
 def stream(seed, iteration, query):
-    """The key of one query's random numbers; all three arguments are unsigned 64-bit integers."""
+    """Return the key of one query's random numbers; all three arguments are unsigned 64-bit integers."""
     return mix(mix(mix(seed + GAMMA) ^ iteration) + GAMMA * query)
 
 
 @kernel
 def uniform(key, counter):
-    """A number in the open interval (0, 1); 52 bits, since with 53 the largest would round to 1."""
+    """Return a number in the open interval (0, 1) with 52 bits, because with 53 the largest would round to 1."""
     return (float(mix(key + GAMMA * counter) >> S12) + 0.5) * 2.220446049250313e-16
 
 
@@ -49,7 +49,7 @@ def uniforms(key, out):
 
 @kernel
 def add_noise(s, noise, scale, key, start, out):
-    """Write ``s`` plus independent noise, from the random numbers with counters ``start, start + 1, ...``."""
+    """Write ``s`` plus noise, with counters from ``start`` on: two a number for gaussian noise, else one."""
     if not LOGISTIC_NOISE <= noise <= GUMBEL_NOISE:
         raise ValueError("unknown noise")
     c = start

@@ -48,7 +48,7 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
     Parameters
     ----------
     k : int, optional
-        Cutoff of the ideal and of the pairs, of which one document must be within it; None is the whole list.
+        Cutoff of the ideal DCG. A pair counts if one of its documents is within the cutoff. None is the whole list.
     weights : "ndcg2++" or "ndcg2"
         The loss: NDCG-Loss2++ or NDCG-Loss2.
     mu : float
@@ -103,7 +103,7 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
         return super().facts._replace(random=random, hessian_kind=kind, quadratic=True)
 
     def fill(self, call: Call) -> None:
-        discount = 1.0 / np.log2(np.arange(2, call.queries.longest + 3))
+        discount = 1.0 / np.log2(np.arange(2, call.queries.longest + 2))
         by_rank, by_distance = (0.0, 1.0) if self.weights == "ndcg2" else (1.0, float(self.mu))
         delta = np.append(0.0, by_distance * (discount[:-1] - discount[1:]))
         terms = self.terms(call.queries)
@@ -115,16 +115,16 @@ class LambdaLoss(NDCGObjective, text="lambdaloss"):
         call.run(pairs_by_rank, (terms,), pairs, rng)
 
     def _weights(self, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Weight of each ordered pair of documents."""
+        """Return the weight of each ordered pair of documents."""
         n = len(scores)
         rank = np.empty(n)
         rank[np.argsort(-scores.real, kind="stable")] = np.arange(1, n + 1)
         gain = reference_gains(self.gain, labels, self.k)
         d, e = np.meshgrid(rank, rank, indexing="ij")
-        gap = np.where(d == e, 1.0, np.abs(d - e))
-        lower = 1.0 / np.log2(1.0 + gap) - 1.0 / np.log2(2.0 + gap)
-        near = np.abs(1.0 / np.log2(1.0 + d) - 1.0 / np.log2(1.0 + e))
-        w = (lower if self.weights == "ndcg2" else self.mu * lower + near) * np.maximum(gain[:, None] - gain, 0.0)
+        distance = np.where(d == e, 1.0, np.abs(d - e))
+        delta = 1.0 / np.log2(1.0 + distance) - 1.0 / np.log2(2.0 + distance)
+        change = np.abs(1.0 / np.log2(1.0 + d) - 1.0 / np.log2(1.0 + e))
+        w = (delta if self.weights == "ndcg2" else self.mu * delta + change) * np.maximum(gain[:, None] - gain, 0.0)
         return np.where((np.minimum(d, e) <= (self.k or n)) & (d != e), w, 0.0)
 
     def reference_loss(self, scores: np.ndarray, labels: np.ndarray) -> Any:

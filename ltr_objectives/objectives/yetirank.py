@@ -11,7 +11,7 @@ from ltr_objectives.kernels.swaps import UPPER
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.queries import Queries
 
-CATBOOST_FACTOR = 0.15  # a factor of CatBoost's weights
+CATBOOST_FACTOR = 0.15
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,15 @@ class YetiRank(PairwiseObjective, text="yetirank"):
     def layers(self, queries: Queries) -> tuple[Terms, ...]:
         return queries.once(("yetirank", self.decay, self.preset), lambda: (self._terms(queries),))
 
+    @property
+    def _factor(self) -> float:
+        return CATBOOST_FACTOR if self.preset else 1.0
+
     def _terms(self, queries: Queries) -> Terms:
         discount = np.power(self.decay, np.arange(queries.longest))
-        scale = np.full(len(queries), CATBOOST_FACTOR if self.preset else 1.0)
+        scale = np.full(len(queries), self._factor)
         return Terms(UPPER, queries.labels.copy(), discount, scale, np.zeros(len(queries)))
 
     def pair_weights(self, labels: np.ndarray) -> np.ndarray:
         decay = self.decay ** np.arange(len(labels))[:, None]
-        return np.abs(labels[:, None] - labels) * decay * (CATBOOST_FACTOR if self.preset else 1.0)
+        return np.abs(labels[:, None] - labels) * decay * self._factor
