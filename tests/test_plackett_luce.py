@@ -7,14 +7,7 @@ import pytest
 from oracles.rankings import exact_rankings
 from scipy import stats
 
-from ltr_objectives.kernels.plackett_luce import (
-    find,
-    lattice,
-    place,
-    placed_space,
-    shares,
-    table_of,
-)
+from ltr_objectives.kernels.plackett_luce import end_of_block, find, lattice, place, placed_space, shares, table_of
 from ltr_objectives.kernels.rng import stream
 
 
@@ -99,3 +92,21 @@ def test_a_lattice_meets_each_stratum_once_and_stays_inside_0_and_1(rankings):
             shares(key, j, rankings, strata, u[j])
         assert ((u > 0) & (u < 1)).all()
         assert (np.sort((u * rankings).astype(int), axis=0) == np.arange(rankings)[:, None]).all()
+
+
+@pytest.mark.parametrize(
+    ("gaps", "end"),
+    [
+        ([], 1),
+        ([299.0], 2),
+        ([1e30], 1),
+        ([10, 130, 20, 99, 40, 2], 4),
+        ([100, 100, 101, 9e3], 3),
+        ([100, 190, 9e3], 3),
+    ],
+)
+def test_a_block_ends_at_the_largest_gap_far_below_its_first_document(gaps, end):
+    s = np.append(1e3, 1e3 - np.cumsum(gaps))
+    assert end_of_block(s, 0) == end
+    assert end_of_block(np.append(2e3, s), 1) == end + 1
+    assert end_of_block(s, len(s) - 1) == len(s)
