@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives._files import replacing
 from ltr_objectives.adapters._auto import Decision, train_best
 from ltr_objectives.adapters._data import (
     BaseEstimator,
@@ -293,19 +292,9 @@ class Ranker:
     def save_model(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the trees in the library's own format, which it reads without this package.
 
-        An existing file is replaced only after the new one was written and read back. ``options`` are those of the
-        library's ``save_model``; a file of another format is not read back.
+        ``options`` are those of the library's ``save_model``.
         """
-        model = self.booster_
-        with replacing(path) as new:
-            model.save_model(os.fspath(new), **options)
-            if new.is_file() and "format" not in options:
-                try:  # on a full disk XGBoost and CatBoost lose the end of the file without a word
-                    self._load(os.fspath(new))
-                except Exception as error:
-                    raise OSError(
-                        f"{os.fspath(path)} could not be written whole, perhaps the disk is full; nothing has changed"
-                    ) from error
+        self.booster_.save_model(os.fspath(path), **options)
 
     def load_model(self, path: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save_model` or the library wrote; parameters are not part of it. Returns ``self``."""
