@@ -6,7 +6,7 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +33,7 @@ from ltr_objectives.metrics.base import get_metric
 from ltr_objectives.objectives.base import Objective
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
 
 Records = dict[str, dict[str, list[float]]]
@@ -60,6 +60,22 @@ def of_fit(name: str) -> Any:
         return value
 
     return property(read)
+
+
+class OfTheLibrary(TypedDict, total=False):
+    """Further arguments of the libraries' own ``fit``; each class takes those of its library."""
+
+    eval_X: Any
+    eval_y: Any
+    eval_at: Any
+    feature_name: Any
+    categorical_feature: Any
+    sample_weight_eval_set: Any
+    xgb_model: Any
+    feature_weights: Any
+    cat_features: Any
+    text_features: Any
+    embedding_features: Any
 
 
 class Ranker:
@@ -133,7 +149,7 @@ class Ranker:
         early_stopping_rounds: int | None = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
-        **own: Any,
+        **own: Unpack[OfTheLibrary],
     ) -> Self:
         """Train.
 

@@ -60,7 +60,6 @@ xgboost_objective(3)
 lightgbm_metric("map", conventions="xgboost")
 catboost_metric("map", convention=3)
 evaluate("map", [1], [1], groups=[1])
-word: str = evaluate("map", [1], [1], [1])
 get_metric("map").kk
 metrics().keys()
 model: str = LGBMRanker().booster_
