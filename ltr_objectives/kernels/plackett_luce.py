@@ -3,16 +3,18 @@ r"""Rankings drawn from a Plackett-Luce model, without cancellation and without 
 The model places documents one after another, each with probability :math:`e^{s_d} / S_k`, where :math:`S_k` is the mass
 of the open documents, those not yet placed. Documents come sorted by descending score.
 
-A table keeps the sums of the masses :math:`e^{s_d - s_0}` over a document and all below it. ``top`` is the first open
-document. A uniform number is a share of the sum from ``top`` on, and a guide finds the document there in :math:`O(1)`.
-A document already placed is rejected, and another uniform number drawn. Documents above ``top`` are all placed, and
-none below has a larger mass. So with k placed documents at least one of k + 1 draws is expected to be accepted, however
-few documents hold the mass. The open mass is the sum from ``top`` on less the masses placed there. It is at least a
-(k + 1)-th of that sum, so that the relative error of the difference grows at most by a factor of k + 1.
+``narrow`` lists keep the sums of their masses :math:`e^{s_d - s_0}` over a document and all below it. ``top`` is the
+first open document. A uniform number is a share of the sum from ``top`` on, and a guide finds the document there in
+:math:`O(1)`. A document already placed is rejected, and another uniform number drawn. Documents above ``top`` are all
+placed, and none below has a larger mass. So with k placed documents at least one of k + 1 draws is expected to be
+accepted, however few documents hold the mass. The open mass is the sum from ``top`` on less the masses placed there. It
+is at least a (k + 1)-th of that sum, so that the relative error of the difference grows at most by a factor of k + 1.
 
-A list whose scores span ``WIDEST`` or more is cut into blocks, each with a table of its own: all documents of a block
-are placed before those of the next. A block ends at the largest gap between ``WIDEST / 2`` and ``WIDEST`` below its
-first document. Only the order of the documents beside that gap becomes more certain than it is.
+``wide`` lists have scores that span more than exponentials can hold. At each rank the scores are shifted by the largest
+open one, and only the documents within ``REACH`` of it are read.
+
+Both write a ``Placed`` record, with ``e[k]`` and ``m[k]`` in the same unit. With ``given[0] >= 0`` they place the
+documents of ``given`` instead of drawing.
 """
 
 import math
@@ -24,21 +26,24 @@ from ltr_objectives.kernels._jit import inlined_kernel, kernel
 from ltr_objectives.kernels.rng import uniform
 
 WIDEST = 300.0  # masses are squared and divided by squares: exp(-600) is far from underflow
+REACH = 745.0  # exp(-745) is the smallest number above 0
 BUCKETS = 8  # of the guide, by document
 ONE = np.uint64(1)  # indices are unsigned: numba checks whether signed ones are negative
-FEW = np.uint64(4)  # documents that are tried one after the other; of more, half are left out at a time
+NEAR = np.uint64(4)  # documents that are tried one after the other; of more, half are left out at a time
 FADED = 8.0  # a sum is added up anew if it was so many times as large as what it is subtracted from
 REDRAWS = np.uint64(40)  # bits: the numbers of one ranking that are drawn again have counters from 2^40 (j + 1) on
 
 
 class Placed(NamedTuple):
-    """One ranking by rank, and scratch."""
+    """One ranking by rank, and scratch space."""
 
     u: np.ndarray  # the share that draws the document
     y: np.ndarray  # the document, uint64
     e: np.ndarray  # its mass
     m: np.ndarray  # the open mass
-    open_: np.ndarray  # by document: True if it is not yet placed, and for all between two rankings
+    shrink: np.ndarray  # this rank's unit divided by that of the rank above, at most 1
+    later: np.ndarray  # scratch: sums over a rank and all below it; one element longer
+    open_: np.ndarray  # by document: whether it is not yet placed; all True between two rankings
 
 
 class Strata(NamedTuple):
@@ -58,24 +63,16 @@ class Table(NamedTuple):
 
 
 @kernel
-def placed_space(ranks, n):
-    """Space for rankings of ``ranks`` ranks of a list of ``n`` documents."""
-    return Placed(np.empty(ranks), np.empty(ranks, np.uint64), np.empty(ranks), np.empty(ranks), np.ones(n, np.bool_))
+def placed_space(ranks, longest):
+    """Space for rankings of up to ``ranks`` ranks of lists of up to ``longest`` documents."""
+    return Placed(np.empty(ranks), np.empty(ranks, np.uint64), np.empty(ranks), np.empty(ranks), np.empty(ranks),
+                  np.empty(ranks + 1), np.ones(longest, np.bool_))  # fmt: skip
 
 
 @kernel
-def end_of_block(s, start):
-    """Return the end of the block of descending scores from ``start`` on."""
-    end, largest = start + 1, 0.0
-    if s[start] - s[-1] < WIDEST:
-        return len(s)
-    for d in range(start + 1, len(s)):
-        if s[start] - s[d - 1] >= WIDEST:
-            break
-        gap = s[d - 1] - s[d]
-        if s[start] - s[d] >= WIDEST / 2.0 and gap > largest:
-            end, largest = d, gap
-    return end
+def first_ranks(p, ranks):
+    """The part of the space that ``ranks`` ranks need."""
+    return Placed(p.u[:ranks], p.y[:ranks], p.e[:ranks], p.m[:ranks], p.shrink[:ranks], p.later, p.open_)
 
 
 @kernel
@@ -101,7 +98,7 @@ def find(x, top, table):
     tail, guide = table.tail, table.guide
     b = min(np.uint64(x * table.scale), np.uint64(len(guide) - 2))
     i, last = max(np.uint64(guide[b + ONE]), top), max(np.uint64(guide[b]), top)
-    while last - i > FEW:
+    while last - i > NEAR:
         middle = (i + last + ONE) >> ONE
         if tail[middle] > x:
             i = middle
@@ -113,15 +110,14 @@ def find(x, top, table):
 
 
 @kernel
-def lattice(key, rankings, ranks):
+def lattice(key, rankings, ranks, strata):
     """Draw the start and the step of each rank: ``at + step j`` modulo ``rankings`` meets each stratum once."""
-    step, start = np.empty(ranks, np.int64), np.empty(ranks, np.int64)
+    step, start = strata.step, strata.at
     for k in range(ranks):
         start[k] = int(uniform(key, np.uint64(2 * k)) * rankings)
         step[k] = 1 + int(uniform(key, np.uint64(2 * k + 1)) * (rankings - 1))
         while math.gcd(step[k], rankings) > 1:
             step[k] += 1
-    return Strata(step, start)
 
 
 @inlined_kernel
@@ -142,8 +138,8 @@ def shares(key, j, rankings, strata, u):
 
 
 @inlined_kernel
-def place(table, key, j, given, start, p):
-    """Place ``len(p.u)`` documents of ranking ``j``: ``given - start``, or if that is -1, drawn by the shares ``p.u``.
+def place_narrow(table, key, j, given, p):
+    """Place ``len(p.u)`` documents of ranking ``j``, drawn by the shares ``p.u``.
 
     ``top`` is the first open document, ``placed`` the mass of the placed documents below it. Masses are added to that
     sum and subtracted from it, so its rounding error is relative to ``most``, its largest value so far. The sum is
@@ -156,7 +152,7 @@ def place(table, key, j, given, start, p):
     for k in range(len(u)):
         m[k] = max(tail[top] - placed, mass[top])  # rounding must not leave less than the largest open mass
         if given[0] >= 0:
-            i = np.uint64(given[k] - start)
+            i = np.uint64(given[k])
         else:
             i = find(u[k] * tail[top], top, table)
             while not open_[i]:
@@ -177,3 +173,38 @@ def place(table, key, j, given, start, p):
                 most = placed
     for k in range(len(u)):
         open_[y[k]] = True
+
+
+@kernel
+def place_wide(s, given, p):
+    """As ``place_narrow`` for any scores; return the score whose mass is the unit of the last rank."""
+    u, y, e, m, shrink, open_ = p.u, p.y, p.e, p.m, p.shrink, p.open_
+    n = len(s)
+    ranks = len(u)
+    top = 0
+    unit = s[0]
+    for k in range(ranks):
+        while not open_[top]:
+            top += 1
+        shrink[k] = math.exp(s[top] - unit)
+        unit = s[top]
+        end, total = top, 0.0
+        while end < n and s[end] - unit > -REACH:
+            if open_[end]:
+                total += math.exp(s[end] - unit)
+            end += 1
+        i = given[k]
+        if given[0] < 0:
+            rest = u[k] * total
+            i = top
+            for d in range(top, end):
+                if open_[d]:
+                    i = d
+                    rest -= math.exp(s[d] - unit)
+                    if rest < 0.0:
+                        break
+        y[k], e[k], m[k] = i, math.exp(s[i] - unit), total
+        open_[i] = False
+    for k in range(ranks):
+        open_[y[k]] = True
+    return unit

@@ -28,6 +28,7 @@ ranking placed it early, because :math:`e` may be far above :math:`S_K`. But a d
 :math:`e \le S_K`, in floating point too. So rankings are sorted by :math:`S_K`, and a document gets only the sums of
 the rankings with :math:`S_K \ge e`. Then each term is at most of order 1, and exactly what was added is subtracted."""
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, NamedTuple
 
@@ -36,7 +37,18 @@ import numpy as np
 from ltr_objectives.checks import check_choice, check_draws, check_positive, check_seed
 from ltr_objectives.errors import require
 from ltr_objectives.kernels._jit import inlined_kernel, kernel
-from ltr_objectives.kernels.plackett_luce import end_of_block, lattice, place, placed_space, shares, table_of
+from ltr_objectives.kernels.plackett_luce import (
+    REACH,
+    WIDEST,
+    Strata,
+    first_ranks,
+    lattice,
+    place_narrow,
+    place_wide,
+    placed_space,
+    shares,
+    table_of,
+)
 from ltr_objectives.kernels.records import Out
 from ltr_objectives.kernels.rng import stream
 from ltr_objectives.kernels.sorting import Sorter, descending_order, longest_list, sorter
@@ -58,7 +70,7 @@ class Rewarded(NamedTuple):
     reward: np.ndarray  # by row
     scale: np.ndarray  # by query
     theta: np.ndarray  # by rank
-    second: int  # output
+    curvature: int
     given: np.ndarray
     weight: np.ndarray  # by ranking
 
@@ -154,7 +166,8 @@ class PLRank(NDCGObjective, text="plrank"):
         return self.rewards(Call.at(queries, np.zeros(queries.rows)))[0]
 
     def _gains(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-        gain = DCG(gain_type=self.gain).terms(queries).gain
+        DCG(gain_type=self.gain).layers(queries)  # raises for labels without a gain
+        gain = np.require(gains.apply_gain(self.gain, queries.labels), np.float64, ["C", "A", "W"])
         if not self.normalize:
             return gain, np.ones(len(queries))
         theta, weights = self.theta(queries.longest), np.zeros(queries.longest)
@@ -167,8 +180,10 @@ class PLRank(NDCGObjective, text="plrank"):
         Its rankings are independent of those of the gradient, which a reward linear in it leaves unbiased.
         """
         queries, out = call.queries, np.zeros(call.queries.rows)
-        no_reward, nowhere = np.zeros((2, queries.rows))
-        self._run(call._replace(grad=nowhere, hess=out), no_reward, np.ones(len(queries)), EXPOSURE)
+        distinct = np.arange(queries.rows, dtype=np.float64)
+        self._run(call._replace(grad=np.empty(queries.rows), hess=out), distinct, np.ones(len(queries)), EXPOSURE)
+        alone = np.flatnonzero(np.diff(queries.ptr) == 1)
+        out[queries.ptr[alone]] = self.theta(1).sum()
         return out
 
     def rankings(self, ranks: int) -> tuple[np.ndarray, np.ndarray]:
@@ -181,12 +196,13 @@ class PLRank(NDCGObjective, text="plrank"):
     def fill(self, call: Call) -> None:
         self._run(call, *self.rewards(call), NOTHING if self.hessian in ("gradient", "ones") else SECOND_DERIVATIVE)
 
-    def _run(self, call: Call, reward: np.ndarray, scale: np.ndarray, second: int) -> None:
+    def _run(self, call: Call, reward: np.ndarray, scale: np.ndarray, curvature: int) -> None:
         theta = self.theta(call.queries.longest)
         if len(theta):
-            seed = int(call._key(self.seed, EXPOSED)) if second == EXPOSURE else self.seed
-            how = Rewarded(reward, scale, theta, second, *self.rankings(len(theta)))
-            call.run(_plrank, how, call.rng(seed, self.samples))
+            given, weight = self.rankings(len(theta))
+            policy = Rewarded(reward, scale, theta, curvature, given, weight)
+            seed = int(call._key(self.seed, EXPOSED)) if curvature == EXPOSURE else self.seed
+            call.run(_plrank, policy, call.rng(seed, self.samples))
 
 
 @dataclass(frozen=True)
@@ -228,85 +244,85 @@ class FairExposure(PLRank):
         super().__post_init__()
         check_positive("floor", self.floor)
 
-    def _worth(self, queries: Queries) -> np.ndarray:
+    def _merit(self, queries: Queries) -> np.ndarray:
         """Shares of the merit of each query."""
-        merit = DCG(gain_type=self.gain).terms(queries).gain + self.floor
+        DCG(gain_type=self.gain).layers(queries)  # raises for labels without a gain
+        merit = gains.apply_gain(self.gain, queries.labels) + self.floor
         return merit / np.repeat(np.add.reduceat(merit, queries.ptr[:-1]), np.diff(queries.ptr))
+
+    def _worth(self, queries: Queries) -> np.ndarray:
+        return self._merit(queries)
 
     def rewards(self, call: Call) -> tuple[np.ndarray, np.ndarray]:
         queries, exposure = call.queries, self.exposure(call)
         total = np.repeat(np.add.reduceat(exposure, queries.ptr[:-1]), np.diff(queries.ptr))
-        return self._worth(queries) * total - exposure, np.ones(len(queries))
-
-
-class Space(NamedTuple):
-    """Sums and open mass at the last rank of each ranking of one list, and scratch."""
-
-    sums: np.ndarray  # of shape (rankings, 6)
-    open_mass: np.ndarray
-    order: np.ndarray
-    sort: Sorter
-    later: np.ndarray  # by rank: PR; one element longer
+        return self._merit(queries) * total - exposure, np.ones(len(queries))
 
 
 @inlined_kernel
-def _beyond(second, e, rho, sums):
-    """Gradient and second output of a document beyond the last rank."""
+def _open(curvature, e, rho, sums):
+    """Gradient and curvature of a document beyond the last rank."""
     slope = e * (rho * sums[1] - sums[0])
-    if second == NOTHING:
+    if curvature == NOTHING:
         return slope, 0.0
-    if second == EXPOSURE:
+    if curvature == EXPOSURE:
         return slope, e * sums[1]
     return slope, slope + e * e * (sums[2] - rho * sums[3] - rho * sums[4] + sums[5])
 
 
 @inlined_kernel
-def _add_placed(second, theta, placed, rho, weight, sums, later, out):
+def _placed(how, placed, rho, weight, sums, out):
     """Add the placed documents of one ranking; leave RI, DR, RS, DS, DN DR and DN RI at the last rank in ``sums``."""
-    y, e, m = placed.y, placed.e, placed.m
-    ranks, grad, hess = len(y), out.grad, out.hess
+    y, e, m, shrink, later = placed.y, placed.e, placed.m, placed.shrink, placed.later
+    ranks, curvature, theta, grad, hess = len(y), how.curvature, how.theta, out.grad, out.hess
     later[ranks] = 0.0
     for k in range(ranks - 1, -1, -1):
         later[k] = later[k + 1] + theta[k] * rho[y[k]]
     RI, DR, RS, DS, DN = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(ranks):
-        inverse = 1.0 / m[k]
-        square = inverse * inverse
+        f, inverse = shrink[k], 1.0 / m[k]
         d, x, after = y[k], e[k], later[k + 1]
-        RI += later[k] * inverse
-        DR += theta[k] * inverse
+        RI, DR = RI * f + later[k] * inverse, DR * f + theta[k] * inverse
         a = rho[d] * DR - RI
         grad[d] += weight * (after + x * a)
-        if second == NOTHING:
+        if curvature == NOTHING:
             continue
-        DN += inverse
-        RS += later[k] * square
-        DS += theta[k] * square
-        if second == EXPOSURE:
+        g, square = f * f, inverse * inverse
+        DN, RS, DS = DN * f + inverse, RS * g + later[k] * square, DS * g + theta[k] * square
+        if curvature == EXPOSURE:
             hess[d] += weight * x * DR
         else:
             hess[d] += weight * (after + 2.0 * x * a - x * DN * after + x * x * (RS - rho[d] * DS - DN * a))
     sums[0], sums[1], sums[2], sums[3], sums[4], sums[5] = RI, DR, RS, DS, DN * DR, DN * RI
 
 
+class Space(NamedTuple):
+    """The sums and the open mass at the last rank of each ranking, and scratch to sort by that mass."""
+
+    sums: np.ndarray  # of shape (rankings, 6)
+    open_mass: np.ndarray
+    order: np.ndarray
+    sort: Sorter
+
+
 @kernel
-def _add_rankings(s, start, how, rho, key, space, out):
-    """Add the means over all rankings of a block, whose first rank is ``start``."""
-    weight, given, theta, sums, open_mass = how.weight, how.given, how.theta[start:], space.sums, space.open_mass
-    n, rankings, ranks = len(s), len(weight), min(len(s), len(theta))
-    table, strata, placed = table_of(s), lattice(key, rankings, ranks), placed_space(ranks, n)
-    mass, y, e = table.mass, placed.y, placed.e
+def _narrow(s, how, rho, key, strata, placed, space, out):
+    n, rankings, ranks = len(s), len(how.weight), len(placed.u)
+    y, e, sums, weight, given = placed.y, placed.e, space.sums, how.weight, how.given
+    table = table_of(s)
+    mass = table.mass
+    placed.shrink[:] = 1.0
     for j in range(rankings):
         shares(key, j, rankings, strata, placed.u)
-        place(table, key, j, given[j % len(given)][start:], start, placed)
-        _add_placed(how.second, theta, placed, rho, weight[j], sums[j], space.later, out)
-        last = open_mass[j] = placed.m[ranks - 1]
+        place_narrow(table, key, j, given[j % len(given)], placed)
+        _placed(how, placed, rho, weight[j], sums[j], out)
+        last = space.open_mass[j] = placed.m[ranks - 1]
         for k in range(ranks):  # no branch: it would be mispredicted
-            slope, second = _beyond(how.second, e[k], rho[y[k]], sums[j])
+            slope, curve = _open(how.curvature, e[k], rho[y[k]], sums[j])
             share = weight[j] if e[k] <= last else 0.0
             out.grad[y[k]] -= share * slope
-            out.hess[y[k]] -= share * second
-    descending_order(open_mass, space.order, space.sort)
+            out.hess[y[k]] -= share * curve
+    descending_order(space.open_mass, space.order, space.sort)
     total, taken = np.zeros(6), 0
     for d in range(n):
         while taken < rankings and mass[d] <= space.sort.key[taken]:
@@ -314,41 +330,63 @@ def _add_rankings(s, start, how, rho, key, space, out):
             for c in range(6):
                 total[c] += weight[j] * sums[j, c]
             taken += 1
-        slope, second = _beyond(how.second, mass[d], rho[d], total)
+        slope, curve = _open(how.curvature, mass[d], rho[d], total)
         out.grad[d] += slope
-        out.hess[d] += second
+        out.hess[d] += curve
+
+
+@kernel
+def _wide(s, how, rho, key, strata, placed, space, out):
+    n, rankings, open_ = len(s), len(how.weight), placed.open_
+    for j in range(rankings):
+        shares(key, j, rankings, strata, placed.u)
+        unit = place_wide(s, how.given[j % len(how.given)], placed)
+        _placed(how, placed, rho, how.weight[j], space.sums[j], out)
+        open_[placed.y] = False
+        d = 0
+        while d < n and s[d] - unit > -REACH:
+            if open_[d]:
+                slope, curve = _open(how.curvature, math.exp(s[d] - unit), rho[d], space.sums[j])
+                out.grad[d] += how.weight[j] * slope
+                out.hess[d] += how.weight[j] * curve
+            d += 1
+        open_[placed.y] = True
 
 
 @kernel
 def _plrank(first, last, ptr, scores, how, rng, out):
-    """Write the gradient of minus ``scale`` times the expected reward, and the second output."""
-    longest, rankings = longest_list(ptr, first, last), len(how.weight)
-    sort, order, rho = sorter(longest), np.empty(longest, np.int64), np.empty(longest)
-    one = Out(np.empty(longest), np.empty(longest), out.skip)
-    space = Space(np.empty((rankings, 6)), np.empty(rankings), np.empty(rankings, np.int64), sorter(rankings),
-                  np.empty(min(longest, len(how.theta)) + 1))  # fmt: skip
+    """Write the gradient of minus ``scale`` times the expected reward, and its curvature or the exposure."""
+    longest = longest_list(ptr, first, last)
+    sort, order = sorter(longest), np.empty(longest, np.int64)
+    one, rho = Out(np.empty(longest), np.empty(longest), out.skip), np.empty(longest)
+    rankings, most = len(how.weight), min(longest, len(how.theta))
+    strata = Strata(np.zeros(most, np.int64), np.zeros(most, np.int64))
+    whole = placed_space(most, longest)
+    space = Space(np.empty((rankings, 6)), np.empty(rankings), np.empty(rankings, np.int64), sorter(rankings))
     for q in range(first, last):
         a, b = ptr[q], ptr[q + 1]
         n = b - a
         low, high = how.reward[a], how.reward[a]
         for i in range(a, b):
             low, high = min(low, how.reward[i]), max(high, how.reward[i])
-        if out.skip[q] or (how.second != EXPOSURE and (how.scale[q] == 0.0 or low == high)):
+        if n < 2 or how.scale[q] == 0.0 or low == high or out.skip[q]:
             continue
         descending_order(scores[a:b], order, sort)
-        span = high - low if low < high else 1.0
+        s = sort.key[:n]
         for d in range(n):
             # the least reward adds the same to every ranking: it adds only variance
-            rho[d] = (how.reward[a + order[d]] - low) / span
+            rho[d] = (how.reward[a + order[d]] - low) / (high - low)
             one.grad[d], one.hess[d] = 0.0, 0.0
-        key, start = stream(rng.seed, rng.iteration, np.uint64(q)), 0
-        while start < min(n, len(how.theta)):
-            end = end_of_block(sort.key[:n], start)
-            block = Out(one.grad[start:end], one.hess[start:end], one.skip)
-            _add_rankings(sort.key[start:end], start, how, rho[start:end], key, space, block)
-            start = end
-        unit = how.scale[q] * span
-        factor = 1.0 if how.second == EXPOSURE else -unit
+        ranks = min(n, len(how.theta))
+        stream_key = stream(rng.seed, rng.iteration, np.uint64(q))
+        lattice(stream_key, rankings, ranks, strata)
+        placed = first_ranks(whole, ranks)
+        if s[0] - s[n - 1] < WIDEST:
+            _narrow(s, how, rho, stream_key, strata, placed, space, one)
+        else:
+            _wide(s, how, rho, stream_key, strata, placed, space, one)
+        unit = how.scale[q] * (high - low)
+        factor = 1.0 if how.curvature == EXPOSURE else -unit
         for d in range(n):
             out.grad[a + order[d]] = -unit * one.grad[d]
             out.hess[a + order[d]] = factor * one.hess[d]

@@ -197,7 +197,7 @@ def _(objective: FairExposure, scores, labels):
     theta, exposure = objective.theta(len(scores)), np.zeros(len(scores))
     for y, p in zip(*exact_rankings(scores, len(theta)), strict=True):
         exposure[y] += p * theta
-    return _expected(objective, scores, objective._worth(Queries(labels, [len(scores)])) * exposure.sum() - exposure)
+    return _expected(objective, scores, objective._merit(Queries(labels, [len(scores)])) * exposure.sum() - exposure)
 
 
 def _expected(objective, scores, gain):
