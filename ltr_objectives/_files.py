@@ -53,12 +53,16 @@ def private_folder(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
-    found = folder.stat()
+    require_own(folder.stat(), folder)
+    return folder
+
+
+def require_own(found: os.stat_result, folder: Path) -> None:
+    """Raise PermissionError if another user may have written a file or folder, whose machine code would be run."""
     if hasattr(os, "geteuid"):
         trusted = {os.geteuid(), 0, os.stat(__file__).st_uid}  # the owner of this module runs code here anyway
         if found.st_uid not in trusted or found.st_mode & 0o022:
             raise PermissionError(f"other users can write files into {folder}")
-    return folder
 
 
 def require_readable(path: Path, name: str) -> None:

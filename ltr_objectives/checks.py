@@ -16,13 +16,16 @@ class Extensible:
 
     name: ClassVar[str]
     named: ClassVar[dict[str, Any]]  # each base has its own
-    _not_read: ClassVar[dict[str, str]] = {}  # methods that would be ignored, and what to do instead
+    _not_read: ClassVar[dict[str, str]] = {  # what would be ignored in places, and what to do instead
+        "__init__": "make its parameters fields, because objects with equal fields count as one"
+    }
 
     def __init_subclass__(cls, text: str = "") -> None:
         super().__init_subclass__()
+        own = vars(cls).keys() - ({"__init__"} if "__dataclass_params__" in vars(cls) else set())  # made with slots
         for base in cls.__mro__[1:]:
             for name, instead in vars(base).get("_not_read", {}).items():
-                require(name not in vars(cls), f"{cls.__name__}.{name} would be ignored in places; {instead}")
+                require(name not in own, f"{cls.__name__}.{name} would be ignored in places; {instead}")
         if text:
             known = cls.named.get(text, cls)
             again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)

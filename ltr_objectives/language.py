@@ -105,11 +105,12 @@ def split_objective(text: str) -> tuple[str, str]:
 
 def read_settings(text: str, name: str, known: tuple[str, ...]) -> dict[str, Any]:
     """The settings of the objective ``name``, which has the parameters ``known``, by parameter."""
-    parts = [part.strip() for part in text.split(";")] if text else []
-    if parts and "=" not in parts[0].partition("(")[0]:
-        require("metric" in known, f"{name} does not take a metric; write {name!r}")
-        parts[0] = f"metric={parts[0]}"
-    return read_values(parts, f"{name}:{text}", name, known)
+    first, *others = parts = [part.strip() for part in text.split(";")]
+    if not text or "=" in first.partition("(")[0]:
+        return read_values(parts if text else [], f"{name}:{text}", name, known)
+    require("metric" in known, f"{name} does not take a metric; write {name!r}")
+    found = read_values([f"metric={first}", *others], f"{name}:{text}", name, known)
+    return {**found, "metric": first}  # also if it reads as another value, such as none
 
 
 def read_values(parts: list[str], whole: str, name: str, known: tuple[str, ...]) -> dict[str, Any]:

@@ -46,7 +46,9 @@ def vector(name: str, values: ArrayLike, keep: Any = np.float64, copy: bool = Fa
     given = to_numpy(values, name)
     got = f"shape {given.shape}" if given.shape else type(values).__name__
     require(given.ndim == 1, f"{name} must be one-dimensional, got {got}")
-    require(given.dtype.kind in "biufO", f"{name} must be numbers, got {given.dtype}")  # NumPy would convert dates
+    require(given.dtype.kind in "biufO", f"{name} must be numbers, got {given.dtype}")
+    dates = given.dtype.kind == "O" and any(isinstance(x, np.datetime64 | np.timedelta64) for x in given.tolist())
+    require(not dates, f"{name} must be numbers, got dates or spans of time")  # NumPy counts the years from 1970
     try:
         return given.astype(keep if given.dtype == keep else np.float64, order="C", copy=copy)
     except (TypeError, ValueError, OverflowError) as error:

@@ -110,7 +110,7 @@ def test_methods_that_would_be_ignored_are_refused(base):
     not_read = [name for cls in base.__mro__ for name in vars(cls).get("_not_read", ())]
     assert not_read
     for name in not_read:
-        with pytest.raises(LTRError, match=rf"Mine.{name} would be ignored in places; (override|set it|they follow)"):
+        with pytest.raises(LTRError, match=rf"Mine.{name} would be ignored in places; "):
             type("Mine", (base,), {name: lambda self, *_: None})
     plain = type("Mine", (base,), {"of_its_own": lambda self: None, "__module__": __name__})
     dataclass(frozen=True, slots=True)(plain)  # makes a second class, with its own __init__

@@ -27,7 +27,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
-from ltr_objectives._files import private_folder, replacing, user_cache
+from ltr_objectives._files import private_folder, replacing, require_own, user_cache
 from ltr_objectives.errors import warn
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -119,12 +119,17 @@ class MachineCode(NullCache):
         try:
             with replacing(CACHE / self._name) as new:
                 new.write_bytes(dumps(known))
+                new.chmod(0o644)  # whatever the umask
         except OSError as error:
             warn(f"machine code is not kept: {error}; repair {CACHE}, or set NUMBA_CACHE_DIR to another folder")
             CACHE = None
 
     def _read(self) -> dict[Any, bytes]:
-        return pickle.loads((CACHE / self._name).read_bytes()) if CACHE else {}
+        if CACHE is None:
+            return {}
+        with (CACHE / self._name).open("rb") as file:
+            require_own(os.fstat(file.fileno()), CACHE)  # the folder may have been replaced
+            return pickle.load(file)
 
     def _key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
         return signature, codegen.magic_tuple(), self._stamp

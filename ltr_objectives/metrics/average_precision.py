@@ -10,7 +10,7 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.records import Terms
 from ltr_objectives.kernels.swaps import AVERAGE
 from ltr_objectives.metrics import gains
-from ltr_objectives.metrics.base import Metric
+from ltr_objectives.metrics.base import CHECK, Metric
 from ltr_objectives.metrics.binary import Binary
 from ltr_objectives.queries import Queries
 
@@ -125,7 +125,9 @@ class GAP(Metric, text="gap"):
 
     def _layers(self, queries: Queries) -> tuple[Terms, ...]:
         self.check_labels(queries.labels)
-        first = self._terms(queries, self.gain(queries.labels))
+        value = self._each("gain", "label", queries.labels)
+        require(np.isfinite(value).all(), f"{self}: gain must be finite; {CHECK}")
+        first = self._terms(queries, value)
         thresholds = [t for t, w in enumerate(self.weights) if w > 0]
         used = [t for t in thresholds if (queries.labels > t).any()]
         thresholds = thresholds if len(used) > 1 else used  # kernels are compiled anew for each number of layers

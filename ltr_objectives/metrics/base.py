@@ -102,7 +102,7 @@ class Metric(Extensible, abc.ABC):
         return {name: getattr(self, name) for name in self.options() if not self._is_default(name)}
 
     def _is_default(self, name: str) -> bool:
-        return bool(getattr(self, name) == getattr(type(self), name, None))
+        return bool(getattr(self, name) == {field.name: field.default for field in fields(self)}.get(name))
 
     @property
     def label_limit(self) -> float | None:

@@ -122,6 +122,7 @@ def _weights(weight: Any, count: int) -> np.ndarray:
     require(len(given) == count, f"pairs_weight has {len(given)} entries for {count} pairs; give one each")
     wrong = ~(np.isfinite(given) & (given >= 0))
     _refuse("pairs_weight", given, wrong, "but must be finite and not negative; to reverse a pair, swap its rows")
+    require(given.any(), "pairs_weight is zero everywhere; give some pair a weight above 0")
     return given
 
 
