@@ -98,11 +98,13 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         self._Booster, self._n_features, self.fitted_ = model, model.num_feature(), True
 
     @staticmethod
-    def _own(eval_X: Any = None, eval_y: Any = None, **params: Any) -> dict[str, Any]:
-        for name in params.keys() - {"eval_at", "feature_name", "categorical_feature"}:
-            raise TypeError(f"LGBMRanker.fit() got an unexpected keyword argument {name!r}")
+    def _own(
+        eval_X: Any = None, eval_y: Any = None, eval_at: Any = None, feature_name: Any = None,
+        categorical_feature: Any = None,
+    ) -> dict[str, Any]:  # fmt: skip
         tables, labels = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
         eval_set = None if eval_X is None and eval_y is None else list(zip(tables, labels, strict=True))
+        params = {"eval_at": eval_at, "feature_name": feature_name, "categorical_feature": categorical_feature}
         return {"eval_set": eval_set, **params}
 
     def _knows_parameter(self, name: str) -> bool:

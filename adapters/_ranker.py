@@ -197,6 +197,8 @@ class Ranker:
             ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: what
             was tried, the metric of each, and its difference from the chosen one.
         """
+        for name in own.keys() - inspect.signature(self._own).parameters.keys():
+            raise TypeError(f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}")
         params = {name: value for name, value in self._own(**own).items() if value is not None}
         ours = {"eval_set": eval_set, "eval_sample_weight": eval_sample_weight, "init_model": init_model}
         for name in params.keys() & ours.keys():

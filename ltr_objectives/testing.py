@@ -246,7 +246,8 @@ def _require_balanced(objective: Objective, grad: np.ndarray, told: str) -> None
     far = abs(grad.sum()) > 1e-5 * np.abs(grad).max() + 1e-9
     told = f"{told} the gradient {grad.tolist()} does not add up to 0"
     good = not (far and objective.facts.shift_invariant and objective.facts.balanced)
-    require(good, f"{told}; correct fill and reference, or set balanced=False in facts if it is that of no loss")
+    facts = "set shift_invariant=False in facts if a constant added to all scores matters, else balanced=False"
+    require(good, f"{told}; correct fill and reference, or {facts}")
 
 
 def _compare_loss(objective: Objective, scores: np.ndarray, labels: np.ndarray, grad: np.ndarray) -> None:
