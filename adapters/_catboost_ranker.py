@@ -164,7 +164,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         try:
             model = catboost.CatBoost(params).fit(pools[0], **data, **stop)
         except catboost.CatBoostError as error:
-            if "KeyboardInterrupt" in str(error):  # else objective="auto" would go on with the next one
+            if str(error).rstrip().endswith("KeyboardInterrupt"):  # else objective="auto" would go on with the next one
                 raise KeyboardInterrupt from None
             raise
         require(
