@@ -59,6 +59,9 @@ class CatBoostObjective(ObjectiveCallable):
 
     def prepare(self, pool: Any) -> CatBoostObjective:
         """Give the pool weights if the splits need them: before ``fit``, because others may use it later."""
+        check_choice("newton_splits", self.newton_splits, (True, False))
+        if len(pool.get_cat_feature_indices()):
+            self._rows.warn_if_sorted()
         if self.newton_splits and given_weight(self._queries.weight_by_row) is None:
             keep_weights(pool, self._rows.group)
         return self
@@ -304,9 +307,6 @@ def catboost_objective(
     (60,)
     """
     rows, chosen = rows_of(pool), get_objective(objective)
-    if len(pool.get_cat_feature_indices()):
-        rows.warn_if_sorted()
-    check_choice("newton_splits", newton_splits, (True, False))
     if pool.num_pairs() and not pairs_of_rows(chosen):
         unread = (
             f"the pool has {pool.num_pairs()} pairs, which CatBoost does not give back, so {chosen.inner.name} does"

@@ -221,6 +221,7 @@ class Ranker:
         verbose: bool | int = False,
     ) -> Self:
         """Train on data that was read, with ``params`` beside those of the constructor."""
+        names = names_of(train.X)
         for i, part in enumerate(evals):
             require_same_columns(part.X, train.X, f"eval_set[{i}]")
         given = {**self._given(), **(params or {})}
@@ -240,8 +241,9 @@ class Ranker:
             warn_of_unknown(part.X, self._known(model), f"eval_set[{i}]")
         each = run.params.get("metric_period", 1) == 1  # CatBoost's, which leaves rounds out of the records
         best = _at_round(kept, records) if each else {}
+        fitted = Fitted(train.X.shape[1], names, objective, records, best, report)
         self._adopt(model)
-        self._fitted = Fitted(train.X.shape[1], names_of(train.X), objective, records, best, report)
+        self._fitted = fitted
         return self
 
     def _without_splits(self, model: Any, run: Run, kept: int) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ltr_objectives.adapters._callables import ObjectiveCallable, refuse_unread
 from ltr_objectives.adapters._data import Part, named
-from ltr_objectives.checks import check_list
+from ltr_objectives.checks import check_integer, check_list
 from ltr_objectives.errors import did_you_mean, require
 from ltr_objectives.goals import check_read, split_goal
 from ltr_objectives.libraries import Library
@@ -116,6 +116,9 @@ def read_run(
 ) -> Run:
     """The training that the parameters ``given`` and the arguments of ``fit`` ask for; raises if it cannot be right."""
     refuse_twice(library, given)
+    for name, least in {"early_stopping_rounds": 1, **dict.fromkeys(ROUNDS, 0)}.items():
+        if given.get(name) is not None:
+            check_integer(name, given[name], least)
     chosen = None if given.get("objective") == AUTO else given.get("objective")
     objective = read_objective(chosen, given.get("eval_metric"), library)
     metrics = given.get("eval_metric", DEFAULT if chosen is None else optimised(objective))

@@ -46,7 +46,6 @@ FUNCTIONS = {
     ),
     "make_ranking_fold": (datasets.make_ranking_fold, {"queries": (1, 1, 1), "seed": 0}),
     "select": (datasets.make_ranking(3, mean_length=3, features=10).select, {"queries": [0, 1]}),
-    "load_letor": (datasets.load_letor, {"path": "nowhere"}),
     "Langevin": (ours.Langevin, ours.Langevin(ours.LambdaMART(), temperature=1, learning_rate=0.1).settings()),
     **{name: (cls := Objective.named[name], cls().settings()) for name in registry.objectives()},
     **{name: (type(examples[0]), examples[0].settings()) for name, examples in METRICS.items()},

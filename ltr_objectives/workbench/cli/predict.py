@@ -96,7 +96,10 @@ def _of_table(frame: Any, columns: Columns, library: str, features: int, names: 
             f"labels, query ids, weights and --ignore; {remedy}",
         )
         return X
-    spaces = {str(name).replace(" ", "_"): name for name in frame} if library == "lightgbm" else {}
+    others = [name for name in frame if name not in columns.others]
+    spaces = {str(name).replace(" ", "_"): name for name in others} if library == "lightgbm" else {}
+    one_each = not spaces or len(spaces) == len(others)
+    require(one_each, "two columns have one name in LightGBM, which replaces spaces by _; name one of them in --ignore")
     own = [spaces.get(name, name) for name in names]  # LightGBM's models have no spaces in names
     needed = ", ".join(map(repr, {*own} & {*columns.ignore}))
     require(not needed, f"--ignore names {needed}, which the model needs; leave it out of --ignore")
