@@ -96,11 +96,14 @@ def _of_table(frame: Any, columns: Columns, library: str, features: int, names: 
             f"labels, query ids, weights and --ignore; {remedy}",
         )
         return X
-    others = [name for name in frame if name not in columns.others]
-    spaces = {str(name).replace(" ", "_"): name for name in others} if library == "lightgbm" else {}
-    one_each = not spaces or len(spaces) == len(others)
-    require(one_each, "two columns have one name in LightGBM, which replaces spaces by _; name one of them in --ignore")
-    own = [spaces.get(name, name) for name in names]  # LightGBM's models have no spaces in names
-    needed = ", ".join(map(repr, {*own} & {*columns.ignore}))
+
+    def stored(name: Any) -> Any:
+        return str(name).replace(" ", "_") if library == "lightgbm" else name  # its models have no spaces in names
+
+    kept = [name for name in frame if name not in columns.others]
+    by_name = {stored(name): name for name in kept}
+    needed = ", ".join(repr(name) for name in columns.ignore if stored(name) in {*names} - by_name.keys())
     require(not needed, f"--ignore names {needed}, which the model needs; leave it out of --ignore")
+    require(len(by_name) == len(kept), "two columns have one name in LightGBM; name one of them in --ignore")
+    own = [by_name.get(name, name) for name in names]
     return features_in(select(frame, own), remedy="").set_axis(list(names), axis=1)
