@@ -40,7 +40,7 @@ Records = dict[str, dict[str, list[float]]]
 
 
 class Fitted(NamedTuple):
-    """What the last `fit` or `load_model` found, beside the library's model."""
+    """The result of the last `fit` or `load_model`, beside the library's model."""
 
     n_features_in_: int
     feature_names_in_: np.ndarray | None

@@ -89,7 +89,7 @@ class Smoothed(Metric):
 
     @property
     def threshold(self) -> float:
-        """Of relevance, for natives without grades."""
+        """The threshold of relevance."""
         return float(getattr(self.of, "threshold", 0.0))
 
     @cached_property

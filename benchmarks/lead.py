@@ -1,4 +1,4 @@
-"""What our names give for each metric, against each library's best native objective."""
+"""The metrics of our default objectives, against each library's best native objective."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -68,9 +68,9 @@ def verdict_dots(verdict: pd.DataFrame, out: Path) -> Path:
 
 
 def lead_dots(table: pd.DataFrame, out: Path) -> Path:
-    """What our names train, minus the native objective chosen on vali: a row for each metric, a panel for each library.
+    """Draw the lead of our default objectives over the native objective that vali chose.
 
-    Dots of the first kind of data are hollow.
+    Each metric has a row, each library a panel. Dots of the first kind of data are hollow.
     """
     table = table[table["data"] != POOLED]
     metrics, libraries, kinds = (style.distinct(table[name]) for name in ("metric", "library", "data"))

@@ -43,7 +43,7 @@ class Trial(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a trial reaches on a fold."""
+    """The result of a trial on a fold."""
 
     values: dict[str, np.ndarray]  # by metric, of each test query; NaN without a value
     vali: float  # the first metric, at the rounds kept
