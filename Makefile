@@ -5,7 +5,7 @@ JOBS ?= 2
 EXTRAS ?= none xgboost xgboost-cpu lightgbm catboost dask letor cli parquet torch all
 SEED ?= $(shell date +%Y%m%d)
 
-.PHONY: demo test lint mutants size bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-serving test-distributed test-neural test-nightly soak audit clean
+.PHONY: demo test test-all lint mutants size bench notebooks docs docs-serve dist test-wheel test-extras test-site test-lowest test-serving test-distributed test-neural test-nightly soak audit clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -16,7 +16,10 @@ SEED ?= $(shell date +%Y%m%d)
 demo: .venv/installed  ## train the three libraries, their own objectives beside ours, on generated data
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks demo
 
-test: .venv/installed  ## the whole suite
+test: .venv/installed  ## the suite: each truth, in one case of each kind
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not release'
+
+test-all: test-wheel test-extras test-site test-lowest test-neural test-serving test-distributed  ## all tests, before a release
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 test-nightly: .venv/installed  ## the property tests with 10,000 examples each; SEED= repeats a run
@@ -25,7 +28,7 @@ test-nightly: .venv/installed  ## the property tests with 10,000 examples each; 
 	  tests/test_properties_core.py tests/test_properties_adapters.py
 
 soak: .venv/installed  ## 2,000 trainings in one process: memory must not grow
-	OMP_WAIT_POLICY=passive PYTHONPATH=tests $(BIN)/python tests/soak.py
+	OMP_WAIT_POLICY=passive PYTHONPATH=tests $(BIN)/python tools/soak.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -34,7 +37,7 @@ lint: .venv/installed
 	$(BIN)/zizmor --offline --quiet .github
 
 mutants: .venv/installed  ## break the package in a dozen places of each file and list what no test notices; FILES= for some of them
-	OMP_WAIT_POLICY=passive $(BIN)/python tests/mutants.py $(FILES)
+	OMP_WAIT_POLICY=passive $(BIN)/python tools/mutants.py $(FILES)
 
 size:  ## lines and modules of the package by folder, of tests and benchmarks; words of the pages
 	@for d in ltr_objectives ltr_objectives/[kmow]*/ ltr_objectives/workbench/cli adapters tests tests/*/ benchmarks benchmarks/figures; do \
@@ -56,7 +59,7 @@ docs-serve: docs  ## the documentation at http://127.0.0.1:8000; run `make docs`
 	$(BIN)/zensical serve
 
 test-site: docs  ## every page of the site in Chromium or Chrome, at the width of a phone; and its search
-	$(BIN)/python tests/browser.py
+	$(BIN)/python tools/browser.py
 
 dist: .venv/installed  ## source distribution and wheel, in dist
 	rm -rf dist
@@ -75,7 +78,7 @@ test-extras: dist  ## the wheel with each extra, in an environment of its own; E
 	for extra in $(EXTRAS); do \
 	  rm -rf build/extra && $(PYTHON) -m venv build/extra && \
 	  build/extra/bin/python -m pip install --quiet "$$(echo dist/*.whl)$$(test $$extra = none || echo "[$$extra]")" && \
-	  (cd build && extra/bin/python ../tests/extras.py $$extra) || exit 1; \
+	  (cd build && extra/bin/python ../tools/extras.py $$extra) || exit 1; \
 	done
 
 test-lowest:  ## the suite with the lowest supported versions; needs $(PYTHON_LOWEST)
