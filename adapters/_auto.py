@@ -141,7 +141,7 @@ def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", Objective | 
         try:
             of_candidate.refuse_unread(library)
             model, records = ranker._train_run(of_candidate)
-            scores = ranker._scores(model, part.X)
+            scores = ranker._scores(model, part.X) + (0.0 if part.margin is None else part.margin)
         except library.exception() as error:
             raise LTRError(essence(str(error))) from error
         values = metric.values(part.queries, scores, n_threads=run.n_threads)

@@ -31,6 +31,7 @@ def bagged(
     propensity: ArrayLike | None = None,
     position: ArrayLike | None = None,
     labels: Mapping[str, ArrayLike] | None = None,
+    margin: ArrayLike | None = None,
     bags: int = 8,
 ) -> R:
     """Train a model on each of several bags of queries, and merge them into one whose raw scores are their mean.
@@ -45,6 +46,8 @@ def bagged(
         Its parameters are used; it is not fitted itself. Bag ``i`` trains with the ranker's seed plus ``i``.
     X, y, group, qid, sample_weight, propensity, position, labels
         As of the ranker's ``fit``.
+    margin : array of shape (rows,), optional
+        Initial scores, as the library's ``fit`` takes them under its own name. ``predict`` does not add them.
     bags : int
         Number of models.
 
@@ -65,7 +68,7 @@ def bagged(
     """
     given = ranker._given()
     require(given.get("objective") != AUTO, 'objective="auto" may choose other objectives for other bags; name one')
-    part = read_part(X, y, group, qid, sample_weight, labels, propensity=propensity, position=position)
+    part = read_part(X, y, group, qid, sample_weight, labels, margin, propensity=propensity, position=position)
     require(len(part.queries) > 1, "bags are drawn from the queries, and the data has only one")
     name = next((name for name in SEEDS if name in given), SEEDS[0])
     seed = read_param(given.get(name, 0))

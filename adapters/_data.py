@@ -19,7 +19,7 @@ except ModuleNotFoundError:
 from ltr_objectives.adapters._callables import ByGoal, read_labels
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.queries import Queries, by_goal, refuse_masked, refuse_merged, to_numpy, vector
+from ltr_objectives.queries import Queries, by_goal, check_rows, refuse_masked, refuse_merged, to_numpy, vector
 
 QID = "qid"  # the column that may hold the query ids, as in XGBoost's own ranker
 # scikit-learn 1.6 renamed the argument; missing and infinite values are the library's business
@@ -33,6 +33,7 @@ class Part(NamedTuple):
     X: Any
     queries: Queries
     labels: np.ndarray
+    margin: np.ndarray | None = None  # the scores that training starts from, one a row
 
     @property
     def group(self) -> np.ndarray:
@@ -73,7 +74,7 @@ class Part(NamedTuple):
             propensity=of_rows(given.propensity),
             position=of_rows(given.position),
         )
-        return Part(self.X.iloc[rows] if is_frame(self.X) else self.X[rows], queries, labels)
+        return Part(self.X.iloc[rows] if is_frame(self.X) else self.X[rows], queries, labels, of_rows(self.margin))
 
 
 def is_frame(X: Any) -> bool:
@@ -115,6 +116,7 @@ def read_part(
     qid: ArrayLike | None,
     weight: ArrayLike | None,
     labels: ByGoal | None = None,
+    margin: ArrayLike | None = None,
     **clicks: ArrayLike | None,
 ) -> Part:
     """One data set, checked before training."""
@@ -136,13 +138,21 @@ def read_part(
     )
     require(table.shape[0] == queries.rows, f"X has {table.shape[0]} rows, but y has {queries.rows}")
     refuse_merged(given, queries.ptr)
-    return Part(table, queries, stored)
+    return Part(table, queries, stored, None if margin is None else _read_margin(margin, queries.rows))
 
 
 def _as_stored(values: np.ndarray) -> np.ndarray:
     """The values in float32; `Queries` refuses those that are infinite there."""
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
+
+
+def _read_margin(margin: ArrayLike, rows: int) -> np.ndarray:
+    name = "the initial score"  # of which LightGBM would silently read NaN as 0
+    scores = vector(name, margin)
+    check_rows(name, scores, rows)
+    require(np.isfinite(scores).all(), f"{name} must be finite in each row")
+    return scores
 
 
 def _refuse_leaks(X: Any, labels: Mapping[str | None, Any]) -> None:
@@ -155,7 +165,7 @@ def _refuse_leaks(X: Any, labels: Mapping[str | None, Any]) -> None:
 
 
 def read_eval_sets(eval_set: Any, **lists: Sequence[Any] | None) -> tuple[Part, ...]:
-    """The parts to evaluate on; ``lists`` have sizes, ids, weights and labels, one entry for each pair."""
+    """The parts to evaluate on; ``lists`` have sizes, ids, weights, labels and initial scores, one entry a pair."""
     pairs = check_list("eval_set", eval_set, "pairs (X, y)")
     require(
         all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs),

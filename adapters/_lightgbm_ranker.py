@@ -57,7 +57,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     Notes
     -----
-    ``fit`` has ``eval_X`` and ``eval_y``, ``eval_at``, ``feature_name`` and ``categorical_feature`` too.
+    ``fit`` has ``init_score`` and ``eval_init_score``, ``eval_X`` and ``eval_y``, ``eval_at``, ``feature_name`` and
+    ``categorical_feature`` too. ``predict`` gives what the trees add to the initial scores.
+
     For equal models from run to run set ``deterministic=True`` and ``force_col_wise=True``. Early stopping is refused
     with ``boosting="dart"``, whose later rounds change the earlier ones.
 
@@ -100,17 +102,21 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     @staticmethod
     def _own(
         eval_X: Any = None, eval_y: Any = None, eval_at: Any = None, feature_name: Any = None,
-        categorical_feature: Any = None,
+        categorical_feature: Any = None, init_score: Any = None, eval_init_score: Any = None,
     ) -> dict[str, Any]:  # fmt: skip
         tables, labels = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
         eval_set = None if eval_X is None and eval_y is None else list(zip(tables, labels, strict=True))
         params = {"eval_at": eval_at, "feature_name": feature_name, "categorical_feature": categorical_feature}
-        return {"eval_set": eval_set, **params}
+        return {"eval_set": eval_set, "margin": init_score, "eval_margin": eval_init_score, **params}
 
     def _knows_parameter(self, name: str) -> bool:
         return name in DEFAULTS or name in LIGHTGBM.of_the_data or name in _names()
 
     def _train_run(self, run: Run) -> tuple[Any, Records]:
+        require(
+            run.init_model is None or run.train.margin is None,
+            "LightGBM replaces init_score by what init_model predicts; leave it out and add it to init_score",
+        )
         params = _params(run)
         rounds = params.pop("n_estimators", 100)
         gradients = run.gradients(LightGBMObjective, params)
@@ -118,7 +124,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         start = 0.0 if linear else run.start
         train, *evals = (
             lgb.Dataset(part.X, part.labels, group=part.group, weight=part.weight, **run.of_the_data,
-                        init_score=np.full(len(part.labels), start) if start else None)
+                        init_score=np.full(len(part.labels), start) if start else part.margin)
             for part in (run.train, *run.evals)
         )  # fmt: skip
         for data in evals:

@@ -67,6 +67,8 @@ class OfTheLibrary(TypedDict, total=False):
 
     eval_X: Any
     eval_y: Any
+    init_score: Any
+    eval_init_score: Any
     eval_at: Any
     feature_name: Any
     categorical_feature: Any
@@ -90,7 +92,9 @@ class Ranker:
     _knows_parameter: Callable[[str], bool]  # true for the name of a parameter of the library's ranker
     _train_run: Callable[[Run], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
     _scores: Callable[..., np.ndarray]  # of a model for a table
-    _own: Callable[..., dict[str, Any]]  # further arguments of the library's fit, by our names or as parameters
+    # further arguments of the library's fit: as parameters, or by the names in `fit`; initial scores as margin and
+    # eval_margin
+    _own: Callable[..., dict[str, Any]]
     _rounds: Callable[[Any], int]  # that a model predicts with
     _splits: Callable[[Any], float]  # 0 if no tree of a model has a split
     _load: Callable[[str], Any]  # the model in a file
@@ -200,15 +204,23 @@ class Ranker:
         for name in own.keys() - inspect.signature(self._own).parameters.keys():
             raise TypeError(f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}")
         params = {name: value for name, value in self._own(**own).items() if value is not None}
-        ours = {"eval_set": eval_set, "eval_sample_weight": eval_sample_weight, "init_model": init_model}
+        ours: dict[str, Any] = {"eval_set": eval_set, "eval_sample_weight": eval_sample_weight}
+        ours |= {"init_model": init_model, "margin": None, "eval_margin": None}
         for name in params.keys() & ours.keys():
             require(ours[name] is None, f"{name}= is given under two names; leave one out")
             ours[name] = params.pop(name)
         if early_stopping_rounds is not None:
             params["early_stopping_rounds"] = early_stopping_rounds
-        train = read_part(X, y, group, qid, sample_weight, labels, propensity=propensity, position=position)
-        lists = {"eval_group": eval_group, "eval_qid": eval_qid, "eval_sample_weight": ours["eval_sample_weight"]}
-        evals = read_eval_sets(ours["eval_set"], **lists, eval_labels=eval_labels)
+        clicks = {"propensity": propensity, "position": position}
+        train = read_part(X, y, group, qid, sample_weight, labels, ours["margin"], **clicks)
+        evals = read_eval_sets(
+            ours["eval_set"],
+            eval_group=eval_group,
+            eval_qid=eval_qid,
+            eval_sample_weight=ours["eval_sample_weight"],
+            eval_labels=eval_labels,
+            eval_margin=ours["eval_margin"],
+        )
         return self._fit_parts(train, evals, params, ours["init_model"], callbacks, verbose)
 
     def _fit_parts(
@@ -224,6 +236,10 @@ class Ranker:
         names = names_of(train.X)
         for i, part in enumerate(evals):
             require_same_columns(part.X, train.X, f"eval_set[{i}]")
+            require(
+                (part.margin is None) == (train.margin is None),
+                f"eval_set[{i}] and the training data must both have initial scores, or none; they may be 0",
+            )
         given = {**self._given(), **(params or {})}
         start = None if init_model is None else self._start(init_model, train.X)
         run = read_run(given, self.library, train, evals, start, callbacks, verbose)

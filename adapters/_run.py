@@ -56,9 +56,10 @@ class Run(NamedTuple):
 
     @property
     def start(self) -> float:
-        """The score at which our objective starts; 0 if the training goes on from a model, or if the library does."""
+        """The score at which our objective starts; 0 if the training goes on from others, or if the library has one."""
         off = str(self.params.get("boost_from_average")).lower() in ("false", "0")  # LightGBM's and CatBoost's
-        if off or self.init_model is not None or not isinstance(self.objective, Objective):
+        given = self.init_model is not None or self.train.margin is not None
+        if off or given or not isinstance(self.objective, Objective):
             return 0.0
         return self.objective._start(self.train.queries)
 
