@@ -11,7 +11,7 @@ import numpy as np
 
 from ltr_objectives.adapters._data import Part, categories, is_frame, require_same_categories
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._run import EvalMetric, Run, read_param, refuse_dart
+from ltr_objectives.adapters._run import EvalMetric, Run, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import require
 from ltr_objectives.libraries import XGBOOST
@@ -85,32 +85,16 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         xgb.XGBModel.__init__(self, objective=objective, eval_metric=eval_metric, **params)
         self.convention = convention
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name, those of ``xgboost.XGBRanker`` too."""
-        return {**{name: getattr(self, name) for name in self._get_param_names()}, **vars(self).get("kwargs", {})}
-
     def get_xgb_params(self) -> dict[str, Any]:
         """The parameters that XGBoost knows: without objective and metrics, which may be ours."""
         ours = ("objective", "eval_metric", "convention")
-        return {name: read_param(v) for name, v in super().get_xgb_params().items() if name not in ours}
+        return {name: value for name, value in super().get_xgb_params().items() if name not in ours}
 
     def apply(self, X: Any, iteration_range: Any = None) -> np.ndarray:
         """The leaf of each row in each tree, shape (rows, trees)."""
         return self.predict(
             X, pred_leaf=True, **({} if iteration_range is None else {"iteration_range": iteration_range})
         )
-
-    @property
-    def best_iteration(self) -> int:
-        """The last round that ``predict`` uses, counted from 0."""
-        return self.best_iteration_ - 1
-
-    @property
-    def best_score(self) -> float:
-        """The first metric on the last pair of ``eval_set``, at that round."""
-        if not self.best_score_:
-            raise AttributeError("this XGBRanker has no best_score; fit it with eval_set")
-        return next(iter([*self.best_score_.values()][-1].values()))
 
     @staticmethod
     def _own(sample_weight_eval_set: Any = None, xgb_model: Any = None, feature_weights: Any = None) -> dict[str, Any]:
@@ -157,7 +141,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
             xgb_model=run.init_model,
         )
         if "best_iteration" in model.attributes():  # set by a callback of the user's
+            best = {name: model.attr(name) for name in ("best_iteration", "best_score")}
             model = model[: model.best_iteration + 1]
+            model.set_attr(**best)
         model.set_attr(**{CATEGORIES: stored})
         return model, {name: {m: list(map(float, v)) for m, v in values.items()} for name, values in result.items()}
 
