@@ -1,7 +1,6 @@
 """``objective="auto"``: train what suits the metric, and keep the model with the best value on the eval set."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Candidate(NamedTuple):
-    """One objective that was tried.
+    """One objective that ``objective="auto"`` tried.
 
     Attributes
     ----------
@@ -28,8 +27,9 @@ class Candidate(NamedTuple):
         Its name.
     native : bool
         True if it is the library's own.
-    value : float
-        Its mean over the queries of the last pair of ``eval_set``.
+    value : float or None
+        Its mean over the queries of the last pair of ``eval_set``; None if it was left out. The chosen one was selected
+        on these queries, so that its value is larger than on new ones.
     rounds : int
         The rounds that its model predicts with.
     difference : float or None
@@ -41,68 +41,19 @@ class Candidate(NamedTuple):
     params : dict
         Of a native objective: the parameters beside those of the ranker that give it the defaults of ours; empty if it
         was better at the defaults of its library.
+    left_out : str
+        The reason if it could not be trained.
     """
 
     objective: str
     native: bool
-    value: float
-    rounds: int
+    value: float | None = None
+    rounds: int = 0
     difference: float | None = None
     se: float | None = None
     p: float | None = None
     params: Mapping[str, Any] = {}
-
-
-@dataclass(frozen=True)
-class Decision:
-    """The candidates of ``objective="auto"`` and the chosen one. ``str`` of it is a table.
-
-    Attributes
-    ----------
-    metric : str
-        The metric that decided.
-    chosen : str
-        The objective with the largest mean; the first of equal ones.
-    queries : int
-        Queries of the last pair of ``eval_set``.
-    candidates : tuple of Candidate
-        In the order in which they were tried. The chosen one was selected on these queries, so that its value is
-        larger than on new ones.
-    left_out : dict
-        The reason for each objective that could not be trained.
-
-    Examples
-    --------
-    >>> ours = Candidate("yetiloss:map", False, 0.75, 10)
-    >>> theirs = Candidate("lambdarank", True, 0.7, 8, -0.05, 0.01, 0.002, {"reg_lambda": 3.25})
-    >>> print(Decision("map", "yetiloss:map", 20, (ours, theirs)))
-    map over 20 queries
-    yetiloss:map  0.7500     10 rounds  chosen
-    lambdarank    0.7000      8 rounds  -0.0500 (0.0100), p 0.002, with reg_lambda=3.25
-    """
-
-    metric: str
-    chosen: str
-    queries: int
-    candidates: tuple[Candidate, ...]
-    left_out: Mapping[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        width = max(map(len, [*(each.objective for each in self.candidates), *self.left_out]))
-        lines = [f"{self.metric} over {self.queries:,} queries"]
-        lines += [self._line(each, width) for each in self.candidates]
-        return "\n".join([*lines, *(f"{name:{width}}  left out: {why}" for name, why in self.left_out.items())])
-
-    def as_dicts(self) -> list[dict[str, Any]]:
-        """The candidates as dicts, such as for a DataFrame."""
-        return [each._asdict() for each in self.candidates]
-
-    def _line(self, each: Candidate, width: int) -> str:
-        error = "" if each.se is None else f" ({each.se:.4f})"
-        found = "chosen" if each.p is None else f"{each.difference:+.4f}{error}, p {each.p:.2g}"
-        given = " ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in each.params.items())
-        settings = f", with {given}" if given else ", at the defaults of its library" if each.native else ""
-        return f"{each.objective:{width}}  {each.value:.4f}  {each.rounds:5} rounds  {found}{settings}"
+    left_out: str = ""
 
 
 class Attempt(NamedTuple):
@@ -116,11 +67,11 @@ class Attempt(NamedTuple):
     values: np.ndarray  # of the queries that choose
 
 
-def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", Objective | str, Decision]:
+def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", Objective | str, list[Candidate]]:
     """Train each candidate as ``run`` says; return the model with the best metric on the last eval set.
 
     A native objective is trained at its library's defaults and with those of ours; the better of the two is kept.
-    With the model come its records, its objective, and the report on all candidates.
+    With the model come its records, its objective, and all candidates, the best first.
     """
     require(run.evals, 'objective="auto" chooses on an eval_set; pass fit(..., eval_set=[(X, y)], eval_group=[...])')
     metric, part, library = run.metrics[0], run.evals[-1], ranker.library
@@ -128,8 +79,7 @@ def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", Objective | 
         raise LTRError(f'objective="auto" chooses by a metric of ours; name one before {metric!r}, such as "ndcg@10"')
     require(
         not run.callbacks,
-        'callbacks= belong to one training, and objective="auto" runs several; leave them out, then train the chosen '
-        "objective_ with them",
+        'callbacks= belong to one training, and objective="auto" runs several; train the chosen objective_ with them',
     )
     check_comparable(metric, part.queries, f"eval_set[{len(run.evals) - 1}], by which objective='auto' chooses")
     weight = None if metric.query_weights == "ignore" else part.queries.weight_by_query
@@ -158,12 +108,12 @@ def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", Objective | 
     warn_without_ours(found, left_out)
     values = {name: each.values for name, each in found.items()}
     best = best_of(values, weight)
-    rows = []
-    for row in rank(values, weight, best, natives):
+    report = []
+    for row in sorted(rank(values, weight, best, natives), key=lambda row: -row.mean):
         of = found[row.objective]
         gap, se, p = (None if np.isnan(x) else x for x in (row.difference, row.difference_se, row.p))
-        rows.append(Candidate(row.objective, row.native, row.mean, of.rounds, gap, se, p, of.params))
-    report = Decision(str(metric), best, len(part.queries), tuple(rows), left_out)
+        report.append(Candidate(row.objective, row.native, row.mean, of.rounds, gap, se, p, of.params))
+    report += [Candidate(name, name in natives, left_out=why) for name, why in left_out.items()]
     return found[best].model, found[best].records, found[best].objective, report
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._auto import Decision, train_best
+from ltr_objectives.adapters._auto import Candidate, train_best
 from ltr_objectives.adapters._data import (
     BaseEstimator,
     Part,
@@ -47,7 +47,7 @@ class Fitted(NamedTuple):
     objective_: Objective | str | None = None
     evals_result_: Records | None = None
     best_score_: dict[str, dict[str, float]] | None = None
-    report_: Decision | None = None
+    report_: list[Candidate] | None = None
 
 
 def of_fit(name: str) -> Any:
@@ -104,7 +104,7 @@ class Ranker:
     objective_: Objective | str = of_fit("objective_")
     evals_result_: Records = of_fit("evals_result_")
     best_score_: dict[str, dict[str, float]] = of_fit("best_score_")
-    report_: Decision = of_fit("report_")
+    report_: list[Candidate] = of_fit("report_")
     n_features_in_: int = of_fit("n_features_in_")
     feature_names_in_: np.ndarray = of_fit("feature_names_in_")
 
@@ -198,8 +198,8 @@ class Ranker:
         self
             With ``booster_``, the library's model alone; ``objective_``, what was trained; ``evals_result_``, such as
             ``{"validation_0": {"map": [...]}}``, one value a round; ``best_score_``, such as
-            ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: what
-            was tried, the metric of each, and its difference from the chosen one.
+            ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: a
+            list of all candidates, the chosen one first, each with its metric and its difference from the chosen one.
         """
         for name in own.keys() - inspect.signature(self._own).parameters.keys():
             raise TypeError(f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}")

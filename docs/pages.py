@@ -21,7 +21,7 @@ from typer.main import get_command
 
 import ltr_objectives
 from ltr_objectives import Metric, Objective, adapters
-from ltr_objectives.adapters._auto import Candidate, Decision
+from ltr_objectives.adapters._auto import Candidate
 from ltr_objectives.adapters._ranker import Fitted, Ranker
 from ltr_objectives.workbench.cli.app import app
 
@@ -53,7 +53,6 @@ COMPOUND = re.compile(r"(?=.*[a-z])(?=.*[A-Z_]).+")
 WRAP = textwrap.TextWrapper(100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False).wrap
 BASE_CLASSES = ("Objective", "Metric", "Queries")
 SHARED = ["fit", "predict", "score", "best_iteration_", "booster_", "save_model", "load_model"]
-EVIDENCE = (Decision, Candidate)
 
 
 def write() -> None:
@@ -283,8 +282,8 @@ def methods() -> str:
 
 
 def evidence() -> str:
-    """The fields of an estimator's ``report_``."""
-    return "\n".join(f"::: {each.__module__}.{each.__name__}\n    options: {{heading_level: 3}}\n" for each in EVIDENCE)
+    """The fields of an entry of an estimator's ``report_``."""
+    return f"::: {Candidate.__module__}.{Candidate.__name__}\n    options: {{heading_level: 3}}\n"
 
 
 def opening() -> str:

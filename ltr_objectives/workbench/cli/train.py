@@ -73,8 +73,8 @@ def train(
     with Console(stderr=True).status(f"{name} trains {objective}"):
         ranker, seconds = fit(name, objective, metrics[:1], params, replace(learn, y=y), parts.get("vali"), patience)
     save_model(ranker, out)
-    decision = getattr(ranker, "report_", None)
-    objective = objective if decision is None else decision.chosen
+    tried = getattr(ranker, "report_", [])
+    objective = tried[0].objective if tried else objective
     values: dict[str, dict[str, float]] = {}
     for part in ("vali", "test"):
         if part in parts:
@@ -83,19 +83,19 @@ def train(
             values[part] = {str(m): float(evaluate(m, scores, y, group, parts[part].weight)) for m in metrics}
     kept = ranker.best_iteration_
     if as_json:
-        tried = {} if decision is None else {"tried": decision.as_dicts(), "left_out": decision.left_out}
         options.print_json({
             "library": name, "objective": objective, "trees": kept, "seconds": seconds, "model": str(out),
             "convention": convention, "features": features_of(learn.X), "notes": [note] if note else [], **values,
-            **tried,
+            **({"tried": [each._asdict() for each in tried]} if tried else {}),
         })  # fmt: skip
         return
     screen = terminal()
     for part, rows in parts.items():
         screen.print(f"{part:5} {len(rows.y):,} rows in {len(rows.group):,} queries")
     screen.print(show_features(learn.X), markup=False, soft_wrap=True)
-    if decision is not None:
-        screen.print(f"\n{decision}", markup=False, soft_wrap=True)
+    for each in tried:
+        line = f"{each.objective}: {each.left_out or f'{each.value:.4f}, {each.rounds} rounds'}"
+        screen.print(line, markup=False, soft_wrap=True)
     if values:
         screen.print(_table(values))
     stopped = f"kept by vali {metrics[0]}" if "vali" in parts else "no vali part to stop by"
