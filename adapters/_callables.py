@@ -1,7 +1,7 @@
 """Gradients, metrics and the `Queries` of data sets, as the callables of all libraries need them."""
 
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,14 +82,12 @@ def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 
 def read_labels(labels: ByGoal | None) -> dict[str, np.ndarray]:
-    """Copies of labels by goal, as numbers."""
+    """Labels by goal, as numbers."""
     good, given = labels is None or isinstance(labels, Mapping), type(labels).__name__
     require(good, f"labels must be a mapping of goals to arrays, such as {{'revenue': array}}, got {given}")
-    found = {}
-    for goal, values in (labels or {}).items():
+    for goal in labels or {}:
         check_goal(goal)
-        found[goal] = vector(f"labels[{goal!r}]", values).copy()
-    return found
+    return {goal: vector(f"labels[{goal!r}]", values) for goal, values in (labels or {}).items()}
 
 
 class ObjectiveCallable:
@@ -148,11 +146,9 @@ class ObjectiveCallable:
             queries, s, iteration=iteration, n_threads=n_threads, dtype=self.library.dtype
         )
         if not self.library.negative_hessians and hess.min() < 0:
-            inner = self.objective.inner
-            remedy = "choose another hessian=, such as 'absolute'" if hasattr(inner, "hessian") else "change its fill"
             raise LTRError(
-                f"{inner.name} has negative second derivatives, from which {self.library.name} learns nothing or "
-                f"diverges: {remedy}"
+                f"{self.objective.inner.name} has negative second derivatives, from which {self.library.name} learns "
+                "nothing or diverges: choose another hessian=, such as 'absolute', or change its fill"
             )
         if run.first:
             warn_if_useless(self.objective, queries, s.values, grad, n_threads)
@@ -185,15 +181,6 @@ def _warn_if_no_split(hess: np.ndarray, name: str, least: float) -> None:
         )
 
 
-def refuse_goals(metrics: Iterable[Metric]) -> None:
-    """Raise for a metric of a goal: a library's data set has its own labels only."""
-    of_goal = next((metric for metric in metrics if metric.goal is not None), None)
-    require(
-        of_goal is None,
-        f"{of_goal} reads the labels of a goal; give it to eval_metric= of an estimator, or to evaluate",
-    )
-
-
 class MetricCallable:
     """The base of what XGBoost and LightGBM call for metrics."""
 
@@ -201,7 +188,6 @@ class MetricCallable:
     no_jit = True  # as of an objective
 
     def __init__(self, metrics: tuple[Metric, ...], n_threads: int | None = None) -> None:
-        refuse_goals(metrics)
         self.metrics = metrics
         self.n_threads = n_threads
         self._memo = Memo()

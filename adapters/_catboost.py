@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import copy
 import os
-from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import (
-    ByGoal,
-    ObjectiveCallable,
-    Params,
-    pairs_of_rows,
-    read_labels,
-    refuse_goals,
-)
+from ltr_objectives.adapters._callables import ByGoal, ObjectiveCallable, pairs_of_rows, read_labels
 from ltr_objectives.adapters._catboost_fit import (
     NOT_A_FIT,
     WEIGHTS_BY_CLASS,
@@ -32,7 +24,6 @@ from ltr_objectives.adapters._catboost_passes import Passes, address_of
 from ltr_objectives.checks import check_choice
 from ltr_objectives.diagnostics import warn_of_equal_orders
 from ltr_objectives.errors import LTRError, require, warn
-from ltr_objectives.goals import check_read
 from ltr_objectives.libraries import CATBOOST
 from ltr_objectives.metrics.base import Convention, Metric, get_metric
 from ltr_objectives.objectives.base import Objective, get_objective
@@ -92,12 +83,13 @@ class CatBoostObjective(ObjectiveCallable):
         fit.refuse(WEIGHTS_BY_CLASS)
         self.prepare(fit.pool)
         weight = self._queries.weight_by_row
-        mvs = fit.params.get("bootstrap_type") in (None, "MVS")
         return Passes(
             self._rows.labels,
             None if weight is None else weight.astype(np.float32),
             self._scores_at_start(fit),
-            partial(self._computed, params=fit.params, mvs=mvs),
+            lambda scores, new_tree: self.gradients(
+                self._queries, scores, fit.params, training=self, new_tree=new_tree
+            ),
             self.newton_splits,
         )
 
@@ -106,18 +98,6 @@ class CatBoostObjective(ObjectiveCallable):
             return predictions(fit.init_model, fit.pool)
         baseline = self._rows.baseline
         return np.zeros(len(self._rows.labels)) if baseline is None else baseline.astype(np.float64)
-
-    def _computed(self, scores: np.ndarray, new_tree: bool, params: Params, mvs: bool) -> tuple[np.ndarray, np.ndarray]:
-        grad, hess = self.gradients(self._queries, scores, params, training=self, new_tree=new_tree)
-        if mvs and not grad.any():
-            warn(NOTHING_TO_SAMPLE)
-        return grad, hess
-
-
-NOTHING_TO_SAMPLE = (
-    "every gradient is zero: there is nothing left to learn. CatBoost's default bootstrap fails on this with 'Too few "
-    "sampling units'; set bootstrap_type='Bernoulli' or 'No', or train fewer trees"
-)
 
 
 def predictions(model: Any, pool: Any) -> np.ndarray:
@@ -247,8 +227,7 @@ def catboost_objective(
     r"""An objective for CatBoost's ``loss_function``.
 
     CatBoost shows user-defined objectives blocks of rows without queries. This object knows the queries from the pool,
-    and recognises the rows of each block. It computes all gradients once each time CatBoost goes through the rows. It
-    checks everything that it is shown, and raises for whatever does not fit.
+    recognises the rows of each block, and raises for whatever does not fit.
 
     Parameters
     ----------
@@ -258,11 +237,8 @@ def catboost_objective(
         The pool that ``fit`` will get, or one with the same labels, queries, weights and baseline; with ``group_id``.
     group_weight : array of shape (queries,) or (rows,), optional
         The ``group_weight`` of the pool, because CatBoost does not give it back. Weights by row are read from the pool.
-    propensity, position : array of shape (rows,), optional
-        For labels of the training set that are clicks; as of :class:`ltr_objectives.Queries`. Only pairwise objectives
-        take them.
-    labels : mapping of goals to arrays of shape (rows,), optional
-        For an objective that reads several labels, such as ``{"revenue": array}``; see :class:`ltr_objectives.Mixture`.
+    propensity, position, labels
+        Of the rows of the training set, as of :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own.
     n_threads : int, optional
         By default ``thread_count`` of the training, at most all processors. The model does not depend on it.
     newton_splits : bool
@@ -286,12 +262,8 @@ def catboost_objective(
 
     CatBoost adds noise to the scores of splits. The share of the noise grows with the Hessians and with the weights.
     Set ``random_strength=0``, as :class:`CatBoostRanker` does, or try both. With categorical features set
-    ``one_hot_max_size=10``, as CatBoost does for its own ranking losses.
-
-    A pool does not give back its ``pairs``: give them to :class:`ltr_objectives.Preferences`. Else it causes a warning.
-
-    CatBoost's default bootstrap, MVS, stops with "Too few sampling units" when nearly all gradients are zero, as when
-    an objective has nothing left to order. Set ``bootstrap_type="Bernoulli"`` or ``"No"`` then.
+    ``one_hot_max_size=10``, as CatBoost does for its own ranking losses. If nearly all gradients are zero, its default
+    bootstrap, MVS, stops with "Too few sampling units": set ``bootstrap_type="Bernoulli"`` or ``"No"``.
 
     Examples
     --------
@@ -308,19 +280,16 @@ def catboost_objective(
     """
     rows, chosen = rows_of(pool), get_objective(objective)
     if pool.num_pairs() and not pairs_of_rows(chosen):
-        unread = (
-            f"the pool has {pool.num_pairs()} pairs, which CatBoost does not give back, so {chosen.inner.name} does"
+        warn(
+            f"{chosen.inner.name} does not read the {pool.num_pairs()} pairs of the pool, which CatBoost does not give "
+            "back; write Preferences(pairs, rows=len(y), pairs_weight=weight), or leave them out"
         )
-        warn(f"{unread} not read them; write Preferences(pairs, rows=len(y), pairs_weight=weight), or leave them out")
     weight = rows.weight
     if group_weight is not None:
         require(weight is None, "the pool has weights by row; CatBoost takes either those or group_weight")
         weight = vector("group_weight", group_weight).astype(np.float32)
-    by_name = read_labels(labels)
-    check_read(by_name, chosen.facts.goals, chosen.name)
-    queries = Queries(
-        by_goal(rows.labels, by_name), rows.group, weight=weight, propensity=propensity, position=position
-    )
+    by_name = by_goal(rows.labels, read_labels(labels))
+    queries = chosen._queries(by_name, rows.group, weight=weight, propensity=propensity, position=position)
     made = CatBoostObjective(chosen, rows, queries, newton_splits=newton_splits, n_threads=n_threads)
     return made.prepare(pool)
 
@@ -340,7 +309,7 @@ def catboost_metric(
     *pools : catboost.Pool
         The training pool, then each pool of ``eval_set`` in order; each with ``group_id``.
     convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metric.
+        As of :func:`ltr_objectives.get_metric`.
     n_threads : int, optional
         By default ``thread_count`` of the training, at most all processors. The value does not depend on it.
 
@@ -365,7 +334,6 @@ def catboost_metric(
     require(len(pools) > 0, "catboost_metric needs the training pool, then the pools of eval_set in order")
     rows = tuple(rows_of(pool, f"pool {i}") for i, pool in enumerate(pools))
     chosen = get_metric(metric, convention)
-    refuse_goals([chosen])
     made = CatBoostMetric(chosen, rows, n_threads, ({},) * len(rows))
     for i, each in enumerate(rows[1:], 1):
         warn_of_equal_orders([chosen], made._queries(i, each.labels), f"pool {i} of catboost_metric", n_threads)

@@ -68,9 +68,7 @@ def rows_of(pool: Any, name: str = "pool") -> Rows:
     ids = pool.get_group_id_hash()
     require(ids is not None and len(ids) > 0, f"{name} has no queries; make it with Pool(X, y, group_id=...)")
     try:
-        given = np.asarray(pool.get_label())
-        require(given.dtype.kind != "c", f"the labels of {name} must be real numbers")
-        labels = given.astype(np.float32)
+        labels = np.asarray(pool.get_label()).astype(np.float32)
     except (TypeError, ValueError) as error:
         raise LTRError(f"the labels of {name} must be numbers: {error}") from None
     require(labels.ndim == 1, f"{name} must have one label a row, got shape {labels.shape}")

@@ -115,12 +115,9 @@ def lightgbm_objective(
     ----------
     objective : str or Objective
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
-    propensity, position : array of shape (rows,), optional
-        For labels of the training set that are clicks; as of :class:`ltr_objectives.Queries`. Only pairwise objectives
-        take them. By default the position is that of the ``Dataset``, if it has one (LightGBM 4.1 or newer) and
-        ``propensity`` is left out.
-    labels : mapping of goals to arrays of shape (rows,), optional
-        For an objective that reads several labels, such as ``{"revenue": array}``; see :class:`ltr_objectives.Mixture`.
+    propensity, position, labels
+        Of the rows of the training set, as of :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own. By
+        default the position is that of the ``Dataset``, if it has one and ``propensity`` is left out.
     n_threads : int, optional
         By default ``num_threads`` of the training, at most all processors. The model does not depend on it.
 
@@ -157,7 +154,7 @@ def lightgbm_metric(
         Such as ``"ndcg@10"``. Set ``"metric": "None"`` in the parameters, else LightGBM's own NDCG may be
         the metric that stops the training.
     convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metrics.
+        As of :func:`ltr_objectives.get_metric`.
     n_threads : int, optional
         By default ``num_threads`` of the training, at most all processors.
 

@@ -17,7 +17,7 @@ from ltr_objectives.kernels.threads import at_most
 from ltr_objectives.libraries import XGBOOST
 from ltr_objectives.metrics.base import Convention, Metric, get_metrics
 from ltr_objectives.objectives.base import Objective, get_objective
-from ltr_objectives.queries import Queries, to_numpy
+from ltr_objectives.queries import to_numpy
 
 T = TypeVar("T")
 
@@ -39,25 +39,6 @@ def _unpack(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     return labels, sizes, weight if len(weight) else None
 
 
-def _check_bytes(labels: np.ndarray) -> None:
-    """Raise for labels that XGBoost seems to have read in another byte order."""
-    tiny = ((labels != 0) & (np.abs(labels) < np.finfo(np.float32).tiny)).any()
-    huge = labels.any() and not (labels % 2**24).any()  # NaN is not a multiple
-    require(
-        not (tiny or huge),
-        f"the DMatrix has labels {'below 1e-37' if tiny else 'that are all multiples of 2^24'}; probably they had "
-        "another byte order, which XGBoost does not check: convert X, y and qid to native byte order, as with "
-        "X.astype(np.float32)",
-    )
-
-
-def _queries(made: ObjectiveCallable | MetricCallable, data: Any) -> Queries:
-    """The queries of a DMatrix, whose labels are checked once."""
-    queries = made.queries(*_unpack(data))
-    queries.once("bytes", lambda: _check_bytes(queries.labels))
-    return queries
-
-
 class XGBoostObjective(ObjectiveCallable):
     """Callable ``(predictions, DMatrix) -> (gradient, Hessian)``; made by :func:`xgboost_objective`."""
 
@@ -68,7 +49,7 @@ class XGBoostObjective(ObjectiveCallable):
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
             params = _params(self._memo, calls, data)
-            return self.gradients(_queries(self, data), predictions, params, training=calls.booster)
+            return self.gradients(self.queries(*_unpack(data)), predictions, params, training=calls.booster)
 
         return _agreed(compute, predictions, (np.zeros(0, np.float32), np.zeros(0, np.float32)))
 
@@ -82,11 +63,11 @@ class XGBoostMetric(MetricCallable):
         params = _params(self._memo, calls_of(XGBOOST))
 
         def means() -> list[tuple[Metric, float]]:
-            return self.means(_queries(self, data), predictions, params)
+            return self.means(self.queries(*_unpack(data)), predictions, params)
 
         def sums() -> np.ndarray:
             """For each metric the weighted sum over queries, and the sum of the weights."""
-            queries, s = _queries(self, data), to_numpy(predictions, "predictions").reshape(-1)
+            queries, s = self.queries(*_unpack(data)), to_numpy(predictions, "predictions").reshape(-1)
             n_threads = XGBOOST.n_threads(params, self.n_threads)
             values = [(m, m.values(queries, s, n_threads=n_threads)) for m in self.metrics]
             return np.array([m.sums(v, queries.weight_by_query) for m, v in values])
@@ -233,11 +214,8 @@ def xgboost_objective(
         Such as ``YetiLoss("map")`` or ``"yetiloss:map"``.
     weight : array of shape (queries,) or (rows,), optional
         Used instead of the weights of the training DMatrix, which holds weights by query only.
-    propensity, position : array of shape (rows,), optional
-        For labels of the training set that are clicks; as of :class:`ltr_objectives.Queries`. Only pairwise objectives
-        take them.
-    labels : mapping of goals to arrays of shape (rows,), optional
-        For an objective that reads several labels, such as ``{"revenue": array}``; see :class:`ltr_objectives.Mixture`.
+    propensity, position, labels
+        Of the rows of the training set, as of :class:`ltr_objectives.Queries`; ``labels`` by goal beside its own.
     n_threads : int, optional
         By default ``nthread`` of the training, at most all processors. The model does not depend on it.
 
@@ -277,7 +255,7 @@ def xgboost_metric(
     *metrics : str or Metric
         Such as ``"ndcg@10"``.
     convention : str, optional
-        "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines the metrics.
+        As of :func:`ltr_objectives.get_metric`.
     n_threads : int, optional
         By default ``nthread`` of the training, at most all processors.
 

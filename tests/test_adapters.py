@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from catalog import EXAMPLES
 
-from ltr_objectives import LTRError, LTRWarning, Metric, Objective, adapters, evaluate, registry
+from ltr_objectives import LTRError, Metric, Objective, adapters, evaluate, registry
 from ltr_objectives.adapters import lightgbm_metric, lightgbm_objective, xgboost_metric, xgboost_objective
 from ltr_objectives.adapters._callables import Memo
 from ltr_objectives.kernels.scores import content_stream
@@ -302,24 +302,6 @@ def test_a_library_with_the_interface_of_xgboost(data, monkeypatch):
             make()(scores, OtherMatrix(labels, []))
     with pytest.raises(LTRError, match="the data has no queries; make it with Dataset"):
         lightgbm_objective("lambdamart")(scores, OtherMatrix(labels, group))
-
-
-def test_labels_that_xgboost_read_in_another_byte_order_are_refused(data):
-    X, labels, group = data
-    wrong = dmatrix(X, labels, group)
-    wrong.set_label(labels.astype(np.float32).byteswap())  # how XGBoost reads an array of the other byte order
-    with pytest.raises(LTRError, match=r"labels below 1e-37.* convert X, y and qid to native byte order"):
-        xgb.train(XGB, wrong, 1, obj=xgboost_objective("lambdamart"))
-    with pytest.raises(LTRError, match="labels below 1e-37"):
-        xgboost_metric("ndcg")(X[:, 0], wrong)
-    for dtype in (">i4", ">u4", ">i8", ">u8"):
-        wrong = dmatrix(X, labels.astype(dtype), group)
-        with pytest.raises(LTRError, match=r"labels that are all multiples of 2\^24.* convert X, y and qid"):
-            xgb.train(XGB, wrong, 1, obj=xgboost_objective("lambdamart"))
-        with pytest.raises(LTRError, match="all multiples of 2"):
-            xgboost_metric("ndcg")(X[:, 0], wrong)
-    with pytest.warns(LTRWarning, match="all labels equal"):
-        xgb.train(XGB, dmatrix(X, labels.astype(">f8"), group), 1, obj=xgboost_objective("lambdamart"))
 
 
 def test_xgboost_stops_on_the_last_metric_or_on_the_one_that_a_callback_names(data):

@@ -9,7 +9,7 @@ from catboost import CatBoost, CatBoostError, Pool, cv
 from catboost_pools import BASE, QID, ROWS, WEIGHTS, categorical_pool, features, make_pool, rich, sparse, train
 
 from ltr_objectives.adapters._catboost import catboost_metric, catboost_objective
-from ltr_objectives.errors import LTRError, LTRWarning
+from ltr_objectives.errors import LTRError
 
 PARAMETERS = {
     "boosting_type": ({"boosting_type": "Ordered"}, "set 'Plain'"),
@@ -170,19 +170,6 @@ def test_without_catboost(monkeypatch):
         catboost_objective("queryrmse", None)
     with pytest.raises(ImportError, match=r"pip install catboost"):
         catboost_metric("ndcg", None)
-
-
-@pytest.mark.filterwarnings("ignore:1500 of 1500 queries have zero gradient")
-@pytest.mark.parametrize("bootstrap", [{"bootstrap_type": "MVS"}, {"bootstrap_type": None}], ids=str)
-def test_nothing_to_learn_says_what_to_set(bootstrap):
-    """With one row a query all gradients are zero."""
-    pool = make_pool(qid=np.arange(ROWS))
-    params = {k: v for k, v in {**BASE, **bootstrap}.items() if v is not None}
-    model = CatBoost({**params, "loss_function": catboost_objective("queryrmse", pool)})
-    message = r"every gradient is zero.*set bootstrap_type='Bernoulli' or 'No'"
-    with pytest.warns(LTRWarning, match=message), pytest.raises(CatBoostError, match="Too few sampling units"):
-        model.fit(pool)
-    assert train(catboost_objective("queryrmse", pool), pool).tree_count_ == 8
 
 
 def test_objects_not_in_a_training():

@@ -149,7 +149,7 @@ def test_catboost_s_own_losses_and_metrics_on_the_pool_stay_as_they_were(kind, c
     for pool in pools if kind == "quantized" else []:
         pool.quantize()
     params = {**DEFAULTS, "iterations": 3, "custom_metric": ["MRR", "NDCG:top=3"], "verbose": 1}
-    with pytest.warns(LTRWarning, match="pool has 2 pairs") if kind == "pairs" else contextlib.nullcontext():
+    with pytest.warns(LTRWarning, match="the 2 pairs of the pool") if kind == "pairs" else contextlib.nullcontext():
         loss = catboost_objective("lambdamart", used)
     ours = CatBoost({**params, "loss_function": loss}).fit(used)
     assert all("use_weights" not in name for name in ours.evals_result_["learn"])
