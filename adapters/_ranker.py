@@ -73,6 +73,8 @@ class OfTheLibrary(TypedDict, total=False):
     feature_name: Any
     categorical_feature: Any
     sample_weight_eval_set: Any
+    base_margin: Any
+    base_margin_eval_set: Any
     xgb_model: Any
     feature_weights: Any
     cat_features: Any

@@ -51,12 +51,14 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     Notes
     -----
-    ``fit`` has ``sample_weight_eval_set``, ``xgb_model`` and ``feature_weights`` too. ``evals_result_`` has six digits,
-    as XGBoost prints them. XGBoost warns of names of parameters that it does not know. Early stopping is refused with
-    ``booster="dart"``, whose later rounds change the earlier ones, and with ``"gblinear"``. Columns of dtype category
-    are categorical features without ``enable_categorical``. Entries that a sparse matrix does not store are missing
-    values in XGBoost, zeros in the other libraries. Weights by row, which XGBoost itself refuses for ranking, work with
-    our objectives.
+    ``fit`` has ``base_margin`` and ``base_margin_eval_set``, ``sample_weight_eval_set``, ``xgb_model`` and
+    ``feature_weights`` too. ``predict`` gives what the trees add to the margins; it has ``base_margin`` too.
+
+    ``evals_result_`` has six digits, as XGBoost prints them. XGBoost warns of names of parameters that it does not
+    know. Early stopping is refused with ``booster="dart"``, whose later rounds change the earlier ones, and with
+    ``"gblinear"``. Columns of dtype category are categorical features without ``enable_categorical``. Entries that a
+    sparse matrix does not store are missing values in XGBoost, zeros in the other libraries. Weights by row, which
+    XGBoost itself refuses for ranking, work with our objectives.
 
     Examples
     --------
@@ -97,9 +99,13 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         )
 
     @staticmethod
-    def _own(sample_weight_eval_set: Any = None, xgb_model: Any = None, feature_weights: Any = None) -> dict[str, Any]:
+    def _own(
+        sample_weight_eval_set: Any = None, base_margin: Any = None, base_margin_eval_set: Any = None,
+        xgb_model: Any = None, feature_weights: Any = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        margins = {"margin": base_margin, "eval_margin": base_margin_eval_set}
         ours = {"eval_sample_weight": sample_weight_eval_set, "init_model": xgb_model}
-        return ours | {"feature_weights": feature_weights}
+        return {**ours, **margins, "feature_weights": feature_weights}
 
     def _knows_parameter(self, name: str) -> bool:
         return name in DEFAULTS or name in vars(self).get("kwargs", {})
@@ -118,7 +124,8 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
             options["feature_weights"] = np.asarray(options["feature_weights"], np.float32)
 
         def data_of(part: Part, weight: np.ndarray | None) -> Any:
-            return _matrix(part.X, known, label=part.labels, group=part.group, weight=weight, **options)
+            of_rows = {"label": part.labels, "base_margin": part.margin}
+            return _matrix(part.X, known, group=part.group, weight=weight, **of_rows, **options)
 
         train = data_of(run.train, run.train.weight_by_query if gradients else _by_query(run.train))
         weighs = run.native_metrics or not run.metrics  # whether XGBoost itself evaluates metrics
