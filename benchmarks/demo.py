@@ -58,8 +58,8 @@ def demo(
             begin=lambda key: progress.update(task, description=f"{key[0]:<9} {key[1]:<26}"),
         )  # fmt: skip
     lines = table_of(found, DATA, metrics)
-    print_table(console, lines, METRICS, f"test metrics of {test:,} queries", 0.05)
-    console.print(f"best by {METRICS[0]}: {winner_of(lines, 0.05)[1]}")
+    print_table(console, lines, METRICS, f"test metrics of {test:,} queries")
+    console.print(f"best by {METRICS[0]}: {winner_of(lines)[1]}")
     frame = pd.DataFrame.from_records([
         {"data": DATA, "metric": METRICS[0], "library": library, "label": label, "trees": result.rounds,
          "curve": result.curve}

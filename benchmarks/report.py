@@ -22,7 +22,7 @@ from ltr_objectives._files import replacing
 from ltr_objectives.errors import require
 from ltr_objectives.libraries import named
 from ltr_objectives.statistics import BETTER, WORSE, best_of, mark, rank
-from ltr_objectives.workbench.contest import CAPTION, OWN_BEST, rows_of
+from ltr_objectives.workbench.contest import ALPHA, CAPTION, OWN_BEST, rows_of
 from ltr_objectives.workbench.tables import write_csv
 from ltr_objectives.workbench.texts import marked, p_of, show, signed
 
@@ -41,9 +41,7 @@ NOTE = (
 )
 
 
-def write(
-    results: Sequence[dict[str, Any]], out: Path, alpha: float, console: Console, *, plots: bool = True
-) -> list[Path]:
+def write(results: Sequence[dict[str, Any]], out: Path, console: Console, *, plots: bool = True) -> list[Path]:
     """Print the tables, write them as markdown, CSV and parquet, and draw the plots.
 
     ``summary`` has every data set, ``verdict`` ours against the best native objectives, and ``queries`` the value of
@@ -53,11 +51,11 @@ def write(
     values = by_query(frame)
     table, against, gaps = summary(values), verdict(values), gap_values(frame)
     metrics = list(dict.fromkeys(frame["metric"]))
-    caption = CAPTION.format(BETTER, WORSE, alpha, OWN_BEST)
+    caption = CAPTION.format(BETTER, WORSE, ALPHA, OWN_BEST)
     texts = []
     for data, block in table.groupby("data", sort=False):
         title = f"{data}, {int(block['queries'].max()):,} test queries"
-        lines = [["library", "objective", *metrics], *rows_of(block.to_dict("records"), metrics, alpha)]
+        lines = [["library", "objective", *metrics], *rows_of(block.to_dict("records"), metrics)]
         texts.append(f"**{title}**\n\n{_table(lines)}")
         show(console, lines, title)
     keys = zip(frame["data"], frame["library"], frame["label"], frame["metric"], strict=True)
@@ -65,11 +63,11 @@ def write(
         caption += f" Left out, because a fold has no result: {', '.join(lost)}."
     console.print(caption)
     if not against.empty:
-        head, *lines = best_lines(against, alpha)
+        head, *lines = best_lines(against)
         show(console, [head, *sorted(lines)], "ours against each library's best native objective")
     with_choice = values | by_query(on_vali(frame))
     ours_named = lead(with_choice)
-    texts = ["" if ours_named.empty else lead_markdown(ours_named), verdict_markdown(against, alpha), *texts, caption]
+    texts = ["" if ours_named.empty else lead_markdown(ours_named), verdict_markdown(against), *texts, caption]
     with replacing(out / "summary.md") as new:
         new.write_text("\n\n".join(filter(None, texts)) + "\n")
     with replacing(out / "gaps.md") as new:
@@ -153,17 +151,17 @@ def verdict(values: Values) -> pd.DataFrame:
     return pd.DataFrame.from_records(records)
 
 
-def best_lines(table: pd.DataFrame, alpha: float) -> list[list[str]]:
+def best_lines(table: pd.DataFrame) -> list[list[str]]:
     """The best of ours in each library by each metric; the first line is the head."""
     head = ["library", "metric", "best native", "its mean", "best of ours", "its mean", "difference", "p"]
     return [head, *(
         [r["library"], r["metric"], r["native"], f"{r['native_mean']:.4f}", r["objective"], f"{r['mean']:.4f}",
-         _difference(r, alpha), p_of(r["p"])]
+         _difference(r), p_of(r["p"])]
         for _, r in table[table["best"]].iterrows()
     )]  # fmt: skip
 
 
-def verdict_markdown(table: pd.DataFrame, alpha: float) -> str:
+def verdict_markdown(table: pd.DataFrame) -> str:
     """The best of ours in each library by each metric, then all of ours; empty without natives or without ours."""
     if table.empty:
         return ""
@@ -171,20 +169,20 @@ def verdict_markdown(table: pd.DataFrame, alpha: float) -> str:
     every = [["library", "objective", *metrics]]
     for (library, objective), part in table.groupby(["library", "objective"], sort=False):
         by = part.set_index("metric")
-        cells = [f"{_difference(by.loc[m], alpha)}, p {p_of(by.loc[m, 'p'])}" if m in by.index else "" for m in metrics]
+        cells = [f"{_difference(by.loc[m])}, p {p_of(by.loc[m, 'p'])}" if m in by.index else "" for m in metrics]
         every.append([str(library), str(objective), *cells])
     data = table["data"].iloc[0]
     return "\n\n".join([
         f"**Verdict: ours against each library's best native objective, {data}**",
-        pipe_table(best_lines(table, alpha), [False, False, False, True, False, True, True, True]),
+        pipe_table(best_lines(table), [False, False, False, True, False, True, True, True]),
         f"**All of ours, {data}**",
         _table(every),
-        EXPLANATION.format(BETTER, WORSE, alpha),
+        EXPLANATION.format(BETTER, WORSE, ALPHA),
     ])  # fmt: skip
 
 
-def _difference(row: Any, alpha: float) -> str:
-    return marked(signed(row["difference"], row["se"]), mark(row["difference"], row["p"], alpha))
+def _difference(row: Any) -> str:
+    return marked(signed(row["difference"], row["se"]), mark(row["difference"], row["p"], ALPHA))
 
 
 def gap_values(frame: pd.DataFrame) -> pd.DataFrame:

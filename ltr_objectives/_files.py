@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ltr_objectives.errors import require
-
 UNREADABLE: tuple[type[Exception], ...] = (ValueError, OverflowError, OSError, EOFError, zlib.error)
 with suppress(ImportError):  # Python may be built without it
     import lzma
@@ -63,9 +61,3 @@ def require_own(found: os.stat_result, folder: Path) -> None:
         trusted = {os.geteuid(), 0, os.stat(__file__).st_uid}  # the owner of this module runs code here anyway
         if found.st_uid not in trusted or found.st_mode & 0o022:
             raise PermissionError(f"other users can write files into {folder}")
-
-
-def require_readable(path: Path, name: str) -> None:
-    """Raise for devices, which may not end. ``name`` begins the message."""
-    readable = path.is_file() or path.is_dir() or path.is_fifo()
-    require(readable, f"{name} is a device or socket; give a file, or a pipe")

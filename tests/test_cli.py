@@ -1,26 +1,30 @@
-"""``ltr-objectives``: every kind of file, output for people and for programs, errors of one line."""
+"""``evaluate``, ``train`` and ``predict``: every kind of file, the libraries' own scores, and errors of one line."""
 
 import gzip
 import json
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from commands import fails, library_predicts, run, run_json, write_letor
 from generated import ranking
+from rankers import NATIVE, SUFFIX
+from sklearn import metrics
+from typer.testing import CliRunner
 
-pytest.importorskip("typer")
-pytest.importorskip("pandas")
-metrics = pytest.importorskip("sklearn.metrics")
-
-from commands import fails, run, run_json, write_letor  # noqa: E402 - skipped without
-
-import ltr_objectives.workbench.cli  # noqa: E402 - skipped without
-from ltr_objectives.datasets import RankingData  # noqa: E402 - skipped without
+import ltr_objectives.workbench.cli
+from ltr_objectives import evaluate
+from ltr_objectives.datasets import RankingData, make_ranking_fold
+from ltr_objectives.workbench.cli import options
 
 LABELS, SCORES, QID = [1, 0, 0, 1, 2], [0.1, 0.9, 0.2, 0.5, 0.3], ["a", "a", "bb", "bb", "bb"]
+FOLD = make_ranking_fold((40, 15, 15), features=10, mean_length=15)
+PARTS = dict(zip(("train", "vali", "test"), FOLD, strict=True))
+OPTIONS = ["--trees", 40, "--learning-rate", 0.3, "--patience", 5, "--threads", 1]
 
 
 @pytest.fixture(autouse=True)
@@ -28,108 +32,347 @@ def folder(workplace):
     return workplace
 
 
-@pytest.fixture(params=["text", "gz", "npy", "csv", "csv.gz"])
-def files(request, folder):
+@pytest.fixture
+def fold(folder):
+    for name, part in PARTS.items():
+        write_letor(folder / f"{name}.txt", part)
+    return folder
+
+
+def columns(kind, **changed):
     """The options that name the same labels, scores and query ids in one kind of file."""
-    columns = {"labels": LABELS, "scores": SCORES, "qid": QID}
-    if request.param.startswith("csv"):
-        rows = [columns, *zip(*columns.values(), strict=True)]
-        path = write(folder / f"all.{request.param}", "\n".join(",".join(map(str, row)) for row in rows))
-        return [text for name in columns for text in (f"--{name}", f"{path}:{name}")]
-    found = []
-    for name, values in columns.items():
-        path = folder / f"{name}.{request.param}"
-        if request.param == "npy":
+    found, of = [], {"labels": LABELS, "scores": SCORES, "qid": QID} | changed
+    pd.DataFrame(of).to_csv(f"all.{kind}" if "csv" in kind else "unused", index=False)
+    for name, values in of.items():
+        path = Path(f"all.{kind}:{name}" if "csv" in kind else f"{name}.{kind}")
+        text = "\n".join(map(str, values)).encode()
+        if kind == "npy":
             np.save(path, np.array(values))
-        else:
-            write(path, "\n".join(map(str, values)))
+        elif "csv" not in kind:
+            path.write_bytes(gzip.compress(text) if kind == "gz" else text)
         found += [f"--{name}", path]
     return found
 
 
-def write(path, text):
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
-    return path
-
-
-def test_every_kind_of_file_is_read(files):
-    found = run_json("evaluate", "--metric", "mrr,ndcg@1", "--per-query", *files)
+@pytest.mark.parametrize("kind", ["text", "gz", "npy", "csv", "csv.gz"])
+def test_every_kind_of_file_is_read(kind):
+    found = run_json("evaluate", "--metric", "mrr,ndcg@1", "--per-query", *columns(kind))
     assert found["queries"] == 2
     assert found["metrics"] == {"mrr": 0.75, "ndcg@1": pytest.approx((0 + 1 / 3) / 2)}
     assert found["per_query"] == {"qid": ["a", "bb"], "mrr": [0.5, 1.0], "ndcg@1": [0.0, pytest.approx(1 / 3)]}
-
-
-def columns(folder, **changed):
-    """Options with plain text files of the columns."""
-    found = []
-    for name, values in {"labels": LABELS, "scores": SCORES, "qid": [1, 1, 2, 2, 2], **changed}.items():
-        path = folder / name
-        path.write_text(values if isinstance(values, str) else "\n".join(map(str, values)))
-        found += [f"--{name}", path]
-    return found
 
 
 def test_a_letor_file_has_labels_and_query_ids(folder):
     X, y, qid = ranking(1, 20)
     scores = X[:, 0] + 0.5
     data = RankingData(X, y, np.bincount(qid), qid + 1)
-    np.savetxt(folder / "scores", scores)
-    files = ["--data", write_letor(folder / "test.txt", data), "--scores", folder / "scores"]
+    np.savetxt("scores", scores)
+    files = ["--data", write_letor(folder / "test.txt", data), "--scores", "scores"]
     found = run_json("evaluate", "--metric", "ndcg@3", "--convention", "sklearn", "--per-query", *files)
-    assert found["convention"] == "sklearn"
     assert found["per_query"]["qid"] == list(range(1, 21))
     for i, value in enumerate(found["per_query"]["ndcg@3"]):
         rows = qid == i
         # scikit-learn refuses lists of one document; a second one, ranked last, changes nothing
         expected = metrics.ndcg_score([[*y[rows], 0]], [[*scores[rows], -1e9]], k=3)
         assert value == pytest.approx(expected)
-    assert found["metrics"]["ndcg@3"] == pytest.approx(np.mean(found["per_query"]["ndcg@3"]))
 
 
-def test_a_query_that_is_skipped_has_no_value(folder):
-    files = columns(folder, labels=[0, 0, 0, 1, 0])
+def test_a_query_that_is_skipped_has_no_value():
+    files = columns("text", labels=[0, 0, 0, 1, 0])
     arguments = ("evaluate", "--metric", "auc", "--convention", "sklearn", "--per-query", *files)
     assert run_json(*arguments)["per_query"]["auc"] == [None, 1.0]
-    assert [line.split() for line in run(*arguments).splitlines()][3:5] == [["1", "-"], ["2", "1.0000"]]
+    assert [line.split() for line in run(*arguments).splitlines()][3:5] == [["a", "-"], ["bb", "1.0000"]]
+
+
+THEIRS = {
+    "ndcg": "ndcg", "ndcg@5": "ndcg_cut_5", "map": "map", "map@5": "map_cut_5", "mrr": "recip_rank",
+    "precision@5": "P_5", "recall@5": "recall_5", "recall@100": "recall_100",
+}  # fmt: skip
+ASKED = {"ndcg", "map", "recip_rank", "ndcg_cut.5", "map_cut.5", "P.5", "recall.5,100"}
+
+
+def random_trec(seed):
+    """A run and judgements with ties, of float32 too, and with documents and queries that only one of them has."""
+    rng = np.random.default_rng(seed)
+    found, qrels = {}, {}
+    for q in range(30):
+        names = [f"d{i}" for i in rng.permutation(40)]
+        retrieved = names[: rng.integers(1, 25)]
+        judged = rng.permutation(names)[: rng.integers(1, 30)]
+        scores = np.round(rng.normal(size=len(retrieved)), 1) + rng.choice([0.0, 1e-12], len(retrieved))
+        if q % 7 != 3:
+            found[str(q)] = {d: float(s) for d, s in zip(retrieved, scores, strict=True)}
+        if q % 7 != 5:
+            labels = rng.choice([-2, 0, 1, 2, 3], len(judged), p=[0.1, 0.4, 0.2, 0.2, 0.1])
+            qrels[str(q)] = {str(d): int(y) for d, y in zip(judged, labels, strict=True)}
+    qrels["0"] = dict.fromkeys(qrels["0"], 0)
+    return found, qrels
+
+
+def trec(found, qrels):
+    """The options that name files of a run and of judgements, with comments and words after the tag."""
+    rows = [f"{q} Q0 {d} 1 {s!r} tag and more\n" for q, of in found.items() for d, s in of.items()]
+    Path("run").write_text("# a comment of so many words\n" + "".join(rows))
+    Path("qrels").write_text("".join(f"{q}\t0  {d} {y}\n" for q, of in qrels.items() for d, y in of.items()) + "#\n")
+    return ["--run", "run", "--qrels", "qrels"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_values_are_those_of_trec_eval(seed):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    found, qrels = random_trec(seed)
+    asked = ["evaluate", "--metric", ",".join(THEIRS), "--per-query", "--convention", "trec_eval", *trec(found, qrels)]
+    for more, judged_only in (([], False), (["--drop-unjudged"], True)):
+        expected = pytrec_eval.RelevanceEvaluator(qrels, ASKED, judged_docs_only_flag=judged_only).evaluate(found)
+        ours = run_json(*asked, *more)
+        for name, theirs in THEIRS.items():
+            by_query = dict(zip(ours["per_query"]["qid"], ours["per_query"][name], strict=True))
+            assert by_query == pytest.approx({q: values[theirs] for q, values in expected.items()}, abs=1e-12)
+            assert ours["metrics"][name] == pytest.approx(np.mean([*by_query.values()]))
+    complete = run_json(*asked, "--complete")
+    every = pytrec_eval.RelevanceEvaluator(qrels, ASKED).evaluate(found)
+    assert complete["queries"] == len(qrels)
+    for name, theirs in THEIRS.items():
+        assert complete["metrics"][name] == pytest.approx(sum(v[theirs] for v in every.values()) / len(qrels))
+
+
+def test_judged_documents_that_the_run_lacks_count_and_queries_left_out_are_named():
+    files = trec({"7": {"a": 3.0, "b": 2.0, "c": 1.0}, "x": {"a": 1.0}}, {"7": {"b": 1, "d": 1}, "y": {"a": 1}})
+    found = run_json("evaluate", "--metric", "map,recall@3,mrr,ndcg,err", *files)
+    ideal = 1 + 1 / np.log2(3)
+    expected = {"map": 0.25, "recall@3": 0.5, "mrr": 0.5, "ndcg": 1 / np.log2(3) / ideal, "err": 1 / 16 / 2}
+    assert found["metrics"] == pytest.approx(expected)
+    ranked, judged = found["notes"]
+    assert run_json("evaluate", "--complete", *files)["notes"] == [ranked]
+    assert f"note: {judged}\n" in run("evaluate", *files)
+
+
+def test_ids_of_trec_files_are_read_as_they_are_written():
+    """Also a mark of comments, and words that pandas reads as missing."""
+    found = {"NA": {'"q': 2.0, "null": 1.0}, "01": {"1": 1.0}, "1": {"1": 1.0}, "b": {"a#1": 2.0, "b": 1.0}}
+    files = trec(found, {"NA": {"null": 1}, "01": {"1": 1}, "b": {"b": 1, "#c": 1}})
+    found = run_json("evaluate", "--metric", "mrr", "--per-query", *files)
+    assert found["per_query"] == {"qid": ["NA", "01", "b"], "mrr": [0.5, 1.0, 0.5]}
+
+
+def test_equal_scores_are_averaged_unless_a_convention_orders_them():
+    files = trec({"1": {"a": 0.0, "b": 0.0}}, {"1": {"a": 1, "c": 0}})
+    assert run_json("evaluate", "--metric", "mrr", *files)["metrics"] == {"mrr": 0.75}
+    assert run_json("evaluate", "--metric", "mrr", "--convention", "trec_eval", *files)["metrics"] == {"mrr": 0.5}
+
+
+@pytest.mark.parametrize(("library", "objective"), [*((name, "yetiloss:map") for name in SUFFIX), *NATIVE.items()])
+def test_the_model_predicts_what_the_table_says(library, objective, fold):
+    model, depth = f"model{SUFFIX[library]}", "num_leaves=7" if library == "lightgbm" else "max_depth=3"
+    found = run_json(
+        "train", "--library", library, "--data", ".", "--out", model, "--objective", objective,
+        "--metric", "map,ndcg@5", "--convention", "lightgbm", "--param", depth, *OPTIONS,
+    )  # fmt: skip
+    assert (found["library"], found["objective"], found["model"]) == (library, objective, model)
+    assert 0 < found["trees"] < 40  # stopped early
+    for name in ("vali", "test"):
+        part = PARTS[name]
+        scores = library_predicts(library, model, part.X)
+        expected = {m: evaluate(m, scores, part.y, part.group, convention="lightgbm") for m in ("map", "ndcg@5")}
+        assert found[name] == pytest.approx(expected, abs=1e-9)
+    predicted = run_json("predict", "--model", model, "--data", "test.txt", "--out", "scores.npy")
+    assert (predicted["trees"], predicted["queries"], predicted["notes"]) == (found["trees"], 15, [])
+    np.testing.assert_allclose(np.load("scores.npy"), scores, rtol=1e-12)
+    printed = run("predict", "--model", model, "--data", "test.txt", "--out", "scores.txt")
+    assert printed.startswith(f"{library}, {found['trees']} trees: {len(FOLD.test.y)} rows in 15 queries")
+    assert np.array_equal(np.loadtxt("scores.txt"), np.load("scores.npy"))
 
 
 @pytest.mark.parametrize(
-    ("changed", "arguments", "message"),
+    ("objective", "names"),
     [
-        ({}, ["--metric", "ndgc"], "unknown metric 'ndgc'; there are auc, "),
-        ({}, ["--metric", ","], "--metric is empty"),
-        ({}, ["--convention", "lightgmb"], "ndcg has no convention 'lightgmb'; conventions of ndcg: catboost"),
-        ({}, ["--data", "x"], "pass either --data, or --labels and --qid"),
-        ({}, ["--complete"], "--complete needs --run"),
-        ({}, ["--scores", "nowhere"], "--scores nowhere does not exist"),
-        ({}, ["--scores", "two.csv"], "two.csv: name one of its columns"),
-        ({}, ["--scores", "two.csv:two"], "scores must be finite, but row 1 is nan"),
-        ({}, ["--scores", "broken.npy"], "--scores broken.npy: "),
-        ({}, ["--scores", "square.npy"], "it has shape (2, 2)"),
-        ({}, ["--scores", "broken.gz"], "broken.gz: "),
-        ({"scores": ""}, [], "it is empty"),
-        ({"scores": "1 2 3 4 5"}, [], "it has 5 columns; write one value a line"),
-        ({"scores": [1, 2]}, [], "scores has 2 entries"),
-        ({"qid": [1, 1, 2, 2, 1]}, [], "qid is not sorted"),
-        ({"labels": [-1, 0, 0, 0, 0]}, [], "needs labels of at least 0"),
+        ("yetiloss:map", ["map", "ndcg@10", "mrr"]),
+        ("ranknet", ["ndcg", "ndcg@10", "map", "mrr"]),
+        ("lambdarank", ["ndcg@10", "map", "mrr"]),
     ],
 )
-def test_errors_are_one_line_that_says_what_to_do(folder, changed, arguments, message):
-    (folder / "two.csv").write_text("one,two\n" + "1,1\n2,\n" + "1,1\n" * 3)
-    (folder / "broken.npy").write_text("no array")
-    (folder / "broken.gz").write_text("not compressed")
-    np.save(folder / "square.npy", np.ones((2, 2)))
-    files = [str(path).replace(f"{folder}/", "") for path in columns(folder, **changed)]
-    for name in {"--scores"} & set(arguments):
-        del files[files.index(name) : files.index(name) + 2]
-    assert message in fails("evaluate", *files, *arguments)
+def test_without_metric_the_training_stops_where_the_estimator_does(fold, objective, names):
+    given = ["--library", "lightgbm", "--data", fold, "--out", "model.txt", "--objective", objective, *OPTIONS]
+    found = run_json("train", *given)
+    assert list(found["vali"]) == names
+    assert found == {**run_json("train", "--metric", ",".join(names), *given), "seconds": found["seconds"]}
 
 
-def test_nothing_to_evaluate_is_an_error():
-    assert "or --run and --qrels" in fails("evaluate")
+@pytest.mark.parametrize(("width", "note"), [(7, "those missing are 0"), (12, "those beyond are left out")])
+def test_features_that_a_letor_file_or_the_model_does_not_have(fold, width, note):
+    made = ["--library", "lightgbm", "--train", "train.txt", "--out", "model.txt", *OPTIONS]
+    X, y, group, qid = FOLD.test
+    other = np.hstack([X, np.ones((len(y), 2), np.float32)])[:, :width]
+    write_letor(fold / "other.txt", RankingData(other, y, group, qid))
+    given = ["predict", "--model", "model.txt", "--data", "other.txt", "--out", "scores.npy"]
+    trained = run_json("train", *made, *(["--test", "other.txt"] if width < 10 else []))
+    assert ("vali" in trained, trained["trees"]) == (False, 40)  # without vali it cannot stop early
+    assert f"note: the model has 10 features, the data {width}: {note}\n" in run(*given)
+    expected = library_predicts("lightgbm", "model.txt", X * (np.arange(10) < width))
+    np.testing.assert_allclose(np.load("scores.npy"), expected, rtol=1e-12)
+    if width < 10:
+        assert trained["test"]["map"] == pytest.approx(evaluate("map", expected, y, group))
 
 
-def test_errors_are_red(folder, monkeypatch):
+def test_parameters_reach_the_library_and_its_output_is_no_part_of_the_result(fold):
+    given = ["--param", "num_leaves=2", "--param", "boosting=dart", "--param", "verbose=1", *OPTIONS]
+    assert run_json("train", "--library", "lightgbm", "--train", "train.txt", "--out", "model.txt", *given)["trees"] > 0
+    text = Path("model.txt").read_text()
+    for setting in ("[num_leaves: 2]", "[boosting: dart]", "[num_threads: 1]"):
+        assert setting in text
+
+
+def test_people_get_a_table(fold):
+    lines = run("train", "--library", "xgboost", "--data", fold, "--out", "model.ubj", *OPTIONS).splitlines()
+    words = [line.split() for line in lines]
+    assert ["ndcg@10", "map", "mrr"] in words
+    assert [row[0] for row in words if len(row) == 4] == ["vali", "test"]
+    assert "kept by vali ndcg@10" in lines[-1]
+    assert lines[-1].endswith("written to model.ubj")
+
+
+@pytest.mark.parametrize("value", ["1" + "+1" * 20_000, "[" * 5_000, "-" * 20_000 + "1", "{[]: 1}", "1 +", "word"])
+def test_a_value_that_is_no_literal_of_python_is_text(value):
+    assert options.python_value(value) == value
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A folder with right and wrong files, and a small model."""
+    import lightgbm as lgb
+
+    folder = tmp_path_factory.mktemp("prepared")
+    for name, part in PARTS.items():
+        write_letor(folder / f"{name}.txt", part)
+    for name, more in {"model": {}, "classes": {"objective": "multiclass", "num_class": 3}}.items():
+        data = lgb.Dataset(FOLD.train.X, FOLD.train.y % 3)
+        lgb.train({"verbose": -1, "num_threads": 1, **more}, data, 1).save_model(folder / f"{name}.txt")
+    names = [f"f{i}" for i in range(10)]
+    table = pd.DataFrame(FOLD.train.X, columns=names).assign(label=FOLD.train.y, qid=FOLD.train.qid, score=1.0)
+    wrong = {
+        "table": table, "text": table.assign(title="text"), "empty": table[:0], "bare": table[["label", "qid"]],
+        "missing": table.assign(label=table["label"].where(table.index != 2)), "words": table.assign(label="high"),
+        "noid": table.assign(qid=table["qid"].where(table.index != 1)), "narrow": table.drop(columns=names[1:]),
+        "weighted": table.assign(w=table["qid"] % 2), "flat": table.assign(label=0),
+    }  # fmt: skip
+    for name, frame in wrong.items():
+        frame.to_csv(folder / f"{name}.csv", index=False)
+    lines = (folder / "table.csv").read_text().splitlines()
+    (folder / "joined.csv").write_text("\n".join([*lines[:8], lines[0], *lines[8:]]))
+    for name, text in {
+        "l": "1\n0\n1\n", "s": "1\n2\n3\n", "q": "1\n1\n1\n", "short": "1\n", "nan": "1\nnan\n1\n",
+        "broken.npy": "no array", "broken.gz": "no archive", "broken.parquet": "no table", "cut.txt": "tree\n",
+        "run": "1 Q0 a 1 2 t\n", "qrels": "1 0 a 1\n", "other": "2 0 a 1\n", "run_short": "1 Q0 a 1 2\n", "void": "",
+        "apart": "1\n2\n1\n",
+        "run_nan": "1 Q0 a 1 nan t\n", "run_twice": "1 Q0 a 1 2 t\n1 Q0 a 2 1 t\n", "run_words": "1 Q0 a 1 x t\n",
+        "qrels_long": "1 0 a 1 1\n", "noqid.txt": "1 1:1\n",
+    }.items():  # fmt: skip
+        (folder / name).write_text(text)
+    (folder / "folder.txt").mkdir()
+    (folder / "linked.txt").hardlink_to(folder / "test.txt")
+    return folder
+
+
+OF = ["--labels", "l", "--scores", "s", "--qid", "q"]
+TRAIN = ["--library", "lightgbm", "--trees", 2, "--threads", 1, "--out", "m.txt"]
+TABLE = [*TRAIN, "--train", "table.csv"]
+PREDICT = ["--model", "model.txt", "--out", "scores.npy"]
+COMPARE = ["--library", "lightgbm", "--trees", 2, "--threads", 1, "--data", "table.csv"]
+ERRORS = [
+    ("evaluate", [], "--run and --qrels"),
+    ("evaluate", [*OF, "--metric", "ndgc"], "unknown metric 'ndgc'"),
+    ("evaluate", [*OF, "--metric", ","], "--metric is empty"),
+    ("evaluate", [*OF, "--metric", "ndcg[x]"], "'x'"),
+    ("evaluate", [*OF, "--convention", "lightgmb"], "no convention 'lightgmb'"),
+    ("evaluate", [*OF, "--data", "x"], "pass either --data, or --labels"),
+    ("evaluate", [*OF, "--complete"], "--run and --qrels"),
+    ("evaluate", [*OF[:2], "--scores", "nowhere", *OF[4:]], "--scores nowhere: "),
+    ("evaluate", [*OF[:2], "--scores", "table.csv", *OF[4:]], "no column 'table.csv'"),
+    ("evaluate", [*OF[:2], "--scores", "nan", *OF[4:]], "scores must be finite, but row 1"),
+    ("evaluate", [*OF[:2], "--scores", "broken.npy", *OF[4:]], "--scores broken.npy: "),
+    ("evaluate", [*OF[:2], "--scores", "broken.gz", *OF[4:]], "--scores broken.gz: "),
+    ("evaluate", [*OF[:2], "--scores", "short", *OF[4:]], "scores has 1 entries"),
+    ("evaluate", [*OF[:4], "--qid", "apart"], "qid is not sorted"),
+    ("evaluate", ["--data", "table.csv", "--scores", "short"], "scores has 1 entries"),
+    ("evaluate", ["--data", "missing.csv", "--scores", "missing.csv:score"], "labels must be finite"),
+    ("evaluate", ["--run", "run_short", "--qrels", "qrels"], "query Q0 document rank score tag"),
+    ("evaluate", ["--run", "run_words", "--qrels", "qrels"], "--run run_words"),
+    ("evaluate", ["--run", "run_nan", "--qrels", "qrels"], "a score that is not finite: a in query 1"),
+    ("evaluate", ["--run", "run_twice", "--qrels", "qrels"], "a document twice: a in query 1"),
+    ("evaluate", ["--run", "void", "--qrels", "qrels"], "--run void"),
+    ("evaluate", ["--run", "run", "--qrels", "qrels_long"], "query 0 document label"),
+    ("evaluate", ["--run", "run", "--qrels", "other"], "no query of --run is in --qrels"),
+    ("evaluate", ["--run", "run", "--qrels", "qrels", "--metric", "auc"], "auc needs the rank of every document"),
+    ("evaluate", ["--run", "run", "--qrels", "qrels", "--scores", "s"], "--run and --qrels"),
+    ("train", ["--library", "lightgbm"], "Missing option '--out'"),
+    ("trian", [], "No such command 'trian'"),
+    ("train", TRAIN, "--train"),
+    ("train", [*TABLE, "--data", "."], "--data with the folder"),
+    ("train", [*TRAIN, "--data", "train.txt"], "pass it as --train"),
+    ("train", [*TRAIN, "--data", "folder.txt"], "neither train.txt nor test.txt"),
+    ("train", [*TABLE, "--out", "model.json"], "--out model.json must end with .txt"),
+    ("train", [*TABLE, "--out", "folder.txt"], "--out folder.txt cannot be written"),
+    ("train", [*TABLE, "--out", "none/m.txt"], "--out none/m.txt cannot be written"),
+    ("train", [*TRAIN, "--train", "train.txt", "--out", "train.txt"], "--out train.txt is also an input"),
+    ("train", [*TRAIN, "--data", ".", "--out", "linked.txt"], "--out linked.txt is also an input"),
+    ("train", [*TABLE, "--param", "num_leaves"], "NAME=VALUE"),
+    ("train", [*TABLE, "--param", "n_estimators=5"], "n_estimators has an option"),
+    ("train", [*TABLE, "--param", "a=1", "--param", "a=2"], "--param a is given twice"),
+    ("train", [*TABLE, "--param", "num_leafs=31"], "no parameter 'num_leafs'; did you mean"),
+    ("train", [*TABLE, "--param", "num_leaves=-1"], "lightgbm: Check failed"),
+    ("train", [*TABLE, "--objective", "lambdaran"], "lambdaran"),
+    ("train", [*TABLE, "--objective", "auto"], "pass --vali"),
+    ("train", [*TABLE, "--objective", "yetiloss[x]"], "'x'"),
+    ("train", [*TABLE, "--label", "labels"], "--train table.csv: there is no column 'labels'"),
+    ("train", [*TABLE, "--weight", "label"], "different columns"),
+    ("train", [*TABLE, "--vali", "narrow.csv"], "eval_set[0]"),
+    ("train", [*TABLE, "--vali", "vali.txt"], "LETOR text"),
+    ("train", [*TRAIN, "--train", "text.csv"], "name categories in --categorical"),
+    ("train", [*TRAIN, "--train", "empty.csv"], "--train empty.csv: it is empty"),
+    ("train", [*TRAIN, "--train", "bare.csv"], "no columns of features"),
+    ("train", [*TRAIN, "--train", "missing.csv"], "labels must be finite"),
+    ("train", [*TRAIN, "--train", "words.csv"], "--train words.csv: the column 'label' must hold numbers"),
+    ("train", [*TRAIN, "--train", "joined.csv"], "--train joined.csv: "),
+    ("train", [*TRAIN, "--train", "noid.csv"], "qid has no id in row 1"),
+    ("train", [*TRAIN, "--train", "broken.parquet"], "--train broken.parquet: "),
+    ("train", [*TRAIN, "--train", "train.txt", "--weight", "w"], "--weight names columns of Parquet and CSV"),
+    ("predict", [*PREDICT, "--data", "test.txt", "--model", "none.txt"], "none.txt"),
+    ("predict", [*PREDICT, "--data", "test.txt", "--model", "cut.txt"], "not a whole LightGBM model"),
+    ("predict", [*PREDICT, "--data", "test.txt", "--model", "cut.txt", "--library", "xgboost"], "xgboost: "),
+    ("predict", [*PREDICT, "--data", "test.txt", "--model", "cut.txt", "--library", "catboost"], "catboost: "),
+    ("predict", [*PREDICT, "--data", "test.txt", "--model", "s"], "pass --library"),
+    ("predict", [*PREDICT, "--data", "test.txt", "--model", "classes.txt"], "several outputs"),
+    ("predict", [*PREDICT, "--data", "."], "cannot be read"),
+    ("predict", [*PREDICT, "--data", "noqid.txt"], "noqid.txt cannot be read"),
+    ("predict", [*PREDICT, "--data", "table.csv"], "10 features"),
+    ("predict", [*PREDICT, "--data", "test.txt", "--out", "s.csv"], "--out s.csv must end with .npy or .txt"),
+    ("predict", [*PREDICT, "--data", "test.txt", "--out", "test.txt"], "--out test.txt is also an input"),
+    ("compare", [*COMPARE, "--data", "folder.txt"], "neither train.txt nor test.txt"),
+    ("compare", [*COMPARE, "--library", "sklearn"], "choose one of 'xgboost'"),
+    ("compare", [*COMPARE, "--library", ","], "--library names none"),
+    ("compare", [*COMPARE, "--objectives", ","], "--objectives is empty"),
+    ("compare", [*COMPARE, "--objectives", "rank:ndcg"], "unknown objective 'rank'"),
+    ("compare", [*COMPARE, "--reference", "foo"], "unknown objective 'foo'"),
+    ("compare", [*COMPARE, "--metric", "ndcg[x]"], "'x'"),
+    ("compare", [*COMPARE, "--folds", 41], "--folds 41 needs at least as many queries"),
+    ("compare", [*COMPARE, "--folds", 2], "Invalid value for '--folds'"),
+    ("compare", [*COMPARE, "--folds-by", "label"], "several values in query"),
+    ("compare", [*COMPARE, "--data", "weighted.csv", "--folds-by", "w"], "lower --folds"),
+    ("compare", [*COMPARE, "--data", "flat.csv"], "every order of the documents has the same ndcg@10"),
+    ("compare", [*COMPARE, "--save-best", "m.cbm"], "--save-best m.cbm must end with .txt"),
+    ("compare", [*COMPARE, "--out", "table.txt"], "--out table.txt must end with .csv"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "arguments", "words"), ERRORS)
+def test_an_error_is_one_line_and_writes_nothing(prepared, monkeypatch, command, arguments, words):
+    monkeypatch.chdir(prepared)
+    before = {path: path.is_file() and path.read_bytes() for path in prepared.rglob("*")}
+    assert words in fails(command, *arguments)  # exit code 2, and no traceback
+    assert before == {path: path.is_file() and path.read_bytes() for path in prepared.rglob("*")}
+
+
+def test_errors_are_red(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     assert run("evaluate", code=2).startswith("\x1b[1;31merror: ")
@@ -138,38 +381,64 @@ def test_errors_are_red(folder, monkeypatch):
 @pytest.mark.parametrize("name", ["typer", "rich", "pandas"])
 def test_without_the_extra_it_says_what_to_install(name, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, name, None)
-    for module in [
-        m for m in sys.modules if m.startswith(("ltr_objectives.workbench.cli.", "ltr_objectives.workbench.tables"))
-    ]:
+    for module in [m for m in sys.modules if m.startswith("ltr_objectives.workbench.") and "cli." in m]:
         monkeypatch.delitem(sys.modules, module)
+    monkeypatch.delitem(sys.modules, "ltr_objectives.workbench.tables", raising=False)
     with pytest.raises(SystemExit) as stopped:
         ltr_objectives.workbench.cli.main()
     assert stopped.value.code == 2
-    assert (
-        capsys.readouterr().err == f"error: the command line needs {name}: pip install typer rich pandas scikit-learn\n"
-    )
+    assert capsys.readouterr().err.startswith(f"error: the command line needs {name}: pip install")
 
 
-def test_it_runs_as_a_module(folder):
-    arguments = [*map(str, columns(folder)), "--metric", "mrr", "--json"]
-    command = [sys.executable, "-m", "ltr_objectives", "evaluate", *arguments]
+def test_a_missing_library_is_named(monkeypatch, fold):
+    monkeypatch.setitem(sys.modules, "catboost", None)
+    given = ["--train", "train.txt", "--out", "m.cbm"]
+    assert "pip install catboost" in fails("train", "--library", "catboost", *given)
+
+
+def test_it_runs_as_a_module_also_on_a_pipe(fold):
+    command = [sys.executable, "-m", "ltr_objectives", "evaluate", "--metric", "mrr", "--json"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = subprocess.run(
+        [*command, *map(str, columns("text"))], capture_output=True, text=True, env=environment, check=True
+    )
+    assert done.stderr == ""
     assert json.loads(done.stdout)["metrics"] == {"mrr": 0.75}
-    done = subprocess.run([*command[:-2], "x", "--json"], capture_output=True, text=True, env=environment)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: unknown metric 'x'")
+    if Path("/dev/fd").exists():
+        np.savetxt("scores", FOLD.test.X[:, 0])
+        script = f"{' '.join(command)} --scores scores --data <(cat test.txt)"
+        piped = subprocess.run(["bash", "-c", script], text=True, capture_output=True, env=environment, check=True)
+        assert json.loads(piped.stdout) == run_json(*command[3:-1], "--scores", "scores", "--data", "test.txt")
 
 
 def test_versions_are_printed():
     lines = run("--version").splitlines()
     assert lines[0] == f"ltr-objectives {ltr_objectives.__version__}"
     assert f"numpy {np.__version__}" in lines
-    assert len({line.split()[0] for line in lines}) == len(lines) > 6
 
 
-def test_the_version_of_xgboost_without_gpu_code_is_printed(monkeypatch):
-    only = SimpleNamespace(metadata={"Name": "xgboost-cpu"}, version="3.2.0")
-    monkeypatch.setattr("importlib.metadata.distributions", lambda: [only])
-    assert "xgboost 3.2.0" in run("--version").splitlines()
+@pytest.mark.parametrize(
+    "library", ["lightgbm", *(pytest.param(x, marks=pytest.mark.release) for x in ("xgboost", "catboost"))]
+)
+@pytest.mark.parametrize("when", [1, 20])
+def test_an_interrupt_ends_with_130_and_writes_nothing(fold, library, when, monkeypatch):
+    """Before the training, and within it, whatever the library does with the exception."""
+    from ltr_objectives.objectives import pairwise
+
+    real, calls = pairwise.pairs_by_gain, []
+
+    def interrupted(*arguments, **named):
+        calls.append(1)
+        if len(calls) == when:
+            raise KeyboardInterrupt
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(pairwise, "pairs_by_gain", interrupted)
+    out = f"model{SUFFIX[library]}"
+    given = ["train", "--train", "train.txt", "--library", library, "--out", out, "--objective", "lambdamart"]
+    done = CliRunner().invoke(ltr_objectives.workbench.cli.app.app, [*given, "--trees", "500", "--threads", "1"])
+    assert done.exit_code == 130
+    assert "interrupted" in done.output
+    assert "Traceback" not in done.output
+    assert len(calls) < 400
+    assert not Path(out).exists()

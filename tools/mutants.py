@@ -41,7 +41,7 @@ TESTS = {  # patterns of test files; tests that start processes or wait for a cl
             "test_propensity", "test_published*", "test_queries", "test_reference_loss", "test_softrank",
             "test_sorting", "test_stochasticrank", "test_subsample", "test_threads", "test_unit", "test_wrong_types"),
     COMPILED: ("test_adapters", "test_auto", "test_catboost*", "test_continue", "test_dask_parts",
-               "test_goals_adapters", "test_gpu_arrays", "test_inputs", "test_large_labels", "test_model_files",
+               "test_goals_adapters", "test_gpu_arrays", "test_inputs", "test_large_labels", "test_files",
                "test_persistence", "test_position_adapters", "test_rankers*", "test_refused", "test_streams",
                "test_warnings", "test_weights"),
 }  # fmt: skip

@@ -26,6 +26,7 @@ DEFAULTS = (
     "Defaults n/m: in n of m folds vali chose the library's own defaults for a native objective, in the others the "
     "settings of ours."
 )
+ALPHA = 0.05  # the level of the tests
 Key = tuple[str, str]  # library and objective
 Line = dict[str, Any]  # of the table
 
@@ -112,7 +113,7 @@ def table_of(
     return [line for key in sorted(keys, key=lambda key: libraries.index(key[0])) for line in lines[key]]
 
 
-def rows_of(lines: Iterable[Line], metrics: Sequence[str], alpha: float) -> list[list[str]]:
+def rows_of(lines: Iterable[Line], metrics: Sequence[str]) -> list[list[str]]:
     """The rows of a printed table: library, objective, and each metric with its error and mark."""
     by_objective: dict[Key, dict[str, Line]] = {}
     best: dict[Key, float] = {}
@@ -130,17 +131,17 @@ def rows_of(lines: Iterable[Line], metrics: Sequence[str], alpha: float) -> list
             line = found[metric]
             text = f"{line['mean']:.4f}"
             text = f"**{text}**" if line["mean"] == best[library, metric] and library else text
-            cells.append(marked(f"{text} ({line['se']:.4f})", mark(line["difference"], line["p"], alpha)))
+            cells.append(marked(f"{text} ({line['se']:.4f})", mark(line["difference"], line["p"], ALPHA)))
         rows.append([library, named(library, objective), *cells])
     return rows
 
 
 def print_table(
-    console: Console, lines: Sequence[Line], metrics: Sequence[str], title: str, alpha: float,
+    console: Console, lines: Sequence[Line], metrics: Sequence[str], title: str,
     notes: Sequence[str] = (), reference: str | None = None,
 ) -> None:  # fmt: skip
     """Print the table, with differences in the first metric, and an explanation."""
-    rows, goal = rows_of(lines, metrics, alpha), [line for line in lines if line["metric"] == metrics[0]]
+    rows, goal = rows_of(lines, metrics), [line for line in lines if line["metric"] == metrics[0]]
     references = {(line["library"], line["reference"]) for line in goal}
     for row, of in zip(rows, goal, strict=True):
         row[1] = row[1].replace("(native)", f"(native, defaults {of['defaults']}/{of['folds']})")
@@ -150,17 +151,17 @@ def print_table(
             row += ["reference" if (of["library"], of["objective"]) in references else "", ""]
         row += [str(of["trees"]), f"{of['seconds']:.1f}"]
     head = ["library", "objective", *metrics, f"difference in {metrics[0]}", "p", "trees", "seconds"]
-    caption = CAPTION.format(BETTER, WORSE, alpha, reference or OWN_BEST)
+    caption = CAPTION.format(BETTER, WORSE, ALPHA, reference or OWN_BEST)
     show(console, [head, *rows], title, " ".join([caption, DEFAULTS, *(f"{n}." for n in notes)]))
 
 
-def winner_of(lines: Sequence[Line], alpha: float, library: str = "") -> tuple[Line, str]:
+def winner_of(lines: Sequence[Line], library: str = "") -> tuple[Line, str]:
     """The best line by the first metric, of one library if it is named, and a sentence about its certainty."""
     goal = [x for x in lines if x["metric"] == lines[0]["metric"] and library in ("", x["library"])]
     require(goal, f"no objective of {library} could be trained; leave --save-best out, or see the data")
     winner = max(goal, key=lambda line: line["mean"])
     text = f"{winner['library']}, {winner['objective']}"
     if winner["reference"]:  # else it is the library's own best, or none was trained
-        chance = "beyond" if winner["p"] < alpha else "within"
+        chance = "beyond" if winner["p"] < ALPHA else "within"
         text += f"; its lead over {winner['reference']} is {chance} chance"
     return winner, text

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.checks import check_integer, check_not_negative, check_seed, is_number, refuse
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import chunk_bounds
-from ltr_objectives.queries import sizes_of, vector
-from ltr_objectives.workbench.letor import DENSE, find_parts, parse, too_wide
+from ltr_objectives.queries import sizes_of
+from ltr_objectives.workbench.letor import dense, find_parts, parse
 
 MSLR_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
 
@@ -50,13 +49,7 @@ class RankingData:
 
     def select(self, queries: ArrayLike) -> "RankingData":
         """The queries at these positions, in this order."""
-        positions, count = vector("queries", queries), len(self.group)
-        proper = (positions == np.floor(positions)) & (-count <= positions) & (positions < count)
-        require(
-            len(positions) > 0 and proper.all(),
-            f"queries must hold whole numbers from {-count} to {count - 1}, at least one",
-        )
-        chosen = positions.astype(np.int64)
+        chosen = np.arange(len(self.group))[np.asarray(queries)]
         starts = np.cumsum(self.group) - self.group
         rows = np.concatenate([np.arange(starts[q], starts[q] + self.group[q]) for q in chosen])
         weight = None if self.weight is None else self.weight[rows]
@@ -130,24 +123,14 @@ def make_ranking(
     RankingData(17 rows, 3 queries, 136 features)
     >>> X, y, group, qid = make_ranking(queries=3, mean_length=5, seed=1)
     """
-    queries = check_integer("queries", queries)
-    seed = check_seed(seed)
-    features = check_integer("features", features, 10)
-    if not (is_number(mean_length) and mean_length >= 1):
-        refuse("mean_length", mean_length, "must be a number of at least 1")
-    of_labels = vector("shares", shares)
-    check_not_negative("noise", noise)
-    if not (is_number(agreement) and 0 <= agreement <= 1):
-        refuse("agreement", agreement, "must be a number from 0 to 1")
-    proper = len(of_labels) > 0 and of_labels.min() >= 0 and abs(of_labels.sum() - 1) < 1e-6
-    require(proper, f"shares={shares!r} must not be negative and must add up to 1")
+    require(min(shares) >= 0 and abs(sum(shares) - 1) < 1e-6, f"shares={shares!r} must be parts that add up to 1")
     rng = np.random.default_rng(seed)
     spread = 0.6
     lengths = rng.lognormal(np.log(mean_length) - spread**2 / 2, spread, queries)
     group = np.maximum(np.rint(lengths), 1).astype(np.int64)
     X = _correlated_features(rng, group, features)
     relevance = _relevance(rng, X, group, noise)
-    thresholds = np.quantile(relevance, np.minimum(np.cumsum(of_labels)[:-1], 1.0))
+    thresholds = np.quantile(relevance, np.minimum(np.cumsum(shares)[:-1], 1.0))
     y = np.searchsorted(thresholds, relevance, side="left").astype(np.float32)
     if agreement < 1:
         other = _relevance(rng, X, group, noise)
@@ -203,10 +186,8 @@ def make_ranking_fold(queries: tuple[int, int, int] = (600, 200, 200), seed: int
     >>> len(fold.train.group), len(fold.vali.group), len(fold.test.group)
     (3, 1, 1)
     """
-    require(isinstance(queries, tuple | list) and len(queries) == 3, f"queries={queries!r} must be three whole numbers")
-    counts = [check_integer("queries", count) for count in queries]
-    data = make_ranking(sum(counts), seed, **options)
-    train, vali, test = np.split(np.arange(sum(counts)), np.cumsum(counts)[:2])
+    data = make_ranking(sum(queries), seed, **options)
+    train, vali, test = np.split(np.arange(sum(queries)), np.cumsum(queries)[:2])
     return RankingFold(data.select(train), data.select(vali), data.select(test))
 
 
@@ -227,7 +208,7 @@ def load_letor(path: str | os.PathLike[str]) -> RankingData | RankingFold:
     """
     where = Path(path).expanduser()
     if where.exists() and not where.is_dir():
-        return _ranking_data(where, parse(where))
+        return load_parts({"file": where})["file"]
     data = load_parts(find_parts(where))
     return RankingFold(data["train"], data.get("vali"), data["test"])
 
@@ -235,19 +216,12 @@ def load_letor(path: str | os.PathLike[str]) -> RankingData | RankingFold:
 def load_parts(files: dict[str, Path]) -> dict[str, RankingData]:
     """Read LETOR files by name as :func:`load_letor` does, with the same number of features in all."""
     parsed = {part: parse(file) for part, file in files.items()}
-    widths = {part: X.shape[1] for part, (X, _, _) in parsed.items()}
-    most = max(widths, key=lambda part: widths[part])
-    width = widths[most]
-    for part, (X, _, _) in parsed.items():
-        if X.shape[1] < width and too_wide(len(X), width, int(np.count_nonzero(X))):
-            raise LTRError(f"{files[most]} has {width:,} columns, also for the {len(X):,} rows of {part}; {DENSE}")
-    return {part: _ranking_data(files[part], found, width) for part, found in parsed.items()}
-
-
-def _ranking_data(file: Path, parsed: tuple[np.ndarray, np.ndarray, np.ndarray], width: int = 0) -> RankingData:
-    X, y, qid = parsed
-    try:
-        group = sizes_of(qid).astype(np.int64)
-    except LTRError as error:
-        raise LTRError(f"{file}: {error}") from None
-    return RankingData(np.pad(X, ((0, 0), (0, width - X.shape[1]))) if X.shape[1] < width else X, y, group, qid)
+    width = max(X.shape[1] for X, _, _ in parsed.values())
+    found = {}
+    for part, (X, y, qid) in parsed.items():
+        try:
+            group = sizes_of(qid).astype(np.int64)
+        except LTRError as error:
+            raise LTRError(f"{files[part]}: {error}") from None
+        found[part] = RankingData(dense(X, width, files[part]), y, group, qid)
+    return found

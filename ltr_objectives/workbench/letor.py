@@ -1,19 +1,15 @@
 """LETOR files: find the parts of a fold, and parse them."""
 
 import re
-import shutil
-import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ltr_objectives import _files
 from ltr_objectives._files import UNREADABLE
 from ltr_objectives.errors import LTRError, require
 
-Parsed = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, labels, query ids
 ROOM, CELLS_A_VALUE = 2**24, 250  # cells allowed in dense rows: in any case (64 MiB), or for each row and each value
-DENSE = "rows are kept dense; number the features from 1 without gaps"
 
 _PARTS = {"train": "train", "vali": "vali", "valid": "vali", "test": "test"}
 _NAME = re.compile(rf"(?:(?P<stem>.+)\.)?(?P<part>{'|'.join(_PARTS)})(?:\.(?:txt|dat|letor|svm))?(?:\.(?:gz|bz2))?")
@@ -43,34 +39,27 @@ def find_parts(path: Path) -> dict[str, Path]:
     return parts
 
 
-def parse(path: Path) -> Parsed:
-    """Parse a file or a pipe into dense float32 features, labels and query ids."""
+def parse(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Parse a file or a pipe: sparse float32 features, labels and query ids."""
     try:
         from sklearn.datasets import load_svmlight_file
     except ImportError as error:
         raise ImportError(f"LETOR files need scikit-learn: pip install scikit-learn ({error})") from None
-    _files.require_readable(path, str(path))
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            file = path
-            if not path.is_file():  # a pipe, of which scikit-learn cannot see that it is compressed
-                file = Path(folder, path.name)
-                with path.open("rb") as pipe, file.open("wb") as copy:
-                    shutil.copyfileobj(pipe, copy)
-            X, y, qid = load_svmlight_file(str(file), dtype=np.float32, query_id=True, zero_based=False)
+        X, y, qid = load_svmlight_file(str(path), dtype=np.float32, query_id=True, zero_based=False)
         require(len(y) == len(qid), "rows have no qid")
     except UNREADABLE as error:
         raise LTRError(f"{path} cannot be read: {error}; LETOR text is 'label qid:1 1:0.5 ...'") from None
-    require(len(y) > 0, f"{path} has no rows")
-    rows, width = X.shape
+    return X, y.astype(np.float32), qid
+
+
+def dense(X: Any, width: int, path: Path) -> np.ndarray:
+    """The rows with ``width`` columns; raise if they would take far more space than their text."""
+    rows, cells = X.shape[0], X.shape[0] * width
     require(
-        not too_wide(rows, width, X.nnz),
-        f"{path} has {width:,} columns in {rows:,} rows, which have {X.nnz:,} values; {DENSE}",
+        cells <= ROOM or cells <= CELLS_A_VALUE * (rows + X.nnz),
+        f"{path} would have {width:,} columns in {rows:,} rows, which have {X.nnz:,} values; rows are kept dense; "
+        "number the features from 1 without gaps",
     )
-    return X.toarray(), y.astype(np.float32), qid
-
-
-def too_wide(rows: int, width: int, values: int) -> bool:
-    """Return True if dense rows would take far more space than their text."""
-    cells = rows * width
-    return cells > ROOM and cells > CELLS_A_VALUE * (rows + values)
+    X.resize(rows, width)
+    return np.asarray(X.toarray())

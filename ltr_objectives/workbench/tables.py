@@ -2,7 +2,6 @@
 
 import shlex
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +16,6 @@ from ltr_objectives.errors import LTRError, did_you_mean, require, warn
 from ltr_objectives.queries import ids_of, sizes_of
 from ltr_objectives.workbench.data import RankingData
 
-MISSING = (  # numbers in CSV, as pandas reads them
-    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
-    "NULL", "NaN", "None", "n/a", "nan", "null",
-)  # fmt: skip
 PAIRS = 200_000  # of documents, that are drawn to compare columns with the labels
 NEARLY = 0.95  # Goodman and Kruskal's gamma, beyond which a column is nearly the label
 OFTEN = 0.05  # the share of pairs in which such a column differs
@@ -68,19 +63,6 @@ def is_table(path: Path) -> bool:
     return path.suffix == ".parquet" or ".csv" in path.suffixes
 
 
-def names_in_table(path: Path) -> list[str]:
-    """The names of the columns; raise for a name that two columns have, which pandas would rename."""
-    if path.suffix == ".parquet":
-        from pyarrow import parquet  # which CSV files do not need
-
-        names = parquet.read_schema(path).names
-    else:
-        names = pd.read_csv(path, nrows=1, header=None, dtype=str, keep_default_na=False).to_numpy()[0].tolist()
-    twice = next((name for name, count in Counter(names).items() if count > 1 and name), None)
-    require(twice is None, f"there are several columns {twice!r}; rename them, or leave all but one out")
-    return list(names)
-
-
 @contextmanager
 def naming(option: str, path: Path) -> Iterator[None]:
     """Add to errors about a file the option that named it."""
@@ -97,33 +79,32 @@ def read_frame(
 
     CSV reads ``text`` and ``categorical`` as they stand; only an empty cell is missing.
     """
-    known = names_in_table(path)
-    for name in (*must, *categorical):
-        if name not in known:
-            meant = did_you_mean(name, known) or "; options such as --label and --qid name the columns"
-            raise LTRError(f"there is no column {name!r}, only {known}{meant}")
     if path.suffix == ".parquet":
-        frame = pd.read_parquet(path, columns=list(must) if only else None, engine="pyarrow")
+        frame = pd.read_parquet(path, engine="pyarrow")
     else:  # all columns, because usecols= skips the check of the number of fields
-        written = {*text, *categorical}
-        missing = {name: [""] if name in written else MISSING for name in known}
+        known = pd.read_csv(path, nrows=1, header=None, dtype=str, keep_default_na=False).iloc[0]
+        twice = next((name for name in known[known.duplicated()] if name), None)
+        require(twice is None, f"there are several columns {twice!r}, which pandas would rename; keep one")
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             try:
-                frame = pd.read_csv(
-                    path, index_col=False, dtype=dict.fromkeys(written, str), keep_default_na=False, na_values=missing,
-                    low_memory=False,
-                )  # fmt: skip
+                frame = pd.read_csv(path, index_col=False, low_memory=False)
             except pd.errors.ParserWarning:
                 raise LTRError("rows have more fields than the header; put texts with commas in quotes") from None
-        frame = frame[list(must)] if only else frame
-    require(len(frame) > 0, "it is empty")
+        if written := sorted({*known} & {*text, *categorical}):
+            as_text = pd.read_csv(path, usecols=written, dtype=str, keep_default_na=False, na_values=[""])
+            frame = frame.assign(**as_text)
     index = [name for name in frame.index.names if name is not None]  # Parquet may hold columns as an index
-    return frame.astype(dict.fromkeys(categorical, "category")).reset_index(index or None, drop=not index)
+    frame = frame.reset_index(index or None, drop=not index)
+    for name in (*must, *categorical):
+        if name not in frame:
+            raise LTRError(f"there is no column {name!r}, only {list(frame)}{did_you_mean(name, list(frame))}")
+    require(len(frame) > 0, "it is empty")
+    return frame[list(must)] if only else frame.astype(dict.fromkeys(categorical, "category"))
 
 
-def read_table(option: str, path: Path, columns: Columns, *, features: bool = True, unjudged: bool = False) -> Table:
-    """Read labels, query ids, weights and, unless told otherwise, features; with ``unjudged`` labels may be missing."""
+def read_table(option: str, path: Path, columns: Columns, *, features: bool = True) -> Table:
+    """Read labels, query ids, weights and, unless told otherwise, features."""
     names = columns.read
     with naming(option, path):
         require(len(set(names)) == len(names), f"label, query id and weight must be different columns, got {names}")
@@ -131,33 +112,28 @@ def read_table(option: str, path: Path, columns: Columns, *, features: bool = Tr
         frame = read_frame(path, must, only=not features, text=[columns.qid], categorical=columns.categorical)
         ids = ids_of(frame[columns.qid].to_numpy())
         rows = np.argsort(pd.factorize(ids)[0], kind="stable")
-        group = sizes_of(ids[rows])
-        y = _finite(frame, columns.label, unjudged)[rows]
-        weight = _finite(frame, columns.weight)[rows] if columns.weight else None
+        frame, ids = frame.iloc[rows].reset_index(drop=True), ids[rows]
+        group = sizes_of(ids)
+        y = _numbers(frame, columns.label)
+        weight = _numbers(frame, columns.weight) if columns.weight else None
         X = features_in(frame.drop(columns=must)) if features else frame[[]]
-        by = _by_query(frame[columns.folds_by].iloc[rows], ids[rows], group) if columns.folds_by else None
-    return Table(RankingData(X.take(rows).reset_index(drop=True), y, group, ids[rows], weight), rows, by)
+        by = _by_query(frame[columns.folds_by], ids, group) if columns.folds_by else None
+    return Table(RankingData(X, y, group, ids, weight), rows, by)
 
 
-def select(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """The features with these names, in this order."""
-    missing = [name for name in names if name not in frame.columns]
-    require(not missing, f"it does not have the features {', '.join(missing)}")
-    return frame[list(names)]
-
-
-def features_in(frame: pd.DataFrame, remedy: str = ", or list what is not a feature in --ignore") -> pd.DataFrame:
+def features_in(frame: pd.DataFrame) -> pd.DataFrame:
     """All columns as numbers, except those of dtype category; raise for text and dates."""
     numbers: dict[Any, Any] = {name: kind for name, kind in frame.dtypes.items() if kind != "category"}
-    wrong = {str(name): kind for name, kind in numbers.items() if not is_numeric_dtype(kind)}
+    wrong = ",".join(str(name) for name, kind in numbers.items() if not is_numeric_dtype(kind))
     require(
         not wrong,
-        f"{', '.join(f'{name!r} ({kind})' for name, kind in wrong.items())} must hold numbers, as features do; name "
-        f"categories in --categorical {shlex.quote(','.join(wrong))}{remedy}{_first_text(frame[[*wrong]])}",
+        f"{wrong} must hold numbers, as features do; name categories in --categorical, other columns in --ignore",
     )
     require(frame.shape[1] > 0, "it has no columns of features")
-    plain = frame.astype({name: _plain(kind) for name, kind in numbers.items()})
-    return plain.set_axis([str(name) for name in frame.columns], axis=1)
+    # pandas' own types may hold pandas.NA, which becomes NaN
+    changed = {name: np.float64 for name, kind in numbers.items() if not isinstance(kind, np.dtype)}
+    changed |= {name: np.int8 for name, kind in numbers.items() if kind == np.dtype(bool)}
+    return frame.astype(changed).set_axis([str(name) for name in frame.columns], axis=1)
 
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:
@@ -218,28 +194,9 @@ def _by_query(column: pd.Series, ids: np.ndarray, group: np.ndarray) -> np.ndarr
     return np.asarray(values[first])
 
 
-def _first_text(frame: pd.DataFrame) -> str:
-    """For a message: the first entry that is no number."""
+def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
+    """A column of numbers; a missing one is NaN."""
     try:
-        frame.apply(pd.to_numeric)
+        return np.asarray(frame[name].to_numpy(np.float64, na_value=np.nan))
     except (ValueError, TypeError) as error:
-        return f": {error}"
-    return ""
-
-
-def _plain(kind: Any) -> Any:
-    """NumPy's type for a column; pandas' own types may hold pandas.NA, which becomes NaN."""
-    if not isinstance(kind, np.dtype):
-        return np.float64
-    return np.int8 if kind.kind == "b" else kind
-
-
-def _finite(frame: pd.DataFrame, name: str, gaps: bool = False) -> np.ndarray:
-    """A column with a number in every row, or with ``gaps`` NaN."""
-    values = frame[name]
-    text = f"the column {name!r} must hold numbers, but its type is {values.dtype}{_first_text(frame[[name]])}"
-    require(is_numeric_dtype(values.dtype), text)
-    found = np.asarray(values.to_numpy(np.float64, na_value=np.nan))
-    bad = np.flatnonzero(~(np.isfinite(found) | (gaps & np.isnan(found))))
-    require(len(bad) == 0, f"the column {name!r} has no finite number in row {bad.min(initial=len(found))}")
-    return found
+        raise LTRError(f"the column {name!r} must hold numbers: {error}") from None

@@ -1,6 +1,5 @@
 """Numbers and tables as text, and the console that prints them."""
 
-import re
 import sys
 from collections.abc import Sequence
 
@@ -39,20 +38,11 @@ def p_of(p: float) -> str:
 
 
 def show(screen: Console, lines: Sequence[Sequence[str]], title: str, caption: str | None = None) -> None:
-    """Print a head and its lines, on a narrow terminal without the errors of what is not a difference.
-
-    Nothing is cropped: if that is still too wide, the terminal wraps.
-    """
+    """Print a head and its lines. Nothing is cropped: if the table is too wide, the terminal wraps."""
     table = _table(lines, title, caption)
-    if screen.is_terminal and _width(screen, table) > screen.width:
-        plain = [[text if text[:1] in "+-" else re.sub(r" \([.\d]+\)", "", text) for text in line] for line in lines]
-        table = _table(plain, title, caption)
-    screen.width = max(screen.width, _width(screen, table))
+    wide = table.__rich_measure__(screen, screen.options.update(max_width=10_000)).maximum
+    screen.width = max(screen.width, wide)
     screen.print(table)
-
-
-def _width(screen: Console, table: Table) -> int:
-    return table.__rich_measure__(screen, screen.options.update(max_width=10_000)).maximum
 
 
 def _table(lines: Sequence[Sequence[str]], title: str, caption: str | None) -> Table:

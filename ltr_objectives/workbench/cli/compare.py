@@ -15,13 +15,13 @@ from typer import Option, echo
 
 from ltr_objectives.candidates import check_comparable, labels_for, natives_for, ours_for
 from ltr_objectives.checks import check_choice
-from ltr_objectives.errors import LTRError, require
+from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.workbench.cli import options
-from ltr_objectives.workbench.cli.files import existing, read_data, save_model, writable
+from ltr_objectives.workbench.cli.files import read_data, save_model, writable
 from ltr_objectives.workbench.contest import Key, Line, Outcome, compete, print_table, table_of, winner_of
 from ltr_objectives.workbench.data import RankingData, RankingFold, joined, load_letor
 from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels, write_csv
@@ -64,7 +64,6 @@ def compare(
     param: options.Param = None,
     threads: options.Threads = 0,
     seed: Annotated[int, Option(metavar="N", min=0, help="Of folds and trainings.")] = 0,
-    alpha: Annotated[float, Option(metavar="P", min=0, max=1, help="Level of significance marks.")] = 0.05,
     save_best: Annotated[Path | None, Option(metavar="MODEL", help="Train the best on all queries.", **QUIET)] = None,
     out: Annotated[Path | None, Option(metavar="FILE", help="The table as .csv.", **QUIET)] = None,
     as_json: options.AsJson = False,
@@ -77,9 +76,11 @@ def compare(
     """
     metrics = options.read_metrics(metric)
     asked = _libraries(library)
-    saved = _library_of(save_best, asked) if save_best is not None else ""
+    saved = ""
     if save_best is not None:
-        writable(save_best, LIBRARIES[saved].endings, saved, data, option="save-best")
+        endings = {ending: name for name in asked for ending in LIBRARIES[name].endings}
+        writable(save_best, tuple(endings), "models of --library", data, option="save-best")
+        saved = endings[save_best.suffix]
     if out is not None:
         writable(out, (".csv",), "tables", data)
     columns = options.read_columns(label, qid, weight, ignore, categorical, folds_by)
@@ -93,14 +94,14 @@ def compare(
     for name, why in left_out.items():
         require(name.partition(" ")[2] != reference, f"--reference {reference}: {why}")
     lines = table_of(found, data.name, metrics, weights, reference)
-    winner, verdict = winner_of(lines, alpha, saved)
+    winner, verdict = winner_of(lines, saved)
     best = found[winner["library"], winner["objective"]]
     notes = [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note]
     screen, names = terminal(), [str(m) for m in metrics]
     if not as_json:
         screen.print(show_features(whole.X), markup=False, soft_wrap=True)
         title = f"{data.name}: {len(whole.group):,} queries, {kind}"
-        print_table(screen, lines, names, title, alpha, notes, reference)
+        print_table(screen, lines, names, title, notes, reference)
         for name, why in left_out.items():
             echo(f"note: {name} is left out: {why}", err=True)
     if out is not None:
@@ -133,14 +134,6 @@ def _libraries(text: str | None) -> list[str]:
     return names
 
 
-def _library_of(model: Path, libraries: Sequence[str]) -> str:
-    """The library whose models have this ending; the best of its objectives is saved."""
-    endings = {ending: name for name in libraries for ending in LIBRARIES[name].endings}
-    known = " or ".join(endings)
-    require(model.suffix in endings, f"--save-best {model} must end with {known}, as models of --library do")
-    return endings[model.suffix]
-
-
 def _plan(
     objectives: str | None, libraries: Sequence[str], metrics: Sequence[Metric], budget: Budget, reference: str | None
 ) -> list[Trial]:
@@ -152,13 +145,7 @@ def _plan(
     natives = [each for each in given if any(kind.knows(each) for kind in kinds)]
     ours = [each for each in given if each not in natives]
     for each in ours:
-        option = "objectives" if each in asked else "reference"
-        try:
-            goals = get_objective(each).facts.goals
-        except LTRError as error:
-            known = "; ".join(f"{kind.name} has {', '.join(filter(kind.knows, kind.natives))}" for kind in kinds)
-            raise LTRError(f"--{option}: {error}; {known}") from None
-        options.refuse_goals(option, goals)
+        get_objective(each)  # raises for a name that nothing has
     found: list[Trial] = []
     for kind in kinds:
         usual = [] if asked else [*natives_for(kind.name, metrics[0]), *ours_for(metrics[0])]
@@ -174,7 +161,7 @@ def _read(
 ) -> tuple[RankingData, list[Callable[[], RankingFold]], Any, str]:
     """All queries, the folds, the weights of the test queries in the order of the folds, and the kind of folds."""
     parts: list[Callable[[], RankingFold]]
-    if existing("data", data).is_dir():
+    if data.is_dir():
         columns.refuse(data)
         loaded: Any = load_letor(data)
         train, vali = (loaded.train, loaded.vali) if loaded.vali is not None else split_vali(loaded.train, seed)

@@ -10,7 +10,7 @@ from rich.table import Table
 from typer import Option, echo
 
 from ltr_objectives.diagnostics import warn_if_all_relevant
-from ltr_objectives.errors import require
+from ltr_objectives.errors import LTRError
 from ltr_objectives.metrics.base import any_metric
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import Lists, read_lists
@@ -45,18 +45,14 @@ def evaluate(
     recall. Documents without a judgement are not relevant, unless --drop-unjudged leaves them out.
     """
     chosen = options.read_metrics(metric, convention, any_metric)
-    if run is not None or qrels is not None:
-        both = run is not None and qrels is not None and not any((data, labels, scores, qid))
-        require(both, "pass --run and --qrels, without other files")
-        assert run is not None
-        assert qrels is not None
+    if run is not None and qrels is not None and not any((data, labels, scores, qid)):
         lists = read_trec(run, qrels, complete=complete, convention=convention, drop_unjudged=drop_unjudged)
+    elif scores is not None and not any((run, qrels, complete)):
+        lists = read_lists(data, labels, scores, qid, Columns(label, weight=weight), drop_unjudged=drop_unjudged)
     else:
-        require(scores is not None, "pass --labels, --scores and --qid, or --data and --scores, or --run and --qrels")
-        require(not complete, "--complete needs --run and --qrels")
-        assert scores is not None
-        columns = Columns(label, weight=weight)
-        lists = read_lists(data, labels, scores, qid, columns, drop_unjudged=drop_unjudged)
+        raise LTRError(
+            "pass --labels, --scores and --qid, or --data and --scores, or --run and --qrels, perhaps with --complete"
+        )
     warn_if_all_relevant(chosen, lists.queries, "these labels")
     means = {str(m): lists.mean(m) for m in chosen}
     values = {str(m): lists.values(m) for m in chosen} if per_query else {}

@@ -47,19 +47,7 @@ def read_metrics(text: str, convention: str | None = None, find: Callable[..., M
     """The metrics named in an option, each once."""
     names = names_in(text)
     require(names, "--metric is empty; give metrics such as ndcg@10,map")
-    metrics = [find(name, convention) for name in names]
-    refuse_goals("metric", [metric.goal for metric in metrics if metric.goal is not None])
-    return metrics
-
-
-def refuse_goals(option: str, goals: Sequence[str]) -> None:
-    """Raise for goals: files are read with one column of labels."""
-    require(
-        not goals,
-        f"--{option} reads the labels of {', '.join(map(repr, goals))}, but commands read one column of labels; name "
-        "that column by --label and leave the brackets out, or train for several goals with the estimators of "
-        "ltr_objectives.adapters",
-    )
+    return [find(name, convention) for name in names]
 
 
 def read_columns(

@@ -2,7 +2,7 @@
 
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from typer import Option, echo
@@ -11,8 +11,8 @@ from ltr_objectives._files import replacing
 from ltr_objectives.errors import require
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.workbench.cli import options
-from ltr_objectives.workbench.cli.files import existing, read_data, writable
-from ltr_objectives.workbench.tables import Columns, features_in, is_table, naming, read_frame, select
+from ltr_objectives.workbench.cli.files import read_data, writable
+from ltr_objectives.workbench.tables import features_in, is_table, naming, read_frame
 from ltr_objectives.workbench.texts import terminal
 
 
@@ -38,19 +38,26 @@ def predict(
     by_ending = (name for name, facts in LIBRARIES.items() if model.suffix in facts.endings)
     name = library.value if library else next(by_ending, "")
     require(name, f"--model {model}: its ending does not show which library wrote it; pass --library")
-    existing("model", model)
     writable(out, (".npy", ".txt"), "scores", model, data)
     columns = options.read_columns(label, qid, weight, ignore, categorical)
-    frame, queries, width = _read(data, columns)
+    queries: int | None = None
     with LIBRARIES[name].estimator() as estimator:
         ranker = estimator().load_model(model)
         features, names = ranker.n_features_in_, getattr(ranker, "feature_names_in_", None)
-        if queries is None:
+        width = features
+        if is_table(data):
             with naming("data", data):
-                X, width = _of_table(frame, columns, name, features, names), features
+                X = read_frame(data, [], categorical=columns.categorical).drop(columns=columns.others, errors="ignore")
+                if name == "lightgbm":  # whose models have no spaces in names
+                    X = X.rename(columns=lambda column: str(column).replace(" ", "_"))
+                lacks = [column for column in (() if names is None else names) if column not in X]
+                require(not lacks, f"it lacks {lacks}, which the model needs, or --ignore names them")
+                X = features_in(X).to_numpy() if names is None else features_in(X[[*names]])
         else:
             require(names is None, f"the model finds features by name, and --data {data} has none; give Parquet or CSV")
-            X = np.pad(frame[:, :features], ((0, 0), (0, max(0, features - width))))
+            X, _, group, _ = read_data("data", data, columns).data
+            queries, width = len(group), X.shape[1]
+            X = np.pad(X[:, :features], ((0, 0), (0, max(0, features - width))))
         scores = ranker.predict(X).astype(np.float64)
     require(scores.ndim == 1, f"--model {model} has several outputs a row; a ranker has one")
     with replacing(out) as new:
@@ -74,36 +81,3 @@ def predict(
     terminal().print(line, markup=False, soft_wrap=True)
     for note in notes:
         echo(f"note: {note}", err=True)
-
-
-def _read(data: Path, columns: Columns) -> tuple[Any, int | None, int]:
-    """All columns of a table, or the features of LETOR text with the numbers of its queries and features."""
-    if is_table(existing("data", data)):
-        with naming("data", data):
-            return read_frame(data, [], categorical=columns.categorical), None, 0
-    X, _, group, _ = read_data("data", data, columns).data
-    return X, len(group), X.shape[1]
-
-
-def _of_table(frame: Any, columns: Columns, library: str, features: int, names: Any) -> Any:
-    """The features of a table: those with the names of the model, or all in their order."""
-    if names is None:
-        X = features_in(frame.drop(columns=columns.others, errors="ignore")).to_numpy()
-        remedy = "name the others in --ignore" if X.shape[1] > features else "name fewer in --ignore"
-        require(
-            X.shape[1] == features,
-            f"the model has {features} features without names, and the file {X.shape[1]} columns beside those for "
-            f"labels, query ids, weights and --ignore; {remedy}",
-        )
-        return X
-
-    def stored(name: Any) -> Any:
-        return str(name).replace(" ", "_") if library == "lightgbm" else name  # its models have no spaces in names
-
-    kept = [name for name in frame if name not in columns.others]
-    by_name = {stored(name): name for name in kept}
-    needed = ", ".join(repr(name) for name in columns.ignore if stored(name) in {*names} - by_name.keys())
-    require(not needed, f"--ignore names {needed}, which the model needs; leave it out of --ignore")
-    require(len(by_name) == len(kept), "two columns have one name in LightGBM; name one of them in --ignore")
-    own = [by_name.get(name, name) for name in names]
-    return features_in(select(frame, own), remedy="").set_axis(list(names), axis=1)

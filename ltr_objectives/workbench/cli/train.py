@@ -1,9 +1,10 @@
 """``ltr-objectives train``: from files to a model in the library's own format."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from rich import box
 from rich.console import Console
@@ -17,7 +18,7 @@ from ltr_objectives.metrics.evaluation import evaluate
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.registry import objective_for
 from ltr_objectives.workbench.cli import options
-from ltr_objectives.workbench.cli.files import existing, read_parts, save_model, writable
+from ltr_objectives.workbench.cli.files import read_parts, save_model, writable
 from ltr_objectives.workbench.letor import find_parts
 from ltr_objectives.workbench.tables import features_of, show_features, warn_of_labels
 from ltr_objectives.workbench.texts import terminal
@@ -58,10 +59,7 @@ def train(
     files = _files(data, {"train": train, "vali": vali, "test": test})
     writable(out, facts.endings, name, *files.values())
     require(objective != "auto" or "vali" in files, "--objective auto chooses on vali; pass --vali, or a fold with it")
-    ours = _ours(objective, name)
-    options.refuse_goals("objective", () if ours is None else ours.facts.goals)
-    first = "" if ours is None else f"{getattr(ours, 'metric', None) or 'ndcg'},"  # what our estimators stop by
-    metrics = options.read_metrics(f"{first}ndcg@10,map,mrr" if metric is None else metric, convention)
+    metrics = options.read_metrics(_usual(objective, name) if metric is None else metric, convention)
     objective = str(objective_for(metrics[0])) if objective is None else objective
     params = {"n_estimators": trees, "learning_rate": learning_rate, **options.read_parameters(param)}
     params |= {facts.threads: threads} if threads else {}
@@ -105,24 +103,22 @@ def train(
 
 def _files(folder: Path | None, files: Mapping[str, Path | None]) -> dict[str, Path]:
     """The file of each part that was given or found."""
-    named = {part: existing(part, file) for part, file in files.items() if file is not None}
+    named = {part: file for part, file in files.items() if file is not None}
+    require(("train" in named) != (folder is not None), "pass --data with the folder of a fold, or --train and others")
     if folder is None:
-        require("train" in named, "pass --data with the folder of a fold, or --train and perhaps --vali and --test")
         return named
-    require(not named, "pass --data, or --train, --vali and --test, not both")
-    require(folder.is_dir() or not folder.exists(), f"--data {folder} is a file; pass it as --train")
+    require(not folder.is_file(), f"--data {folder} is a file; pass it as --train")
     found = find_parts(folder.expanduser())
     return {part: found[part] for part in files if part in found}
 
 
-def _ours(objective: str | None, library: str) -> Any:
-    """The objective if it is ours; None for the library's own, and for a name that the estimator will refuse."""
-    if objective is None or LIBRARIES[library].knows(objective):
-        return None
-    try:
-        return get_objective(objective)
-    except LTRError:
-        return None
+def _usual(objective: str | None, library: str) -> str:
+    """The metrics for an objective: first that by which our estimators stop for one of ours."""
+    first = ""
+    if objective not in (None, "auto") and not LIBRARIES[library].knows(objective):
+        with suppress(LTRError):  # the estimator will refuse the name
+            first = f"{getattr(get_objective(objective), 'metric', None) or 'ndcg'},"
+    return f"{first}ndcg@10,map,mrr"
 
 
 def _table(values: Mapping[str, Mapping[str, float]]) -> Table:

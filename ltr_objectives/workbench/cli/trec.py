@@ -10,7 +10,7 @@ import pandas as pd
 from ltr_objectives._files import UNREADABLE
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.queries import Queries
-from ltr_objectives.workbench.cli.files import Lists, existing
+from ltr_objectives.workbench.cli.files import Lists
 
 RUN = ("query", "Q0", "document", "rank", "score", "tag")
 QRELS = ("query", "0", "document", "label")
@@ -61,11 +61,9 @@ def _read(option: str, path: Path, names: tuple[str, ...], number: str) -> Any:
     """The columns query, document and ``number``, checked."""
     form = f"--{option} {path} is not of the form '{' '.join(names)}'"
     try:
-        lines = pd.read_csv(
-            existing(option, path), sep="\0", header=None, dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE
-        )[0].to_list()
+        lines = pd.read_csv(path, sep="\0", header=None, dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE)
         n = len(names)
-        rows = [line.split(None, n) for line in lines if not line.startswith("#")]  # comments, as in trec_eval
+        rows = [line.split(None, n) for line in lines[0] if not line.startswith("#")]  # comments, as in trec_eval
         require(rows, "it has comments only")
         wrong = [row for row in rows if len(row) < n or (len(row) > n and option == "qrels")]  # a tag may go on
         require(not wrong, f"{len(wrong)} rows have other lengths, as {' '.join(wrong[0]) if wrong else ''!r}")

@@ -1,0 +1,362 @@
+"""Generated data, LETOR files, MovieLens, measures of items, and runs and judgements as dictionaries."""
+
+import builtins
+import bz2
+import gzip
+import http.client
+import io
+import os
+import pickle
+import threading
+import unittest.mock
+import urllib.error
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from examples import movielens_archive
+
+from ltr_objectives import LTRError, evaluate, evaluate_items, to_qrels, to_run
+from ltr_objectives.datasets import fetch_movielens, load_letor, make_ranking, make_ranking_fold
+from ltr_objectives.workbench import movielens
+from ltr_objectives.workbench.data import MSLR_SHARES
+
+ROWS = "2 qid:7 1:0.5 3:1.25 # docid = GX-1 inc = 1\n0 qid:7 2:-3\n# a line of its own\n1 qid:3 1:1e-3\n"
+
+
+def test_generated_data_have_the_shape_of_mslr():
+    X, y, group, qid = make_ranking(queries=500, seed=3)
+    assert X.shape == (len(y), 136)
+    assert (X.dtype, y.dtype, group.dtype, qid.dtype) == (np.float32, np.float32, np.int64, np.int64)
+    assert np.isfinite(X).all()
+    np.testing.assert_allclose(np.bincount(y.astype(int)) / len(y), MSLR_SHARES, atol=1e-3)
+    assert 105 < group.mean() < 135
+    assert group.min() >= 1
+    assert np.array_equal(qid, np.repeat(np.arange(1, 501), group))
+    assert np.isclose(np.log(group).std(), 0.6, atol=0.08)
+
+
+def test_the_seed_decides_every_byte_and_folds_are_the_queries_of_one_data_set():
+    train, vali, test = fold = make_ranking_fold((5, 2, 3), seed=4, features=20, mean_length=8)
+    whole, other = (make_ranking(10, seed, features=20, mean_length=8) for seed in (4, 5))
+    assert np.concatenate([train.X, vali.X, test.X]).tobytes() == whole.X.tobytes() != other.X.tobytes()
+    assert [len(part.group) for part in fold] == [5, 2, 3]
+    assert all(part.group.sum() == len(part.y) == len(part.X) == len(part.qid) for part in fold)
+
+
+def test_grades_agree_with_relevance_as_far_as_asked_and_noise_hides_them():
+    whole, half, none = (make_ranking(200, 1, features=20, agreement=a, noise=0.0) for a in (1.0, 0.5, 0.0))
+    relevant, overlap = whole.y > 0, []
+    for data in (whole, half, none):
+        assert np.array_equal(data.X, whole.X)
+        assert np.array_equal(data.y > 0, relevant)
+        assert np.array_equal(np.bincount(data.y.astype(int)), np.bincount(whole.y.astype(int)))
+        overlap.append(np.corrcoef(data.y[relevant], whole.y[relevant])[0, 1])
+    assert overlap[0] > overlap[1] + 0.2 > overlap[2] + 0.3
+    assert abs(overlap[2]) < 0.3  # the two functions may share features
+    default, noisy = (make_ranking(200, 1, features=20, noise=noise).y for noise in (1.1, 5.0))
+    assert np.corrcoef(whole.y, default)[0, 1] > np.corrcoef(whole.y, noisy)[0, 1] + 0.2
+    with pytest.raises(LTRError, match="shares"):
+        make_ranking(shares=(0.5, 0.6))
+
+
+def test_queries_are_selected_whole_and_data_pickle():
+    data = pickle.loads(pickle.dumps(make_ranking(4, features=10, mean_length=4)))
+    assert repr(data) == f"RankingData({len(data.y)} rows, 4 queries, 10 features)"
+    for positions in ([2, 0], [-2, 0], np.array([2, 0])):
+        chosen = data.select(positions)
+        assert list(dict.fromkeys(chosen.qid)) == [3, 1]
+        assert np.array_equal(chosen.X, np.concatenate([data.X[data.qid == 3], data.X[data.qid == 1]]))
+
+
+def write(path, text):
+    compress = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
+    path.write_bytes(compress(text.encode()))
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.dat.bz2"])
+def test_a_letor_file_is_read_with_comments_plain_or_compressed(tmp_path, name):
+    X, y, group, qid = load_letor(write(tmp_path / name, ROWS))
+    assert np.array_equal(X, np.array([[0.5, 0, 1.25], [0, -3, 0], [1e-3, 0, 0]], np.float32))
+    assert (X.dtype, y.dtype, group.dtype) == (np.float32, np.float32, np.int64)
+    assert (y.tolist(), group.tolist(), qid.tolist()) == ([2, 0, 1], [2, 1], [7, 7, 3])
+
+
+@pytest.mark.parametrize(
+    ("names", "below"),
+    [
+        (("train.txt", "vali.txt", "test.txt"), ""),
+        (("train.txt.gz", "valid.txt.gz", "test.txt.gz"), ""),
+        (("set1.train.txt", "set1.valid.txt", "set1.test.txt"), ""),
+        (("set1.train.txt", "set1.valid.txt", "set1.test.txt", "set2.train.txt", "set2.test.txt"), "set1"),
+    ],
+)
+def test_the_parts_of_a_fold_are_found_and_have_equally_many_features(tmp_path, names, below):
+    for name in names:
+        write(tmp_path / name, ROWS if "test" in name else "1 qid:1 5:1\n")
+    assert [part.X.shape for part in load_letor(tmp_path / below)] == [(1, 5), (1, 5), (3, 5)]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+@pytest.mark.parametrize("name", ["pipe", "pipe.txt.gz"])
+def test_a_pipe_is_read_once(tmp_path, name):
+    pipe, there = tmp_path / name, tmp_path / f"file{Path(name).suffix}"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[write(there, ROWS).read_bytes()])
+    writer.start()
+    assert all(np.array_equal(a, b) for a, b in zip(load_letor(pipe), load_letor(there), strict=True))
+    writer.join()
+
+
+def test_dense_rows_far_beyond_the_text_are_refused(tmp_path):
+    """Of one file, and of a part that one line of another part makes too wide."""
+    for index in (20_000_000, 2147483646):
+        write(tmp_path / "a.txt", f"0 qid:1 1:1\n0 qid:1 {index}:1\n")
+        with pytest.raises(LTRError, match=f"a.txt would have {index:,} columns"):
+            load_letor(tmp_path / "a.txt")
+    write(tmp_path / "train.txt", "".join(f"0 qid:{q} 1:1 2:1\n" for q in range(2000)))
+    write(tmp_path / "test.txt", "0 qid:1 1:1\n1 qid:1 1000000:1\n")
+    with pytest.raises(LTRError, match=r"train\.txt would have"):
+        load_letor(tmp_path)
+    write(tmp_path / "test.txt", "0 qid:1 1:1\n1 qid:1 1000:1\n")
+    assert load_letor(tmp_path).train.X.shape == (2000, 1000)
+
+
+BROKEN = (
+    "good qid:3 1:1", "1", "1 1:1 qid:3", "1 qid", "1 qid:3.5 1:1", "1 qid:9999999999999999999 1:1",
+    "1 qid:3 1:1 2:", "1 qid:3 a:1", "1 qid:3 9999999999:1", "1 qid:3 0:1", "1 qid:3 2:1 1:1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("end", ["", "\n1 qid:4 1:1\n"])
+@pytest.mark.parametrize("line", [*BROKEN, "1 qid:3 1:1\n1 qid:7 1:1"])
+def test_a_broken_line_and_unsorted_queries_are_refused(tmp_path, line, end):
+    for name in ("a.txt", "a.dat.bz2"):
+        with pytest.raises(LTRError, match=name):
+            load_letor(write(tmp_path / name, ROWS + line + end))
+
+
+def test_files_without_rows_cut_short_and_of_other_kinds_are_refused(tmp_path):
+    whole = write(tmp_path / "a.txt.gz", ROWS * 1000).read_bytes()
+    for content in (b"", gzip.compress(b""), whole[:-20], whole[:30] + b"x" + whole[31:], b"no such kind"):
+        (tmp_path / "a.txt.gz").write_bytes(content)
+        with pytest.raises(LTRError, match=r"a\.txt\.gz"):
+            load_letor(tmp_path / "a.txt.gz")
+
+
+def test_missing_files_are_refused_with_a_hint(tmp_path):
+    with pytest.raises(LTRError, match="nowhere does not exist"):
+        load_letor(tmp_path / "nowhere")
+    (tmp_path / "Fold1").mkdir()
+    write(tmp_path / "Fold1" / "train.txt", ROWS)
+    with pytest.raises(LTRError, match=r"pass one fold.*Fold1"):
+        load_letor(tmp_path)
+    with pytest.raises(LTRError, match="no test file"):
+        load_letor(tmp_path / "Fold1")
+    write(tmp_path / "set1.train.txt", ROWS)
+    write(tmp_path / "set2.train.txt", ROWS)
+    with pytest.raises(LTRError, match=r"pass one of .*set1, .*set2"):
+        load_letor(tmp_path)
+
+
+def test_without_scikit_learn_the_error_says_what_to_install(tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def no_sklearn(name, *rest):
+        if name.startswith("sklearn"):
+            raise ImportError(f"No module named {name!r}")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", no_sklearn)
+    with pytest.raises(ImportError, match="pip install scikit-learn"):
+        load_letor(write(tmp_path / "a.txt", ROWS))
+
+
+USERS, FILMS = 40, 60
+
+
+@pytest.fixture(params=["ml-1m", "ml-100k"])
+def name(request, monkeypatch, tmp_path):
+    movielens_archive(monkeypatch, tmp_path, request.param, USERS, FILMS)
+    return request.param
+
+
+def test_each_user_is_in_test_once_and_a_fold_has_every_user(name, tmp_path):
+    folds = [fetch_movielens(name, fold, tmp_path) for fold in range(1, 6)]
+    assert sorted(np.concatenate([np.unique(fold.test.qid) for fold in folds])) == list(range(1, USERS + 1))
+    for fold in folds:
+        assert sorted(np.concatenate([np.unique(part.qid) for part in fold])) == list(range(1, USERS + 1))
+        for part in fold:
+            assert part.X.dtype == part.y.dtype == np.float32
+            assert np.isfinite(part.X).all()
+            np.testing.assert_array_equal(np.repeat(part.qid[np.cumsum(part.group) - 1], part.group), part.qid)
+
+
+def test_features_are_those_of_histories(name, tmp_path, monkeypatch):
+    """Numbers, means and genres against loops over the ratings of the archive."""
+    ratings, genres = movielens_archive(monkeypatch, tmp_path, name, USERS, FILMS)
+    fold = fetch_movielens(name, 2, tmp_path)
+    order = np.random.default_rng(0).random(len(ratings))
+    trains, stars, lists, own = set(fold.train.qid), {}, {}, {}
+    for user in range(1, USERS + 1):
+        rated = [r for _, r in sorted((x, r) for x, r in zip(order, ratings, strict=True) if r[0] == user)]
+        half = len(rated) // 2
+        own[user], lists[user] = rated[:half], rated[half : half + 100]
+        for _, film, value in own[user] if user in trains else ():
+            stars.setdefault(film, []).append(value)
+    overall = np.mean(np.concatenate(list(stars.values())))
+    for part in fold:
+        for user in np.unique(part.qid):
+            rows, shown = part.X[part.qid == user], lists[user]
+            mine = [value for _, _, value in own[user]]
+            np.testing.assert_array_equal(part.y[part.qid == user], [value - 1 for _, _, value in shown])
+            for row, (_, film, _) in zip(rows, shown, strict=True):
+                seen = stars.get(film, [])
+                assert (row[0], row[7], row[8], row[9]) == (len(seen), 1930 + film, len(genres[film]), len(mine))
+                assert row[1] == pytest.approx((sum(seen) + 10 * overall) / (len(seen) + 10), rel=1e-4)
+                assert row[3] == pytest.approx((seen.count(5) + 2) / (len(seen) + 10), rel=1e-4)
+                assert row[10] == pytest.approx((sum(mine) + 5 * overall) / (len(mine) + 5), rel=1e-4)
+
+
+def test_labels_that_are_ranked_change_no_feature(name, tmp_path, monkeypatch):
+    before = fetch_movielens(name, 1, tmp_path)
+    shown = {(q, x) for part in before for q, x in zip(part.qid, part.X[:, 7] - 1930, strict=True)}
+    movielens_archive(monkeypatch, tmp_path, name, USERS, FILMS, changed=shown)
+    after = fetch_movielens(name, 1, tmp_path)
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_array_equal(one.X, other.X)
+        np.testing.assert_array_equal(4 - one.y, other.y)
+
+
+def test_movielens_is_downloaded_once_and_damage_is_named(name, tmp_path, monkeypatch):
+    content, asked = (tmp_path / f"{name}.zip").read_bytes(), []
+    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(movielens.urllib.request, "urlopen", lambda url, **_: asked.append(url) or io.BytesIO(content))
+    one, other = fetch_movielens(name), fetch_movielens(name)
+    assert asked == [f"https://files.grouplens.org/datasets/movielens/{name}.zip"]
+    np.testing.assert_array_equal(one.train.X, other.train.X)
+    kept = tmp_path / "cache" / "movielens" / f"{name}.zip"
+    kept.write_bytes(b"damaged")
+    with pytest.raises(LTRError, match="delete it"):
+        fetch_movielens(name)
+    kept.unlink()
+    for wrong in (io.BytesIO(b"a login page"), urllib.error.URLError("none"), http.client.IncompleteRead(b"half")):
+        monkeypatch.setattr(movielens.urllib.request, "urlopen", unittest.mock.Mock(side_effect=[wrong]))
+        with pytest.raises(LTRError, match=r"try again|by other means"):
+            fetch_movielens(name)
+    with pytest.raises(LTRError, match="fold="):
+        fetch_movielens(name, 6)
+    with pytest.raises(LTRError, match="did you mean 'ml-1m'"):
+        fetch_movielens("ml-1")
+
+
+def by_definition(scores, item, sizes, k, familiarity, vectors, labels, expected):
+    shown, novelty, diversity, serendipity, first = set(), [], [], [], 0
+    for size in sizes:
+        rows = sorted(range(first, first + size), key=lambda row: (-scores[row], row))[:k]
+        first += size
+        shown |= {item[row] for row in rows}
+        novelty.append(np.mean([-np.log2(familiarity[row]) for row in rows]))
+        serendipity.append(np.mean([labels[row] > 0 and not expected[row] for row in rows]))
+        pairs = [(vectors[a], vectors[b]) for a, b in combinations(rows, 2)]
+        if pairs:
+            diversity.append(1 - np.mean([v @ w / np.sqrt((v @ v) * (w @ w)) for v, w in pairs]))
+    means = [np.mean(values) if values else np.nan for values in (novelty, diversity, serendipity)]
+    return [len(shown), len(shown) / len(set(item)), *means]
+
+
+@pytest.mark.parametrize("k", [1, 3, 50])
+@pytest.mark.parametrize("kind", [int, str])
+def test_measures_of_items_are_those_of_the_definitions(k, kind):
+    rng = np.random.default_rng(k)
+    sizes = np.array([1, 5, 2, 40, 7])
+    n = int(sizes.sum())
+    scores = rng.integers(0, 6, n).astype(float)  # with ties
+    item = [kind(i) for i in rng.integers(0, 30, n)]
+    familiarity, vectors = rng.uniform(0.01, 1, n), rng.normal(size=(n, 4))
+    labels, expected = rng.integers(0, 3, n), rng.random(n) < 0.4
+    found = evaluate_items(
+        scores, item, sizes, k=k, familiarity=familiarity, vectors=vectors, labels=labels, expected=expected
+    )
+    assert list(found) == [f"{name}@{k}" for name in ("items", "coverage", "novelty", "diversity", "serendipity")]
+    expected = by_definition(scores, item, sizes, k, familiarity, vectors, labels, expected)
+    np.testing.assert_allclose(list(found.values()), expected, rtol=1e-12)
+
+
+def test_items_of_query_ids_and_a_catalogue():
+    qid, scores, item = [4, 4, 4, 9, 9], [1.0, 2.0, 3.0, 1.0, 2.0], [1, 2, 3, 1, 3]
+    assert evaluate_items(scores, item, qid=qid, k=1, catalogue=10) == {"items@1": 1.0, "coverage@1": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"item": [1]}, "item has 1"),
+        ({"item": [1, None]}, "item has no id"),
+        ({"k": 0}, "k=0"),
+        ({"catalogue": 1}, "catalogue=1"),
+        ({"familiarity": [0.5]}, "familiarity has 1"),
+        ({"familiarity": [0.5, 0.0]}, "familiarity"),
+        ({"familiarity": [0.5, 3.0]}, "familiarity"),
+        ({"vectors": [1.0, 2.0]}, "vectors"),
+        ({"vectors": [[1.0]]}, "vectors has 1"),
+        ({"vectors": [[1.0], [0.0]]}, "row 1"),
+        ({"vectors": [[np.nan], [1.0]]}, "row 0"),
+        ({"labels": [1, 0]}, "labels= and expected="),
+        ({"labels": [1, 0], "expected": [1, 0]}, "expected"),
+        ({"scores": [np.nan, 1.0]}, "scores"),
+    ],
+)
+def test_wrong_input_of_items_is_refused(given, words):
+    with pytest.raises(LTRError, match=words):
+        evaluate_items(**{"scores": [1.0, 2.0], "item": [1, 2], "group": [2], **given})
+
+
+SCORES, LABELS = [1.0, 2.0, 3.0], [1, 0, 2]
+
+
+@pytest.mark.parametrize("ids", ["group", "qid"])
+def test_trec_eval_computes_our_values_of_runs_and_judgements(ids, rng):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    sizes = rng.integers(1, 20, 40)
+    scores, labels = rng.normal(size=sizes.sum()).round(1), rng.integers(0, 4, sizes.sum())  # with ties
+    of = {"group": sizes} if ids == "group" else {"qid": np.repeat(rng.permutation(100)[:40], sizes)}
+    run, qrels = to_run(scores, **of), to_qrels(labels, **of)
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg", "map", "recip_rank"}).evaluate(run)
+    for ours, name in {"ndcg": "ndcg", "map": "map", "mrr": "recip_rank"}.items():
+        expected = [theirs[query][name] for query in run]
+        assert evaluate(ours, scores, labels, **of, convention="trec_eval") == pytest.approx(np.mean(expected))
+
+
+def test_documents_of_runs_have_names_and_may_have_no_judgement():
+    qid, item = ["a", "a", "b"], np.array([7, 8, 7])
+    assert to_run(SCORES, qid=qid, item=item) == {"a": {"7": 1.0, "8": 2.0}, "b": {"7": 3.0}}
+    assert to_qrels([np.nan, 0, 2], qid=qid, item=item) == {"a": {"8": 0}, "b": {"7": 2}}
+    for same in (np.array([7.0, 7.0, 8.0]), [7, 7, 8], ["7", "7", "8"], np.array([b"7", b"7", b"8"])):
+        assert [*to_run(SCORES, qid=same)] == ["7", "8"]
+        assert [*to_run(SCORES[1:], [2], item=same[1:])["1"]] == ["7", "8"]
+    assert to_qrels([np.nan, np.nan, 1], [2, 1], item=["a", "b", "b"]) == {"1": {}, "2": {"b": 1}}
+    assert {type(label) for of in to_qrels(np.float32(LABELS), [3]).values() for label in of.values()} == {int}
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "of", "words"),
+    [
+        (to_run, [1.0, np.nan, 3.0], {"group": [3]}, "scores"),
+        (to_run, SCORES, {}, "group= .* or qid="),
+        (to_run, SCORES, {"group": [2]}, "group"),
+        (to_run, [], {"group": [3]}, "no rows"),
+        (to_run, SCORES, {"group": [3], "item": [1, 2]}, "item has 2"),
+        (to_run, SCORES, {"group": [3], "item": [1, None, 2]}, "item has no id"),
+        (to_run, SCORES, {"qid": [5, 6, 6], "item": [1, 2, 2]}, "item has '2' in rows 1 and 2"),
+        (to_qrels, LABELS, {"group": [2]}, "group"),
+        (to_qrels, [0, 0.5, 1], {"group": [3]}, "labels"),
+        (to_qrels, [0, 2.0**31, 1], {"group": [3]}, "labels"),
+        (to_qrels, [0, np.inf, 1], {"group": [3]}, "labels"),
+    ],
+)
+def test_wrong_input_of_runs_is_refused(function, values, of, words):
+    with pytest.raises(LTRError, match=words):
+        function(values, **of)
