@@ -73,14 +73,12 @@ def bagged(
     name = next((name for name in SEEDS if name in given), SEEDS[0])
     seed = read_param(given.get(name, 0))
     rng = np.random.default_rng(seed)
-    fitted, merge = [], MERGE[ranker.library.name]
+    fitted = []
     for bag in range(check_integer("bags", bags)):
         drawn, left_out = resampled(part, rng)
         fitted.append(clone(ranker).set_params(**{name: seed + bag})._fit_parts(drawn, (left_out,)))
-        if bag == 0:
-            merge([fitted[0].booster_] * 2)  # raises before the other bags train
     merged = clone(ranker)
-    merged._adopt(merge([each.booster_ for each in fitted]))
+    merged._adopt(MERGE[ranker.library.name]([each.booster_ for each in fitted]))
     merged._fitted = Fitted(part.X.shape[1], names_of(part.X), fitted[0].objective_)
     return merged
 
@@ -113,9 +111,8 @@ def merged_xgboost(models: Sequence[Any]) -> Any:
     trees = [tree | {"id": i} for i, tree in enumerate(tree for part in parts for tree in part["trees"])]
     parts[0]["trees"], parts[0]["tree_info"] = trees, [info for part in parts for info in part["tree_info"]]
     parts[0]["gbtree_model_param"]["num_trees"] = str(len(trees))
-    if "iteration_indptr" in parts[0]:
-        sizes = np.concatenate([np.diff(part["iteration_indptr"]) for part in parts])
-        parts[0]["iteration_indptr"] = [0, *np.cumsum(sizes).tolist()]
+    sizes = np.concatenate([np.diff(part["iteration_indptr"]) for part in parts])
+    parts[0]["iteration_indptr"] = [0, *np.cumsum(sizes).tolist()]
     params = [text["learner"]["learner_model_param"] for text in texts]
     start = np.mean([float(each["base_score"].strip("[]")) for each in params])
     params[0]["base_score"] = re.sub(r"[^\[\]]+", f"{start:.9g}", params[0]["base_score"])

@@ -64,7 +64,7 @@ class Memo:
         arrays = {name: None if x is None else to_numpy(x, name) for name, x in {"labels": labels, **others}.items()}
         key = (*arrays.values(), *goals.values())
         for known, queries in self._known:
-            if all(map(_equal, known, key)):
+            if all(map(equal, known, key)):
                 return queries
         first: Any = arrays.pop("labels")
         queries = Queries(by_goal(first, goals), **arrays)
@@ -77,7 +77,8 @@ class Memo:
         return self._trainings.setdefault(by, Training())
 
 
-def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+def equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    """Return True for two arrays of equal content, and for twice None."""
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_objectives.adapters._callables import ByGoal, ObjectiveCallable, pairs_of_rows, read_labels
+from ltr_objectives.adapters._callables import ByGoal, ObjectiveCallable, equal, pairs_of_rows, read_labels
 from ltr_objectives.adapters._catboost_fit import (
     NOT_A_FIT,
     WEIGHTS_BY_CLASS,
@@ -204,8 +204,8 @@ class CatBoostMetric:
         queries, before, i = self._seen[address]
         if i == 0 and self.any_order:
             return 0.0, 1.0
-        same = weight is before if weight is None or before is None else np.array_equal(weight, before)
-        require(same and queries.rows == len(target), "CatBoost evaluates with other rows or weights than before")
+        same = equal(weight, before) and queries.rows == len(target)
+        require(same, "CatBoost evaluates with other rows or weights than before")
         if i > 0:
             for other in self._others:
                 value = other.mean(queries, approxes[0], n_threads=self.n_threads)
@@ -254,16 +254,14 @@ def catboost_objective(
 
     Notes
     -----
-    CatBoost divides sums of gradients by sums of weights when it scores splits. With ``newton_splits`` the Hessians,
-    negative ones as 0, replace these weights while a tree is grown. Leaves, metrics and the pool keep the weights that
-    were given. A pool without weights gets a ``group_weight`` of 1 for each query, because CatBoost keeps weights only
-    for pools that have some. This changes neither metrics nor other losses on the pool, but ``pool.set_group_id``
-    fails from then on.
+    With ``newton_splits`` the Hessians, negative ones as 0, replace CatBoost's weights of rows while a tree is grown.
+    Leaves, metrics and the pool keep the weights that were given. A pool without weights gets a ``group_weight`` of 1
+    for each query, after which ``pool.set_group_id`` fails.
 
-    CatBoost adds noise to the scores of splits. The share of the noise grows with the Hessians and with the weights.
-    Set ``random_strength=0``, as :class:`CatBoostRanker` does, or try both. With categorical features set
-    ``one_hot_max_size=10``, as CatBoost does for its own ranking losses. If nearly all gradients are zero, its default
-    bootstrap, MVS, stops with "Too few sampling units": set ``bootstrap_type="Bernoulli"`` or ``"No"``.
+    Set ``random_strength=0``, because the noise that CatBoost adds to the scores of splits grows with the Hessians. If
+    nearly all gradients are zero, its default bootstrap, MVS, stops with "Too few sampling units": set
+    ``bootstrap_type="Bernoulli"`` or ``"No"``. With categorical features set ``one_hot_max_size=10``, as CatBoost does
+    for its own ranking losses.
 
     Examples
     --------

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ltr_objectives.adapters._callables import equal
 from ltr_objectives.adapters._frames import calls_of
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.libraries import CATBOOST
@@ -43,7 +44,7 @@ class Rows(NamedTuple):
     def check_same(self, other: "Rows", given: str, found: str) -> None:
         """Raise unless ``other`` holds the same rows; the error calls this pool ``given``, and the other ``found``."""
         for name, ours, theirs in zip(self._fields, self, other, strict=True):
-            same = ours is theirs if ours is None or theirs is None else np.array_equal(ours, theirs)
+            same = equal(ours, theirs)
             require(same, f"{found} is not {given}: they differ in {name}; make the object from the pool it is used on")
 
     def warn_if_sorted(self) -> None:
