@@ -11,7 +11,7 @@ try:
     from scipy.sparse import csr_matrix, issparse
     from sklearn.base import BaseEstimator as BaseEstimator
     from sklearn.base import clone as clone
-    from sklearn.utils import check_array
+    from sklearn.utils import check_array, column_or_1d
     from sklearn.utils.validation import check_is_fitted as check_is_fitted
 except ModuleNotFoundError:
     raise ImportError("the rankers need scikit-learn: pip install scikit-learn") from None
@@ -127,7 +127,7 @@ def read_part(
     if column is not None:
         require(group is None and qid is None, f"X has a column {QID!r}; drop it, or leave qid= and group= out")
         qid = column
-    given = vector("labels", y)
+    given = vector("labels", column_or_1d(y, warn=True) if getattr(y, "ndim", 1) == 2 else y)
     stored = _as_stored(given)
     queries = Queries(
         by_goal(stored, goals),

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from rankers import LIBRARIES, SUFFIX, fold, ranker, ranker_class
+from sklearn.exceptions import DataConversionWarning
 
 from ltr_objectives import LTRError, LTRWarning, evaluate
 
@@ -402,6 +403,13 @@ def test_labels_are_no_features(library, form):
             make(train.X), train.y, qid=train.qid, labels={"rev": train.y}, eval_set=[(rest, train.y)],
             eval_qid=[train.qid], eval_labels=[{"rev": train.y}],
         )  # fmt: skip
+
+
+def test_a_column_of_labels_is_read_as_scikit_learn_reads_it(library):
+    train, _, _ = fold()
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        found = ranker(library).fit(train.X, pandas.DataFrame(train.y), qid=train.qid)
+    assert np.array_equal(found.predict(train.X), ranker(library).fit(train.X, train.y, qid=train.qid).predict(train.X))
 
 
 MERGED = {  # labels that grow with the grades, and that float32 makes equal
