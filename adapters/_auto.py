@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ltr_objectives.adapters._run import DOCUMENTS, Run
+from ltr_objectives.adapters._run import DOCUMENTS, AnyObjective, Run
 from ltr_objectives.candidates import check_comparable, natives_for, ours_for, try_each, warn_without_ours
 from ltr_objectives.errors import LTRError, essence, require
 from ltr_objectives.libraries import Library
@@ -60,14 +60,14 @@ class Attempt(NamedTuple):
     """A trained candidate."""
 
     model: Any
-    objective: Objective | str
+    objective: AnyObjective
     records: "Records"
     rounds: int
     params: dict[str, Any]  # beside those of the ranker
     values: np.ndarray  # of the queries that choose
 
 
-def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", Objective | str, list[Candidate]]:
+def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", AnyObjective, list[Candidate]]:
     """Train each candidate as ``run`` says; return the model with the best metric on the last eval set.
 
     A native objective is trained at its library's defaults and with those of ours; the better of the two is kept.

@@ -219,7 +219,7 @@ def _params(run: Run, pool: Any) -> dict[str, Any]:
     params = {"allow_writing_files": False, "loss_function": run.objective, **run.with_l2(CATBOOST)}
     if not LOUDNESS & params.keys():
         params["verbose"] = run.verbose
-    if isinstance(run.objective, str):
+    if not isinstance(run.objective, Objective):
         return params
     splits = params.pop("newton_splits", True)
     own = in_documents(run.objective)

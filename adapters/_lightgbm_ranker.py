@@ -13,11 +13,10 @@ import numpy as np
 from ltr_objectives.adapters._data import is_frame, require_same_categories
 from ltr_objectives.adapters._lightgbm import LightGBMObjective, refuse_bagging_by_query, refuse_our_text
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._run import EvalMetric, Run, refuse_dart, unknown_metric
+from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, refuse_dart, unknown_metric
 from ltr_objectives.errors import LTRError, did_you_mean, require
 from ltr_objectives.libraries import LIGHTGBM
 from ltr_objectives.metrics.base import Convention, Metric
-from ltr_objectives.objectives.base import Objective
 
 lgb: Any = LIGHTGBM.load()
 if TYPE_CHECKING:
@@ -39,12 +38,13 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     Parameters
     ----------
-    objective : str or Objective, optional
-        Ours, such as ``"yetiloss:map"``, or LightGBM's own, such as ``"lambdarank"``. By default the one for the first
-        metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
-    eval_metric : str, Metric or list, optional
-        Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's.
-        Nothing else is evaluated.
+    objective : str, Objective or function, optional
+        Ours, such as ``"yetiloss:map"``, or LightGBM's own, such as ``"lambdarank"``; functions are those of
+        ``lightgbm.LGBMRanker``. By default the one for the first metric: :func:`ltr_objectives.objective_for`.
+        ``"auto"`` tries several, and keeps the best on ``eval_set``.
+    eval_metric : str, Metric, function or list, optional
+        Ours, such as ``"map"``; a name that only LightGBM knows, such as ``"average_precision"``, is LightGBM's, and
+        functions are those of ``lightgbm.LGBMRanker.fit``. Nothing else is evaluated.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
@@ -57,8 +57,9 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     Notes
     -----
-    ``fit`` has ``init_score`` and ``eval_init_score``, ``eval_X`` and ``eval_y``, ``eval_at``, ``feature_name`` and
-    ``categorical_feature`` too. ``predict`` gives what the trees add to the initial scores.
+    ``fit`` has ``init_score`` and ``eval_init_score``, ``eval_X`` and ``eval_y``, ``eval_names``, ``eval_metric``,
+    ``eval_at``, ``feature_name`` and ``categorical_feature`` too. ``predict`` gives what the trees add to the initial
+    scores. ``eval_metric`` replaces that of the constructor, which ``score`` computes.
 
     For equal models from run to run set ``deterministic=True`` and ``force_col_wise=True``. Early stopping is refused
     with ``boosting="dart"``, whose later rounds change the earlier ones.
@@ -81,7 +82,7 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def __init__(
         self,
         *,
-        objective: str | Objective | None = None,
+        objective: AnyObjective | None = None,
         eval_metric: EvalMetric = None,
         convention: Convention | None = None,
         reg_lambda: float | None = None,
@@ -103,10 +104,12 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     def _own(
         eval_X: Any = None, eval_y: Any = None, eval_at: Any = None, feature_name: Any = None,
         categorical_feature: Any = None, init_score: Any = None, eval_init_score: Any = None,
+        eval_names: Any = None, eval_metric: Any = None,
     ) -> dict[str, Any]:  # fmt: skip
         tables, labels = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
         eval_set = None if eval_X is None and eval_y is None else list(zip(tables, labels, strict=True))
         params = {"eval_at": eval_at, "feature_name": feature_name, "categorical_feature": categorical_feature}
+        params |= {"eval_names": eval_names, "eval_metric": eval_metric}
         return {"eval_set": eval_set, "margin": init_score, "eval_margin": eval_init_score, **params}
 
     def _knows_parameter(self, name: str) -> bool:
@@ -136,15 +139,14 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         if run.patience:
             stop = lgb.early_stopping(run.patience, first_metric_only=True, verbose=bool(run.verbose))
             callbacks.append(_looking_at(stop, run))
-        values = run.metric_values(evals)
         booster = lgb.train(
-            {"objective": gradients or run.objective, **params},
+            {"objective": gradients or _as_objective(run.objective), **params},
             train,
             rounds,
             valid_sets=evals,
-            valid_names=[f"validation_{i}" for i in range(len(evals))],
+            valid_names=run.names,
             init_model=run.init_model,
-            feval=(lambda scores, data: [(*each, True) for each in values(scores, data)]) if run.own_metrics else None,
+            feval=_as_metrics(run, evals),
             callbacks=callbacks,
         )
         booster.free_dataset()
@@ -193,6 +195,18 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
         return len(names), None if names in made else names
 
 
+def _as_objective(objective: Any) -> Any:
+    """An objective that is not ours, for ``lgb.train``."""
+    return objective if isinstance(objective, str) else lgb.sklearn._ObjectiveFunctionWrapper(objective)
+
+
+def _as_metrics(run: Run, evals: Sequence[Any]) -> list[Any]:
+    """Our metrics and functions, for ``lgb.train``."""
+    values, functions = run.metric_values(evals), map(lgb.sklearn._EvalFunctionWrapper, run.functions)
+    own = [lambda scores, data: [(*each, True) for each in values(scores, data)]] if run.own_metrics else []
+    return [*own, *functions]
+
+
 def _names() -> set[str]:
     """All names of all parameters; none if LightGBM has no table of them."""
     return {alias for names in LIGHTGBM.aliases() for alias in names}
@@ -211,7 +225,7 @@ def _params(run: Run) -> dict[str, Any]:
     known = _names()
     for name in sorted(params.keys() - known) if known else ():
         raise LTRError(f"LightGBM knows no parameter {name!r}{did_you_mean(name, known)}")
-    unread = LIGHTGBM.given("eval_at", params) if run.own_metrics and not run.native_metrics else {}
+    unread = LIGHTGBM.given("eval_at", params) if run.metrics and not run.native_metrics else {}
     require(not unread, "LightGBM's own metrics alone read eval_at=; name the cutoffs in eval_metric=")
     boosting = "".join(map(str, LIGHTGBM.given("boosting", params).values())).lower()
     refuse_dart("boosting='dart'" if boosting == "dart" else "", run.patience)
@@ -240,11 +254,17 @@ def _evaluates(metric: str) -> bool:
 
 def _looking_at(stop: Callable[[Any], None], run: Run) -> Callable[[Any], None]:
     """LightGBM's early stopping ``stop``, shown only the last eval set and the first metric."""
-    last = f"validation_{len(run.evals) - 1}"
-    first = str(run.metrics[0]) if run.metrics and isinstance(run.metrics[0], Metric) else None
+    first, own = next(iter(run.metrics), None), {str(m) for m in run.own_metrics}
+    require(
+        first not in run.functions or not run.native_metrics,
+        f"LightGBM stops early on {' '.join(run.native_metrics)} if it is evaluated beside functions; name it first",
+    )
+
+    def is_first(metric: str) -> bool:
+        return metric == str(first) if isinstance(first, Metric) else metric not in own
 
     def callback(env: Any) -> None:
-        seen = [r for r in env.evaluation_result_list if r[0] == last and first in (None, r[1])]
+        seen = [r for r in env.evaluation_result_list if r[0] == run.names[-1] and is_first(r[1])]
         stop(SimpleNamespace(**{field: getattr(env, field) for field in SEEN}, evaluation_result_list=seen))
 
     callback.order = 30  # type: ignore[attr-defined]  # where LightGBM looks for it

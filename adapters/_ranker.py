@@ -25,12 +25,11 @@ from ltr_objectives.adapters._data import (
     require_same_columns,
     warn_of_unknown,
 )
-from ltr_objectives.adapters._run import AUTO, DEFAULT, ROUNDS, Run, read_metrics, read_run
+from ltr_objectives.adapters._run import AUTO, DEFAULT, ROUNDS, AnyObjective, Run, read_metrics, read_run
 from ltr_objectives.diagnostics import warn_if_all_relevant, warn_of_equal_orders
 from ltr_objectives.errors import LTRWarning, require, warn
 from ltr_objectives.libraries import Library
-from ltr_objectives.metrics.base import get_metric
-from ltr_objectives.objectives.base import Objective
+from ltr_objectives.metrics.base import Metric, get_metric
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -44,7 +43,7 @@ class Fitted(NamedTuple):
 
     n_features_in_: int
     feature_names_in_: np.ndarray | None
-    objective_: Objective | str | None = None
+    objective_: AnyObjective | None = None
     evals_result_: Records | None = None
     best_score_: dict[str, dict[str, float]] | None = None
     report_: list[Candidate] | None = None
@@ -69,6 +68,8 @@ class OfTheLibrary(TypedDict, total=False):
     eval_y: Any
     init_score: Any
     eval_init_score: Any
+    eval_names: Any
+    eval_metric: Any
     eval_at: Any
     feature_name: Any
     categorical_feature: Any
@@ -103,7 +104,7 @@ class Ranker:
     _features: Callable[[Any], tuple[int, list[str] | None]]  # their number, and their names if a model has them
     _Booster: Any
 
-    objective_: Objective | str = of_fit("objective_")
+    objective_: AnyObjective = of_fit("objective_")
     evals_result_: Records = of_fit("evals_result_")
     best_score_: dict[str, dict[str, float]] = of_fit("best_score_")
     report_: list[Candidate] = of_fit("report_")
@@ -306,7 +307,7 @@ class Ranker:
         given = self._given()
         convention, n_threads = given.get("convention"), self.library.n_threads(given)
         metric, *_ = read_metrics(given.get("eval_metric", DEFAULT), self.library, convention)
-        if isinstance(metric, str):
+        if not isinstance(metric, Metric):
             warn(
                 f"score is the mean {DEFAULT}, because eval_metric={metric!r} is the library's own; to score by one of "
                 "ours, such as 'map', name it first"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from ltr_objectives.queries import to_numpy
 from ltr_objectives.registry import metrics as names_of_metrics
 from ltr_objectives.registry import objective_for
 
-EvalMetric = str | Metric | Sequence[str | Metric] | None
+OneMetric = str | Metric | Callable[..., Any]
+EvalMetric = OneMetric | Sequence[OneMetric] | None
+AnyObjective = Objective | str | Callable[..., Any]  # ours, the name of the library's own, or a function that it calls
 Gradients = Callable[[Any, Any], tuple[np.ndarray, np.ndarray]]
 AUTO = "auto"
 DEFAULT = "ndcg@10"  # what is trained if neither objective nor metric is named, and scored if no metric is
 # parameters of our rankers that a training of the library does not get
-OURS = {"objective", "eval_metric", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
+OURS = {"objective", "eval_metric", "eval_names", "convention", "early_stopping_rounds", "callbacks", "importance_type"}
 DOCUMENTS = 20.0  # the L2 of leaf values for ours
 ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_iterations")
 
@@ -34,8 +36,9 @@ class Run(NamedTuple):
 
     train: Part
     evals: tuple[Part, ...]
-    objective: Objective | str  # a string is the library's own
-    metrics: tuple[Metric | str, ...]  # likewise
+    names: list[str]  # of the eval sets
+    objective: AnyObjective
+    metrics: tuple[OneMetric, ...]  # likewise
     params: dict[str, Any]  # the library's, of the training
     of_the_data: dict[str, Any]  # the library's, of its data sets
     patience: int | None
@@ -51,8 +54,13 @@ class Run(NamedTuple):
 
     @property
     def native_metrics(self) -> list[str]:
-        """The library's metrics."""
+        """The names of the library's metrics."""
         return [m for m in self.metrics if isinstance(m, str)]
+
+    @property
+    def functions(self) -> list[Any]:
+        """The metrics that the library calls as they are."""
+        return [m for m in self.metrics if not isinstance(m, str | Metric)]
 
     @property
     def start(self) -> float:
@@ -64,8 +72,8 @@ class Run(NamedTuple):
         return self.objective._start(self.train.queries)
 
     def gradients(self, kind: type[ObjectiveCallable], params: dict[str, Any]) -> Gradients | None:
-        """Our objective as the library calls it in a training with ``params``; None if it is the library's own."""
-        if isinstance(self.objective, str):
+        """Our objective as the library calls it in a training with ``params``; None if it is not ours."""
+        if not isinstance(self.objective, Objective):
             return None
         made, queries = kind(in_documents(self.objective), n_threads=self.n_threads), self.train.queries
         return lambda scores, data: made.gradients(queries, scores, params)
@@ -96,7 +104,7 @@ class Run(NamedTuple):
         else:
             require(
                 queries.propensity is None and queries.position is None,
-                f"objective={self.objective!r} is the library's own; leave propensity= and position= out",
+                f"objective={self.objective!r} is not ours; leave propensity= and position= out",
             )
         for part in (self.train, *self.evals):
             check_read(part.queries.goals, goals, "the ranker")
@@ -124,9 +132,14 @@ def read_run(
     objective = read_objective(chosen, given.get("eval_metric"), library)
     metrics = given.get("eval_metric", DEFAULT if chosen is None else optimised(objective))
     params = {name: read_param(value) for name, value in given.items() if name not in OURS}
+    names = check_list("eval_names", given.get("eval_names"), "names") or [f"validation_{i}" for i in range(len(evals))]
+    require(
+        len(set(names)) == len(evals), f"eval_names must have one name for each eval set ({len(evals)}), got {names}"
+    )
     run = Run(
         train=train._replace(X=named(train.X)),
         evals=tuple(part._replace(X=named(part.X)) for part in evals),
+        names=names,
         objective=objective,
         metrics=() if metrics is None else read_metrics(metrics, library, given.get("convention")),
         of_the_data={name: params.pop(name) for name in library.of_the_data if name in params},
@@ -150,11 +163,19 @@ def in_documents(objective: Objective) -> Objective:
     return objective if preset or isinstance(objective, UnitHessian) else UnitHessian(objective)
 
 
-def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> Objective | str:
-    """Our objective, or text for the library: its own spelling in CatBoost, and all text that is not of ours.
+def of_a_library(given: Any) -> bool:
+    """True for a function or an object that libraries call as an objective or a metric."""
+    ours = isinstance(given, str | Objective | Metric | type)
+    return not ours and (callable(given) or hasattr(given, "evaluate") or hasattr(given, "calc_ders_range"))
+
+
+def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> AnyObjective:
+    """Our objective, or what the library gets: its own spelling in CatBoost, all text that is not of ours, functions.
 
     Without an objective it is the one for the first metric.
     """
+    if of_a_library(objective):
+        return cast(AnyObjective, objective)
     if objective is None:
         first, *_ = read_metrics(DEFAULT if metrics is None else metrics, library)
         return objective_for(first if isinstance(first, Metric) else DEFAULT)
@@ -166,12 +187,12 @@ def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> Obj
     return get_objective(objective) if ours and not native else objective
 
 
-def read_metrics(eval_metric: EvalMetric, library: Library, convention: str | None = None) -> tuple[Metric | str, ...]:
-    """The metrics that were named. A string in the result is the library's own metric."""
-    one = isinstance(eval_metric, str | Metric) or callable(eval_metric)
+def read_metrics(eval_metric: EvalMetric, library: Library, convention: str | None = None) -> tuple[OneMetric, ...]:
+    """The metrics that were named. In the result those of the library are strings, functions or objects."""
+    one = isinstance(eval_metric, str | Metric | type) or of_a_library(eval_metric)
     given: list[Any] = [eval_metric] if one else check_list("eval_metric", eval_metric, "metrics, or one")
 
-    found = tuple(m if _is_native(m, library) else get_metric(m, convention) for m in given)
+    found = tuple(m if of_a_library(m) or _is_native(m, library) else get_metric(m, convention) for m in given)
     own = [m for m in found if isinstance(m, Metric)]
     if own or not found:
         get_metrics(own)  # raises for two of one name, and for none
@@ -195,8 +216,8 @@ def unknown_metric(metric: str) -> str:
     return f"eval_metric={metric!r} is neither ours, such as 'ndcg@10' or 'map', nor the library's{meant}"
 
 
-def optimised(objective: Objective | str) -> Metric | str | None:
-    """The metric that our objective optimises, or NDCG; None if the objective is the library's own."""
+def optimised(objective: AnyObjective) -> Metric | str | None:
+    """The metric that our objective optimises, or NDCG; None if the library names the objective."""
     if isinstance(objective, str):
         return None
     metric = getattr(objective, "metric", None)
