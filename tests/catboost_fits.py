@@ -1,6 +1,7 @@
 """Trainings in CatBoost with our QueryRMSE and with its own, for the tests."""
 
 import numpy as np
+import pytest
 from catboost import CatBoost, Pool
 
 from ltr_objectives import Objective
@@ -15,6 +16,12 @@ DEFAULTS = {
 }  # fmt: skip
 
 queryrmse = Objective.named["queryrmse"]()
+
+
+def sampled(cases, step=5):
+    """Every ``step``-th case, and all of them before a release."""
+    each = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=pytest.mark.release if i % step else ()) for i, case in enumerate(each)]
 
 
 def arrays(rows, seed=0):

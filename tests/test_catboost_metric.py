@@ -63,10 +63,10 @@ def assert_recorded(metric, model, *data):
 
 
 @pytest.mark.parametrize("loss", ["ours", "QueryRMSE", "RMSE"])
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_recorded_values(number, loss):
-    data = [Data(seed, LABELS) for seed in range(number)]  # equal labels, other queries
-    assert_recorded("ndcg@5", train("ndcg@5", *data, loss=loss), *data)
+def test_recorded_values(loss):
+    for number in (1, 3):
+        data = [Data(seed, LABELS) for seed in range(number)]  # equal labels, other queries
+        assert_recorded("ndcg@5", train("ndcg@5", *data, loss=loss), *data)
 
 
 def test_every_metric(any_metric):
@@ -97,10 +97,9 @@ def test_thread_counts_and_objects_used_again():
     assert all(column == columns[0] for column in columns)
 
 
-@pytest.mark.parametrize("number", [2, 3])
 @pytest.mark.parametrize("rounds", [5, 20])
-def test_early_stopping_and_the_best_model(rounds, number):
-    data = [Data(seed) for seed in range(number)]
+def test_early_stopping_and_the_best_model(rounds):
+    data = [Data(seed) for seed in range(3)]
     model = train("ndcg@3", *data, loss="ours", iterations=300, early_stopping_rounds=rounds)
     column = recorded("ndcg@3", model)[-1]  # CatBoost stops by the last eval set
     assert model.get_best_iteration() == np.argmax(column)
@@ -114,8 +113,8 @@ def test_metric_period():
     data = [Data(0), Data(1)]
     model = train("ndcg", *data, metric_period=10)
     for column, one in zip(recorded("ndcg", model), data, strict=True):
-        every = one.values("ndcg", model)
-        assert set(np.round(column, 9)) <= set(np.round(every, 9))
+        every = np.array(one.values("ndcg", model))
+        np.testing.assert_allclose(column, every[[0, 10, 20, 24]], rtol=0, atol=1e-9)
 
 
 def test_training_continues_and_baselines():
