@@ -325,10 +325,10 @@ class StochasticLabels(Wrapper):
         super().__post_init__()
         goals = tuple(check_list("labels", self.labels, "goals"))
         require(len(goals) > 1, f"labels={goals!r} must name two goals or more; None stands for the data's own labels")
-        require(len(set(goals)) == len(goals), f"labels={goals!r} names a goal twice; give it the sum of its weights")
         for goal in goals:
             if goal is not None:
                 check_goal(goal)
+        require(len(set(goals)) == len(goals), f"labels={goals!r} names a goal twice; give it the sum of its weights")
         weights = check_weights(self.weights, len(goals), "goals")
         for name, value in {"labels": goals, "weights": weights, "seed": check_seed(self.seed)}.items():
             object.__setattr__(self, name, value)
