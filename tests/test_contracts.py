@@ -1,0 +1,379 @@
+"""What holds for every objective: reference, ugly lists, bytes, text, invariances, the derivative of its loss."""
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from catalog import (
+    EXAMPLES,
+    LEARNED,
+    OBJECTIVES,
+    SOME,
+    balances_roughly,
+    draws_rows_alike,
+    hessian_limit,
+    longest_step,
+    may_be_negative,
+    treats_ties_alike,
+)
+from conftest import OBJECTIVES as SOME_OBJECTIVES
+from oracles.references import reference
+
+from ltr_objectives import (
+    LTRError,
+    Mixture,
+    Objective,
+    Queries,
+    Subsample,
+    UnitHessian,
+    check_objective,
+    evaluate,
+    get_objective,
+    registry,
+)
+from ltr_objectives.testing import random_labels
+
+GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text())
+
+
+def queries_for(objective, rng, count=60, longest=40):
+    group = rng.integers(1, longest, count)
+    labels = random_labels(objective.label_limit, rng, int(group.sum()))
+    few = np.repeat(np.arange(count) % 4 == 3, group)  # where a hit is not certain
+    labels[few & (rng.random(len(few)) < 0.9)] = 0.0
+    return rng.normal(size=int(group.sum())), labels, group
+
+
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind in ("gradients", "metrics") for text in GOLDEN[kind]])
+def test_numbers_are_those_of_the_golden_file(kind, text):
+    data = GOLDEN["scores"], GOLDEN["labels"], GOLDEN["group"]
+    found = evaluate(text, *data, per_query=True) if kind == "metrics" else get_objective(text).gradient_hessian(*data)
+    np.testing.assert_allclose(found, np.array(GOLDEN[kind][text], float), rtol=1e-10, atol=1e-13)
+
+
+def test_gradient_and_hessian_equal_the_reference(every_objective, monkeypatch):
+    monkeypatch.setattr(Objective, "reference", reference)
+    check_objective(every_objective)
+
+
+def test_objectives_of_a_metric_equal_the_reference_for_every_metric():
+    scores, labels = np.array([0.3, 0.1, 0.5, -0.2, 0.0]), np.array([1.0, 0.0, 0.0, 0.0, 1.0])
+    # some refuse sums, and others compile kernels for them
+    metrics = [metric for name in LEARNED for metric in LEARNED[name] if name != "gap"]
+    for name in registry.objectives():
+        objective = OBJECTIVES[name]
+        for metric in metrics if "metric" in objective.parameters() else ():
+            quiet = dataclasses.replace(objective, metric=metric).without_noise()
+            found, expected = quiet.gradient_hessian(scores, labels, [5]), reference(quiet, scores, labels)
+            np.testing.assert_allclose(found, expected, 1e-9, 1e-12, err_msg=str(quiet))
+
+
+UGLY = {
+    "one document": ([0.5], [1], [1]),
+    "several lists of one": ([0.5, -1.0, 2.0], [1, 0, 1], [1, 1, 1]),
+    "two alike": ([0.5, 0.5], [0, 0], [2]),
+    "three alike": ([1.0, 1.0, 1.0], [1, 1, 1], [3]),
+    "equal labels": ([0.5, 1.0, -1.0], [1, 1, 1], [3]),
+    "nothing relevant": ([0.5, 1.0, -1.0], [0, 0, 0], [3]),
+    "all tied": ([0.0, 0.0, 0.0, 0.0], [0, 1, 0, 1], [4]),
+    "huge": ([1e30, -1e30, 1e30, -1e30], [0, 1, 1, 0], [4]),
+    "largest": ([1.7e308, -1.7e308, 0.0, 1.0], [0, 1, 1, 0], [4]),
+    "largest on one side": ([1.7e308, 1.7e308, 1.6e308, 1.0], [0, 1, 1, 0], [4]),
+    "smallest labels": ([0.0, 1.0], [0, 5e-324], [2]),
+    "tiny": ([5e-324, -5e-324, 0.0, -0.0], [0, 1, 1, 0], [4]),
+    "wide and close": ([1e4, 1e4 + 1e-9, -1e4, 0.0], [0, 1, 1, 0], [4]),
+}
+NOTHING_TO_LEARN = "one document", "two alike", "three alike"
+MAY_FAIL = "largest on one side", "smallest labels"  # the sum of scores is infinite; a gain table takes no fractions
+
+
+def test_ugly_lists_give_finite_gradients(every_objective):
+    for name, (scores, labels, group) in UGLY.items():
+        with contextlib.suppress(LTRError) if name in MAY_FAIL else contextlib.nullcontext():
+            grad = hess = np.zeros(len(scores))
+            grad, hess = every_objective.gradient_hessian(scores, labels, group)
+        assert grad.shape == hess.shape == (len(scores),), name
+        assert grad.dtype == hess.dtype == np.float64, name
+        assert np.isfinite(grad).all(), name
+        assert np.isfinite(hess).all(), name
+        assert may_be_negative(every_objective) or (hess >= 0).all(), name
+        assert not grad.any() or name not in NOTHING_TO_LEARN or not every_objective.facts.shift_invariant, name
+
+
+def test_same_bytes_for_any_threads_any_use_and_after_pickling(every_objective, rng):
+    scores, labels, group = queries_for(every_objective, rng)
+    expected = [x.tobytes() for x in every_objective.gradient_hessian(scores, labels, group, n_threads=1)]
+    copy = pickle.loads(pickle.dumps(every_objective))
+    assert copy == every_objective
+    assert hash(copy) == hash(every_objective)
+    queries = Queries(labels, group)
+    every_objective.compute(queries, -scores, iteration=3)
+    for used in (every_objective, copy):
+        for threads in (2, None):
+            assert [x.tobytes() for x in used.compute(queries, scores, n_threads=threads)] == expected
+
+
+def test_str_is_the_text_of_an_objective(every_objective):
+    text = str(every_objective)
+    if every_objective.name == "mixture" and text == repr(every_objective):
+        assert not every_objective.normalize
+    else:
+        assert get_objective(text) == every_objective
+
+
+# exp underflows near 88 to 104 in float32 and 708 to 746 in float64; sigma halves or doubles that
+GAPS = np.concatenate([np.arange(1, 120, 1.5), np.arange(340, 376, 1.0), np.arange(696, 752, 0.25), np.logspace(3, 30)])
+
+
+def test_gradients_are_finite_and_add_up_to_zero_across_wide_gaps(any_objective, rng):
+    lists = len(GAPS)
+    for dtype, n in ((np.float64, 2), (np.float64, 7), (np.float32, 3)):
+        above = rng.permuted(np.tile(np.arange(n), (lists, 1)), axis=1) < rng.integers(1, n, (lists, 1))
+        scores = above * GAPS[:, None] + rng.choice([0.0, 0.3], (lists, 1)) * rng.normal(size=(lists, n))
+        queries = Queries(random_labels(any_objective.label_limit, rng, lists * n), [n] * lists)
+        grad, hess = any_objective.compute(queries, scores.ravel().astype(dtype), dtype=dtype)
+        assert np.isfinite(grad).all()
+        assert np.isfinite(hess).all()
+        total = np.abs(grad.reshape(lists, n).sum(axis=1, dtype=np.float64))
+        zero = total <= 16 * n * np.finfo(dtype).eps * np.abs(grad).max()
+        if any_objective.facts.shift_invariant and not balances_roughly(any_objective):
+            assert zero.all(), GAPS[~zero]
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_list_of_20000_documents(name, rng):
+    objective = SOME[name][-1]
+    for repeats in {"permutations", "samples"}.intersection(objective.parameters()):
+        objective = dataclasses.replace(objective, **{repeats: 1})
+    many = random_labels(objective.label_limit, rng, 20_000)
+    few = many * (rng.random(20_000) < 0.01)
+    learnt = False
+    for scores, labels in ((rng.normal(size=20_000), many), (np.zeros(20_000), few)):
+        grad, hess = objective.gradient_hessian(scores, labels, [20_000])
+        learnt |= grad.any()
+        assert np.isfinite(grad).all()
+        assert np.isfinite(hess).all()
+        assert may_be_negative(objective) or (hess >= 0).all()
+    assert learnt
+
+
+def test_iteration_and_seed_select_the_noise(any_objective, rng):
+    scores, labels, group = queries_for(any_objective, rng)
+
+    def gradient(objective, iteration):
+        return objective.gradient_hessian(scores, labels, group, iteration=iteration)[0].tobytes()
+
+    again, other = gradient(any_objective, 0), gradient(any_objective, 1)
+    assert gradient(any_objective, 0) == again
+    assert (other != again) == any_objective.facts.random
+    if "seed" in any_objective.parameters() and getattr(any_objective, "draw", "seed") is not None:
+        reseeded = dataclasses.replace(any_objective, seed=12345)
+        assert (gradient(reseeded, 0) != again) == any_objective.facts.random
+
+
+def test_objectives_are_frozen_and_name_the_parameter_that_is_wrong(any_objective):
+    assert type(any_objective)(**any_objective.settings()) == any_objective
+    for name in any_objective.parameters():
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(any_objective, name, 1)
+        for wrong in (object(), "misspelt"):
+            with pytest.raises(LTRError, match=name):
+                dataclasses.replace(any_objective, **{name: wrong})
+    if any_objective.label_limit is not None:
+        with pytest.raises(LTRError, match="takes labels up to"):
+            any_objective.gradient_hessian([0.0, 1.0], [0, any_objective.label_limit + 1], [2])
+
+
+# changes that leave gradients alone
+
+
+N, LISTS = 6, 40
+WRAPPERS = (
+    UnitHessian,
+    lambda o: Subsample(o, queries=0.5),
+    lambda o: Mixture([o, "listnet"], [1.0, 0.3]),
+    lambda o: UnitHessian(Subsample(Mixture([o, "ordinal"]), queries=0.3, seed=2)),
+)
+NOISY = [objective for objective in SOME_OBJECTIVES if objective.facts.random]
+
+
+def shuffled(rng, lists=LISTS, n=N):
+    """Rows in another order within each query."""
+    return np.concatenate([n * i + rng.permutation(n) for i in range(lists)])
+
+
+def some_lists(objective, rng, tied=False):
+    """Scores and labels; tied scores have three values, others differ within a query."""
+    scores = [rng.integers(-1, 2, N) if tied else rng.permutation(N) for _ in range(LISTS)]
+    return np.concatenate(scores) / 4, random_labels(objective.label_limit, rng, N * LISTS)
+
+
+def same(objective, scores, labels, rows):
+    """Return True if rows in another order have the same gradient and Hessian, within rounding."""
+    before, after = gradients(objective, scores, labels), gradients(objective, scores[rows], labels[rows])
+    return alike(before[:, rows], after)
+
+
+def gradients(objective, scores, labels, weight=None):
+    return np.array(objective.gradient_hessian(scores, labels, [N] * LISTS, weight, iteration=4))
+
+
+def alike(before, after):
+    """Return True if both gradients and both Hessians are equal within rounding."""
+    return all(np.allclose(x, y, rtol=1e-9, atol=1e-12) for x, y in zip(before, after, strict=True))
+
+
+def test_neither_order_nor_a_constant_changes_gradients(any_objective, rng):
+    """Without noise the order of queries, and that of rows if their scores differ or ties are alike.
+
+    With noise a constant for each query, where the objective says so; sums with the scores are not rounded.
+    """
+    quiet = any_objective.without_noise()
+    for tied in (False, True):
+        scores, labels = some_lists(any_objective, rng, tied)
+        before = gradients(any_objective, scores, labels)
+        after = gradients(any_objective, scores + np.repeat(rng.integers(-64, 65, LISTS) / 4, N), labels)
+        assert alike(before, after) or not any_objective.facts.shift_invariant
+        assert np.allclose(before[0], after[0], rtol=1e-6) == any_objective.facts.shift_invariant
+        if quiet is None:
+            continue
+        rows = np.arange(N * LISTS) if tied and not treats_ties_alike(quiet) else shuffled(rng)
+        rows = rng.permutation(rows.reshape(LISTS, N)).ravel()
+        before = before if quiet is any_objective else gradients(quiet, scores, labels)
+        assert alike(before[:, rows], gradients(quiet, scores[rows], labels[rows]))
+
+
+def test_the_order_of_tied_rows_matters_in_the_objectives_of_the_catalog():
+    for name in registry.objectives():
+        objective, rng = get_objective(name).without_noise(), np.random.default_rng(0)
+        if objective is not None:
+            unchanged = same(objective, *some_lists(objective, rng, tied=True), shuffled(rng))
+            assert unchanged == treats_ties_alike(objective), name
+
+
+@pytest.mark.parametrize("objective", NOISY, ids=lambda objective: objective.name)
+def test_rows_in_another_order_have_the_same_distribution_of_gradients(objective, rng):
+    """Tied scores too, unless a part without noise ranks these in the order of the rows."""
+    stats = pytest.importorskip("scipy.stats")
+    parts = [member.objective for member in objective.members] or [objective]
+    every_tie = all(treats_ties_alike(p) or (p.facts.random and not getattr(p, "partners", None)) for p in parts)
+    count = 800
+    for n, tied in itertools.product((2, 5), (False, True) if every_tie else (False,)):
+        scores = np.zeros(n) if tied else rng.permutation(n) / 2
+        labels, rows = random_labels(objective.label_limit, rng, n), rng.permutation(n)
+        labels[:2] = labels.max(), labels.min()
+
+        def draws(order, iteration, scores=scores, labels=labels, n=n):
+            queries = Queries(np.tile(labels[order], count), [n] * count)
+            found = objective.compute(queries, np.tile(scores[order], count), iteration=iteration)
+            return np.array(found).reshape(2, count, n)
+
+        before, after = draws(np.arange(n), 0)[:, :, rows], draws(rows, 1)
+        if not draws_rows_alike(objective):
+            before, after = before[:1], after[:1]
+        error = np.sqrt((before.var(axis=1) + after.var(axis=1)) / count)
+        assert (np.abs(before.mean(axis=1) - after.mean(axis=1)) <= 5 * error + 1e-9).all()
+        if not draws_rows_alike(objective):
+            continue
+        for x, y in zip(before, after, strict=True):
+            largest = np.abs(x).max() or 1.0
+            x, y = np.round(x / largest, 9), np.round(y / largest, 9)  # equal values differ in their last digits
+            assert min(stats.ks_2samp(x[:, i], y[:, i], method="asymp").pvalue for i in range(n)) > 1e-6
+
+
+@pytest.mark.parametrize("name", ["lambdamart", "yetiloss", "stochasticrank", "plrank", "listnet", "rmse"])
+def test_wrappers_do_not_see_the_order_of_the_rows(name, rng):
+    quiet = EXAMPLES[name][-1].without_noise() or pytest.skip("nothing but noise")  # which follows the rows
+    scores, labels = some_lists(quiet, rng)
+    rows, weight = shuffled(rng), rng.uniform(0.5, 2.0, LISTS)
+    for wrapper in WRAPPERS:
+        before, after = (
+            gradients(wrapper(quiet), scores, labels, weight),
+            gradients(wrapper(quiet), scores[rows], labels[rows], weight),
+        )
+        assert np.abs(before).sum() > 0
+        assert alike(before[:, rows], after)
+
+
+# derivatives of the reference losses
+
+
+STENCIL = ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))  # central differences of order 6
+
+
+def losses(objective, rng):
+    """Lists whose scores are too far apart for a step to swap two documents, at gaps from 1e-3 to 1e4."""
+    objective = objective.without_noise()
+    if objective is None or objective.reference_loss(np.array([0.0, 1.0]), np.array([1.0, 0.0])) is None:
+        pytest.skip("has no loss")
+    for gap in (1e-3, 0.3, 1e4):
+        for n in (2, 5):
+            labels = random_labels(objective.label_limit, rng, n)
+            yield objective, gap * (rng.permutation(n) + rng.uniform(-0.2, 0.2, n)), labels, min(gap / 10, 2e-3)
+
+
+def difference(function, scores, i, step):
+    out = 0.0
+    for places, weight in STENCIL:
+        up, down = scores.copy(), scores.copy()
+        up[i] += places * step
+        down[i] -= places * step
+        out += weight * (function(up) - function(down))
+    return out / step
+
+
+def test_the_gradient_is_the_derivative_of_the_reference_loss(any_objective, rng):
+    for objective, scores, labels, longest in losses(any_objective, rng):
+        grad, _ = objective.gradient_hessian(scores, labels, [len(scores)])
+
+        def loss(s, objective=objective, labels=labels):
+            return float(np.real(objective.reference_loss(s, labels)))
+
+        size = max(1.0, abs(loss(scores)), np.abs(scores).max())
+        for i in range(len(scores)):
+            # steep losses need short steps, where rounding costs more digits
+            errors = [
+                abs(grad[i] - difference(loss, scores, i, step)) - 1e-14 * size / step
+                for step in (longest, longest / 10, longest / 100)
+            ]
+            assert min(errors) <= 1e-6 * np.abs(grad).max()
+
+
+def test_the_hessian_is_what_it_is_declared_to_be(any_objective, rng):
+    assert any_objective.facts.hessian_kind in ("exact", "bound", "estimate")
+    if any_objective.facts.hessian_kind == "estimate":
+        pytest.skip("promises nothing")
+    for objective, scores, labels, step in losses(any_objective, rng):
+        group = [len(scores)]
+        _, hess = objective.gradient_hessian(scores, labels, group)
+        step /= max(1.0, getattr(objective, "alpha", 1.0))
+        for i in range(len(scores)):
+
+            def slope(s, objective=objective, labels=labels, group=group, i=i):
+                return objective.gradient_hessian(s, labels, group)[0][i]
+
+            expected = difference(slope, scores, i, step)
+            allowed = 1e-6 * np.abs(hess).max() + 1e-15 * max(1.0, abs(slope(scores))) / step
+            assert hess[i] >= expected - allowed
+            assert objective.facts.hessian_kind == "bound" or hess[i] <= expected + allowed
+
+
+def test_steps_and_sums_of_hessians_stay_below_their_limits(any_objective, rng):
+    n, lists = 30, 40
+    if longest_step(any_objective) is None and hessian_limit(any_objective, n) is None:
+        pytest.skip("promises nothing")
+    some = random_labels(any_objective.label_limit, rng, n * lists)
+    first = np.tile(np.arange(n) == 0, lists) * some.max()  # relevant documents are first
+    for labels in (some, first):
+        for spread in (0.0, 0.01, 1.0, 30.0):
+            scores = spread * rng.normal(size=n * lists)
+            grad, hess = any_objective.gradient_hessian(scores, labels, [n] * lists)
+            if longest_step(any_objective) is not None:
+                assert (np.abs(grad) <= longest_step(any_objective) * hess * (1 + 1e-9) + 1e-15).all()
+            if hessian_limit(any_objective, n) is not None:
+                assert hess.reshape(lists, n).sum(axis=1).max() <= hessian_limit(any_objective, n) * (1 + 1e-9)
