@@ -1,15 +1,36 @@
-"""Every metric: its methods agree with its textbook definition, weights, ugly lists, errors."""
+"""Every metric: its methods agree with its definition, and each convention gives the value of its library."""
 
 import dataclasses
 import math
 import pickle
+import warnings
 
 import catalog
 import numpy as np
 import pytest
+from scipy import stats
 
-from ltr_objectives import NDCG, LTRError, LTRWarning, Queries, check_metric, evaluate, get_metric
-from ltr_objectives.testing import random_labels
+from ltr_objectives import (
+    MAP,
+    NDCG,
+    Kendall,
+    LambdaMART,
+    LTRError,
+    LTRWarning,
+    Metric,
+    Queries,
+    StochasticRank,
+    adapters,
+    check_metric,
+    evaluate,
+    get_metric,
+    registry,
+)
+from ltr_objectives.adapters._xgboost import _as_xgboost
+from ltr_objectives.metrics.base import TIES
+from ltr_objectives.testing import _compare_value, _lists, _untied, random_labels
+
+# the definition
 
 
 @pytest.mark.parametrize("name", catalog.LEARNED)
@@ -90,44 +111,6 @@ def test_means_are_weighted_by_query():
     assert evaluate("mrr", scores, labels, group, weight=[2.0, 4.0, 1.0, 1.0]) == pytest.approx(0.875)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: get_metric("ndcg@"), "not of the form name, name@k or name"),
-        (lambda: get_metric("ndcg@0"), "k=0 must be a whole number of at least 1"),
-        (lambda: get_metric(max), "or an ltr_objectives.Metric, got builtin_function_or_method"),
-        (lambda: get_metric(NDCG), r"got the class NDCG; pass an object, such as NDCG\(\)$"),
-        (lambda: get_metric(3), "must be a string such as"),
-        (lambda: NDCG(empty="skipp"), "empty='skipp' must be a number or 'skip'"),
-        (lambda: get_metric("auc@3"), "auc has no cutoff"),
-        (
-            lambda: evaluate("pfound", [1.0], [2], [1]),
-            "pfound takes labels up to 1, got 2; set grades='exp' and max_label",
-        ),
-    ],
-)
-def test_errors_say_what_to_do(call, message):
-    with pytest.raises(LTRError, match=message):
-        call()
-
-
-def test_gain_tables_are_checked():
-    from ltr_objectives import DCG
-
-    table = NDCG(gain_type=[0, 1, 3])
-    assert hash(table) == hash(NDCG(gain_type=(0.0, 1.0, 3.0)))
-    with pytest.raises(LTRError, match="takes labels up to 2, got 3"):
-        table.per_query([1.0], [3], [1])
-    with pytest.raises(LTRError, match="whole-numbered labels"):
-        table.per_query([1.0], [0.5], [1])
-    with pytest.raises(LTRError, match="not decrease with the label"):
-        NDCG(gain_type=[1, 0])
-    with pytest.raises(LTRError, match="not increase with the rank"):
-        DCG(discount_type=[1, 2])
-    with pytest.raises(LTRError, match="'exp', 'linear'"):
-        NDCG(gain_type="expo")
-
-
 def test_the_example_of_jarvelin_and_kekalainen():
     """Section 2 of "Cumulated gain-based evaluation of IR techniques", TOIS 2002, with logarithms of base 2."""
     labels = [3, 2, 3, 0, 0, 1, 2, 2, 3, 0, 1, 1, 1]  # the ideal vector has three documents of label 1 more
@@ -140,10 +123,11 @@ def test_the_example_of_jarvelin_and_kekalainen():
         check_metric(get_metric(texts[-1]))
 
 
-def test_terms_are_computed_once_per_data_set():
-    queries = Queries([1, 0], [2])
-    metric = get_metric("ndcg@3")
-    assert metric.terms(queries) is get_metric("ndcg@3").terms(queries)
+def test_tables_of_gains_refuse_labels_beyond_them():
+    table = NDCG(gain_type=[0, 1, 3])
+    assert hash(table) == hash(NDCG(gain_type=(0.0, 1.0, 3.0)))
+    with pytest.raises(LTRError, match="labels up to 2, got 3"):
+        table.per_query([1.0], [3], [1])
 
 
 def test_results_of_thousands_of_metrics_are_not_all_kept(rng):
@@ -162,7 +146,7 @@ def test_results_of_thousands_of_metrics_are_not_all_kept(rng):
 
 def test_labels_of_which_every_one_is_relevant_are_warned_of():
     for name in ("map", "precision@1", "mrr[stars]"):
-        with pytest.warns(LTRWarning, match="these labels: every order .* labels are from 1 to 3, .*threshold=2.5"):
+        with pytest.warns(LTRWarning, match="threshold=2.5"):
             evaluate(
                 name,
                 np.arange(6.0),
@@ -170,3 +154,246 @@ def test_labels_of_which_every_one_is_relevant_are_warned_of():
                 [3, 3],
             )
         evaluate("map(threshold=2.5)", np.arange(6.0), [1, 2, 3, 3, 2, 1], [3, 3])
+
+
+# rank correlations
+
+
+SCIPY = {"spearman": stats.spearmanr, "kendall": stats.kendalltau}
+
+
+@pytest.mark.parametrize("name", SCIPY)
+@pytest.mark.parametrize("labels", [[-3.5, -0.25, 0, 7, 1e300], [1, 1, 1, 1, 2], [0, 1]], ids=str)
+def test_without_tied_scores_the_value_is_scipy_s(name, labels, rng):
+    for n in (2, 3, 17, 1000):
+        y, s = rng.choice(labels, n), rng.permutation(n)
+        y[:2] = labels[:1] + labels[-1:]
+        expected = SCIPY[name](s, y).statistic
+        assert evaluate(name, s, y, [n]) == pytest.approx(expected, abs=1e-13)
+        assert evaluate(name, s, y, [n], convention="scipy") == pytest.approx(expected, abs=1e-13)
+
+
+@pytest.mark.parametrize("name", SCIPY)
+def test_queries_with_equal_scores_or_labels_are_nan_as_in_scipy(name, rng):
+    y, s, group = rng.integers(0, 3, 300), rng.integers(0, 3, 300), rng.integers(1, 5, 300)
+    group = group[np.cumsum(group) <= 300]
+    rows = group.sum()
+    ends = np.cumsum(group)[:-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of constant input
+        expected = [
+            SCIPY[name](a, b).statistic if len(a) > 1 else np.nan
+            for a, b in zip(np.split(s[:rows], ends), np.split(y[:rows], ends), strict=True)
+        ]
+    other = y[:rows] + 10 * np.repeat(np.arange(len(group)), group)  # each query has labels of its own
+    found = evaluate(name, s[:rows], other, group, convention="scipy", per_query=True)
+    assert 0 < np.isnan(expected).sum() < len(group)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_kendall_of_tied_scores_is_that_of_the_definition(ties):
+    """``check_metric`` compares other metrics."""
+    for s, y in _lists(Kendall(), Metric, None, longest=100)[0]:
+        if len(s) <= 5 or _untied(s):
+            _compare_value(Kendall(ties=ties), s, y)
+
+
+@pytest.mark.parametrize("make", [LambdaMART, StochasticRank])
+def test_only_the_order_of_the_labels_counts(make, rng):
+    y, s = rng.integers(0, 5, 60), rng.normal(size=60)
+    kendall, expected = evaluate("kendall", s, y, [20, 40]), make("spearman").gradient_hessian(s, y, [20, 40])
+    assert expected[0].any()
+    for other in (y - 2, np.exp(y), 0.1 * y - 1e6):
+        assert evaluate("kendall", s, other, [20, 40]) == kendall
+        np.testing.assert_array_equal(make("spearman").gradient_hessian(s, other, [20, 40]), expected)
+
+
+# the values of the libraries
+
+
+def data(seed: int, *, binary: bool = False, probability: bool = False):
+    rng = np.random.default_rng(seed)
+    group = np.concatenate([rng.integers(1, 15, 40), [1, 31, 32, 33, 200], rng.integers(1, 201, 15)])
+    n = int(group.sum())
+    labels = rng.choice(5, n, p=[0.5, 0.2, 0.15, 0.1, 0.05]).astype(float)
+    if binary:
+        labels = (labels > 1).astype(float)
+    if probability:
+        labels = labels / 5
+    starts = np.concatenate(([0], np.cumsum(group)))[:-1]
+    labels[starts[3] : starts[3] + group[3]] = 0  # one query with nothing relevant
+    scores = rng.normal(size=n)
+    return np.round(scores, 1), labels, group
+
+
+def lightgbm_value(metric, scores, labels, group, weight=None):
+    lgb = pytest.importorskip("lightgbm")
+    name, _, k = metric.partition("@")
+    X = np.zeros((len(labels), 1))
+    by_row = None if weight is None else np.repeat(weight, group)
+    train = lgb.Dataset(X, labels, group=group, init_score=scores, weight=by_row)
+    out = {}
+    params = {
+        "objective": "lambdarank", "metric": name, "eval_at": [int(k or 1000)], "verbose": -1, "num_threads": 1,
+        "learning_rate": 1e-12,
+    }  # fmt: skip
+    lgb.train(params, train, 1, valid_sets=[train], callbacks=[lgb.record_evaluation(out)])
+    return next(iter(out["training"].values()))[0]
+
+
+def xgboost_value(metric, scores, labels, group, weight=None):
+    xgb = pytest.importorskip("xgboost")
+    d = xgb.DMatrix(np.zeros((len(labels), 1)), labels, base_margin=scores)
+    d.set_group(group)
+    if weight is not None:
+        d.set_weight(weight)
+    name = metric.replace("precision", "pre")
+    out = {}
+    params = {"objective": "rank:pairwise", "eval_metric": name, "learning_rate": 0, "nthread": 1}
+    xgb.train(params, d, 1, evals=[(d, "d")], evals_result=out, verbose_eval=False)
+    return out["d"][name][0]
+
+
+def catboost_value(metric, scores, labels, group, weight=None):
+    utils = pytest.importorskip("catboost.utils")
+    name, _, k = metric.partition("@")
+    theirs = {"ndcg": "NDCG", "dcg": "DCG", "map": "MAP", "mrr": "MRR", "err": "ERR", "pfound": "PFound",
+              "precision": "PrecisionAt", "recall": "RecallAt"}[name]  # fmt: skip
+    qid = np.repeat(np.arange(len(group)), group)
+    asked = f"{theirs}:top={k}" if k else theirs
+    if weight is None:
+        return utils.eval_metric(labels, scores, asked, group_id=qid)[0]
+    asked += ":use_weights=true" if "top" not in asked else ";use_weights=true"
+    by_row = np.repeat(weight, group)
+    return utils.eval_metric(labels, scores, asked, group_id=qid, group_weight=by_row)[0]
+
+
+def sklearn_value(metric, scores, labels, group):
+    sk = pytest.importorskip("sklearn.metrics")
+    name, _, k = metric.partition("@")
+    values = []
+    for y, s in zip(np.split(labels, np.cumsum(group)[:-1]), np.split(scores, np.cumsum(group)[:-1]), strict=True):
+        if name in ("ndcg", "dcg"):
+            score = sk.ndcg_score if name == "ndcg" else sk.dcg_score
+            # a list of one document is refused, so a second one without effect is added
+            values.append(score([np.append(y, 0)], [np.append(s, -1e9)], k=int(k) if k else None))
+        elif 0 < y.sum() < len(y):
+            values.append(sk.roc_auc_score(y, s))
+    return np.mean(values)
+
+
+def trec_eval_value(metric, scores, labels, group):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    name, _, k = metric.partition("@")
+    theirs = {"ndcg": "ndcg", "map": "map", "mrr": "recip_rank", "precision": "P", "recall": "recall",
+              "hit": "success"}[name]  # fmt: skip
+    asked = f"{theirs}_cut.{k}" if k and name in ("ndcg", "map") else f"{theirs}.{k}" if k else theirs
+    qrels, run = {}, {}
+    row = 0
+    for q, n in enumerate(group):
+        # it orders equal scores by descending name, so names are such that this is the order of the rows
+        names = [f"d{n - i:04d}" for i in range(n)]
+        qrels[str(q)] = {d: int(labels[row + i]) for i, d in enumerate(names)}
+        run[str(q)] = {d: float(scores[row + i]) for i, d in enumerate(names)}
+        row += n
+    results = pytrec_eval.RelevanceEvaluator(qrels, {asked}).evaluate(run)
+    return np.mean([results[str(q)][asked.replace(".", "_")] for q in range(len(group))])
+
+
+def scipy_value(metric, scores, labels, group):
+    of = {"spearman": stats.spearmanr, "kendall": stats.kendalltau}[metric]
+    ends = np.cumsum(group)[:-1]
+    lists = zip(np.split(scores, ends), np.split(labels, ends), strict=True)
+    values = [of(s, y).statistic for s, y in lists if len(set(s)) > 1 and len(set(y)) > 1]  # else NaN and a warning
+    return np.mean(values)
+
+
+CASES = [
+    (native.__name__.removesuffix("_value"), native, metric, kind)
+    for native, metrics, kind in (
+        (lightgbm_value, "ndcg@3 ndcg@10 ndcg map@3 map@10 map", {}),
+        (xgboost_value, "ndcg ndcg@3 ndcg@100", {}),
+        (xgboost_value, "map map@3 map@100 precision@3 precision@40", {"binary": True}),
+        (catboost_value, "ndcg ndcg@3 dcg dcg@5 map map@3 mrr mrr@2 precision@3 precision@20 recall@3 recall@1", {}),
+        (catboost_value, "err err@3 pfound pfound@3", {"probability": True}),
+        (sklearn_value, "ndcg ndcg@3 dcg dcg@3", {}),
+        (sklearn_value, "auc", {"binary": True}),
+        (trec_eval_value, "ndcg ndcg@5 map map@5 mrr precision@5 precision@20 recall@5 hit@1 hit@5", {}),
+        (scipy_value, "spearman kendall", {}),
+    )
+    for metric in metrics.split()
+]
+WEIGHTED = [case for case in CASES if case[0] in ("lightgbm", "xgboost", "catboost")]
+
+
+@pytest.mark.parametrize(("library", "native", "metric", "kind"), CASES, ids=[f"{c[0]}-{c[2]}" for c in CASES])
+def test_the_preset_gives_the_library_s_value(library, native, metric, kind):
+    for seed in range(3):
+        scores, labels, group = data(seed, **kind)
+        ours = evaluate(metric, scores, labels, group, convention=library)
+        assert ours == pytest.approx(native(metric, scores, labels, group), abs=2e-6)
+
+
+@pytest.mark.parametrize(("library", "native", "metric", "kind"), WEIGHTED, ids=[f"{c[0]}-{c[2]}" for c in WEIGHTED])
+def test_the_preset_weighs_queries_as_the_library(library, native, metric, kind):
+    scores, labels, group = data(5, **kind)
+    weight = np.random.default_rng(5).uniform(0.2, 3, len(group)).astype(np.float32)
+    ours = evaluate(metric, scores, labels, group, weight, convention=library)
+    assert ours == pytest.approx(native(metric, scores, labels, group, weight), abs=2e-6)
+
+
+def test_every_convention_of_every_metric_is_compared():
+    compared = {(c[0], c[2].partition("@")[0]) for c in CASES}
+    stated = {(library, name) for name in registry.metrics() for library in Metric.named[name].conventions}
+    assert compared == stated
+
+
+def test_conventions_differ_where_it_is_said_that_they_do():
+    scores, labels, group = [1.0, 1.0, 1.0, 1.0], [0, 1, 2, 3], [4]
+    assert evaluate(NDCG(), scores, labels, group, convention="lightgbm") == pytest.approx(0.5478, abs=1e-4)
+    assert evaluate(NDCG(), scores, labels[::-1], group, convention="lightgbm") == 1.0
+    assert evaluate(NDCG(gain_type="exp"), scores, labels, group) == pytest.approx(0.75, abs=5e-3)
+    assert evaluate(MAP(), [2.0, 1.0], [0, 0], [2], convention="lightgbm") == 1.0
+    assert evaluate(MAP(), [2.0, 1.0], [0, 0], [2], convention="trec_eval") == 0.0
+    chosen = NDCG(k=3, gain_type="linear", empty=0.5).with_convention("lightgbm")
+    assert chosen == NDCG(k=3, gain_type="linear", empty=0.5, ties="input", query_weights="relevant")
+
+
+CONVENTIONS = sorted({convention for name in registry.metrics() for convention in Metric.named[name].conventions})
+
+
+@pytest.mark.filterwarnings("ignore:a data set with 3 queries. every order")  # of so little data
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_every_entry_takes_a_convention(convention):
+    """The adapters' metrics give the value of ``evaluate`` under the convention."""
+    xgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "catboost"))
+    labels, group = np.array([0, 2, 1, 0, 0, 0, 0, 1, 0, 3.0]), np.array([3, 3, 4])
+    scores, qid = np.array([1, 1, 0, 2, 2, 1, 0, 0, 1, 1.0]), np.repeat([0, 1, 2], group)
+    names = [n for n in registry.metrics() if convention in Metric.named[n].conventions]
+    metrics = [n if Metric.named[n].cutoff == "none" else f"{n}@3" for n in names]
+    metrics = [m for m in metrics if not m.startswith(("err", "pfound"))]
+    expected = evaluate(metrics, scores, labels, group, convention=convention)
+    assert expected == {m: get_metric(m, convention).mean(Queries(labels, group), scores) for m in metrics}
+    assert expected != evaluate(metrics, scores, labels, group)
+    told = adapters.lightgbm_metric(*metrics, convention=convention)(labels, scores, None, group)
+    assert {name: value for name, value, _ in told} == expected
+    data = xgb.DMatrix(np.zeros((10, 1)), labels, qid=qid)
+    told = adapters.xgboost_metric(*metrics, convention=convention)(scores, data)
+    assert told == [_as_xgboost(get_metric(m), value) for m, value in expected.items()]
+    pool = catboost.Pool(np.arange(20.0).reshape(10, 2), labels, group_id=qid)
+    for metric in metrics:
+        made = adapters.catboost_metric(metric, pool, convention=convention)
+        assert made.metric == get_metric(metric, convention) == get_metric(metric).with_convention(convention)
+
+
+def test_options_in_text_go_before_a_convention():
+    for name in registry.metrics():
+        made = Metric.named[name]
+        k = 3 if made.cutoff == "required" else None
+        for convention, options in made.conventions.items():
+            for option in options.keys() - {"k"}:
+                default = getattr(made(k=k), option)
+                written = get_metric(f"{name}({option}={default}){'@3' if k else ''}", convention)
+                assert getattr(written, option) == default
+                assert getattr(get_metric(made(k=k), convention), option) == options[option]
