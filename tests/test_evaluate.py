@@ -1,0 +1,232 @@
+"""evaluate and evaluate_exposure beside scikit-learn, all orders of ties, and all rankings of short lists."""
+
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from generated import ranking
+
+from ltr_objectives import (
+    MAP,
+    NDCG,
+    LTRError,
+    Objective,
+    compare_scores,
+    evaluate,
+    evaluate_exposure,
+    get_metric,
+    objective_for,
+    objectives,
+)
+from ltr_objectives.metrics.base import any_metric
+
+RNG = np.random.default_rng(0)
+X, Y, QID = ranking(0)
+SCORES, SIZES = np.round(X[:, 0], 1), np.bincount(QID)
+
+
+def orders_of(scores):
+    """All orders of the rows in which no score rises."""
+    return [y for y in permutations(range(len(scores))) if all(scores[a] >= scores[b] for a, b in pairwise(y))]
+
+
+@pytest.mark.parametrize("name", ["rmse", "mae"])
+def test_errors_by_row_are_those_of_scikit_learn(name):
+    theirs = pytest.importorskip("sklearn.metrics")
+    error, root = (theirs.mean_squared_error, np.sqrt) if name == "rmse" else (theirs.mean_absolute_error, np.abs)
+    for weight in (None, RNG.random(len(Y))):
+        expected = root(error(Y, SCORES, sample_weight=weight))
+        for convention in (None, "lightgbm", "xgboost", "catboost", "sklearn"):
+            assert evaluate(name, SCORES, Y, SIZES, weight, convention=convention) == pytest.approx(expected)
+    weight = RNG.random(len(SIZES))
+    expected = root(error(Y, SCORES, sample_weight=np.repeat(weight, SIZES)))
+    labels = {"relevance": 1 - Y, "stars": Y}
+    assert evaluate(f"{name}[stars]", SCORES, labels, SIZES, weight) == pytest.approx(expected)
+    found = evaluate(name, SCORES, Y - 2, SIZES, weight, per_query=True)
+    for q, value in enumerate(found):
+        assert value == pytest.approx(root(error(Y[q == QID] - 2, SCORES[q == QID])))
+    some = evaluate(name, SCORES, Y, SIZES, (np.arange(len(SIZES)) > 0).astype(float), per_query=True)
+    assert np.isnan(some).tolist() == [True] + [False] * (len(SIZES) - 1)
+
+
+def test_first_is_the_expected_rank_of_the_first_relevant_document():
+    sizes = RNG.integers(1, 7, 40)
+    scores, labels = RNG.integers(0, 3, sizes.sum()), RNG.choice([0, 1, 3], sizes.sum(), p=[0.7, 0.2, 0.1])
+
+    def by_definition(s, y):
+        return np.mean([next((d for d, i in enumerate(order, 1) if y[i] > 0), np.nan) for order in orders_of(s)])
+
+    starts = np.cumsum(sizes)[:-1]
+    lists = zip(np.split(scores, starts), np.split(labels, starts), strict=True)
+    expected = np.array([by_definition(*each) for each in lists])
+    np.testing.assert_allclose(evaluate("first", scores, labels, sizes, per_query=True), expected, rtol=1e-12)
+    weight, some = RNG.random(40), ~np.isnan(expected)
+    assert not some.all()
+    mean = np.average(expected[some], weights=weight[some])
+    assert evaluate("first", scores, labels, sizes, weight) == pytest.approx(mean)
+    filled = evaluate("first(empty=7)", scores, labels, sizes, per_query=True)
+    np.testing.assert_allclose(filled, np.nan_to_num(expected, nan=7), rtol=1e-12)
+    untied = RNG.random(len(scores))
+    ranks, reciprocal = (evaluate(m, untied, labels, sizes, per_query=True) for m in ("first", "mrr(empty=skip)"))
+    np.testing.assert_allclose(ranks, 1 / reciprocal, rtol=1e-12)
+    made = any_metric("first(threshold=1)")
+    assert made.reference(np.array([1.0, 0.0, 3.0])) == made.per_query([3, 2, 1], [1, 0, 3], [3])[0] == 3
+
+
+def test_weights_by_clicks_make_recall_the_share_of_all_clicks():
+    clicks = np.add.reduceat((Y > 0).astype(float), np.cumsum(SIZES) - SIZES)
+    untied = X[:, 0]
+    top = [(Y[q == QID] > 0)[np.argsort(-untied[q == QID])][:3].sum() for q in range(len(SIZES))]
+    assert evaluate("recall@3", untied, Y, SIZES, weight=clicks) == pytest.approx(sum(top) / clicks.sum())
+
+
+@pytest.mark.parametrize("name", ["rmse", "mae", "first"])
+def test_nothing_trains_or_stops_by_them(name):
+    takes = [cls for each in objectives() if "metric" in (cls := Objective.named[each]).parameters()]
+    assert takes
+    for call in (get_metric, objective_for, *takes, lambda m: compare_scores(m, SCORES, SCORES, Y, SIZES)):
+        with pytest.raises(LTRError, match="only evaluate computes it"):
+            call(name)
+    with pytest.raises(LTRError, match=f"{name} has no cutoff"):
+        evaluate(f"{name}@5", SCORES, Y, SIZES)
+
+
+def test_several_metrics_at_once():
+    given = [2.0, 1.0, 0.0, 1.0], [0, 1, 2, 0], [2, 2]
+    found = evaluate(["ndcg@10", MAP(), NDCG(k=1)], *given, weight=[1, 3], n_threads=1)
+    assert found == {m: evaluate(m, *given, weight=[1, 3]) for m in ("ndcg@10", "map", "ndcg@1")}
+    arrays = evaluate(("map", "mrr"), *given, per_query=True)
+    assert {m: list(v) for m, v in arrays.items()} == {m: list(evaluate(m, *given, per_query=True)) for m in arrays}
+    assert evaluate(["map"], *given) == {"map": evaluate("map", *given)}
+
+
+# documents without a label
+
+
+GAPS = {"stars": np.where(RNG.random(len(Y)) < 0.4, np.nan, Y), "clicks": np.where(RNG.random(len(Y)) < 0.3, np.nan, Y)}
+for labels in GAPS.values():
+    labels[QID == 3] = np.nan  # a query without a judged document
+WEIGHT = RNG.uniform(0.5, 2, len(Y))
+METRICS = ["ndcg@5", "map(empty=skip)", "rmse", "mrr[clicks]"]
+
+
+def by_hand(name, goal, q):
+    kept = (q == QID) & ~np.isnan(GAPS[goal])
+    plain = name.partition("[")[0]
+    return evaluate(plain, SCORES[kept], GAPS[goal][kept], [kept.sum()], per_query=True)[0] if kept.any() else np.nan
+
+
+def test_values_are_those_of_the_shorter_lists():
+    found = evaluate(METRICS, SCORES, GAPS, SIZES, unjudged="drop", per_query=True)
+    means = evaluate(METRICS, SCORES, GAPS, qid=QID, weight=WEIGHT, unjudged="drop")
+    for name, values in found.items():
+        goal = "clicks" if "[" in name else "stars"
+        np.testing.assert_allclose(values, [by_hand(name, goal, q) for q in range(len(SIZES))], rtol=1e-12)
+        assert np.isnan(values).any()
+        if name == "rmse":
+            continue
+        kept = ~np.isnan(GAPS[goal])
+        weight = np.array([WEIGHT[kept & (q == QID)].mean() if (kept & (q == QID)).any() else 0 for q in range(60)])
+        some = ~np.isnan(values)
+        assert means[name] == pytest.approx(np.average(values[some], weights=weight[some]))
+    kept = ~np.isnan(GAPS["stars"])
+    assert means["rmse"] == pytest.approx(evaluate("rmse", SCORES[kept], Y[kept], [kept.sum()], WEIGHT[kept]))
+    same = evaluate(METRICS[:3], SCORES, Y, SIZES)
+    assert evaluate(METRICS[:3], SCORES, Y, SIZES, unjudged="drop") == pytest.approx(same)
+
+
+def test_the_first_three_ratings_of_five_documents():
+    # of the first three documents one has no rating, and two of the first three with one are relevant
+    stars = [1, np.nan, 0, 1, np.nan]
+    assert evaluate("precision@3", [5, 4, 3, 2, 1], stars, [5], unjudged="drop") == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("kind", ["npy", "csv"])
+def test_the_command_line_leaves_them_out_too(tmp_path, kind):
+    pytest.importorskip("typer")
+    pd = pytest.importorskip("pandas")
+    from commands import fails, run_json
+
+    columns = {"label": GAPS["stars"], "qid": QID, "score": SCORES}
+    pd.DataFrame(columns).to_csv(tmp_path / "all.csv", index=False)
+    for name, values in columns.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    given = ["--scores", tmp_path / "score.npy"]
+    if kind == "csv":
+        given += ["--data", tmp_path / "all.csv"]
+    else:
+        given += ["--labels", tmp_path / "label.npy", "--qid", tmp_path / "qid.npy"]
+    found = run_json("evaluate", "--metric", "map,mae", "--drop-unjudged", "--per-query", *given)
+    for name in ("map", "mae"):
+        expected = evaluate(name, SCORES, GAPS["stars"], SIZES, unjudged="drop", per_query=True)
+        kept = ~np.isnan(expected)
+        assert found["per_query"][name] == pytest.approx(expected[kept])
+    assert [int(q) for q in found["per_query"]["qid"]] == np.flatnonzero(kept).tolist()
+    assert found["metrics"]["map"] == pytest.approx(evaluate("map", SCORES, GAPS["stars"], SIZES, unjudged="drop"))
+    assert "finite" in fails("evaluate", "--metric", "map", *given)
+    (tmp_path / "run").write_text("1 Q0 a 1 2 t\n")
+    (tmp_path / "qrels").write_text("1 0 a 1\n")
+    told = fails("evaluate", "--metric", "rmse", "--run", tmp_path / "run", "--qrels", tmp_path / "qrels")
+    assert "rank of every document" in told
+
+
+# exposure
+
+
+SHORT = np.array([1, 4, 2, 5])
+STARTS = np.cumsum(SHORT)[:-1]
+N = int(SHORT.sum())
+SHOWN, GRADES, OWNER = RNG.integers(0, 3, N), RNG.integers(0, 3, N).astype(float), RNG.choice(list("ab"), N)
+P = 0.7
+
+
+def sorted_exposure(values):
+    """The mean over all orders of equal values."""
+    return np.mean([P ** np.argsort(y) for y in orders_of(values)], axis=0)
+
+
+def random_exposure(scores):
+    """The mean over all rankings, each with its probability under Plackett and Luce."""
+    total = np.zeros(len(scores))
+    for y in permutations(range(len(scores))):
+        chances = [np.exp(scores[d]) / np.exp(scores[list(y[i:])]).sum() for i, d in enumerate(y)]
+        total += np.prod(chances) * P ** np.argsort(y)
+    return total
+
+
+def exposure_by_definition(exposures):
+    lists = list(zip(exposures, map(sorted_exposure, np.split(GRADES, STARTS)), np.split(OWNER, STARTS), strict=True))
+    found = {}
+    for prefix in ("", "owner_"):
+        pairs = [(e, t) for e, t, _ in lists]
+        if prefix:
+            pairs = [[np.array([x[of == o].sum() for o in set(of)]) for x in (e, t)] for e, t, of in lists]
+        found[f"{prefix}ee_d"] = np.mean([(e**2).sum() for e, _ in pairs])
+        found[f"{prefix}ee_r"] = np.mean([(e * t).sum() for e, t in pairs])
+        found[f"{prefix}ee_l"] = np.mean([(e**2).sum() - 2 * (e * t).sum() + (t**2).sum() for e, t in pairs])
+    for name, which in (("exposure", 0), ("target", 1)):
+        whole = np.concatenate([each[which] for each in lists])
+        found |= {f"{name}[{o}]": whole[o == OWNER].sum() / whole.sum() for o in "ab"}
+    return found
+
+
+def test_sorted_scores_and_draws_are_those_of_the_definition():
+    found = evaluate_exposure(SHOWN, GRADES, SHORT, patience=P, owner=OWNER)
+    assert found == pytest.approx(exposure_by_definition([sorted_exposure(s) for s in np.split(SHOWN, STARTS)]))
+    draws = RNG.normal(size=(N, 3))
+    exposures = [np.mean([sorted_exposure(s[:, j]) for j in range(3)], axis=0) for s in np.split(draws, STARTS)]
+    found = evaluate_exposure(draws, GRADES, qid=np.repeat(range(4), SHORT), patience=P, owner=OWNER)
+    assert found == pytest.approx(exposure_by_definition(exposures))
+    ideal = evaluate_exposure(GRADES, GRADES, SHORT)
+    assert list(ideal) == ["ee_d", "ee_r", "ee_l"]
+    assert ideal["ee_l"] == 0
+    assert ideal["ee_d"] == ideal["ee_r"]
+
+
+def test_plackett_luce_converges_to_the_definition():
+    how = {"patience": P, "owner": OWNER, "policy": "plackett-luce"}
+    runs = [evaluate_exposure(SHOWN, GRADES, SHORT, **how, samples=4000, seed=seed) for seed in range(25)]
+    expected = exposure_by_definition([random_exposure(s) for s in np.split(SHOWN, STARTS)])
+    for name, value in expected.items():
+        values = [run[name] for run in runs]
+        assert abs(np.mean(values) - value) < 4 * np.std(values, ddof=1) / 5 + 1e-3 / 4, name  # 1/samples of ee_d
