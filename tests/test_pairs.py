@@ -1,6 +1,9 @@
-"""Pairwise objectives with noise against Monte Carlo, and against each other where mathematics says they are equal."""
+"""Pairwise objectives: noise, sums over draws, equalities that the mathematics states, random partners."""
 
+import contextlib
 import dataclasses
+import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -9,7 +12,22 @@ from generated import graded
 from oracles.pairs import DISTRIBUTIONS, by_definition, monte_carlo
 from scipy import stats
 
-from ltr_objectives import LambdaMART, LTRError, Metric, Queries, RankNet, StochasticRank, YetiLoss, YetiRank
+from ltr_objectives import (
+    NDCG,
+    LambdaLoss,
+    LambdaMART,
+    LTRError,
+    Metric,
+    Objective,
+    Queries,
+    RankNet,
+    StochasticRank,
+    YetiLoss,
+    YetiRank,
+    registry,
+)
+from ltr_objectives.kernels.partners import runs
+from ltr_objectives.kernels.records import Rng
 from ltr_objectives.kernels.rng import NOISES, add_noise, stream, uniform
 from ltr_objectives.kernels.scores import content_stream
 
@@ -29,9 +47,8 @@ def test_noise_has_its_distribution(noise):
     starts = np.array([draws(noise, 1, query=q)[0] for q in range(20_000)])
     assert stats.kstest(starts, DISTRIBUTIONS[noise].cdf).pvalue > 1e-4
     assert abs(stats.spearmanr(x[1:], x[:-1]).statistic) < 4 / np.sqrt(len(x))
-    assert abs(stats.spearmanr(draws(noise, 50_000, query=1), draws(noise, 50_000, query=2)).statistic) < 4 / np.sqrt(
-        50_000
-    )
+    one, other = (draws(noise, 50_000, query=q) for q in (1, 2))
+    assert abs(stats.spearmanr(one, other).statistic) < 4 / np.sqrt(50_000)
 
 
 def test_uniform_numbers_stay_inside_0_and_1():
@@ -83,6 +100,12 @@ def test_expected_gradient_equals_monte_carlo(make, noise):
     assert error.max() < 0.02
 
 
+def assert_by_definition(objective, scores, labels):
+    found = objective.gradient_hessian(scores, labels, [len(labels)])
+    for ours, theirs in zip(found, by_definition(objective, scores, labels), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("truncation", [None, 3])
 @pytest.mark.parametrize("metric_name", LEARNED)
 def test_sums_over_draws_equal_the_definition(rng, metric_name, truncation):
@@ -92,13 +115,9 @@ def test_sums_over_draws_equal_the_definition(rng, metric_name, truncation):
     Truncated.truncation = truncation
     for metric in some_metrics(metric_name):
         for permutations, scale in ((1, 1.0), (2, 1.0), (16 if truncation else 17, 1.0), (7, 2e3)):
-            limit = metric.label_limit
-            labels = rng.permutation(12) % 5 * (limit / 4 if limit is not None and limit < 4 else 1.0)
-            scores = rng.normal(size=12) * scale
-            objective = Truncated(metric, noise="gaussian", noise_scale=scale, permutations=permutations, seed=5)
-            found = objective.gradient_hessian(scores, labels, [12])
-            for ours, theirs in zip(found, by_definition(objective, scores, labels), strict=True):
-                np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+            how = {"noise": "gaussian", "noise_scale": scale, "permutations": permutations, "seed": 5}
+            labels, scores = graded(metric, rng.permutation(12) % 5), rng.normal(size=12) * scale
+            assert_by_definition(Truncated(metric, **how), scores, labels)
 
 
 @pytest.mark.parametrize("metric_name", [m for m in LEARNED if Metric.named[m].cutoff != "none"])
@@ -107,41 +126,28 @@ def test_sums_over_the_first_ranks_of_draws_equal_the_definition(rng, metric_nam
     for k, permutations, scale in ((1, 2, 1.0), (1, 7, 2e3), (3, 258, 1.0)):
         metric = dataclasses.replace(LEARNED[metric_name][0], k=k)
         labels, scores = graded(metric, rng.choice(4, 13)), rng.normal(size=13) * scale
-        objective = YetiLoss(metric, noise="gaussian", noise_scale=scale, permutations=permutations, seed=5)
-        found = objective.gradient_hessian(scores, labels, [13])
-        for ours, theirs in zip(found, by_definition(objective, scores, labels), strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+        assert_by_definition(YetiLoss(metric, permutations, "gaussian", scale, seed=5), scores, labels)
 
 
 @pytest.mark.parametrize("noise", DISTRIBUTIONS)
 @pytest.mark.parametrize("metric_name", LEARNED)
 def test_noise_in_the_difference_of_scores_equals_the_definition(rng, metric_name, noise):
+    metric = LEARNED[metric_name][-1]
     for neighbors, permutations, scale in (("all", 1, 1.0), ("all", 7, 0.5), (2, 5, 2.0), (1, 3, 2e3)):
-        metric = LEARNED[metric_name][-1]
         labels, scores = graded(metric, rng.choice(4, 13)), rng.normal(size=13) * scale
         objective = YetiLoss(metric, permutations, noise, scale, neighbors, difference="noisy", seed=5)
-        found = objective.gradient_hessian(scores, labels, [13])
-        for ours, theirs in zip(found, by_definition(objective, scores, labels), strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+        assert_by_definition(objective, scores, labels)
 
 
 def test_yetiloss_without_noise_over_all_neighbors_is_lambdamart(rng):
-    for metric_name in LEARNED:
-        for metric in LEARNED[metric_name]:
-            limit = metric.label_limit
-            group = rng.integers(1, 12, 10)
-            labels = rng.choice(5, group.sum()) * (limit / 4 if limit is not None and limit < 4 else 1.0)
-            scores = rng.normal(size=group.sum())
-            a = YetiLoss(metric, noise=None, neighbors="all").gradient_hessian(scores, labels, group)
-            b = LambdaMART(metric).gradient_hessian(scores, labels, group)
-            ends = np.cumsum(group)
-            lists = [
-                LambdaMART(metric).reference(scores[e - n : e], labels[e - n : e])
-                for e, n in zip(ends, group, strict=True)
-            ]
-            for x, y, z in zip(a, b, map(np.concatenate, zip(*lists, strict=True)), strict=True):
-                np.testing.assert_allclose(x, y, rtol=0, atol=1e-12)
-                np.testing.assert_allclose(x, z, rtol=1e-12, atol=1e-12)
+    """Each equals its reference in test_contracts.py."""
+    for metric in itertools.chain(*LEARNED.values()):
+        group = rng.integers(1, 12, 10)
+        labels, scores = graded(metric, rng.choice(5, group.sum())), rng.normal(size=group.sum())
+        found = YetiLoss(metric, noise=None, neighbors="all").gradient_hessian(scores, labels, group)
+        np.testing.assert_allclose(
+            found, LambdaMART(metric).gradient_hessian(scores, labels, group), rtol=0, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("sigma", [1.0, 2.5])
@@ -150,16 +156,9 @@ def test_pairs_of_equal_labels_have_the_target_probability_one_half(sigma, rng):
     scores, labels = rng.normal(size=9), rng.integers(0, 3, 9).astype(float)
     i, j = np.triu_indices(9, 1)
     target = (1 - np.sign(labels[i] - labels[j])) / 2
-
-    def loss(s):
-        gap = sigma * (s[..., i] - s[..., j])
-        return np.sum(target * gap + np.log1p(np.exp(-gap)), axis=-1)
-
-    step = 1e-3 * np.eye(9)
-    grad, hess = RankNet("all", sigma=sigma).gradient_hessian(scores, labels, [9])
-    np.testing.assert_allclose(grad, (loss(scores + step) - loss(scores - step)) / 2e-3, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(hess, (loss(scores + step) - 2 * loss(scores) + loss(scores - step)) / 1e-6, rtol=1e-4)
-    assert RankNet("all", sigma=sigma).reference_loss(scores, labels) == pytest.approx(loss(scores))
+    gap = sigma * (scores[i] - scores[j])
+    expected = np.sum(target * gap + np.log1p(np.exp(-gap)))
+    assert RankNet("all", sigma=sigma).reference_loss(scores, labels) == pytest.approx(expected)
     assert not np.any(RankNet("all").gradient_hessian(scores, np.ones(9), [9]))
 
 
@@ -167,12 +166,8 @@ def test_presets_follow_their_other_parameters():
     assert dataclasses.replace(LambdaMART(preset="lightgbm"), truncation=5) == LambdaMART(
         preset="lightgbm", truncation=5
     )
-    native = YetiLoss("ndcg", preset="catboost")
-    assert native.metric == Metric.named["ndcg"](gain_type="linear")
-    assert YetiLoss(Metric.named["ndcg"](), preset="catboost").metric.gain_type == "exp"
-    for make in (lambda: LambdaMART("map", preset="lightgbm"), lambda: YetiLoss("precision@5", preset="catboost")):
-        with pytest.raises(LTRError, match="metric \\(with preset"):
-            make()
+    assert YetiLoss("ndcg", preset="catboost").metric == NDCG(gain_type="linear")
+    assert YetiLoss(NDCG(), preset="catboost").metric.gain_type == "exp"
 
 
 def test_yetirank_has_the_direction_of_the_change_of_expdcg(rng):
@@ -188,26 +183,6 @@ def test_truncation_by_rank_and_cutoff_by_metric_agree(rng):
     scores, labels = rng.normal(size=50), rng.integers(0, 5, 50)
     a, b = (LambdaMART("ndcg@10", truncation=t).gradient_hessian(scores, labels, [50]) for t in (10, None))
     assert np.array_equal(a, b)
-
-
-def test_gradient_is_a_derivative_where_the_ranking_stays(rng):
-    """With the weights of the current ranking held fixed, grad and hess are derivatives of the logistic loss."""
-    labels, scores = np.array([0.0, 3.0, 1.0, 2.0]), np.array([2.0, 1.0, 0.0, -1.0])
-    objective = LambdaMART("ndcg", sigma=1.7)
-    weights = objective.pair_weights(labels)
-
-    def loss(s):
-        pairs = [(i, j) for i in range(4) for j in range(4) if labels[i] > labels[j]]
-        return sum(weights[min(i, j), max(i, j)] * np.log1p(np.exp(-1.7 * (s[i] - s[j]))) for i, j in pairs)
-
-    grad, hess = objective.gradient_hessian(scores, labels, [4])
-    step = 1e-4
-    for i in range(4):
-        up, down = scores.copy(), scores.copy()
-        up[i] += step
-        down[i] -= step
-        assert grad[i] == pytest.approx((loss(up) - loss(down)) / (2 * step), rel=1e-6)
-        assert hess[i] == pytest.approx((loss(up) - 2 * loss(scores) + loss(down)) / step**2, rel=1e-5)
 
 
 @pytest.mark.parametrize("truncation", [None, 4])
@@ -268,3 +243,107 @@ def test_a_document_whose_swaps_change_nothing_in_any_draw_has_zeros():
             assert not hess[first].any(), metric
             tried += grad[0] < 0 < hess[0]
     assert tried >= 2
+
+
+# random partners instead of all pairs
+
+CLASSES = [cls for name in registry.objectives() if "partners" in (cls := Objective.named[name]).parameters()]
+WHOLE = (
+    {}, {"sigma": 300.0}, {"metric": "mrr"}, {"metric": "err"}, {"metric": "map"}, {"score_norm": True},
+    {"weights": "ndcg2"}, {"weights": "difference"}, {"difference": "noisy"},
+)  # fmt: skip
+CUT = {"metric": "ndcg@4"}, {"truncation": 4}, {"k": 4}
+QUIET = {"noise": None, "permutations": 1}
+
+
+def drawn(n, top, partners, close):
+    """An iteration for each choice of runs, its probability, and how often each was drawn."""
+    found, count = {}, Counter()
+    for iteration in range(2000):
+        given = runs(n, top, partners, close, Rng(np.uint64(0), np.uint64(iteration)), 0, 0)
+        found.setdefault(given[0].tobytes(), (iteration, *given))
+        count[given[0].tobytes()] += 1
+    iterations, ranks, weights = zip(*found.values(), strict=True)
+    # all choices are equally likely, but for a distance k drawn by its logarithm
+    chance = np.array([np.log1p(1 / r[1, 1]) if close else 1.0 for r in ranks])
+    return iterations, chance / chance.sum(), ranks, weights, np.array([count[key] for key in found])
+
+
+SHAPES = [(5, 5, 2, False, 4), (5, 5, 2, True, 16), (6, 4, 1, False, 12), (6, 4, 2, True, 36)]
+
+
+@pytest.mark.parametrize(("n", "top", "partners", "close", "choices"), SHAPES)
+def test_each_pair_has_an_expected_weight_of_one(n, top, partners, close, choices):
+    _, chance, ranks, weights, count = drawn(n, top, partners, close)
+    assert len(chance) == choices
+    assert stats.chisquare(count, 2000 * chance).pvalue > 1e-3
+    total = np.zeros((n, n))
+    for p, of_runs, weight in zip(chance, ranks, weights, strict=True):
+        for a, b, length, w in zip(*of_runs, weight, strict=True):
+            total[np.arange(a, a + length), np.arange(b, b + length)] += p * w
+    d, e = np.indices((n, n))
+    np.testing.assert_allclose(total, (d < e) & (d < top), rtol=1e-12)
+
+
+def sampled():
+    """Objectives of all pairs, whether only the first 4 ranks count, and without noise."""
+    for cls, settings in itertools.product(CLASSES, (*WHOLE, *CUT)):
+        quiet = {name: value for name, value in QUIET.items() if name in cls.parameters()}
+        if settings.keys() <= set(cls.parameters()):
+            with contextlib.suppress(LTRError):  # a choice of another class
+                yield cls(**settings, **quiet), settings in CUT
+
+
+@pytest.mark.parametrize(("full", "cut"), list(sampled()), ids=str)
+def test_the_expected_gradient_is_that_of_all_pairs(full, cut, rng):
+    close = isinstance(full, LambdaLoss)
+    n, top, partners = (6, 4, 2 if close else 1) if cut else (5, 5, 2)
+    scores, labels = 2 * rng.normal(size=n), np.array([0.0, 1.0, 0.0, 2.0, 0.0, 1.0])[:n]
+    queries, some = Queries(labels, [n]), dataclasses.replace(full, partners=partners)
+    iterations, chance, *_ = drawn(n, top, partners, close)
+    found = [np.array(some.compute(queries, scores, iteration=i)) for i in iterations]
+    assert len({each.tobytes() for each in found}) > 1 or "mrr" in str(full)  # whose pairs all are of one rank
+    np.testing.assert_allclose(np.tensordot(chance, found, 1), full.compute(queries, scores), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("full", [YetiLoss("map"), YetiLoss(difference="noisy"), LambdaLoss(noise="gumbel")], ids=str)
+def test_with_noise_too(full, rng):
+    count, scores, labels = 4000, rng.normal(size=8), rng.choice([0.0, 1.0, 2.0], 8, p=[0.6, 0.3, 0.1])
+    queries = Queries(np.tile(labels, count), [8] * count)
+    found, whole = (
+        np.array(o.compute(queries, np.tile(scores, count))).reshape(2, count, 8)
+        for o in (dataclasses.replace(full, partners=3), full)
+    )
+    error = np.sqrt((found.var(axis=1) + whole.var(axis=1)) / count)
+    assert (np.abs(found.mean(axis=1) - whole.mean(axis=1)) < 4 * error + 1e-12).all()
+
+
+@pytest.mark.parametrize(("partners", "least"), [(1, 0.75), (3, 0.9), (10, 0.98)])
+def test_with_lambda_norm_the_expected_gradient_is_smaller(partners, least, rng):
+    group = np.full(400, 26)
+    scores, labels = 2 * rng.normal(size=group.sum()), rng.choice([0.0, 1.0, 2.0], group.sum(), p=[0.6, 0.3, 0.1])
+    full = LambdaMART(lambda_norm=True)
+    whole, _ = full.gradient_hessian(scores, labels, group)
+    some = [dataclasses.replace(full, partners=partners, seed=i) for i in range(20)]
+    found = np.mean([each.gradient_hessian(scores, labels, group)[0] for each in some], axis=0)
+    assert least < found @ whole / (whole @ whole) < 1.002
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_list_with_no_more_partners_has_all_pairs(cls, rng):
+    scores, labels, group = rng.normal(size=13), rng.integers(0, 4, 13), [1, 2, 5, 5]
+    some, full = cls(partners=4), cls()
+    for found, expected in zip(
+        some.gradient_hessian(scores, labels, group), full.gradient_hessian(scores, labels, group), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_list_of_a_hundred_thousand_documents_has_a_gradient_everywhere(cls, rng):
+    scores, labels = rng.normal(size=100_000), rng.integers(0, 3, 100_000).astype(float)
+    few = {"permutations": 1} if "permutations" in cls.parameters() else {}
+    grad, hess = cls(partners=10, **few).gradient_hessian(scores, labels, [100_000])
+    assert np.isfinite(grad).all()
+    assert (hess > 0).mean() > 0.99
+    np.testing.assert_allclose(grad.sum(), 0, atol=1e-9 * np.abs(grad).sum())
