@@ -1,0 +1,207 @@
+"""Objectives and metrics as text, with parameters, sums and goals; and the mistakes in it."""
+
+import itertools
+import pickle
+import re
+
+import pytest
+from catalog import LEARNED, METRICS
+
+from ltr_objectives import (
+    DCG,
+    GAP,
+    MAP,
+    NDCG,
+    LTRError,
+    Metric,
+    Mixture,
+    Objective,
+    YetiLoss,
+    get_metric,
+    get_objective,
+    objective_for,
+    objectives,
+)
+from ltr_objectives.metrics.base import get_metrics
+
+
+@pytest.mark.parametrize("name", objectives())
+def test_strings_name_objectives(name):
+    cls = Objective.named[name]
+    assert get_objective(name) == cls()
+    if "metric" in cls.parameters():
+        assert get_objective(f"{name}:map@5") == cls(metric="map@5")
+
+
+def test_every_parameter_can_be_written_in_the_string(any_objective):
+    settings = any_objective.settings()
+    settings |= {"metric": "ndcg@3"} if "metric" in settings else {}
+    if any_objective.name != "mixture":
+        written = "; ".join(f"{key} = {value}" for key, value in settings.items())
+        assert get_objective(f"{any_objective.name}:{written}") == type(any_objective)(**settings)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "words"),
+    [
+        (get_objective, "queryrmse:map", "does not take a metric"),
+        (get_objective, "lambdamart:ndcg;sigma", "parameter=value"),
+        (get_objective, "lambdamart:sigma=", "parameter=value"),
+        (get_objective, "lambdamart:ndcg;;sigma=1", "parameter=value"),
+        (get_objective, "lambdamart:map;metric=mrr", "given twice"),
+        (get_objective, "lambdamart:sigma=1,truncation=2", "sigma='1,truncation=2'"),
+        (get_objective, "lambdamart:map,sigma=2", "'map,sigma'"),
+        (get_objective, "yetiloss:map+", "metric 'map+'"),
+        (get_objective, "+yetiloss:map", "unknown objective ''"),
+        (get_objective, "yetiloss:map++listnet", "metric 'map+'"),
+        (get_objective, "2*3*listnet+listnet", "leave out the weight"),
+        (get_metric, "map(3)", "parameter=value"),
+        (get_metric, "map(threshold=1, threshold=2)", "given twice"),
+        (get_metric, "map(threshold=a)", "threshold='a'"),
+        (get_metric, "ndcg(k=5)", "no parameter 'k'"),
+        (get_metric, "map(threshold=3", "of the form"),
+        (get_metric, "ndcg[a[b]]", "of the form"),
+        *(
+            (get_metric, f"{name}@{k}", "of the form")
+            for name in ("auc", "ndcg", "recall")
+            for k in ("", "-3", "2.5", "1e3")
+        ),
+        (get_objective, "lambdamrt", "did you mean 'lambdamart'"),
+        (get_metric, "mpa(threshold=2.5)", "did you mean 'map'"),
+        (get_metric, "map(treshold=3)", "did you mean 'threshold'"),
+        (get_objective, "lambdamart:ndcg;sgima=1", "did you mean 'sigma'"),
+        (get_objective, "yetiloss:ndcg;noise=logistik", "did you mean 'logistic'"),
+        (get_metric, "xyzw", "there are"),
+    ],
+)
+def test_mistakes_are_named(read, text, words):
+    with pytest.raises(LTRError, match=re.escape(words)):
+        read(text)
+
+
+def test_there_is_something_to_learn_for_every_metric_in_lists_shorter_than_its_cutoff():
+    for name in LEARNED:
+        metric = name if Metric.named[name].cutoff == "none" else f"{name}@100"
+        grad, hess = objective_for(metric).gradient_hessian([2.0, 1.0, 0.0], [0, 1, 0], [3])
+        assert (grad != 0).any(), name
+        assert (hess > 0).any(), name
+
+
+MANY = 20_000
+LONG = (
+    "ranknet" + "+1" * MANY, "ranknet" + "+1e" * MANY, "ranknet" + "+1ee" * MANY, "ranknet+" + "1" * MANY + "*listnet",
+    "ranknet+" + " " * MANY, "ranknet" + "[a]" * MANY, "lambdamart:" + "a" * MANY + "!" + "1" * 20,
+    *(f"ranknet:sigma={text}" for text in ("1" + "+1" * MANY, "(" * MANY, "-" * MANY + "1", "[1," * MANY, "9" * MANY)),
+)  # fmt: skip
+
+
+def test_text_is_read_once_however_long():
+    """Text that is read anew from each of its signs would take minutes."""
+    for text, read in itertools.product(LONG, (get_objective, get_metric)):
+        with pytest.raises(LTRError) as caught:
+            read(text)
+        assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "metric"),
+    [
+        ("map(threshold=3)@10", MAP(k=10, threshold=3)),
+        ("MAP( threshold = 3 , normalizer = relevant )", MAP(threshold=3, normalizer="relevant")),
+        ("ndcg(gain_type=linear)", NDCG(gain_type="linear")),
+        ("dcg(gain_type=[0, 1, 3], discount_type=(1, 0.5))@2", DCG(2, gain_type=(0, 1, 3), discount_type=(1, 0.5))),
+        ("gap(weights=(1, 2))[stars]", GAP(weights=(1, 2), goal="stars")),
+        ("ndcg()@5", NDCG(5)),
+        ("map(empty=skip)", MAP(empty="skip")),
+    ],
+)
+def test_metrics_with_settings(text, metric):
+    found = get_metric(text)
+    assert found == metric
+    assert get_metric(str(found)) == metric
+    assert str(pickle.loads(pickle.dumps(found))) == str(found)
+    if metric.goal is None:
+        learnt = get_objective(f"yetiloss:{text};permutations=2 + .3*listnet")
+        assert learnt.parts[0] == YetiLoss(metric, permutations=2)
+        assert get_objective(f"yetiloss:permutations=2;metric={text}") == YetiLoss(metric, permutations=2)
+
+
+def test_metrics_of_one_name_and_other_settings_differ_in_what_they_are_called():
+    found = get_metrics(["map(threshold=1)", "map(threshold=3)@5", "map"])
+    assert [str(metric) for metric in found] == ["map(threshold=1)", "map(threshold=3)@5", "map"]
+    assert str(get_metric("map(threshold=1)", "trec_eval")) == "map(threshold=1)"
+    assert get_metric("map(threshold=1)", "trec_eval").normalizer == "relevant"
+
+
+def test_metrics_of_other_options_have_other_names_which_are_their_text():
+    for examples in METRICS.values():
+        named = {str(metric): metric for metric in examples}
+        assert set(named.values()) == set(examples)
+        assert {text: get_metric(text) for text in named} == named
+        assert len(get_metrics(named.values())) == len(named)
+    for metric in (get_metric("map", "catboost"), MAP().with_convention("catboost")):
+        assert str(metric) == "map"  # the convention applies to all metrics of a result
+
+
+def test_options_that_only_change_the_value_do_not_change_what_is_trained():
+    assert objective_for("map(ties=worst, empty=skip)") == objective_for("map")
+    assert objective_for("map(threshold=3)@10") == YetiLoss(MAP(10, threshold=3))
+    on_goal = objective_for("map(threshold=3)[stars]")
+    assert (str(on_goal.metric), on_goal.metric.threshold) == ("map(threshold=3)[stars]", 3)
+
+
+# sums and goals
+
+
+@pytest.mark.parametrize(
+    ("text", "weights"),
+    [
+        ("yetiloss:ndcg@10+.3*yetiloss:mrr", (1, 0.3)),
+        (" yetiloss:ndcg@10 + 3e-1 * yetiloss:mrr ", (1, 0.3)),
+        ("2*yetiloss:ndcg@10+1e+2*yetiloss:mrr", (2, 100)),
+    ],
+)
+def test_text_of_a_sum(text, weights):
+    assert get_objective(text) == Mixture([YetiLoss("ndcg@10"), YetiLoss("mrr")], weights)
+
+
+def test_a_number_with_a_plus_is_not_a_sum():
+    assert get_objective("ranknet:sigma=1e+1").sigma == 10.0
+    assert get_objective("ranknet:sigma=1e+1+ranknet").parts[0].sigma == 10.0
+    assert get_objective("lambdaloss:weights=ndcg2++").weights == "ndcg2++"
+    assert len(get_objective("lambdaloss:weights=ndcg2+++lambdaloss:weights=ndcg2++;mu=3+listnet").parts) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "labels"),
+    [
+        ("yetiloss:ndcg@10+.3*yetiloss:ndcg@10[revenue]", ["yetiloss:ndcg@10"] * 2, [None, "revenue"]),
+        (" YetiLoss:map[Umsatz_2024] + .3 * listnet[b-c] ", ["yetiloss:map", "listnet"], ["Umsatz_2024", "b-c"]),
+        ("listnet[a]+0.3*plrank:gain=[0, 1, 3]", ["listnet", "plrank:gain=[0,1,3]"], ["a", None]),
+        (
+            "ranknet:sigma=2[a] + .3*ordinal:thresholds=[0,1][b]",
+            ["ranknet:sigma=2", "ordinal:thresholds=[0,1]"],
+            ["a", "b"],
+        ),
+    ],
+)
+def test_text_of_goals(text, parts, labels):
+    expected = Mixture(parts, [1, 0.3], labels=labels)
+    assert get_objective(text) == expected
+    assert pickle.loads(pickle.dumps(expected)) == expected
+    brackets = [part if goal is None else f"{part}[{goal}]" for part, goal in zip(parts, labels, strict=True)]
+    assert Mixture(brackets, [1, 0.3]) == expected
+
+
+def test_the_text_of_one_objective():
+    assert get_objective("yetiloss:map[revenue]") == Mixture(["yetiloss:map"], labels=["revenue"], normalize=False)
+    assert str(get_objective("yetiloss:map[revenue]").metric) == "map[revenue]"
+    assert str(get_objective("listnet[revenue] + yetiloss:map").metric) == "None"
+    assert objective_for("auc[revenue]") == get_objective("yetiloss:auc[revenue]")
+    assert objective_for("map[revenue]").parts == (objective_for("map"),)
+
+
+def test_metrics_of_goals_as_text():
+    assert get_metric(" NDCG@10[Revenue] ") == NDCG(k=10, goal="Revenue")
+    assert str(get_metric("mrr[revenue]")) == "mrr[revenue]"
+    assert get_metric("ndcg@10[revenue]", "lightgbm").goal == "revenue"
