@@ -6,31 +6,28 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalog import METRICS, OBJECTIVES
+from catalog import OBJECTIVES, ONE_OF_EACH
 from oracles.references import reference
 
 from ltr_objectives import (
-    NDCG,
     Langevin,
     LTRError,
     Mixture,
     Queries,
     StochasticLabels,
-    StochasticRank,
     Subsample,
     UnitHessian,
-    YetiLoss,
     evaluate,
-    get_metric,
     get_objective,
-    objective_for,
-    registry,
 )
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.testing import random_labels
 
-everywhere = pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
+KINDS = {name: OBJECTIVES[name] for name in ("lambdamart", "yetiloss", "stochasticrank", "plrank", "listnet", "rmse")}
+everywhere = pytest.mark.parametrize("objective", KINDS.values(), ids=KINDS)
+
+
 SIZES = [1, 2, 9, 30, 20]
 ROWS = sum(SIZES)
 
@@ -46,10 +43,6 @@ def two_goals(objective, rng, sizes=SIZES):
     return {"relevance": relevance, "revenue": revenue}, rng.random(sum(sizes)) + 0.1
 
 
-def alone(labels, weight=None, sizes=SIZES):
-    return [Queries(y, sizes, weight=weight) for y in labels.values()]
-
-
 def close(found, expected):
     return all(np.abs(f - e).max() <= 1e-13 * np.abs(e).max() for f, e in zip(found, expected, strict=True))
 
@@ -60,10 +53,10 @@ def test_a_mixture_is_the_sum_of_its_parts_on_their_labels(objective, normalize,
     labels, weight = two_goals(objective, rng)
     mixture = Mixture([objective, objective], [0.5, 2], normalize, labels=[None, "revenue"])
     expected = np.zeros((2, ROWS))
-    for queries, factor in zip(alone(labels, weight), (0.5, 2), strict=True):
+    for y, factor in zip(labels.values(), (0.5, 2), strict=True):
+        queries = Queries(y, SIZES, weight=weight)
         size = typical(objective, queries).gradient if normalize else 1.0
         expected += factor / size * np.array(objective.compute(queries, scores, iteration=3))
-    assert close(mixture.compute(Queries(labels, SIZES, weight=weight), scores, iteration=3), expected)
     assert close(mixture.gradient_hessian(scores, labels, SIZES, weight, iteration=3), expected)
 
 
@@ -113,88 +106,18 @@ def test_references_read_the_goals(scores, rng):
     assert nested.reference_loss(scores[:4], labels) == pytest.approx(loss, rel=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("text", "parts", "labels"),
-    [
-        ("yetiloss:ndcg@10+.3*yetiloss:ndcg@10[revenue]", ["yetiloss:ndcg@10"] * 2, [None, "revenue"]),
-        (" YetiLoss:map[Umsatz_2024] + .3 * listnet[b-c] ", ["yetiloss:map", "listnet"], ["Umsatz_2024", "b-c"]),
-        ("listnet[a]+0.3*plrank:gain=[0, 1, 3]", ["listnet", "plrank:gain=[0,1,3]"], ["a", None]),
-        (
-            "ranknet:sigma=2[a] + .3*ordinal:thresholds=[0,1][b]",
-            ["ranknet:sigma=2", "ordinal:thresholds=[0,1]"],
-            ["a", "b"],
-        ),
-    ],
-)
-def test_text(text, parts, labels):
-    expected = Mixture(parts, [1, 0.3], labels=labels)
-    assert get_objective(text) == expected
-    assert pickle.loads(pickle.dumps(expected)) == expected
-    brackets = [part if goal is None else f"{part}[{goal}]" for part, goal in zip(parts, labels, strict=True)]
-    assert Mixture(brackets, [1, 0.3]) == expected
-
-
-def test_the_text_of_one_objective():
-    assert get_objective("yetiloss:map[revenue]") == Mixture(["yetiloss:map"], labels=["revenue"], normalize=False)
-    assert str(get_objective("yetiloss:map[revenue]").metric) == "map[revenue]"
-    assert str(get_objective("listnet[revenue] + yetiloss:map").metric) == "None"
-    assert objective_for("auc[revenue]") == get_objective("yetiloss:auc[revenue]")
-    assert objective_for("map[revenue]").parts == (objective_for("map"),)
-
-
-@pytest.mark.parametrize("name", registry.metrics())
-def test_a_metric_of_a_goal_is_the_metric_of_these_labels(name, scores, rng):
-    for metric in METRICS[name]:
-        y, other = (random_labels(metric.label_limit, rng, ROWS) for _ in range(2))
-        on_goal = replace(metric, goal="revenue")
-        labels = {"relevance": y, "revenue": other}
-        for how in ({}, {"per_query": True}, {"weight": rng.random(ROWS)}):
-            found = evaluate([metric, on_goal, replace(metric, goal="relevance")], scores, labels, SIZES, **how)
-            expected = [evaluate(metric, scores, labels, SIZES, **how) for labels in (y, other, y)]
-            for a, b in zip(found.values(), expected, strict=True):
-                assert np.array_equal(a, b, equal_nan=True)
-        assert list(found) == [str(metric), f"{metric}[revenue]", f"{metric}[relevance]"]
-
-
-def test_metrics_of_goals_as_text():
-    assert get_metric(" NDCG@10[Revenue] ") == NDCG(k=10, goal="Revenue")
-    assert str(get_metric("mrr[revenue]")) == "mrr[revenue]"
-    assert get_metric("ndcg@10[revenue]", "lightgbm").goal == "revenue"
-
-
-DATA = {"relevance": [0.0, 1.0, 2.0], "revenue": [3.0, 0.0, 1.0]}
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: Mixture(["yetiloss"], labels=["a b"]), "'a b' cannot name labels; choose a name without spaces"),
-        (lambda: Mixture(["yetiloss"], labels=[3]), "3 cannot name labels"),
-        (lambda: Mixture(["yetiloss"], labels="revenue"), "labels must be a list of goals, got 'revenue'"),
-        (lambda: get_metric("ndcg[a[b]]"), "not of the form"),
-        (lambda: NDCG(goal="a:b"), "'a:b' cannot name labels"),
-        (lambda: YetiLoss("map[revenue]"), r"put the goal at the end.*labels=\['revenue'\]"),
-        (lambda: StochasticRank("map[revenue]"), "an objective names the labels that it reads"),
-        (lambda: run("yetiloss:map[revenu]"), r"labels has 'revenue', which mixture does.* did you mean 'revenu'"),
-        (lambda: run("hinge+listnet[x]", {"y": [0, 1, 2]}), r"no labels 'x' \(by name there are 'y'\); pass them"),
-        (lambda: run("yetiloss:map"), "labels has 'revenue', which yetiloss does not read"),
-        (lambda: get_objective("listnet").report([0, 0, 0], DATA, [3]), "labels has 'revenue', which listnet does not"),
-        (lambda: evaluate("map[x]", [0, 0, 0], DATA, [3]), "there are no labels 'x'"),
-        (lambda: run("listnet[a]", {"y": [0, 1, 2], "a": "text"}), r"labels\['a'\] must be one-dimensional, got str"),
-        (lambda: run("listnet[a]", {"a": [0, 1, 2], None: [0, 1, 2]}), "None cannot name labels"),
-        (lambda: run("listnet[a]", {}), "labels is empty"),
-        (lambda: run("yetiloss:map[a]", {"y": [0, 1, 2], "a": [0, -1, 2]}), r"labels\['a'\]: map needs labels of at"),
-        (lambda: run("hinge+hinge:err[a]", {"y": [0, 1, 2], "a": [0, 9, 2]}), r"labels\['a'\]: err takes labels up"),
-        (lambda: evaluate("err[a]", [0, 0, 0], {"y": [0, 1, 2], "a": [0, 9, 2]}, [3]), r"err\[a\] takes labels up to"),
-    ],
-)  # fmt: skip
-def test_impossible_values_are_refused(call, message):
-    with pytest.raises(LTRError, match=message):
-        call()
-
-
-def run(objective, labels=DATA):
-    return get_objective(objective).gradient_hessian([0.0, 0.0, 0.0], labels, [3])
+@pytest.mark.parametrize("metric", ONE_OF_EACH, ids=str)
+def test_a_metric_of_a_goal_is_the_metric_of_these_labels(metric, scores, rng):
+    y, other = (random_labels(metric.label_limit, rng, ROWS) for _ in range(2))
+    labels, metrics = (
+        {"relevance": y, "revenue": other},
+        [replace(metric, goal=g) for g in (None, "revenue", "relevance")],
+    )
+    for how in ({}, {"per_query": True}, {"weight": rng.random(ROWS)}):
+        found = evaluate(metrics, scores, labels, SIZES, **how)
+        for value, own in zip(found.values(), (y, other, y), strict=True):
+            assert np.array_equal(value, evaluate(metric, scores, own, SIZES, **how), equal_nan=True)
+    assert list(found) == [str(metric), f"{metric}[revenue]", f"{metric}[relevance]"]
 
 
 def test_clicks_are_those_of_the_first_labels(scores, rng):
@@ -243,9 +166,8 @@ def test_gradients_are_those_of_the_drawn_labels(objective, scores, rng):
     stochastic = StochasticLabels(objective, **how)
     queries, plain = Queries(labels, SIZES, weight=weight), Queries(labels, SIZES)
     for iteration in (0, 7):
-        expected = objective.compute(
-            Queries(drawn(how, plain, iteration), SIZES, weight=weight), scores, iteration=iteration
-        )
+        of_draws = Queries(drawn(how, plain, iteration), SIZES, weight=weight)
+        expected = objective.compute(of_draws, scores, iteration=iteration)
         found = stochastic.compute(queries, scores, iteration=iteration, n_threads=1)
         assert all(map(np.array_equal, found, expected))
         again = pickle.loads(pickle.dumps(stochastic)).compute(queries, scores, iteration=iteration, n_threads=2)
@@ -264,7 +186,8 @@ def test_draws_are_independent_and_have_the_probabilities():
         neighbors = (first[1:] == goal) & (first[:-1] == goal)
         assert abs(neighbors.mean() - p * p) < 4 * np.sqrt(3 * p * p / n)
     kept = Subsample("rmse", queries=0.2).compute(Queries(np.ones(n), sizes), np.zeros(n))[0].reshape(-1, 2)[:, 0] != 0
-    assert abs((first[::2][kept] == 1).mean() - 0.6) < 0.05  # draws of Subsample with the same seed tell nothing
+    chance = (first[::2][kept] == 1).mean()
+    assert abs(chance - 0.6) < 4 * np.sqrt(0.6 * 0.4 / kept.sum())  # draws of Subsample with the same seed tell nothing
 
 
 def test_the_expected_gradient_of_draws_by_document_is_the_mean_over_all_labelings(rng):
@@ -300,28 +223,6 @@ def test_skipped_queries_are_not_drawn(scores, rng):
     left_out = np.repeat(half.before(Call.at(queries, scores)).skip, SIZES)
     for found, all_of_it in zip(half.compute(queries, scores), whole, strict=True):
         assert np.array_equal(found, np.where(left_out, 0.0, 2 * all_of_it))
-
-
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ({}, "must name two goals or more"),
-        ({"labels": ["a", "b c"]}, "'b c' cannot name labels"),
-        ({"labels": ["a", None], "weights": [1]}, "weights has 1 entries for 2 goals"),
-        ({"labels": ["a", None], "weights": [0, 0]}, "weights are all 0; give some goal a weight"),
-        ({"labels": ["a", None], "weights": [-1, 0]}, "weights=-1 must be a number of at least 0"),
-        ({"labels": ["a", None], "seed": -1}, "seed=-1"),
-    ],
-)
-def test_draws_that_cannot_be_are_refused(how, message):
-    with pytest.raises(LTRError, match=message):
-        StochasticLabels("yetiloss", **how)
-
-
-def test_labels_that_the_objective_refuses_are_named():
-    refused = StochasticLabels("yetiloss:err", labels=[None, "a"])
-    with pytest.raises(LTRError, match=r"labels\['a'\]: err takes labels up to 4"):
-        refused.gradient_hessian([0.0] * 40, {"y": [0.0, 1.0] * 20, "a": [9.0, 0.0] * 20}, [40])
 
 
 def test_messages_name_what_was_written():
