@@ -1,16 +1,29 @@
-"""Position bias: exact expectations over clicks, the offsets of positions, refusals, same bytes."""
+"""Position bias: exact expectations over clicks, the offsets of positions, and trainings that rank better."""
 
 import itertools
 import pickle
 
+import lightgbm as lgb
 import numpy as np
 import pytest
-from clicks import CORRECTING, click_log, offset_of_rows, some_queries
+from clicks import CORRECTING, SHARES, click_log, offset_of_rows, ranks, some_queries
 from oracles.positions import offsets
+from scipy import stats
 
-from ltr_objectives import LambdaMART, LTRError, LTRWarning, Queries, RankNet, get_objective, registry
-from ltr_objectives.datasets import make_ranking
-from ltr_objectives.metrics.linear import DCG
+from ltr_objectives import (
+    DCG,
+    LambdaMART,
+    LTRError,
+    LTRWarning,
+    Queries,
+    RankNet,
+    UnitHessian,
+    evaluate,
+    get_objective,
+    objectives,
+)
+from ltr_objectives.adapters import lightgbm_objective
+from ltr_objectives.datasets import make_ranking, make_ranking_fold
 from ltr_objectives.objectives.pairwise import PairwiseObjective
 from ltr_objectives.testing import random_labels
 
@@ -158,25 +171,6 @@ def test_strange_lists_give_finite_propensities(scores):
                 ).all()
 
 
-MISTAKES = {
-    "propensity has 1 entries; pass one per row": {"propensity": [1.0]},
-    "propensity must be finite and above 0": {"propensity": [1.0, 0.0]},
-    "propensity must be finite and above 0, but row 1 is nan": {"propensity": [1.0, np.nan]},
-    "position has 1 entries; pass one per row": {"position": [0]},
-    "position must be whole numbers from 0": {"position": [0, -1]},
-    "position must be whole numbers": {"position": [0, 0.5]},
-    "position must be whole numbers from 0 to": {"position": [0, 10**9]},
-    "position must be numbers": {"position": ["top", "bottom"]},
-    "not both": {"position": [0, 1], "propensity": [1.0, 0.5]},
-}
-
-
-def test_impossible_clicks_are_refused():
-    for message, given in MISTAKES.items():
-        with pytest.raises(LTRError, match=message):
-            LambdaMART().gradient_hessian([0.0, 1.0], [0, 1], [2], **given)
-
-
 @pytest.mark.parametrize("how", ["propensity", "position"])
 def test_labels_that_are_not_clicks_are_warned_of_once_for_a_data_set(how, log):
     scores, given = log.data.X[:, 0], {how: getattr(log, how)}
@@ -192,20 +186,74 @@ def test_labels_that_are_not_clicks_are_warned_of_once_for_a_data_set(how, log):
         LambdaMART().gradient_hessian(scores, right, log.data.group, **given)
 
 
-def test_gradients_beyond_float64_are_refused():
+def test_objectives_that_correct_nothing_say_so():
     with pytest.raises(LTRError, match="beyond the range"):
         RankNet().gradient_hessian([0.0, 1.0], [0, 1], [2], propensity=[1.0, 5e-324])
-    with pytest.raises(LTRError, match="clicks and must not be negative"):
-        RankNet().gradient_hessian([0.0, 1.0], [-1, 1], [2], position=[0, 1])
-    with pytest.raises(LTRError, match="ranknet does not take propensity"):
-        RankNet("all").gradient_hessian([0.0, 1.0], [0, 1], [2], propensity=[1, 1])
-
-
-def test_objectives_that_correct_nothing_say_so():
-    for name in registry.objectives():
-        objective = get_objective(name)
-        assert objective.facts.takes_clicks == isinstance(objective, PairwiseObjective)
+    for objective in [*map(get_objective, objectives()), RankNet("all")]:
+        corrects = isinstance(objective, PairwiseObjective) and objective != RankNet("all")
+        assert objective.facts.takes_clicks == corrects
         for data in ({"propensity": [1.0, 0.5]}, {"position": [0, 1]}):
-            if not objective.facts.takes_clicks:
-                with pytest.raises(LTRError, match="does not take propensity or position; leave them out"):
+            if not corrects:
+                with pytest.raises(LTRError, match="leave them out"):
                     objective.gradient_hessian([0.0, 1.0], [0, 1], [2], **data)
+
+
+# trainings on simulated clicks
+
+SPARSE = pytest.mark.filterwarnings("ignore:.*queries have zero gradient")  # most have no click
+FIRST = {o.name: i for i, o in reversed(list(enumerate(CORRECTING)))}  # one of each class; the others before a release
+SIMULATED = [pytest.param(o, marks=() if FIRST[o.name] == i else pytest.mark.release) for i, o in enumerate(CORRECTING)]
+
+
+PARAMS = {
+    "num_leaves": 7, "max_bin": 63, "verbose": -1, "num_threads": 1, "deterministic": True, "force_col_wise": True,
+    "seed": 0, "metric": "None", "min_sum_hessian_in_leaf": 1e-3,
+}  # fmt: skip
+
+
+def train(log, objective, rounds=50, **how):
+    data = lgb.Dataset(log.data.X, log.clicks, group=log.data.group)
+    return lgb.train({**PARAMS, "objective": lightgbm_objective(objective, **how)}, data, rounds)
+
+
+@SPARSE
+@pytest.mark.parametrize("objective", SIMULATED, ids=str)
+def test_trained_scores_do_not_turn_the_positions_round(objective):
+    """Positions follow one feature and clicks are dense. The model learns the feature; the offsets stay those of 0.8^k.
+
+    Their slope is log 0.8 = -0.22, or steeper in log-odds. Over three seeds it was from -0.01 to -0.44, apart from
+    losses over neighbours in one ranking without noise, whose scores grow without limit.
+    """
+    X, y, group, _ = make_ranking(300, mean_length=15, features=10, seed=2)
+    old = X[:, np.argmax([abs(np.corrcoef(x, y)[0, 1]) for x in X.T])]
+    position = ranks(old, group)
+    clicks = (np.random.default_rng(2).uniform(size=len(y)) < (0.4 + 0.1 * y) * 0.8**position).astype(float)
+    ours = lightgbm_objective(UnitHessian(objective), position=position)
+    scores = lgb.train({**PARAMS, "objective": ours}, lgb.Dataset(X, clicks, group=group), 60).predict(X)
+    offset = offset_of_rows(objective, Queries(clicks, group, position=position), scores)
+    by_position = np.bincount(position, offset)[:9] / np.bincount(position)[:9] * objective.sigma
+    assert np.polyfit(np.arange(9), by_position, 1)[0] < -0.05
+
+
+@SPARSE
+@pytest.mark.parametrize(
+    "objective",
+    [
+        "lambdamart",
+        pytest.param("yetiloss:ndcg", marks=pytest.mark.release),
+        pytest.param("ranknet", marks=pytest.mark.release),
+    ],
+)
+def test_correction_ranks_better(objective):
+    train_on, _, test = make_ranking_fold((4000, 1, 1500), 1, features=20, mean_length=10, shares=SHARES)
+    log = click_log(train_on, 1.0, 1)
+
+    def values(**how):
+        """True NDCG@10 by query."""
+        return evaluate("ndcg@10", train(log, objective, **how).predict(test.X), test.y, test.group, per_query=True)
+
+    without = values()
+    for how in ({"position": log.position}, {"propensity": log.propensity}):
+        difference = values(**how) - without
+        assert difference.mean() > 0
+        assert stats.ttest_1samp(difference, 0).pvalue < 0.01
