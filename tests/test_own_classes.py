@@ -1,4 +1,4 @@
-"""User-defined metrics and objectives: errors name what is missing or wrong."""
+"""Metrics and objectives of the user: what is wrong in a class is found and named."""
 
 import itertools
 import math
@@ -23,7 +23,6 @@ from ltr_objectives import (
     check_objective,
     evaluate,
     get_metric,
-    registry,
 )
 from ltr_objectives.kernels.swaps import AVERAGE, CASCADE, LINEAR
 from ltr_objectives.objectives.base import Facts
@@ -32,45 +31,28 @@ LABELS, GROUP = np.array([0.0, 1.0, 0.0, 2.0, 1.0]), [3, 2]
 SCORES = -np.arange(5.0)
 
 
-class Nameless(Objective):
-    def fill(self, call):
-        call.grad[:] = 1.0
-
-    def reference(self, scores, labels):
-        return np.ones(len(scores)), np.zeros(len(scores))
-
-
-class Half(Nameless):
+class Half(Objective):
     name: ClassVar[str] = "half"
 
     def fill(self, call):
-        call.hess[:] = 1.0
+        call.grad[:] = call.hess[:] = 1.0
         with np.errstate(invalid="ignore"):
             (call.grad if call.iteration else call.hess)[:] /= np.where(np.arange(len(call.grad)) == 3, np.nan, 1)
 
 
-@dataclass(frozen=True)
-class Rising(Metric):
-    table: tuple[float, ...] = (1.0, 0.5, 0.5)
-
+class Complete(Metric):
+    name: ClassVar[str] = "named"
+    kind: ClassVar[int] = LINEAR
     maximum: ClassVar[float | None] = None
 
     def gain(self, labels):
         return labels
 
     def discount(self, ranks):
-        return np.array(self.table)
+        return np.array([1.0, 0.5, 0.5])
 
     def reference(self, labels):
         return float(labels @ self.discount(0)[: len(labels)])
-
-
-class Named(Rising):
-    name: ClassVar[str] = "named"
-
-
-class Complete(Named):
-    kind: ClassVar[int] = LINEAR
 
 
 def test_a_default_that_would_be_ignored_is_refused():
@@ -82,7 +64,7 @@ def test_a_default_that_would_be_ignored_is_refused():
         (Langevin, "shrink", {"shrink": 0.1}),
     ):
         forgotten = type("Forgotten", (base,), changed)
-        told = rf"sets {name}, a parameter, which would be ignored: put @dataclass.* and write {name}: type = value"
+        told = f"sets {name}, a parameter, which would be ignored"
         for wrong in (forgotten, type("Below", (forgotten,), {})):
             with pytest.raises(LTRError, match=told):
                 wrong()
@@ -116,17 +98,9 @@ def test_methods_that_would_be_ignored_are_refused(base):
     dataclass(frozen=True, slots=True)(plain)  # makes a second class, with its own __init__
 
 
-@pytest.mark.parametrize("name", registry.objectives())
-def test_the_report_knows_rewards_of_the_users_own(name):
-    cls = Objective.named[name]
-    if hasattr(cls, "rewards"):
-        mine = type("Mine", (cls,), {"rewards": lambda self, call: (np.ones(5), np.ones(2))})
-        assert mine().report(SCORES, LABELS, GROUP).useless == {"all equally relevant": 2}
-
-
 @pytest.mark.parametrize("iteration", [0, 1])
 def test_gradients_that_are_nan_are_located(iteration):
-    with pytest.raises(LTRError, match="gradient or Hessian of row 3 is NaN: the objective divides 0 by 0 there, or"):
+    with pytest.raises(LTRError, match="row 3 is NaN"):
         Half().gradient_hessian(SCORES, LABELS, GROUP, iteration=iteration)
 
 
@@ -137,32 +111,29 @@ def test_a_name_in_text_is_given_once_and_only_to_a_class_that_is_not_refused():
         assert type(get_metric("ndcg@3")) is NDCG
 
 
-def test_discounts_do_not_increase():
+@pytest.mark.parametrize(
+    ("name", "method", "words"),
+    [
+        *(
+            (name, lambda self, values, returned=returned: returned, f"{name} must return one number")
+            for name in ("gain", "discount")
+            for returned in (1.0, [1.0, 0.5])
+        ),
+        ("discount", lambda self, ranks: [np.nan, 0.5, 0.5], "discount must be finite"),
+        ("discount", lambda self, ranks: [0.5, 1.0, 0.5], "discount must be finite and not negative"),
+        ("discount", lambda self, ranks: [1.0, 0.5, -0.1], "discount must be finite and not negative"),
+        ("gain", lambda self, labels: np.where(labels > 1, np.inf, labels), "gain of label 2 is inf"),
+    ],
+)
+def test_gains_and_discounts_that_cannot_be_are_refused(monkeypatch, name, method, words):
     assert evaluate(Complete(), SCORES, LABELS, GROUP) == pytest.approx((0.5 + 2.5) / 2)
-    for wrong in ((0.5, 1.0, 0.5), (1.0, 0.5, -0.1)):
-        with pytest.raises(LTRError, match=r"named.*: discount must be finite and not negative"):
-            evaluate(Complete(table=wrong), SCORES, LABELS, GROUP)
-
-
-@pytest.mark.parametrize("name", ["gain", "discount"])
-@pytest.mark.parametrize("returned", [1.0, [1.0, 0.5]])
-def test_a_gain_or_discount_of_another_length_is_refused(monkeypatch, name, returned):
-    monkeypatch.setattr(Complete, name, lambda self, values: returned)
-    with pytest.raises(LTRError, match=rf"named: {name} must return one number for each"):
-        evaluate(Complete(), SCORES, LABELS, GROUP)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_gains_and_discounts_are_finite(monkeypatch, bad):
-    with pytest.raises(LTRError, match=rf"named.*: discount must be finite .*, but is \[{bad}, 0.5, 0.5\]"):
-        evaluate(Complete(table=(bad, 0.5, 0.5)), SCORES, LABELS, GROUP)
-    monkeypatch.setattr(Complete, "gain", lambda self, labels: np.where(labels > 1, bad, labels))
-    with pytest.raises(LTRError, match=f"named: gain of label 2 is {bad}, but must be finite"):
+    monkeypatch.setattr(Complete, name, method)
+    with pytest.raises(LTRError, match=words):
         evaluate(Complete(), SCORES, LABELS, GROUP)
 
 
 def test_gains_of_average_precision_are_0_or_1():
-    class Graded(Rising):
+    class Graded(Complete):
         name: ClassVar[str] = "graded"
         kind: ClassVar[int] = AVERAGE
 
@@ -244,9 +215,7 @@ def test_check_metric_finds_methods_that_disagree(wrong):
 def test_check_metric_takes_an_object():
     check_metric(Right())
     check_metric(Right(k=3, ties="worst", empty="skip"), labels=[0, 0.5, 7])
-    for wrong, told in ((Right, r"the class Right; pass an object, such as Right\(\)"), ("ndcg", "str")):
-        with pytest.raises(LTRError, match=f"must be an object of a subclass of .*, got {told}"):
-            check_metric(wrong)
+    check_metric(get_metric("ndcg@10[revenue]"))
 
 
 @dataclass(frozen=True)
@@ -420,11 +389,6 @@ def test_check_objective_takes_an_object(monkeypatch):
     check_objective(Squares(), labels=[0, 0.5, 7])
     check_objective(Centred())
     check_objective(type("Alone", (Centred,), {"reference": lambda self, s, y: None})())
-    for wrong, told in ((Squares, r"the class Squares; pass an object, such as Squares\(\)"), ("ranknet", "str")):
-        with pytest.raises(LTRError, match=f"must be an object of a subclass of .*, got {told}"):
-            check_objective(wrong)
-    with pytest.raises(LTRError, match="labels is empty"):
-        check_objective(Squares(), labels=[])
     with pytest.raises(LTRError, match="revenue"):
         check_objective(Mixture([Squares(), "listnet[revenue]"]))
 
@@ -432,19 +396,5 @@ def test_check_objective_takes_an_object(monkeypatch):
 def test_fill_returns_nothing():
     wrong = type("Wrong", (Half,), {"fill": lambda self, call: (call.grad, call.hess)})()
     for objective in (wrong, UnitHessian(wrong), Mixture([wrong, "listnet"])):
-        with pytest.raises(LTRError, match=r"Wrong.fill must write call.grad and call.hess and return nothing"):
+        with pytest.raises(LTRError, match="return nothing"):
             objective.gradient_hessian(SCORES, LABELS, GROUP)
-
-
-@pytest.mark.parametrize(
-    "metric", [Complete(table=(np.nan, 1.0, 1.0)), Complete(table=(1.0, 2.0, 3.0)), Complete(table=())]
-)
-def test_errors_of_methods_name_check_metric(metric):
-    with pytest.raises(LTRError, match=r"ltr_objectives.check_metric\(metric\) checks all methods of a metric"):
-        evaluate(metric, SCORES, LABELS, GROUP)
-
-
-def test_a_metric_of_a_goal_is_checked_and_no_labels_are_refused():
-    check_metric(get_metric("ndcg@10[revenue]"))
-    with pytest.raises(LTRError, match="labels is empty"):
-        check_metric(get_metric("ndcg"), labels=[])
