@@ -1,15 +1,133 @@
-"""Contents of arrays: masked and missing values, dates and text are refused wherever numbers or ids are expected."""
+"""Queries and the contents of arrays: what counts as the same numbers or ids, and what is refused."""
 
+import copy
 import datetime
 import decimal
+import itertools
+import pickle
 import uuid
 
 import numpy as np
 import pytest
+from catalog import METRICS, OBJECTIVES
 from rankers import LIBRARIES, fold, ranker
+from trainings import fit, small_data
 
-from ltr_objectives import LTRError, Queries, evaluate
+from ltr_objectives import LTRError, Queries, evaluate, get_objective
+from ltr_objectives.metrics.gains import best_sums
 from ltr_objectives.queries import sizes_of
+
+
+def test_group_and_qid_mean_the_same():
+    a, b = Queries([0, 1, 2], [1, 2]), Queries([0, 1, 2], qid=["x", "y", "y"])
+    assert np.array_equal(a.ptr, b.ptr)
+    assert len(a) == 2
+    assert a.rows == 3
+    assert a.longest == 2
+
+
+def test_weights_are_told_by_their_length():
+    by_query, by_row = Queries([0, 1, 2], [1, 2], weight=[3, 5]), Queries([0, 1, 2], [1, 2], weight=[3, 4, 6])
+    assert by_query.weight_by_row.tolist() == [3, 5, 5]
+    assert by_row.weight_by_row.tolist() == [3, 4, 6]
+    assert by_row.weight_by_query.tolist() == [3, 5]
+
+
+def test_labels_are_a_copy_that_nobody_changes():
+    labels = np.array([0.0, 1.0])
+    queries = Queries(labels, [2])
+    labels[0] = 9
+    assert queries.labels.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        queries.labels[0] = 9
+    labels = np.array([0.0, 1.0])
+    other = queries.with_labels(labels)
+    labels[0] = 9
+    assert other.labels.tolist() == [0, 1]
+
+
+def test_arrays_of_another_data_set_are_refused():
+    """Kernels do not compare lengths, so they would read beyond the array."""
+    queries, other = Queries([0, 1, 0, 2], [2, 2]), Queries([0, 1], [2])
+    scores = other.check_scores([1.0, 2.0])
+    for objective in OBJECTIVES.values():
+        with pytest.raises(LTRError, match="scores has 2 entries"):
+            objective.compute(queries, scores)
+        with pytest.raises(LTRError, match="skip has 1 entries"):
+            objective.compute(queries, np.zeros(4), skip=np.zeros(1, bool))
+    for metric in itertools.chain(*METRICS.values()):
+        for values in (metric.values, metric.mean):
+            with pytest.raises(LTRError, match="scores has 2 entries"):
+                values(queries, scores)
+    with pytest.raises(LTRError, match="labels has 2 entries"):
+        queries.with_labels(other.labels)
+
+
+def test_best_sums_are_those_of_the_best_order(rng):
+    group = rng.integers(1, 9, 50)
+    queries = Queries(rng.integers(0, 4, group.sum()), group)
+    discount = 1 / np.log2(np.arange(2, queries.longest + 2))
+    for values in (queries.labels, 3 - queries.labels, rng.normal(size=queries.rows)):
+        lists = np.split(values, queries.ptr[1:-1])
+        expected = [np.sort(x)[::-1] @ discount[: len(x)] for x in lists]
+        np.testing.assert_allclose(best_sums(queries, values, discount), expected, rtol=1e-12)
+
+
+def test_labels_are_read_only_so_that_kernels_are_compiled_for_one_type_of_them():
+    queries = Queries({"a": [1, 0, 2], "b": [0, 1, 0]}, [3])
+    for found in (queries, pickle.loads(pickle.dumps(queries)), copy.deepcopy(queries)):
+        for each in (found, found.of("a"), found.of("b"), found.with_labels(np.ones(3))):
+            assert not each.labels.flags.writeable
+
+
+@pytest.mark.parametrize("name", ["yetiloss", "listnet"])
+def test_layout_and_dtype_of_the_input_do_not_matter(name, rng):
+    objective, group = get_objective(name), rng.integers(1, 40, 60)
+    scores, labels = rng.normal(size=group.sum()).astype(np.float32), rng.integers(0, 4, group.sum()).astype(np.float32)
+    expected = objective.gradient_hessian(scores.astype(np.float64), labels.astype(np.float64), group)
+    strided = np.repeat(scores, 3)[::3]
+    frozen = labels.copy()
+    frozen.flags.writeable = False
+    before = scores.copy()
+    variants = [
+        (scores, labels, {"group": group}),
+        (strided, frozen, {"group": group.astype(np.int32)}),
+        (scores.tolist(), labels.tolist(), {"group": group.tolist()}),
+        (scores, labels, {"qid": np.repeat(np.arange(len(group)), group)}),
+    ]
+    for s, y, how in variants:
+        assert np.array_equal(objective.gradient_hessian(s, y, **how), expected)
+    assert np.array_equal(scores, before)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(("objective", "tied"), [("ranknet", True), ("lambdamart", False)])
+def test_rows_and_queries_in_another_order_train_the_same_model(library, objective, tied, rng):
+    """Scores are tied, as before the first tree, only if the objective treats ties alike; else they differ."""
+    pytest.importorskip(library)
+    (X, y, _), start = small_data(30, 12), None if tied else rng.normal(size=360)
+    params = {"base_score": 0.0} if library == "xgboost" else {}
+    if library == "catboost":
+        params = {
+            "random_strength": 0,
+            "bootstrap_type": "No",
+            "leaf_estimation_method": "Newton",
+            "learning_rate": 0.3,
+        }
+    orders = (
+        np.arange(360),
+        (12 * rng.permutation(30)[:, None] + rng.permuted(np.tile(np.arange(12), (30, 1)), axis=1)).ravel(),
+    )
+    before, after = (
+        fit(library, objective, X[i], y[i], [12] * 30, params=params, start=None if tied else start[i])(X)
+        for i in orders
+    )
+    assert np.ptp(before) > 0.1
+    np.testing.assert_allclose(before, after, rtol=1e-4, atol=1e-5)
+
+
+# contents of arrays
+
 
 GOOD = [1.0, 2.0, 1.0]
 
