@@ -1,5 +1,6 @@
-"""The numba cache: no stale code after any kernel file changes, no failure if it is missing, damaged or full."""
+"""The cache of machine code: nothing stale, damaged or foreign is run, and kernels mean the same in every process."""
 
+import errno
 import inspect
 import json
 import os
@@ -8,52 +9,175 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 from catalog import EXAMPLES, METRICS
 
 import ltr_objectives.kernels as kernels
-from ltr_objectives import registry
+from ltr_objectives import LTRWarning, registry
 from ltr_objectives.kernels import _compiler
 from ltr_objectives.kernels.scores import content_stream, read_scores
 
-CODE = """
-import numpy as np
-from ltr_objectives.kernels import _compiler, softmax
-softmax.softmax(np.zeros(2), p := np.empty(2))
-print(p[0])
-print(_compiler.CACHE)
-print(sum(softmax.softmax.compiled.stats.cache_hits.values()))
-"""
+HERE, PACKAGE = Path(__file__).parent, _compiler.PACKAGE
 
 
-def run_copy(folder: Path, **environment: str) -> list[str]:
-    """The output of the code; stderr must be empty."""
-    done = finished_copy(folder, **environment)
-    assert done.stderr == ""
-    return done.stdout.splitlines()
-
-
-def finished_copy(folder: Path, before: str = "", **environment: str) -> "subprocess.CompletedProcess[str]":
-    env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
-    env |= {"PYTHONPATH": str(folder), **environment}
-    done = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path += {sys.path!r}\n{before}\n{CODE}"],
-                          env=env, cwd=folder, capture_output=True, text=True)  # fmt: skip
+def run_code(
+    code: str, *arguments: str, before: Sequence[str] = (), **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run code in a process of its own, without the settings of this one."""
+    env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "LTR_OBJECTIVES_QUIET")}
+    env |= {"PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(HERE)]), **environment}
+    command = [sys.executable, *before, "-c", code, *arguments]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done
 
 
-def copy_package(folder: Path) -> Path:
-    shutil.copytree(_compiler.PACKAGE, folder / "ltr_objectives", ignore=shutil.ignore_patterns("__pycache__"))
-    return folder / "ltr_objectives"
+# the cache, in this process
 
 
-def test_other_versions_of_numba_compile_as_they_always_do_to_the_same_bytes(tmp_path):
-    code = """
+def double(x):
+    return 2.0 * x
+
+
+def calls(x=3.0):
+    """How often machine code was found in the cache, with a kernel that this process has not compiled yet."""
+    made = _compiler.compiled(double, {"nogil": True})
+    assert made(x) == 2.0 * x
+    return sum(made.stats.cache_hits.values())
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    folder = tmp_path / "own"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setattr(_compiler, "CACHE", folder)
+    return folder
+
+
+def test_damaged_machine_code_is_compiled_anew_and_replaced(cache):
+    assert [calls(), calls()] == [0, 1]
+    [file] = cache.glob("*.code")
+    file.write_bytes(file.read_bytes()[:-9])
+    assert [calls(), calls()] == [0, 1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no modes")
+def test_machine_code_that_others_can_write_is_not_read(cache):
+    calls()
+    [file] = cache.glob("*.code")
+    file.chmod(0o666)
+    assert calls() == 0
+
+
+def test_on_a_full_disk_kernels_are_compiled_without_the_cache(cache, monkeypatch):
+    def full(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(_compiler, "replacing", full)
+    with pytest.warns(LTRWarning, match=re.escape(f"repair {cache}")):
+        assert calls() == 0
+    assert _compiler.CACHE is None
+    assert calls() == 0  # silent
+    assert list(cache.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no modes")
+def test_the_cache_is_the_first_folder_that_only_this_user_can_write(tmp_path, monkeypatch):
+    monkeypatch.setattr(_compiler, "PACKAGE", tmp_path / "package")
+    file = tmp_path / "file"
+    file.write_text("no folder")
+
+    def found(chosen="", cache="", home=tmp_path / "home"):
+        monkeypatch.setattr(_compiler.config, "CACHE_DIR", str(chosen))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+        monkeypatch.setenv("HOME", str(home))
+        return _compiler.cache_folder()
+
+    chosen = found(tmp_path / "chosen")
+    assert chosen.is_relative_to(tmp_path / "chosen")
+    assert chosen.stat().st_mode & 0o777 == 0o700
+    chosen.chmod(0o777)
+    assert found(tmp_path / "chosen") is None
+    assert found(file) is None
+    assert found().is_relative_to(tmp_path / "package" / "__pycache__")
+    monkeypatch.setattr(_compiler, "PACKAGE", file)
+    assert found(cache=tmp_path / "cache").is_relative_to(tmp_path / "cache")
+    assert found(cache="relative").is_relative_to(tmp_path / "home" / ".cache" / "ltr_objectives")
+    assert found(cache=file) is None
+
+
+def test_the_cache_is_of_one_source(tmp_path):
+    """A kernel of one file calls those of others, also of metrics and objectives."""
+    copied = tmp_path / "ltr_objectives"
+    shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    seen = {_compiler.source_hash(copied)}
+    files = [file for folder in ("kernels", "metrics", "objectives") for file in (copied / folder).glob("*.py")]
+    for file in files:
+        file.write_text(f"{file.read_text()}\n")
+        seen.add(_compiler.source_hash(copied))
+    assert len(seen) == 1 + len(files) > 50
+
+
+def reachable(function, found):
+    """Add a kernel and those that it closes over to ``found``."""
+    if hasattr(function, "py_func") and id(function) not in found:
+        found[id(function)] = function
+        for cell in function.py_func.__closure__ or ():
+            reachable(cell.cell_contents, found)
+
+
+def test_no_two_kernels_share_a_file_of_machine_code():
+    found: dict[int, object] = {}
+    for folder in ("kernels", "metrics", "objectives"):
+        for path in (_compiler.PACKAGE / folder).glob("*.py"):
+            for value in vars(import_module(f"ltr_objectives.{folder}.{path.stem}")).values():
+                reachable(value, found)
+    files = [function.compiled._cache._name for function in found.values()]
+    assert len(files) > 100
+    assert len(set(files)) == len(files)
+
+
+FINITE_AND_NOT = [0, 1, -2], [0, np.nan, 9], [0, 9, -np.inf], [np.inf, 9, 0], [np.inf, np.nan, 0]
+
+
+def test_strict_kernels_see_nan():
+    for dtype in (np.float32, np.float64):
+        largest = [read_scores(np.array(s, dtype), np.array([0, 3], np.int64), 1).largest for s in FINITE_AND_NOT]
+        np.testing.assert_array_equal(largest, [2.0, np.nan, np.inf, np.inf, np.nan])
+
+
+# processes
+
+
+USER = """
+import sys, numba, numpy as np
+from ltr_objectives.kernels import _compiler, softmax, sorting
+@numba.njit
+def sorted_total(s):  # each of them calls other kernels; the second reorders sums
+    key, order = s.copy(), np.arange(len(s))
+    sorting.sort_descending(key, order, np.empty_like(key), np.empty_like(order), len(s))
+    p = np.empty_like(key)
+    softmax.softmax(key, p)
+    return key, order, p
+s = np.random.default_rng(0).normal(size=100)
+key, order, p = sorted_total(s)
+assert (key == -np.sort(-s)).all() and (s[order] == key).all()
+np.testing.assert_allclose(p, np.exp(key) / np.exp(key).sum())
+print(_compiler.parts is None)
+"""
+
+
+def test_compiled_code_of_a_user_may_call_kernels(tmp_path):
+    for _ in ("compiled", "from the cache"):
+        assert run_code(USER, NUMBA_CACHE_DIR=str(tmp_path)).stdout == "False\n"
+
+
+OTHER = """
 import sys, numba
 if len(sys.argv) > 1:
     numba.__version__ = sys.argv[1]
@@ -62,15 +186,13 @@ from ltr_objectives.kernels import _compiler, softmax
 softmax.softmax(np.random.default_rng(0).normal(size=50), p := np.empty(50))
 print(_compiler.parts is None, p.tobytes().hex())
 """
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    outputs = []
-    for version in ((), ("9.9.9",)):
-        done = subprocess.run([sys.executable, "-c", code, *version], env=env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        outputs.append(done.stdout)
-    (with_parts, *own), (without, *same) = (text.split() for text in outputs)
-    assert (with_parts, without) == ("False", "True")
-    assert own == same
+
+
+@pytest.mark.release
+def test_other_versions_of_numba_compile_as_they_always_do_to_the_same_bytes(tmp_path):
+    own, other = (run_code(OTHER, *v, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split() for v in ((), ("9.9.9",)))
+    assert (own[0], other[0]) == ("False", "True")
+    assert own[1:] == other[1:]
 
 
 CLOSURES = """
@@ -100,34 +222,15 @@ print([made[name](5) for name in sys.argv[1:]])
 """
 
 
+@pytest.mark.release
 def test_kernels_that_differ_in_what_they_close_over_do_not_share_machine_code(tmp_path):
     file, right = tmp_path / "closures.py", {"added": 8, "times": 15}
     file.write_text(CLOSURES)
+    code = f"import runpy; runpy.run_path({str(file)!r})"
     for names in (("added", "times"), ("times", "added")):
         for order in (names[:1], names[1:], names):  # the last loads the code of two processes, or compiles nothing
-            env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / names[0])}
-            done = subprocess.run([sys.executable, str(file), *order], env=env, capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
+            done = run_code(code, *order, NUMBA_CACHE_DIR=str(tmp_path / names[0]))
             assert json.loads(done.stdout) == [right[name] for name in order]
-
-
-def reachable(function, found):
-    """Add a kernel and those that it closes over to ``found``."""
-    if hasattr(function, "py_func") and id(function) not in found:
-        found[id(function)] = function
-        for cell in function.py_func.__closure__ or ():
-            reachable(cell.cell_contents, found)
-
-
-def test_no_two_kernels_share_a_file_of_machine_code():
-    found: dict[int, object] = {}
-    for folder in ("kernels", "metrics", "objectives"):
-        for path in (_compiler.PACKAGE / folder).glob("*.py"):
-            for value in vars(import_module(f"ltr_objectives.{folder}.{path.stem}")).values():
-                reachable(value, found)
-    files = [function.compiled._cache._name for function in found.values()]
-    assert len(files) > 100
-    assert len(set(files)) == len(files)
 
 
 IN_ORDER = """
@@ -155,151 +258,30 @@ for one in tried if sys.argv[1] == "forward" else reversed(tried):
 @pytest.mark.skipif(_compiler.parts is not None, reason="compiles for minutes: a job of its own has such a numba")
 @pytest.mark.parametrize("orders", [("forward", "backward"), ("backward", "forward")])
 def test_all_kernels_are_right_in_two_orders_from_one_cache(tmp_path, orders):
-    path = os.pathsep.join([str(Path(__file__).parent), str(_compiler.PACKAGE.parent)])
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": path}
     for order in orders:
-        done = subprocess.run([sys.executable, "-c", IN_ORDER, order], env=env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-
-
-def test_the_claimed_versions_of_numba_are_those_that_the_tests_run():
-    lowest = re.search(r"^numba==(\d+\.\d+)\.", Path(__file__).with_name("lowest.txt").read_text(), re.M)[1]
-    newest = numba.__version__.rpartition(".")[0]
-    assert _compiler.TESTED[0] == lowest
-    assert newest in _compiler.TESTED
-    assert len(_compiler.TESTED) == 2
-
-
-USER = """
-import sys, numba, numpy as np
-from ltr_objectives.kernels import _compiler, softmax, sorting
-@numba.njit
-def sorted_total(s):  # each of them calls other kernels; the second reorders sums
-    key, order = s.copy(), np.arange(len(s))
-    sorting.sort_descending(key, order, np.empty_like(key), np.empty_like(order), len(s))
-    p = np.empty_like(key)
-    softmax.softmax(key, p)
-    return key, order, p
-s = np.random.default_rng(0).normal(size=100)
-key, order, p = sorted_total(s)
-assert (key == -np.sort(-s)).all() and (s[order] == key).all()
-np.testing.assert_allclose(p, np.exp(key) / np.exp(key).sum())
-print(_compiler.parts is None)
-"""
-
-
-def test_compiled_code_of_a_user_may_call_kernels(tmp_path):
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    for _ in ("compiled", "from the cache"):
-        done = subprocess.run([sys.executable, "-c", USER], env=env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout == "False\n"
-
-
-def test_a_changed_helper_is_compiled_anew(tmp_path):
-    package = copy_package(tmp_path)
-    first, second = run_copy(tmp_path), run_copy(tmp_path)
-    assert first[0] == second[0]
-    assert first[1].startswith(str(package))
-    assert int(first[2]) == 0
-    assert int(second[2]) > 0
-    helper = package / "kernels" / "exponential.py"  # which a kernel in softmax.py calls
-    text = helper.read_text()
-    assert "x[i] = p * " in text
-    helper.write_text(text.replace("x[i] = p * ", "x[i] = 2.0 * p * "))
-    changed = run_copy(tmp_path)
-    assert int(changed[2]) == 0
-    assert (float(first[0]), float(changed[0])) == (0.5, pytest.approx(2 / 3))
-
-
-def test_without_a_writable_folder_there_is_no_cache(tmp_path):
-    package = copy_package(tmp_path)
-    nowhere = tmp_path / "file"
-    nowhere.write_text("no folder")
-    for path in (package / "__pycache__", tmp_path / "cache"):
-        path.write_text("no folder either")
-    out = run_copy(tmp_path, XDG_CACHE_HOME=str(nowhere), PYTHONDONTWRITEBYTECODE="1")
-    assert out[1] == "None"
-    out = run_copy(tmp_path, NUMBA_CACHE_DIR=str(nowhere))
-    assert out[1] == "None"
-    good = run_copy(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "chosen"))
-    assert good[1].startswith(str(tmp_path / "chosen"))
-
-
-def test_damaged_machine_code_is_compiled_anew_and_replaced(tmp_path):
-    copy_package(tmp_path)
-    files = list(Path(run_copy(tmp_path)[1]).glob("*.code"))
-    assert files
-    for file in files:
-        file.write_bytes(file.read_bytes()[:-9])
-    assert run_copy(tmp_path)[::2] == ["0.5", "0"]
-    assert int(run_copy(tmp_path)[2]) > 0
-
-
-FULL = """
-import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no limits")
-def test_on_a_full_disk_kernels_are_compiled_without_the_cache(tmp_path):
-    folder = Path(run_copy(copy_package(tmp_path).parent)[1])
-    for file in folder.glob("*.code"):
-        file.unlink()
-    done = finished_copy(tmp_path, FULL)
-    assert done.stdout.startswith("0.5\nNone\n")
-    [warning] = [line for line in done.stderr.splitlines() if "LTRWarning" in line]
-    assert f"repair {folder}" in warning
-    assert os.listdir(folder) == []
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no modes")
-def test_a_folder_that_others_can_write_is_not_read(tmp_path):
-    copy_package(tmp_path)
-    chosen = tmp_path / "chosen"
-    folder = Path(run_copy(tmp_path, NUMBA_CACHE_DIR=str(chosen))[1])
-    assert folder.stat().st_mode & 0o777 == 0o700
-    folder.chmod(0o777)
-    assert run_copy(tmp_path, NUMBA_CACHE_DIR=str(chosen))[1] == "None"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no such folder")
-def test_a_relative_cache_folder_is_ignored(tmp_path):
-    package = copy_package(tmp_path)
-    (package / "__pycache__").write_text("no folder")
-    out = run_copy(tmp_path, XDG_CACHE_HOME="relative", HOME=str(tmp_path / "home"), PYTHONDONTWRITEBYTECODE="1")
-    assert out[1].startswith(str(tmp_path / "home" / ".cache" / "ltr_objectives"))
-    assert not (tmp_path / "relative").exists()
+        run_code(IN_ORDER, order, NUMBA_CACHE_DIR=str(tmp_path))
 
 
 ONE = "import numpy; from ltr_objectives.kernels.sorting import all_equal; all_equal(numpy.zeros(1))"
 
 
 def said(folder: Path, code: str = ONE, **environment: str) -> list[str]:
-    env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "LTR_OBJECTIVES_QUIET")}
-    env |= {"PYTHONPATH": str(_compiler.PACKAGE.parent), "NUMBA_CACHE_DIR": str(folder), **environment}
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stderr.splitlines()
+    return run_code(code, before=["-W", "error"], NUMBA_CACHE_DIR=str(folder), **environment).stderr.splitlines()
 
 
+@pytest.mark.release
 def test_compiling_is_announced_in_one_line(tmp_path):
-    cold = said(tmp_path / "cache")
-    assert len(cold) == 1
-    assert cold[0].startswith("ltr_objectives: compiling machine code")
-    assert str(tmp_path / "cache") in cold[0]
+    [cold] = said(tmp_path / "cache")
+    assert cold.startswith("ltr_objectives: compiling machine code")
+    assert str(tmp_path / "cache") in cold
     assert said(tmp_path / "cache") == []
     assert said(tmp_path / "other", LTR_OBJECTIVES_QUIET="1") == []
     (tmp_path / "file").write_text("no folder")
     [nowhere] = said(tmp_path / "file" / "cache")
     assert "is not kept" in nowhere
     assert said(tmp_path / "third", f"import sys; sys.stderr.close(); sys.stderr = None; {ONE}") == []
-    theirs = (
-        "import numba, ltr_objectives.kernels._compiler\nnumba.njit(lambda: 1)()\n"
-        "made = {}\nexec('f = lambda: 2', made)"
-    )
-    assert said(tmp_path / "fourth", f"{theirs}\nmade['f'].__module__ = None\nnumba.njit(made['f'])()") == []
+    theirs = "import numba, ltr_objectives.kernels._compiler; numba.njit(lambda: 1)()"
+    assert said(tmp_path / "fourth", theirs) == []
 
 
 LOGGED = """
@@ -316,11 +298,10 @@ print(len(came))
 """
 
 
+@pytest.mark.release
 def test_compiling_is_logged_only_where_the_user_has_set_the_level_of_numba(tmp_path):
     for level in ("NOTSET", "DEBUG"):
-        env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / level)}
-        done = subprocess.run([sys.executable, "-c", LOGGED, level], env=env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        done = run_code(LOGGED, level, NUMBA_CACHE_DIR=str(tmp_path / level))
         assert (int(done.stdout) > 100) == (level == "DEBUG")
 
 
@@ -334,6 +315,7 @@ def entry_kernels():
                 yield name, function
 
 
+@pytest.mark.release
 def test_each_kernel_has_one_compiled_signature(rng):
     group = rng.integers(1, 9, 30)
     for dtype in (np.float32, np.float64, np.int32):
@@ -355,15 +337,6 @@ def test_each_kernel_has_one_compiled_signature(rng):
         kinds = {re.sub(r"\), \d+\)", "), n)", kind) for kind in kinds}  # metrics may have several layers
         kinds = {re.sub(r"Rng\([^)]*\)|\bnone\b", "rng", kind) for kind in kinds}  # there may be no noise
         assert len(kinds) == 1, name
-
-
-def test_only_functions_that_are_copied_into_callers_reorder_sums():
-    folders = [import_module(f"ltr_objectives.{name}") for name in ("kernels", "objectives")]
-    modules = [import_module(f"{f.__name__}.{info.name}") for f in folders for info in pkgutil.iter_modules(f.__path__)]
-    functions = [f for module in modules for f in vars(module).values() if hasattr(f, "targetoptions")]
-    reordering = [f for f in functions if f.targetoptions["fastmath"]]
-    assert len(reordering) > 10
-    assert all(f.targetoptions["forceinline"] for f in reordering)
 
 
 APART = """
@@ -402,20 +375,8 @@ print(len(written))
 """
 
 
+@pytest.mark.release
 def test_arrays_written_by_functions_that_reorder_sums_overlap_nothing_else():
     """LLVM takes it that no array overlaps another, and does not check it. Python runs the same lines here."""
-    path = os.pathsep.join([str(Path(__file__).parent), str(_compiler.PACKAGE.parent)])
-    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}
-    command = [sys.executable, "-W", "ignore", "-c", APART]  # Python warns where whole numbers wrap around
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = run_code(APART, before=["-W", "ignore"], NUMBA_DISABLE_JIT="1")  # whole numbers wrap around
     assert int(done.stdout) > 10
-
-
-FINITE_AND_NOT = [0, 1, -2], [0, np.nan, 9], [0, 9, -np.inf], [np.inf, 9, 0], [np.inf, np.nan, 0]
-
-
-def test_strict_kernels_see_nan():
-    for dtype in (np.float32, np.float64):
-        largest = [read_scores(np.array(s, dtype), np.array([0, 3], np.int64), 1).largest for s in FINITE_AND_NOT]
-        np.testing.assert_array_equal(largest, [2.0, np.nan, np.inf, np.inf, np.nan])
