@@ -103,43 +103,26 @@ def test_lightgbm_s_values_are_those_of_one_process(client):
     assert max(values) == pytest.approx(evaluate("map", ranker.to_local().predict(X), y, qid=qid), abs=1e-12)
 
 
-def test_weights_by_row_reach_lightgbm(client):
+def test_workers_train_the_model_of_one_process_in_lightgbm_by_weights_of_rows(client):
     X, y, qid = ranking(0, levels=4)
     weight = np.random.default_rng(1).uniform(0.2, 5, len(y))
     data = dask_by_query(X, y, qid, weight)
     ranker = in_lightgbm(client, data, "lambdamart:map", 5, sample_weight=data.weight)
     params = {**LGB, "objective": lightgbm_objective("lambdamart:map"), "learning_rate": 0.1, "num_threads": 1}
     alone = lgb.train(params, lgb.Dataset(X, y, group=np.bincount(qid), weight=weight), 5)
+    assert np.ptp(alone.predict(X)) > 0.1
     np.testing.assert_allclose(ranker.to_local().predict(X), alone.predict(X), atol=1e-9)
     by_query = dask_evaluate("map", ranker.predict(data.X), data.y, data.qid, data.weight)
     assert by_query == pytest.approx(evaluate("map", alone.predict(X), y, qid=qid, weight=weight), abs=1e-12)
 
 
-@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
-def test_workers_train_the_model_of_one_process(client, library):
-    (X, y, qid), (V, z, v_qid) = (ranking(seed, levels=4) for seed in (0, 1))  # so that all workers have the same bins
-    objective, metric = "lambdamart:map", "ndcg@5"
-    data, valid = dask_by_query(X, y, qid), dask_by_query(V, z, v_qid, everywhere=True)
-    if library == "xgboost":
-        valid = dask_by_query(V, z, v_qid)
-        model, history = in_xgboost(
-            client, data, 8, obj=xgboost_objective(objective), evals=[data, valid], custom_metric=xgboost_metric(metric)
-        )
-        dtrain = xgb.DMatrix(X, y, qid=qid)
-        alone = xgb.train(XGB, dtrain, 8, obj=xgboost_objective(objective)).predict(dtrain)
-        scores, of_valid = (model.predict(xgb.DMatrix(rows)) for rows in (X, V))
-        values, everywhere = history["e1"], dxgb.predict(client, model, data.X)
-    else:
-        ranker = in_lightgbm(client, data, objective, 8, valid, eval_metric=lightgbm_metric(metric))
-        params = {**LGB, "objective": lightgbm_objective(objective), "num_threads": 1}
-        alone = lgb.train(params, lgb.Dataset(X, y, group=np.bincount(qid)), 8).predict(X)
-        scores, of_valid = map(ranker.to_local().predict, (X, V))
-        values, everywhere = ranker.evals_result_["valid_0"], ranker.predict(data.X)
+def test_workers_train_the_model_of_one_process_in_xgboost(client):
+    X, y, qid = ranking(0, levels=4)  # so that all workers have the same bins
+    objective, dtrain = xgboost_objective("lambdamart:map"), xgb.DMatrix(X, y, qid=qid)
+    model, _ = in_xgboost(client, dask_by_query(X, y, qid), 8, obj=objective)
+    alone = xgb.train(XGB, dtrain, 8, obj=objective).predict(dtrain)
     assert np.ptp(alone) > 0.1
-    np.testing.assert_allclose(scores, alone, atol=1e-5 if library == "xgboost" else 1e-9)
-    assert values[metric][-1] == pytest.approx(evaluate(metric, of_valid, z, qid=v_qid), abs=1e-6)
-    here = dask_evaluate(metric, everywhere, data.y, data.qid)
-    assert here == pytest.approx(evaluate(metric, scores, y, qid=qid), abs=1e-6)
+    np.testing.assert_allclose(model.predict(dtrain), alone, atol=1e-5)
 
 
 @pytest.mark.parametrize("train", ["xgboost", "lightgbm"])
@@ -167,6 +150,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.release
 def test_the_example_trains_on_processes_and_takes_ids_that_fall(tmp_path):
     example = examples.block("docs/distributed.md", "LocalCluster")
     small = (
@@ -178,6 +162,4 @@ def test_the_example_trains_on_processes_and_takes_ids_that_fall(tmp_path):
         [sys.executable, "example.py", Path(__file__).parent], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    values = dict(re.findall(r"^(xgboost|lightgbm) ([0-9.]+)$", done.stdout, re.M))
-    assert set(values) == {"xgboost", "lightgbm"}
-    assert all(0.3 < float(value) < 1 for value in values.values())
+    assert set(re.findall(r"^(xgboost|lightgbm) 0\.[0-9]+$", done.stdout, re.M)) == {"xgboost", "lightgbm"}
