@@ -1,23 +1,22 @@
-"""The notebooks run on small data without warnings, and are shipped with tidy, readable outputs."""
+"""The notebooks run on small data without warnings, and read the reader's own data."""
 
 import ast
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import examples
 import pytest
+from commands import write_letor
 from loading import load
 
 from ltr_objectives.datasets import load_letor, make_ranking_fold
 from ltr_objectives.workbench import movielens
 
 nbformat = pytest.importorskip("nbformat")
-ROOT = Path(__file__).resolve().parents[1]
-FOLDER = ROOT / "notebooks"
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 if not FOLDER.exists():
     pytest.skip("the tests run beside an unpacked wheel", allow_module_level=True)
 
@@ -32,27 +31,13 @@ SMALL = {
 }
 WITH_TORCH = {"neural_rankers"}  # run by make test-neural
 NOTEBOOKS = {path.stem: nbformat.read(path, as_version=4) for path in sorted(FOLDER.glob("*.ipynb"))}
-LOCAL = re.compile(rf"{ROOT}|/(?:home|root|tmp|usr|Users)/|site-packages")
-
-
-def code(notebook: Any) -> list[Any]:
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def outputs(notebook: Any) -> list[Any]:
-    return [output for cell in code(notebook) for output in cell.outputs]
 
 
 def smaller(name: str) -> Any:
     """The notebook with warnings as errors, and with small settings that override its own."""
     notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     [settings] = [i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", ())]
-    names = {
-        target.id
-        for target in ast.walk(ast.parse(notebook.cells[settings].source))
-        if isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store)
-    }
-    assert set(SMALL[name]) <= names
+    assert SMALL[name].keys() <= set(re.findall(r"\w+", notebook.cells[settings].source))
     lines = ["import sys, warnings", f"assert sys.executable == {sys.executable!r}", "warnings.simplefilter('error')"]
     for category in ("DeprecationWarning", "PendingDeprecationWarning"):  # a reader sees those of the cells alone
         lines += [f"warnings.simplefilter('ignore', {category})"]
@@ -64,10 +49,7 @@ def smaller(name: str) -> Any:
     return notebook
 
 
-def test_every_notebook_has_small_settings():
-    assert set(NOTEBOOKS) == set(SMALL)
-
-
+@pytest.mark.release
 @pytest.mark.parametrize("library", ["catboost", "torch"])
 def test_they_run_on_small_data(monkeypatch, tmp_path, library):
     """One after another in one kernel, which imports the libraries once and forgets the names of each notebook."""
@@ -84,56 +66,19 @@ def test_they_run_on_small_data(monkeypatch, tmp_path, library):
         cell.id = f"cell-{i}"
     load(FOLDER / "execute.py").execute(nbformat.v4.new_notebook(cells=cells), timeout=300)
     for name, notebook in made.items():
-        assert all(output.get("name") != "stderr" for output in outputs(notebook)), name
-        assert pictures(notebook) == pictures(NOTEBOOKS[name]) > 0, name
-
-
-def pictures(notebook: Any) -> int:
-    return sum("image/png" in output.get("data", {}) for output in outputs(notebook))
-
-
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_it_is_shipped_with_its_outputs_and_names_no_machine(name):
-    notebook = NOTEBOOKS[name]
-    assert [cell.execution_count for cell in code(notebook)] == list(range(1, len(code(notebook)) + 1))
-    assert {output.output_type for output in outputs(notebook)} <= {"stream", "display_data", "execute_result"}
-    assert (FOLDER / f"{name}.ipynb").stat().st_size < 500_000
-    assert notebook.metadata == {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    }
-    assert all(set(cell.metadata) <= {"tags"} for cell in notebook.cells)
-    for output in outputs(notebook):
-        assert output.get("name") != "stderr"
-        texts = [output.get("text", ""), *(v for k, v in output.get("data", {}).items() if not k.startswith("image/"))]
-        assert not LOCAL.search("\n".join(texts))
-        assert "Warning" not in "\n".join(texts)
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            for link in re.findall(r"\]\((?!https?:)([^)#]+)", cell.source):
-                assert (FOLDER / link).exists(), link
-
-
-def test_it_is_formatted():
-    pytest.importorskip("ruff")
-    for command in (["check"], ["format", "--check"]):
-        done = subprocess.run([sys.executable, "-m", "ruff", *command, "notebooks"], cwd=ROOT, capture_output=True)
-        assert done.returncode == 0, done.stdout
+        outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+        assert all(output.get("name") != "stderr" for output in outputs), name
+        assert any("image/png" in output.get("data", {}) for output in outputs), name
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_it_reads_the_reader_s_own_data(name, tmp_path, monkeypatch):
     """Run the cell that makes the data with LTR_DATA set to a LETOR folder."""
-    for package in ("sklearn", "joblib"):
-        pytest.importorskip(package)
-    from commands import write_letor
-
     fold = make_ranking_fold((4, 2, 3), features=10, mean_length=5)
     for part in ("train", "vali", "test"):
         write_letor(tmp_path / f"{part}.txt", getattr(fold, part))
-    monkeypatch.setenv("LTR_OBJECTIVES_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LTR_DATA", str(tmp_path))
-    [source] = [cell.source for cell in code(NOTEBOOKS[name]) if "LTR_DATA" in cell.source]
+    [source] = [cell.source for cell in NOTEBOOKS[name].cells if "LTR_DATA" in cell.source and "outputs" in cell]
     statements = ast.parse(source).body
     first = next(i for i, each in enumerate(statements) if "LTR_DATA" in ast.unparse(each))
     names: dict[str, Any] = {"os": os, "load_letor": load_letor}
