@@ -1,15 +1,34 @@
-"""Paired tests over queries, with weights too; marks only for what is significant; the best native is the reference."""
+"""Paired tests over queries and users, with weights too, are those of SciPy and of the robust error's matrices."""
 
 import numpy as np
 import pytest
+from catalog import ONE_OF_EACH
+from generated import ranking
+from scipy import stats
 
-stats = pytest.importorskip("scipy.stats")
-
-from ltr_objectives import statistics  # noqa: E402 - as above
-from ltr_objectives.statistics import mean, paired_p, rank, standard_error  # noqa: E402 - as above
+from ltr_objectives import LTRError, LTRWarning, compare_scores, evaluate, statistics
+from ltr_objectives.statistics import mean, paired_p, rank, standard_error
 
 RNG = np.random.default_rng(0)
 A, B, WEIGHT = RNG.random(40), RNG.random(40), RNG.uniform(0.1, 4, 40)
+X, Y, QID = ranking(0)
+SIZES = np.bincount(QID)
+ONE, OTHER = X[:, 0] + RNG.normal(size=len(Y)), RNG.normal(size=len(Y))
+
+
+def by_query(scores, metric, **options):
+    return evaluate(metric, scores, Y, qid=QID, per_query=True, **options)
+
+
+def robust(d, w):
+    """Mean, error (HC2) and p of a weighted regression on a constant, with its residuals and leverages."""
+    root = np.sqrt(w)
+    one = root[:, None]
+    bread = np.linalg.inv(one.T @ one)
+    fit, leverage = (bread @ one.T @ (root * d))[0], np.diag(one @ bread @ one.T)
+    error = np.sqrt((bread @ one.T @ np.diag((root * (d - fit)) ** 2 / (1 - leverage)) @ one @ bread)[0, 0])
+    freedom = w.sum() ** 2 / (w**2).sum() - 1
+    return fit, error, 2 * stats.t.sf(abs(fit) / error, freedom), error * stats.t.ppf(0.975, freedom)
 
 
 def test_equal_weights_are_as_none():
@@ -25,17 +44,8 @@ def test_equal_weights_are_as_none():
 
 
 def test_weights_give_the_robust_error_of_a_regression_on_a_constant():
-    """HC2 by its matrices, with the residuals of a weighted regression and their leverages."""
-    root = np.sqrt(WEIGHT)
-    one, d = root[:, None], root * (A - B)
-    bread = np.linalg.inv(one.T @ one)
-    fit, leverage = bread @ one.T @ d, np.diag(one @ bread @ one.T)
-    error = np.sqrt((bread @ one.T @ np.diag((d - root * fit[0]) ** 2 / (1 - leverage)) @ one @ bread)[0, 0])
-    freedom = WEIGHT.sum() ** 2 / (WEIGHT**2).sum() - 1
     found = rank({"a": A, "b": B}, WEIGHT, "b")[0]
-    assert found.difference == pytest.approx(fit[0])
-    assert found.difference_se == pytest.approx(error)
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(fit[0]) / error, freedom))
+    assert (found.difference, found.difference_se, found.p) == pytest.approx(robust(A - B, WEIGHT)[:3])
     some = WEIGHT * (np.arange(40) % 3 > 0)
     kept = some > 0
     assert standard_error(A, some) == pytest.approx(standard_error(A[kept], some[kept]))
@@ -44,7 +54,6 @@ def test_weights_give_the_robust_error_of_a_regression_on_a_constant():
 
 WEIGHTS = {
     "none": lambda rng, n: None,
-    "lognormal": lambda rng, n: np.exp(rng.normal(0, 1, n)),
     "wide": lambda rng, n: np.exp(rng.normal(0, 2, n)),
     "queries of users": lambda rng, n: np.floor(rng.pareto(1.0, n) + 1),
 }
@@ -52,7 +61,7 @@ SPREADS = {"alike": lambda w: 1, "of many": lambda w: w**0.5, "of means": lambda
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)
-@pytest.mark.parametrize("n", [10, 30, 200])
+@pytest.mark.parametrize("n", [10, 200])
 def test_differences_by_chance_are_rejected_at_the_level(kind, n):
     """At 0.05, 0.09 in 1,000 simulations is 6 standard errors above; with the deviation of a query by its weight."""
     rng = np.random.default_rng(n)
@@ -72,6 +81,9 @@ def test_degenerate_differences():
     assert paired_p(a[:1] + 1, a[:1]) == paired_p(a, np.array([0.5, 1.0, np.nan, 1.0])) == 1.0
     assert np.isnan(standard_error(A[:1]))
     assert np.isnan(standard_error(A, (np.arange(40) == 3).astype(float)))
+    found = compare_scores("map", [1, 0], [0, 1], [1, 0], [2])
+    assert (found.difference, found.p, found.queries) == (0.5, 1.0, 1)
+    assert np.isnan([found.low, found.high]).all()
 
 
 def test_holm_by_hand():
@@ -79,28 +91,88 @@ def test_holm_by_hand():
     assert statistics.holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
 
 
-def test_marks_tell_better_worse_and_chance():
-    rng = np.random.default_rng(1)
-    reference = rng.random(200)
-    models = {str(shift): reference + shift + 0.1 * rng.standard_normal(200) for shift in (0.1, -0.1, 0.0)}
-    found = rank({**models, "reference": reference}, reference="reference")[:3]
-    marks = [statistics.mark(row.difference, row.p, 0.05) for row in found]
-    assert marks == [statistics.BETTER, statistics.WORSE, statistics.SAME]
-    assert statistics.mark(1.0, np.nan, 0.05) == statistics.SAME
-
-
 def test_the_others_are_tested_against_the_reference_or_the_best_native_objective():
     rng = np.random.default_rng(0)
     base = rng.random(100)
     values = {"rank_xendcg": base - 0.2 * rng.random(100), "lambdarank": base,
-              "ours": base + 0.05 + 0.1 * rng.standard_normal(100)}  # fmt: skip
+              "ours": base + 0.05 + 0.1 * rng.standard_normal(100),
+              "same": base + 1e-4 * rng.standard_normal(100)}  # fmt: skip
     rows = {row.objective: row for row in rank(values, natives=["rank_xendcg", "lambdarank"])}
-    ours, d = rows["ours"], values["ours"] - base
-    assert ours.reference == "lambdarank"
-    assert (ours.difference, ours.difference_se) == pytest.approx((d.mean(), d.std(ddof=1) / 10))
-    assert ours.p == pytest.approx(stats.ttest_rel(d, np.zeros(100)).pvalue)
-    assert {name: row.native for name, row in rows.items()} == {"rank_xendcg": True, "lambdarank": True, "ours": False}
+    d = values["ours"] - base
+    assert rows["ours"].reference == "lambdarank"
+    assert (rows["ours"].difference, rows["ours"].difference_se) == pytest.approx((d.mean(), stats.sem(d)))
+    others = [name for name in values if name != "lambdarank"]
+    p = statistics.holm([stats.ttest_rel(values[name], base).pvalue for name in others])
+    assert [rows[name].p for name in others] == pytest.approx(p)
+    assert [name for name, row in rows.items() if row.native] == ["rank_xendcg", "lambdarank"]
     assert rows["lambdarank"].reference is None
-    assert np.isnan(rows["lambdarank"].p)
+    marks = {name: statistics.mark(row.difference, row.p, 0.05) for name, row in rows.items()}
+    assert [marks[name] for name in values] == [statistics.WORSE, "", statistics.BETTER, statistics.SAME]
     assert {row.reference for row in rank(values, reference="ours", natives=["lambdarank"])} == {"ours", None}
     assert {row.reference for row in rank(values, reference="none of them")} == {None}
+
+
+@pytest.mark.parametrize("metric", ["ndcg@5", "map(threshold=1)"])  # the second has no value in some queries
+def test_two_models_are_compared_as_scipy_does(metric):
+    options = {"convention": "trec_eval"} if metric == "ndcg@5" else {}
+    a, b = (by_query(scores, metric, **options) for scores in (ONE, OTHER))
+    expected = stats.ttest_rel(a, b, nan_policy="omit")
+    for level in (0.95, 0.5):
+        found = compare_scores(metric, ONE, OTHER, Y, qid=QID, level=level, **options)
+        assert found[:3] == pytest.approx((np.nanmean(a), np.nanmean(b), np.nanmean(a - b)), abs=1e-12)
+        interval = *expected.confidence_interval(level), expected.pvalue
+        assert (found.low, found.high, found.p) == pytest.approx(interval, rel=1e-9)
+        assert found.queries == expected.df + 1
+
+
+@pytest.mark.parametrize("buckets", [None, 5])
+@pytest.mark.parametrize("metric", ["ndcg@5", "map(empty=skip)"])
+def test_users_are_clusters_of_queries_and_weights_count(metric, buckets):
+    """The test over the means of the clusters, with the sums of the weights of their queries."""
+    user, weight = RNG.choice(list("abcdefghijk"), len(SIZES)), RNG.integers(0, 4, len(SIZES)).astype(float)
+    found = compare_scores(metric, ONE, OTHER, Y, SIZES, weight, user=user, buckets=buckets, seed=3)
+    cluster = user
+    if buckets:
+        names = sorted(set(user))
+        cluster = np.array([np.random.default_rng(3).permutation(len(names))[names.index(u)] % buckets for u in user])
+        assert np.ptp([len(set(user[cluster == c])) for c in range(buckets)]) <= 1
+    d = by_query(ONE, metric) - by_query(OTHER, metric)
+    kept = ~np.isnan(d) & (weight > 0)
+    d, w, cluster = d[kept], weight[kept], cluster[kept]
+    for of, result in ((cluster, found), (np.arange(len(d)), compare_scores(metric, ONE, OTHER, Y, SIZES, weight))):
+        sums = np.array([w[of == c].sum() for c in np.unique(of)])
+        means = np.array([np.average(d[of == c], weights=w[of == c]) for c in np.unique(of)])
+        center, _, p, reach = robust(means, sums)
+        assert (result.difference, result.queries) == (pytest.approx(center, abs=1e-12), len(d))
+        assert (result.high - center, result.p) == pytest.approx((reach, p), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"buckets": 3}, "pass user="),
+        ({"user": [1]}, "user has 1"),
+        ({"user": [1, None]}, "user has no id"),
+        ({"user": [1, 2], "buckets": 1}, "buckets=1"),
+        ({"user": [1, 2], "buckets": 3}, "buckets=3"),
+        ({"user": [1, 2], "buckets": 2, "seed": -1}, "seed=-1"),
+        ({"level": 95}, "level=95"),
+        ({"scores_b": [0, 1, 2]}, "scores has 3"),
+    ],
+)
+def test_wrong_arguments_of_a_comparison_are_refused(given, words):
+    right = {"scores_a": [1, 0, 1, 0], "scores_b": [0, 1, 1, 0], "labels": [1, 0, 1, 0], "group": [2, 2]}
+    with pytest.raises(LTRError, match=words):
+        compare_scores("map", **right | given)
+
+
+@pytest.mark.parametrize("metric", ONE_OF_EACH, ids=str)
+def test_labels_for_which_every_order_is_as_good_are_named(metric):
+    graded = np.minimum(Y, metric.label_limit or np.inf)
+    useless = [np.ones(len(Y))]  # stars 1 to 3 are all relevant
+    useless += [Y + metric.threshold + 1] if hasattr(metric, "threshold") else []
+    for labels in useless if hasattr(metric, "kind") else ():
+        with pytest.warns(LTRWarning, match="every order"):
+            found = compare_scores(metric, ONE, OTHER, labels, qid=QID)
+        assert (found.difference, found.p) == (pytest.approx(0.0, abs=1e-12), pytest.approx(1.0))
+    compare_scores(metric, ONE, OTHER, graded, qid=QID)  # warnings are errors

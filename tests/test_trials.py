@@ -3,22 +3,19 @@
 import json
 from dataclasses import replace
 
+import catboost
+import lightgbm as lgb
 import numpy as np
 import pytest
+import xgboost as xgb
 from rankers import LIBRARIES
 
-for name in (*LIBRARIES, "pandas", "scipy"):
-    pytest.importorskip(name)
-import catboost  # noqa: E402 - skipped without
-import lightgbm as lgb  # noqa: E402 - skipped without
-import xgboost as xgb  # noqa: E402 - skipped without
-
-from ltr_objectives import LTRError, get_metric, get_objective, libraries  # noqa: E402 - as above
-from ltr_objectives.datasets import RankingFold, make_ranking, make_ranking_fold  # noqa: E402 - as above
-from ltr_objectives.objectives.typical import typical  # noqa: E402 - as above
-from ltr_objectives.queries import Queries  # noqa: E402 - as above
-from ltr_objectives.workbench import trials  # noqa: E402 - as above
-from ltr_objectives.workbench.trials import Budget, Trial  # noqa: E402 - as above
+from ltr_objectives import LTRError, get_metric, get_objective, libraries
+from ltr_objectives.datasets import RankingFold, make_ranking, make_ranking_fold
+from ltr_objectives.objectives.typical import typical
+from ltr_objectives.queries import Queries
+from ltr_objectives.workbench import trials
+from ltr_objectives.workbench.trials import Budget, Trial
 
 everywhere = pytest.mark.parametrize("library", LIBRARIES)
 NATIVES = [(name, n) for name, facts in libraries.LIBRARIES.items() for n in facts.natives if facts.knows(n)]
@@ -31,7 +28,7 @@ def ran(library, objective, *metrics, budget=TINY, fold=FOLD):
 
 
 @everywhere
-@pytest.mark.parametrize("metric", ["ndcg@5", "mrr", "dcg"])
+@pytest.mark.parametrize("metric", ["ndcg@5", "dcg"])
 def test_every_training_stops_on_our_metric_and_predicts_with_its_best_tree(library, metric):
     for objective in (libraries.LIBRARIES[library].rivals[0], "yetiloss:mrr"):
         same = RankingFold(FOLD.train, FOLD.vali, FOLD.vali)
@@ -49,13 +46,6 @@ def test_the_same_training_gives_the_same_numbers_and_the_seed_reaches_our_objec
     assert a.curve != ran(library, "yetirank", "map", budget=replace(TINY, seed=7)).curve
     found = trials.seeded(get_objective("yetiloss:map+.3*queryrmse"), 7)
     assert found == get_objective("yetiloss:map;seed=7+.3*queryrmse")
-
-
-@everywhere
-def test_the_library_s_errors_are_ours(library):
-    wrong = replace(TINY, params=(("reg_lambda", "deep"),))
-    with pytest.raises(LTRError):
-        ran(library, libraries.LIBRARIES[library].rivals[0], "map", budget=wrong)
 
 
 BINARY = [("xgboost", "rank:map"), ("catboost", "YetiRank:mode=MAP"), ("catboost", "YetiRank:mode=MRR;top=5")]
@@ -177,7 +167,7 @@ def test_splits_keep_every_query_once():
     assert (len(train.group), len(vali.group)) == (10, 2)
     assert sorted([*np.unique(train.qid), *np.unique(vali.qid)]) == list(np.unique(FOLD.train.qid))
     assert np.array_equal(trials.split_vali(FOLD.train, seed=5)[0].qid, train.qid)
-    with pytest.raises(LTRError, match="single train query"):
+    with pytest.raises(LTRError, match="single"):
         trials.split_vali(FOLD.train.select([0]), seed=5)
     splits = trials.cross_validation(FOLD.train, 4, 0)
     assert sorted(np.concatenate([split.test for split in splits])) == list(range(12))
