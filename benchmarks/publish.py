@@ -18,12 +18,11 @@ from ltr_objectives._files import replacing
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-PARTS = {
-    "lead": ("**What our names give", (0, 1, 2)),
-    "objectives": ("**Each objective", (0, 1, 2)),
-    "verdict": ("**Verdict", (0, 1, 4)),
-    "all": ("**All of ours", (0, 1, 2)),
-}  # title, paragraphs
+PARTS = {  # of a study, by the beginning of the title; the table and an explanation follow
+    "lead": "**What our names give",
+    "objectives": "**Each objective",
+    "all": "**All of ours",
+}
 BLOCK = re.compile(r"(<!-- table: ([\w/]+) -->\n).*?(<!-- end -->)", re.S)
 NUMBER = re.compile(r"(more than )?[+-]?\d[\d,.]*( \(.+\))?")  # perhaps with an error or a range
 Document = dict[str, Any]
@@ -161,19 +160,16 @@ def save(name: str, document: Document, out: Path, console: Console) -> None:
 def block(name: str, results: Path) -> str:
     """The table called ``name``, and how it was made.
 
-    A study is a folder: ``quality`` gives all of its tables, ``quality/verdict`` that of the verdicts and its
-    explanation, ``quality/all`` all of ours, ``quality/lead`` what our names give, ``quality/objectives`` each of ours.
-    ``scaling/long`` is a second table of ``scaling.json``.
+    A study is a folder with the tables of ``PARTS``, such as ``search/all``. ``scaling/long`` is a second table of
+    ``scaling.json``.
     """
     folder, _, part = name.partition("/")
     if (results / folder).is_dir():
         document = json.loads((results / folder / "study.json").read_text())
         paragraphs = (results / folder / "summary.md").read_text().strip().split("\n\n")
-        if part:
-            title, chosen = PARTS[part]
-            first = next(i for i, text in enumerate(paragraphs) if text.startswith(title))
-            paragraphs = [paragraphs[first + i] for i in chosen]
-        body, command = "\n\n".join(paragraphs), f"Command: `benchmarks/results/{folder}/study.json`"
+        first = next(i for i, text in enumerate(paragraphs) if text.startswith(PARTS[part]))
+        body = "\n\n".join(paragraphs[first : first + 3])
+        command = f"Command: `benchmarks/results/{folder}/study.json`"
     else:
         document = json.loads((results / f"{folder}.json").read_text())
         body = pipe_table(TABLES[name](document))

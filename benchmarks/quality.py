@@ -81,7 +81,6 @@ def quality(
     smooth: Annotated[str, Option(help=SMOOTH)] = "",
     jobs: Annotated[int, Option(min=1, help="Trainings at a time.")] = 1,
     threads: Annotated[int, Option(min=0, help="Of each training; 0 shares all processors among the jobs.")] = 0,
-    plots: Annotated[bool, Option(help="Draw the results beside the tables.")] = True,
     out: Annotated[Path, Option(help="Folder of the study. Trainings with a result there are not repeated.")] = Path(
         "results/quality"
     ),
@@ -91,7 +90,7 @@ def quality(
     Differences come with their significance over test queries. Each metric has its own column, its own early stopping
     and its own choice on vali: among several learning rates, and for the libraries' own objectives between these
     settings and their library's defaults. An interrupted study goes on where it stopped. It writes
-    tables as markdown, CSV and parquet, and plots.
+    tables as markdown, CSV and parquet.
     """
     console = terminal(140)
     each = threads or max(1, available_threads() // jobs)
@@ -111,7 +110,7 @@ def quality(
     records = [{**json.loads(cell.path(out).read_text()), "fold": list(cell.fold)} for cell in done]
     require(records, "nothing could be trained")
     cells.write_whole(out / "study.json", provenance() | {"versions": versions_of(records)}, indent=1)
-    for path in report.write(records, out, console, plots=plots):
+    for path in report.write(records, out, console):
         console.print(f"written: {os.fspath(path)}")
     if failed:
         console.print(f"[red]{len(failed)} trainings failed[/]; run the same command again to try only these")

@@ -11,7 +11,6 @@ from rich.console import Console
 from typer import Option, echo
 
 from benchmarks.cells import write_whole
-from benchmarks.figures import draw
 from benchmarks.figures.dots import lead_dots
 from benchmarks.lead import by_objective, lead, objectives_markdown, on_vali
 from benchmarks.lead import markdown as lead_markdown
@@ -41,8 +40,8 @@ NOTE = (
 )
 
 
-def write(results: Sequence[dict[str, Any]], out: Path, console: Console, *, plots: bool = True) -> list[Path]:
-    """Print the tables, write them as markdown, CSV and parquet, and draw the plots.
+def write(results: Sequence[dict[str, Any]], out: Path, console: Console) -> list[Path]:
+    """Print the tables, and write them as markdown, CSV and parquet.
 
     ``summary`` has every data set, ``verdict`` ours against the best native objectives, and ``queries`` the value of
     each test query.
@@ -80,7 +79,7 @@ def write(results: Sequence[dict[str, Any]], out: Path, console: Console, *, plo
         if not found.empty:
             files.append(out / f"{name}.csv")
             write_csv(found, files[-1])
-    return [*files, *(draw(frame, table, ours_named, against, out) if plots else [])]
+    return files
 
 
 def report(

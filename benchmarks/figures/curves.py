@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import cycle
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,11 +21,6 @@ def mean_curve(curves: Sequence[Sequence[float]], stops: Sequence[int]) -> np.nd
         row[:] = curve[stop - 1]
         row[: len(curve)] = curve
     return whole.mean(axis=0)
-
-
-def learning_curves(frame: pd.DataFrame, data: str, metric: str, out: Path) -> Path:
-    """Draw one data set and metric to a file."""
-    return style.save(drawn(frame, data, metric), out, "curves", data, metric)
 
 
 def drawn(frame: pd.DataFrame, data: str, metric: str) -> Figure:

@@ -1,6 +1,5 @@
 """The common style of the pictures of a study."""
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -42,11 +41,6 @@ def blank(width: float, height: float, title: str) -> Figure:
     FigureCanvasAgg(figure)
     figure.suptitle(fill(title, int(11.5 * width)), x=0.01, ha="left", fontsize=11, color=INK)
     return figure
-
-
-def save(figure: Figure, out: Path, *names: str) -> Path:
-    """Write the PNG; its file name is made of the names, with characters that every system allows."""
-    return write(figure, out / ("-".join(re.sub(r"\W+", "_", name).strip("_") for name in names) + ".png"))
 
 
 def write(figure: Figure, path: Path) -> Path:

@@ -1,0 +1,473 @@
+"""Studies train each cell once and report what was found; benchmarks of speed write what they measured."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost as xgb
+from commands import write_letor
+from oracles.references import reference
+from rich.console import Console
+from scipy import stats
+from typer.testing import CliRunner
+
+from benchmarks import cells, folds, lead, publish, quality, report, summary
+from benchmarks.__main__ import app
+from benchmarks.figures import curves
+from benchmarks.kernels import CASES
+from benchmarks.plrank_numpy import plrank_numpy
+from benchmarks.scaling import all_names
+from benchmarks.training import Stored
+from ltr_objectives import LTRError, PLRank, adapters, evaluate, get_metric
+from ltr_objectives.datasets import make_ranking, make_ranking_fold
+from ltr_objectives.registry import objectives
+from ltr_objectives.workbench.trials import Budget, Trial, train
+
+SMALL = ["--trees", "4", "--leaves", "6", "--threads", "1", "--metrics", "ndcg@5,mrr"]
+GENERATED = folds.Fold("generated 6,4,4", "6,4,4", 0)
+SETS = "MQ2008", "OHSUMED", "generated-calibrated 5,5,100"
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def study(out, *arguments):
+    return CliRunner().invoke(app, ["quality", "--out", str(out), *map(str, arguments), *SMALL])
+
+
+def write_fold(folder, *names, seed=0):
+    """Files of a fold by their names, such as ``train.txt`` or ``set1.valid.txt``."""
+    fold = make_ranking_fold((10, 4, 5), seed, features=10, mean_length=6)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names or ("train.txt", "vali.txt", "test.txt"):
+        write_letor(folder / name, getattr(fold, re.search("train|vali|test", name)[0]))
+    return fold
+
+
+def planned(*arguments, libraries=("lightgbm",), objectives=("rmse",), natives=("none",), metrics=("map",)):
+    return quality.plan([GENERATED], libraries, objectives, list(natives), metrics, [Budget(2)], *arguments)
+
+
+def test_a_study_goes_on_where_it_was_and_reports_what_it_found(tmp_path):
+    write_fold(tmp_path / "set" / "Fold1")
+    out = tmp_path / "out"
+    chosen = ["--data", tmp_path / "set", "--data", "generated:6,4,5", "--libraries", "lightgbm",
+              "--objectives", "lambdamart,yetiloss:{metric}", "--natives", "lambdarank",
+              "--learning-rates", ".1,.5"]  # fmt: skip
+    first = study(out, *chosen)
+    assert first.exit_code == 0, first.output
+    # 2 folds; constant, and at 2 rates the native twice, lambdamart, and yetiloss for each metric
+    assert f"{2 * (1 + 2 * 5)} trainings, 0 of them done before" in first.output
+    sorted((out / "cells").iterdir())[7].unlink()
+    assert "22 trainings, 21 of them done before" in study(out, *chosen).output
+    table = pd.read_csv(out / "summary.csv")
+    assert table.groupby("data")["queries"].max().to_dict() == {"set": 5, "generated 6,4,5": 5, summary.POOLED: 10}
+    assert list(dict.fromkeys(table["objective"])) == ["constant", "lambdarank", "lambdamart", "yetiloss:{metric}"]
+    queries = pd.read_parquet(out / "queries.parquet")
+    means = queries.groupby(["data", "library", "objective", "metric"])["value"].mean()
+    for _, row in table.fillna({"library": ""}).iterrows():
+        assert means[row["data"], row["library"], row["objective"], row["metric"]] == pytest.approx(row["mean"])
+    assert "| lightgbm | lambdarank (native) |" in (out / "summary.md").read_text()
+    assert (out / "chosen.csv").exists()
+    found = json.loads((out / "study.json").read_text())["versions"]
+    assert (found["lightgbm"], "xgboost" in found) == (version("lightgbm"), False)  # no training had it
+    records = [json.loads(path.read_text()) for path in (out / "cells").glob("*.json")]
+    again = [{**r, "fold": [*r["fold"][:2], 1]} for r in records if r["label"] != "lambdamart"]
+    report.write([*records, *again], out, Console())
+    assert "Left out, because a fold has no result: lightgbm lambdamart." in (out / "summary.md").read_text()
+
+
+@pytest.mark.release
+def test_a_training_that_fails_is_named_and_the_rest_goes_on(tmp_path):
+    natives = ["--natives", "StochasticRank:metric=XX", "--libraries", "catboost", "--objectives", "queryrmse"]
+    found = study(tmp_path / "out", "--data", "generated:4,3,3", *natives)
+    assert found.exit_code == 1
+    assert "2 trainings failed" in found.output  # at both settings
+    assert "queryrmse" in (tmp_path / "out" / "summary.md").read_text()
+
+
+def test_a_cell_is_kept_and_the_constant_model_knows_nothing(tmp_path):
+    cell = cells.Cell("lightgbm", "yetirank", "yetirank", ("mrr", "ndcg@3"), Budget(6, leaves=4), fold=GENERATED)
+    record = cells.run(cell, tmp_path)
+    assert json.loads(cell.path(tmp_path).read_text()) == json.loads(json.dumps(record))
+    assert [len(record["test"][metric]) for metric in cell.metrics] == [4, 4]
+    test = GENERATED.load().test
+    constant = cells.run(cells.Cell("", cells.CONSTANT, cells.CONSTANT, ("map",), Budget(), fold=GENERATED), None)
+    assert np.mean(constant["test"]["map"]) == pytest.approx(evaluate("map", 0 * test.y, test.y, test.group))
+
+
+def test_the_file_of_a_cell_depends_on_its_settings_but_not_on_threads_or_place():
+    at, budget = folds.Fold("set", "/one/set/Fold1", 0), Budget(threads=1)
+    cell = cells.Cell("xgboost", "yetirank", "yetirank", ("map",), budget, fold=at)
+    same = replace(cell, fold=at._replace(source="/two/set/Fold1"), budget=replace(budget, threads=2))
+    assert cell.key == same.key
+    others = [
+        replace(cell, **changed)
+        for changed in (
+            {"fold": at._replace(seed=1)}, {"fold": at._replace(source="/one/set/Fold2")}, {"library": "lightgbm"},
+            {"objective": "yetiloss"}, {"metrics": ("mrr",)}, {"budget": replace(budget, learning_rate=0.2)},
+            {"budget": replace(budget, params=(("subsample", 0.5),))}, {"smooth": ("map",)},
+        )
+    ]  # fmt: skip
+    assert len({c.key for c in (cell, *others)}) == 9
+    of_a_published_study = cells.Cell(
+        "lightgbm", "yetiloss:map", "yetiloss:{metric}", ("map",),
+        Budget(200, 0.1, 15, 20, min_child_weight=7.0, documents=55.0, seed=1, params=(("max_bin", 63),)), at,
+        ("map", "mrr"),
+    )  # fmt: skip
+    assert of_a_published_study.key == "1b295f8d6aa8b933c5db"
+
+
+def test_every_combination_is_planned_once():
+    tried = ["lightgbm:bagging_freq=1", "lightgbm:bagging_fraction=.5,1", "xgboost:booster=gbtree"]
+    found = planned(tried, libraries=("lightgbm", "xgboost"))
+    assert [(c.library, c.budget.params) for c in found[1:]] == [
+        ("lightgbm", (("bagging_fraction", 0.5), ("bagging_freq", 1))),
+        ("lightgbm", (("bagging_fraction", 1), ("bagging_freq", 1))),
+        ("xgboost", (("booster", "gbtree"),)),
+    ]
+    assert planned(objectives=("rmse", "rmse"), metrics=("map", "MAP")) == planned()
+    budgets = [Budget(**settings) for settings in quality.drawn(3)]
+    assert quality.drawn(50)[:3] == quality.drawn(3)
+    cells_of = quality.plan([GENERATED], ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], budgets)[1:]
+    by_label = {label: [c.budget for c in cells_of if c.label == label] for label in ("rmse", "lambdarank")}
+    assert by_label == {"rmse": budgets, "lambdarank": [*(replace(b, defaults=True) for b in budgets), *budgets]}
+
+
+def test_natives_are_given_to_the_library_that_knows_them_in_its_own_words():
+    natives = ["rank:pairwise", "StochasticRank:metric={metric}", "YetiRank:mode={metric}"]
+    found = planned(libraries=("xgboost", "catboost"), objectives=("yetirank",), natives=natives,
+                    metrics=("ndcg@10", "map"))[1:]  # fmt: skip
+    assert list(dict.fromkeys((c.library, c.objective, c.metrics) for c in found)) == [
+        ("xgboost", "rank:pairwise", ("ndcg@10", "map")),
+        ("xgboost", "yetirank", ("ndcg@10", "map")),
+        ("catboost", "StochasticRank:metric=NDCG;top=10", ("ndcg@10",)),  # it has no MAP
+        ("catboost", "YetiRank:mode=NDCG;top=10", ("ndcg@10",)),
+        ("catboost", "YetiRank:mode=MAP", ("map",)),
+        ("catboost", "yetirank", ("ndcg@10", "map")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--data", "nowhere"], "--data nowhere"),
+        (["--data", "generated:5"], "generated:600,200,400"),
+        (["--objectives", "lamdamart"], "lamdamart"),
+        (["--natives", "lambdarnak"], "known to no library"),
+        (["--libraries", "sklearn"], "libraries='sklearn'"),
+        (["--smooth", "map"], "smooth='map'"),
+        (["--param", "subsample=1"], "must look like"),
+        (["--param", "sklearn:depth=3"], "not in --libraries"),
+    ],
+)
+def test_mistakes_end_a_study_before_it_begins(tmp_path, arguments, words):
+    found = study(tmp_path / "out", *arguments)
+    assert found.exit_code == 2
+    assert words in " ".join(found.output.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_generated_data_differ_by_kind_and_seed():
+    [binary], [graded], [calibrated] = (
+        folds.folds_of(f"{kind}:30,5,5", [3]) for kind in ("generated-binary", "generated", "generated-calibrated")
+    )
+    assert (set(binary.load().train.y), graded.load().train.y.max()) == ({0, 1}, 4)
+    assert not np.array_equal(calibrated.load().train.y, graded.load().train.y)
+    one, two = folds.folds_of("generated:4,3,3", [1, 2])
+    assert len(one.load().train.y) != len(two.load().train.y)
+    assert folds.folds_of("generated:4,3,3:7", [1, 2]) == [folds.Fold("generated 4,3,3", "4,3,3", 7)]
+
+
+def test_folds_may_lack_vali_and_a_prefix_names_one_of_several_data_sets(tmp_path):
+    fold = write_fold(tmp_path / "generated" / "Fold1", "train.txt", "test.txt")
+    [found] = folds.folds_of(str(tmp_path / "generated"), [0])
+    assert [len(part.group) for part in found.load()] == [8, 2, 5]
+    assert np.array_equal(found.load().test.y, fold.test.y)
+    with pytest.raises(LTRError, match="is a file"):
+        folds.folds_of(str(tmp_path / "generated" / "Fold1" / "train.txt"), [0])
+    write_fold(tmp_path, *(f"set{i}.{part}.txt" for i in (1, 2) for part in ("train", "valid", "test")))
+    [found] = folds.folds_of(str(tmp_path / "set1"), [0])
+    assert (found.data, Path(found.source).name) == (f"{tmp_path.name} set1", "set1")
+    assert [len(part.group) for part in found.load()] == [10, 4, 5]
+    same = [folds.Fold("set", str(tmp_path / where / "set"), 0) for where in "ab"]
+    with pytest.raises(LTRError, match="same names"):
+        quality.plan(same, ["lightgbm"], ["rmse"], ["lambdarank"], ["map"], [Budget()])
+
+
+in_each = pytest.mark.parametrize(
+    "library", ["lightgbm", *(pytest.param(name, marks=pytest.mark.release) for name in ("xgboost", "catboost"))]
+)
+
+
+@in_each
+def test_with_several_metrics_each_stops_where_it_would_have_alone(library):
+    metrics, fold = ("mrr", "ndcg@5", "recall@3"), folds.Fold("generated 20,8,8", "20,8,8", 1)
+    cell = cells.Cell(library, "lambdamart", "lambdamart", metrics, Budget(15, 0.3, 4, 3), fold)
+    together = cell.compute()
+    for metric in metrics:
+        alone = replace(cell, metrics=(metric,)).compute()
+        for field in ("trees", "vali", "train", "test"):
+            assert together[field][metric] == alone[field][metric]
+    assert len(set(together["trees"].values())) > 1
+
+
+@in_each
+def test_a_smoothed_metric_is_the_mean_over_noisy_scores(library):
+    cell = cells.Cell(library, "lambdamart", "lambdamart", ("mrr", "map"), Budget(2), GENERATED, ("mrr",))
+    fold, found = GENERATED.load(), cell.compute()
+    ranker, _ = train(Trial(library, "lambdamart", cell.budget), fold.train, fold.vali, [get_metric("map")])
+    scores = np.asarray(ranker.predict(fold.vali.X, **({"iteration_range": (0, 2)} if library == "xgboost" else {})))
+    noise = np.random.default_rng(0).standard_normal((cells.DRAWS, len(scores))) * cells.NOISE * scores.std()
+    noisy = [evaluate("mrr", scores + each, fold.vali.y, fold.vali.group) for each in noise]
+    assert found["curves"]["mrr"][1] == pytest.approx(np.mean(noisy), abs=1e-3)  # near ties, in float32
+    assert found["curves"]["map"][1] == pytest.approx(evaluate("map", scores, fold.vali.y, fold.vali.group), abs=1e-5)
+
+
+def record(label, values, *, fold="Fold1", seed=0, rate=0.1, vali=0.5, data="set"):
+    return {"fold": [data, fold, seed], "library": "lightgbm", "label": label, "seconds": 1.0, "trees": {"map": 3},
+            "train": {"map": 0.9}, "vali": {"map": vali}, "budget": {"learning_rate": rate},
+            "test": {"map": values}}  # fmt: skip
+
+
+def test_the_budget_is_chosen_on_vali_in_each_fold_and_seeds_on_the_same_rows_are_averaged():
+    frame = summary.chosen([
+        record("a", [0.1], rate=0.1, vali=0.5), record("a", [0.2], rate=0.3, vali=0.6),
+        record("a", [0.3], rate=0.1, vali=0.7, fold="Fold2"), record("a", [0.4], rate=0.3, vali=0.6, fold="Fold2"),
+    ])  # fmt: skip
+    assert frame["learning_rate"].tolist() == [0.3, 0.1]
+    assert summary.by_query(frame)["set", "lightgbm", "a", "map"].tolist() == [0.2, 0.3]
+    frame = summary.chosen([record("a", [0.1, 0.2]), record("a", [0.3, 0.6], seed=1)])
+    np.testing.assert_allclose(summary.by_query(frame)["set", "lightgbm", "a", "map"], [0.2, 0.4])
+    frame = summary.chosen([record("a", [0.1, 0.2], data="generated"), record("a", [0.3], seed=1, data="generated")])
+    np.testing.assert_allclose(summary.by_query(frame)["generated", "lightgbm", "a", "map"], [0.1, 0.2, 0.3])
+
+
+def test_incomplete_sets_are_left_out_and_pooling_takes_objectives_of_all_sets():
+    values = summary.by_query(summary.chosen([
+        record("a", [0.1]), record("a", [0.2], fold="Fold2"), record("b", [0.3]),
+        record("a", [0.5], data="other"), record("b", [0.6], data="other"),
+    ]))  # fmt: skip
+    assert ("set", "lightgbm", "b", "map") not in values
+    assert values[summary.POOLED, "lightgbm", "a", "map"].tolist() == [0.1, 0.2, 0.5]
+    assert (summary.POOLED, "lightgbm", "b", "map") not in values
+
+
+def test_gaps_are_train_less_test():
+    frame = summary.chosen([record("a", [0.1, 0.2]), record("a", [0.4], fold="Fold2")])
+    line = report.gap_values(frame).iloc[0]
+    assert (line["train"], line["value"]) == pytest.approx((0.9, np.mean([0.75, 0.5])))
+    assert line["se"] == pytest.approx(stats.sem([0.75, 0.5]))
+    assert "| lightgbm | a | 0.9000 (0.6250) |" in report.gap_table(report.gap_values(frame))
+
+
+def test_mean_curves_hold_the_value_of_the_stop():
+    found = curves.mean_curve([[0.1, 0.5, 0.4, 0.3], [0.2, 0.3]], [2, 2])
+    assert found == pytest.approx([0.15, 0.4, 0.35, 0.3])
+    found = curves.mean_curve([[0.1, 0.5, 0.4], [0.1, 0.1, 0.1, 0.1]], [2, 1])
+    assert found == pytest.approx([0.1, 0.3, 0.25, 0.3])
+
+
+def named_values(metrics=("map", "auc")):
+    rng, found = np.random.default_rng(0), {}
+    shifts = {"lambdarank": 0.0, "rank_xendcg": 0.1, lead.ON_VALI: 0.05, "yetiloss:gap": 0.15, "yetiloss:{metric}": 0.2,
+              "queryrmse": -0.1}  # fmt: skip
+    for data, n in zip(SETS, (50, 30, 100), strict=True):
+        base = rng.random(n)
+        for label, shift in shifts.items():
+            for metric in metrics:
+                found[data, "lightgbm", label, metric] = base + shift + 0.05 * rng.standard_normal(n)
+        found[data, "xgboost", "rank:ndcg", "map"] = base
+    return found
+
+
+def pooled(values, *labels, sets=SETS):
+    return [np.concatenate([values[data, "lightgbm", label, "map"] for data in sets]) for label in labels]
+
+
+def test_objectives_by_our_names_are_compared_with_the_native_ones_on_each_kind_of_data(tmp_path):
+    values = named_values()
+    table = lead.lead(values).set_index(["data", "metric"])
+    row = table.loc["real data", "map"]
+    ours, chosen, native, best = pooled(
+        values, "yetiloss:gap", lead.ON_VALI, "rank_xendcg", "yetiloss:{metric}", sets=SETS[:2]
+    )
+    assert row[["ours", "native", "best", "queries"]].tolist() == ["yetiloss:gap", "rank_xendcg", "yetiloss:map", 80]
+    assert (row["difference"], row["se"]) == pytest.approx(((ours - chosen).mean(), stats.sem(ours - chosen)))
+    assert (row["on_test"], row["behind"]) == pytest.approx(((ours - native).mean(), (best - ours).mean()))
+    first, second = (ours - chosen)[:50], (ours - chosen)[50:]
+    assert row["by_set"] == pytest.approx((first.mean() + second.mean()) / 2)
+    assert row["by_set_se"] == pytest.approx(np.hypot(stats.sem(first), stats.sem(second)) / 2)
+    assert table.loc[(summary.POOLED, "map"), "queries"] == 180
+    assert table.loc[("generated data", "auc"), "ours"] == "yetiloss:auc"
+    kinds = dict(zip(SETS, ("search", "medicine"), strict=False))
+    for name in kinds:
+        (tmp_path / name).mkdir()
+        part = {key: v for key, v in values.items() if key[0] == name}
+        report.long_table(part).to_parquet(tmp_path / name / "queries.parquet")
+        (tmp_path / name / "study.json").write_text(json.dumps({"versions": {name: "1"}}))
+    run("report", "--out", tmp_path, *(f"--study={kind}={tmp_path / name}" for name, kind in kinds.items()))
+    assert (tmp_path / "lead.png").stat().st_size > 10_000
+    assert json.loads((tmp_path / "study.json").read_text())["versions"].items() >= {(name, "1") for name in kinds}
+    real = {key: v for key, v in values.items() if key[0] in kinds}
+    read = pd.read_csv(tmp_path / "lead.csv")
+    assert read["data"].tolist() == ["search", "medicine", summary.POOLED] * 2
+    pd.testing.assert_frame_equal(read, lead.lead(real, kinds), check_dtype=False)
+
+
+def test_objectives_chosen_on_vali_are_compared_on_both_sides_and_each_of_ours_over_the_libraries():
+    real = {key: v for key, v in named_values(("map",)).items() if key[1] == "lightgbm" and key[0] in SETS[:2]}
+    [chosen], [ours] = (pooled(real, label, sets=SETS[:2]) for label in (lead.ON_VALI, "queryrmse"))
+    for data in SETS[:2]:
+        real[data, "lightgbm", lead.OURS_ON_VALI, "map"] = real[data, "lightgbm", "queryrmse", "map"]
+    assert lead.lead(real).loc[0, "on_vali"] == pytest.approx((ours - chosen).mean())
+    for (data, _, label, metric), v in list(real.items()):
+        real[data, "xgboost", label, metric] = v + 0.3 * (label == "queryrmse")
+    found = lead.by_objective(real, {"MQ2008": "search"}).set_index(["objective", "data"])
+    row = found.loc["queryrmse", summary.POOLED]
+    assert row["difference"] == pytest.approx((ours - chosen).mean() + 0.15)
+    assert (row["queries"], row["se"]) == (80, pytest.approx(stats.sem(ours - chosen)))
+    assert found.loc[("queryrmse", "search"), "queries"] == 50
+    text = lead.objectives_markdown(found.reset_index())
+    assert text.index("yetiloss:{metric}") < text.index("queryrmse")
+
+
+def test_metrics_that_differ_in_the_threshold_of_relevance_are_pooled():
+    mixed = {key: v for key, v in named_values(("map",)).items() if key[:2] == ("MQ2008", "lightgbm")}
+    other = named_values(("map(threshold=2)",))
+    mixed |= {key: v for key, v in other.items() if key[:2] == ("OHSUMED", "lightgbm")}
+    assert lead.lead(mixed).set_index(["data", "metric"]).loc[("real data", "map"), "queries"] == 80
+
+
+def test_the_native_objective_of_a_fold_is_that_with_the_best_vali_value():
+    lines = [("one", "a", 0, "lightgbm", label, "map", vali) for label, vali in
+             (("lambdarank", 0.3), ("rank_xendcg", 0.4), ("yetiloss", 0.5))]  # fmt: skip
+    lines += [("one", "b", 0, "lightgbm", label, "map", vali) for label, vali in
+              (("lambdarank", 0.3), ("rank_xendcg", 0.2))]  # fmt: skip
+    frame = pd.DataFrame(lines, columns=["data", "fold", "seed", "library", "label", "metric", "vali"])
+    found = lead.on_vali(frame)
+    assert found["vali"].tolist() == [0.4, 0.5, 0.3]
+    assert found["label"].tolist() == [lead.ON_VALI, lead.OURS_ON_VALI, lead.ON_VALI]
+
+
+def test_the_verdict_corrects_for_the_number_of_ours():
+    values = {key: v for key, v in named_values(("map",)).items() if key[0] == "MQ2008" and key[2] != lead.ON_VALI}
+    table = report.verdict(values).set_index("objective")  # neither natives nor libraries without ours
+    assert list(table.index) == ["yetiloss:gap", "yetiloss:{metric}", "queryrmse"]
+    assert (set(table["native"]), table["best"].tolist()) == ({"rank_xendcg"}, [False, True, False])
+    [base] = pooled(values, "rank_xendcg", sets=SETS[:1])
+    raw = {label: stats.ttest_rel(pooled(values, label, sets=SETS[:1])[0], base).pvalue for label in table.index}
+    smallest, middle, largest = sorted(raw, key=raw.get)
+    assert table["p"][smallest] == pytest.approx(3 * raw[smallest])
+    assert table["p"][middle] == pytest.approx(max(3 * raw[smallest], 2 * raw[middle]))
+    assert table["p"][largest] == pytest.approx(max(2 * raw[middle], raw[largest]))
+    best, every = report.verdict_markdown(table.reset_index()).split("**All of ours")
+    assert (best.count("\n| lightgbm"), every.count("\n| lightgbm"), "▼" in every) == (1, 3, True)
+    natives = {k: v for k, v in values.items() if k[2] in ("lambdarank", "rank_xendcg")}
+    assert report.verdict_markdown(report.verdict(natives)) == ""
+
+
+def test_published_tables_are_those_of_the_results_and_a_block_alone_is_replaced(tmp_path):
+    for page in publish.PAGES if (publish.ROOT / "README.md").exists() else ():
+        text = page.read_text()
+        assert publish.published(text, publish.RESULTS) == text, f"{page}: run python -m benchmarks publish"
+    result = {"objective": "rmse", "warm": 0.5, "cold": 2}
+    document = {"command": "c", "versions": {"python": "3"}, "import": 0.1, "results": [result]}
+    (tmp_path / "startup.json").write_text(json.dumps(document))
+    found = publish.published("a\n<!-- table: startup -->\nold\n<!-- end -->\nb\n", tmp_path)
+    assert "| rmse | 0.50 | 2.00 |" in found
+    assert "`c`; python 3." in found
+    assert "old" not in found
+    assert (found[:2], found[-3:]) == ("a\n", "\nb\n")
+
+
+FULL = [pytest.param(only, marks=pytest.mark.release) for only in ("XGBoost", "CatBoost YetiRank:mode=MRR", "in NumPy")]
+
+
+@pytest.mark.parametrize("only", ["our NDCG", "evaluate", *FULL])
+def test_kernels(tmp_path, only):
+    run("kernels", "--queries", 60, "--rounds", 3, "--iterations", 1, "--threads", 1, "--only", only, "--out", tmp_path)
+    written = json.loads((tmp_path / "kernels.json").read_text())
+    expected = [c for c in CASES if only.lower() in f"{c.what} {c.against}".lower()]
+    assert [(r["what"], r["against"]) for r in written["results"]] == [(c.what, c.against) for c in expected]
+    for result in written["results"]:
+        ours, other = np.median(result["seconds"], axis=0)
+        assert result["ratio"] == pytest.approx(other / ours)
+    assert len(publish.pipe_table(publish.kernels(written)).splitlines()) == 2 + len(expected)
+
+
+@pytest.mark.release
+def test_scaling(tmp_path):
+    run("scaling", "--objectives", "lambdamart:ndcg;truncation=30", "--rows", "2000,4000", "--longest", "1000,1500",
+        "--only", "hinge", "--limit", 0.001, "--rounds", 1, "--threads", 2, "--out", tmp_path)  # fmt: skip
+    written = json.loads((tmp_path / "scaling.json").read_text())
+    small, large = written["results"]
+    assert large["linear"] == pytest.approx(large["seconds"] / large["rows"] * small["rows"] / small["seconds"])
+    assert {*objectives(), "evaluate ndcg", "evaluate hit@10"} < set(all_names())
+    for few, many in zip(written["long"][::2], written["long"][1::2], strict=True):
+        beyond = few["seconds"] * 1.5**2 > 0.001
+        assert (many["rows"], many["bytes_a_row"] is None) == (1500, beyond)
+        assert not beyond or many["seconds"] == pytest.approx(few["seconds"] * 1.5**2)
+
+
+@pytest.mark.release
+def test_startup(tmp_path):
+    run("startup", "--only", "queryrmse", "--rounds", 1, "--out", tmp_path)
+    written = json.loads((tmp_path / "startup.json").read_text())
+    [result] = written["results"]
+    assert result["cold"] > result["warm"] > written["import"] > 0
+
+
+def test_the_reference_of_plrank_is_right():
+    """Against exact enumeration; 4 standard errors are about .01 at 60,000 rankings."""
+    objective = PLRank(3, hessian="exact", normalize=False)
+    scores, labels = np.array([0.3, -0.2, 1.0, 0.0, -1.0]), np.array([0.0, 2.0, 1.0, 3.0, 0.0])
+    gain, rng = np.exp2(labels) - 1.0, np.random.default_rng(0)
+    found = plrank_numpy(scores, gain, objective.theta(5), 60_000, rng)
+    for ours, exact in zip(found, reference(objective, scores, labels), strict=True):
+        np.testing.assert_allclose(ours, exact, atol=0.03)
+
+
+@pytest.mark.release
+def test_training_writes_ratios_of_what_it_timed(tmp_path):
+    run("training", "--rows", 1000, "--trees", 2, "--rounds", 3, "--threads", 1, "--out", tmp_path)
+    written = json.loads((tmp_path / "training.json").read_text())
+    assert Counter(r["library"] for r in written["results"]) == {"xgboost": 7, "lightgbm": 7, "catboost": 9}
+    seconds = {(r["library"], r["objective"]): r["seconds"] for r in written["results"]}
+    for result in written["results"]:
+        for base, over in result["over"].items():
+            ratios = sorted(a / b for a, b in zip(result["seconds"], seconds[result["library"], base], strict=True))
+            assert over == pytest.approx(ratios)
+        if "alone" in result:
+            floor = np.quantile(np.array(result["seconds"]) / result["alone"], (0, 0.5, 1))
+            assert result["over_floor"] == pytest.approx(floor)
+    run("evaluation", "--rows", 1000, "--trees", 2, "--rounds", 2, "--threads", 1, "--out", tmp_path)
+    written = json.loads((tmp_path / "evaluation.json").read_text())
+    assert [r["library"] for r in written["results"]] == ["xgboost", "lightgbm", "catboost"]
+    assert all(len(r[key]) == 2 and min(r[key]) > 0 for r in written["results"] for key in ("none", "own", "ours"))
+
+
+@pytest.mark.parametrize("how", ["interface", "alone"])
+def test_stored_gradients_grow_the_same_trees(how):
+    data, stored, models = make_ranking(30, seed=0), Stored(), []
+    dtrain = xgb.DMatrix(data.X, data.y, qid=data.qid)
+    for change in (stored.recording, getattr(stored, how)):
+        obj = change(adapters.xgboost_objective("yetiloss"))
+        models.append(xgb.train({"nthread": 1, "max_depth": 3}, dtrain, 5, obj=obj).save_raw("json"))
+    assert models[0] == models[1]
+
+
+def test_the_demo_writes_its_table_and_picture(tmp_path):
+    output = run("demo", "--queries", "30,15,20", "--trees", 3, "--libraries", "lightgbm", "--out", tmp_path)
+    assert "best by ndcg@10: lightgbm" in output
+    assert len((tmp_path / "demo.csv").read_text().splitlines()) > 4
+    assert (tmp_path / "demo.png").exists()
