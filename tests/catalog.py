@@ -186,6 +186,7 @@ MIXTURES = tuple(
 )
 EXAMPLES["mixture"] = MIXTURES
 OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
+KINDS = {name: OBJECTIVES[name] for name in ("lambdamart", "yetiloss", "stochasticrank", "plrank", "listnet", "rmse")}
 SOME = {  # every option, and in LambdaMART one metric of each kind
     **{name: _objective_examples(name, SOME_LEARNED if name == "lambdamart" else []) for name in registry.objectives()},
     "mixture": MIXTURES,
@@ -256,26 +257,10 @@ _STEPS: dict[str, Callable[[Any], float | None]] = {
     "softrank": lambda o: o.step * o.sigma,
     "hinge": lambda o: 1.0 / o.sigma,
 }
-_TIES_ALIKE: dict[str, Callable[[Any], bool]] = {
-    "ranknet": lambda o: o.truncation is None,
-    "xendcg": lambda o: not o.facts.random,
-    "neuralsort": lambda o: True,
-    **dict.fromkeys(
-        (
-            "approxndcg",
-            "approxmrr",
-            "approxmap",
-            "listmle",
-            "listnet",
-            "neuralndcg",
-            "ordinal",
-            "queryrmse",
-            "rmse",
-            "softrank",
-        ),
-        lambda o: True,
-    ),
-}
+_TIES_ALIKE = {
+    "approxndcg", "approxmrr", "approxmap", "listmle", "listnet", "neuralndcg", "neuralsort", "ordinal", "queryrmse",
+    "rmse", "softrank",
+}  # fmt: skip
 
 
 def longest_step(objective: Objective) -> float | None:
@@ -296,12 +281,14 @@ def hessian_limit(objective: Any, n: int) -> float | None:
     return None
 
 
-def treats_ties_alike(objective: Objective) -> bool:
+def treats_ties_alike(objective: Any) -> bool:
     """Return True if the order of rows with equal scores does not matter, in lists without truncation.
 
     It matters in losses that take ranks from the current ranking, where such rows are in the order of the data.
     """
-    return _TIES_ALIKE.get(objective.name, lambda o: False)(objective)
+    if objective.name == "ranknet":
+        return objective.truncation is None
+    return objective.name in _TIES_ALIKE or (objective.name == "xendcg" and not objective.facts.random)
 
 
 def draws_rows_alike(objective: Any) -> bool:

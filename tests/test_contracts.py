@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from catalog import (
     EXAMPLES,
+    KINDS,
     LEARNED,
     OBJECTIVES,
     SOME,
@@ -286,7 +287,7 @@ def test_rows_in_another_order_have_the_same_distribution_of_gradients(objective
             assert min(stats.ks_2samp(x[:, i], y[:, i], method="asymp").pvalue for i in range(n)) > 1e-6
 
 
-@pytest.mark.parametrize("name", ["lambdamart", "yetiloss", "stochasticrank", "plrank", "listnet", "rmse"])
+@pytest.mark.parametrize("name", KINDS)
 def test_wrappers_do_not_see_the_order_of_the_rows(name, rng):
     quiet = EXAMPLES[name][-1].without_noise() or pytest.skip("nothing but noise")  # which follows the rows
     scores, labels = some_lists(quiet, rng)

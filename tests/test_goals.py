@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalog import OBJECTIVES, ONE_OF_EACH
+from catalog import KINDS, OBJECTIVES, ONE_OF_EACH
 from oracles.references import reference
 
 from ltr_objectives import (
@@ -24,7 +24,6 @@ from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.testing import random_labels
 
-KINDS = {name: OBJECTIVES[name] for name in ("lambdamart", "yetiloss", "stochasticrank", "plrank", "listnet", "rmse")}
 everywhere = pytest.mark.parametrize("objective", KINDS.values(), ids=KINDS)
 
 

@@ -1,10 +1,8 @@
 """The cache of machine code: nothing stale, damaged or foreign is run, and kernels mean the same in every process."""
 
 import errno
-import inspect
 import json
 import os
-import pkgutil
 import re
 import shutil
 import subprocess
@@ -15,12 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from catalog import EXAMPLES, METRICS
 
-import ltr_objectives.kernels as kernels
-from ltr_objectives import LTRWarning, registry
+from ltr_objectives import LTRWarning
 from ltr_objectives.kernels import _compiler
-from ltr_objectives.kernels.scores import content_stream, read_scores
+from ltr_objectives.kernels.scores import read_scores
 
 HERE, PACKAGE = Path(__file__).parent, _compiler.PACKAGE
 
@@ -151,8 +147,7 @@ def test_strict_kernels_see_nan():
         np.testing.assert_array_equal(largest, [2.0, np.nan, np.inf, np.inf, np.nan])
 
 
-# processes
-
+# other processes
 
 USER = """
 import sys, numba, numpy as np
@@ -303,40 +298,6 @@ def test_compiling_is_logged_only_where_the_user_has_set_the_level_of_numba(tmp_
     for level in ("NOTSET", "DEBUG"):
         done = run_code(LOGGED, level, NUMBA_CACHE_DIR=str(tmp_path / level))
         assert (int(done.stdout) > 100) == (level == "DEBUG")
-
-
-def entry_kernels():
-    """Kernels that Python calls: those over ranges of queries."""
-    for info in pkgutil.iter_modules(kernels.__path__):
-        module = import_module(f"ltr_objectives.kernels.{info.name}")
-        for name, function in vars(module).items():
-            arguments = list(inspect.signature(getattr(function, "py_func", len)).parameters)
-            if arguments[:3] == ["first", "last", "ptr"]:
-                yield name, function
-
-
-@pytest.mark.release
-def test_each_kernel_has_one_compiled_signature(rng):
-    group = rng.integers(1, 9, 30)
-    for dtype in (np.float32, np.float64, np.int32):
-        labels, scores = rng.integers(0, 2, group.sum()).astype(dtype), rng.normal(size=group.sum()).astype(dtype)
-        for name in registry.objectives():
-            for objective in EXAMPLES[name]:
-                for threads in (1, 2):
-                    objective.gradient_hessian(scores, labels, group, n_threads=threads)
-                objective.report(scores, labels, group)
-        content_stream(scores)
-        for name in registry.metrics():
-            for metric in METRICS[name]:
-                metric.per_query(scores, labels, group)
-    found = dict(entry_kernels())
-    assert "pairs_by_gain" in found
-    for name, function in found.items():
-        signatures = map(str, function.compiled.nopython_signatures)
-        kinds = {text.replace("float32", "float64") for text in signatures}  # results may be of both
-        kinds = {re.sub(r"\), \d+\)", "), n)", kind) for kind in kinds}  # metrics may have several layers
-        kinds = {re.sub(r"Rng\([^)]*\)|\bnone\b", "rng", kind) for kind in kinds}  # there may be no noise
-        assert len(kinds) == 1, name
 
 
 APART = """

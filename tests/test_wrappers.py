@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from catalog import MIXTURES, OBJECTIVES
+from catalog import KINDS, MIXTURES, OBJECTIVES
 from oracles.references import reference
 from scipy import stats
 from trainings import fit
@@ -29,7 +29,6 @@ from ltr_objectives.objectives import around
 from ltr_objectives.objectives.call import Call
 from ltr_objectives.objectives.typical import typical
 
-KINDS = {name: OBJECTIVES[name] for name in ("lambdamart", "yetiloss", "stochasticrank", "plrank", "listnet", "rmse")}
 everywhere = pytest.mark.parametrize("objective", KINDS.values(), ids=KINDS)
 
 
