@@ -44,8 +44,7 @@ def test_gradient_and_hessian_equal_the_reference(objective, rng):
             labels, propensity = random_labels(objective.label_limit, rng, n), rng.uniform(0.01, 1, n)
             scores = np.round(rng.normal(size=n), 1) * scale
             ours = objective.gradient_hessian(scores, labels, [n], propensity=propensity)
-            for a, b in zip(ours, objective.reference(scores, labels, propensity), strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(ours, objective.reference(scores, labels, propensity), rtol=1e-9, atol=1e-12)
 
 
 def expectation(objective, scores, relevance, propensity):
@@ -95,8 +94,7 @@ def test_equal_propensities_and_positions_change_nothing_but_the_size(objective,
     scores, labels = log.data.X[:, 0], log.clicks
     plain = objective.gradient_hessian(scores, labels, log.data.group)
     alike = objective.gradient_hessian(scores, labels, log.data.group, position=np.full(len(labels), 7))
-    for a, b in zip(alike, plain, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(alike, plain, rtol=1e-9, atol=1e-13)
     if not objective.lambda_norm:
         halved = objective.gradient_hessian(scores, labels, log.data.group, propensity=np.full(len(labels), 0.5))
         np.testing.assert_allclose(halved[0], 2 * plain[0], rtol=1e-9, atol=1e-15)
@@ -114,8 +112,7 @@ def test_positions_add_a_newton_step_to_the_scores(objective, rng):
             assert np.abs(offset).max() <= 2 / objective.sigma + 1e-12
             expected = quiet.gradient_hessian(scores + offset, log.clicks, group, weight)
             ours = quiet.gradient_hessian(scores, log.clicks, group, weight, position=position)
-            for a, b in zip(ours, expected, strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-10)
+            np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-10)
 
 
 @pytest.mark.parametrize("objective", CORRECTING, ids=IDS)

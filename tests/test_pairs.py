@@ -102,8 +102,7 @@ def test_expected_gradient_equals_monte_carlo(make, noise):
 
 def assert_by_definition(objective, scores, labels):
     found = objective.gradient_hessian(scores, labels, [len(labels)])
-    for ours, theirs in zip(found, by_definition(objective, scores, labels), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found, by_definition(objective, scores, labels), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("truncation", [None, 3])
@@ -175,8 +174,7 @@ def test_yetirank_has_the_direction_of_the_change_of_expdcg(rng):
     a = YetiRank(decay=0.7, noise=None).gradient_hessian(scores, labels, [20])
     expdcg = Metric.named["expdcg"](decay=0.7)
     b = YetiLoss(expdcg, neighbors=1, noise=None).gradient_hessian(scores, labels, [20])
-    for x, y in zip(a, b, strict=True):
-        np.testing.assert_allclose(x * (1 - 0.7), y, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose((1 - 0.7) * np.array(a), b, rtol=1e-12, atol=1e-15)
 
 
 def test_truncation_by_rank_and_cutoff_by_metric_agree(rng):
@@ -332,11 +330,8 @@ def test_with_lambda_norm_the_expected_gradient_is_smaller(partners, least, rng)
 @pytest.mark.parametrize("cls", CLASSES)
 def test_a_list_with_no_more_partners_has_all_pairs(cls, rng):
     scores, labels, group = rng.normal(size=13), rng.integers(0, 4, 13), [1, 2, 5, 5]
-    some, full = cls(partners=4), cls()
-    for found, expected in zip(
-        some.gradient_hessian(scores, labels, group), full.gradient_hessian(scores, labels, group), strict=True
-    ):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    found, expected = (each.gradient_hessian(scores, labels, group) for each in (cls(partners=4), cls()))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("cls", CLASSES)

@@ -190,8 +190,7 @@ def test_lambdaloss_with_lambdarank_s_weights_alone_is_lambdamart(rng):
     scores, labels = rng.normal(size=30), rng.integers(0, 5, 30).astype(float)
     ours = LambdaLoss(mu=0.0, sigma=1.3).gradient_hessian(scores, labels, [30])
     theirs = LambdaMART("ndcg", sigma=1.3).gradient_hessian(scores, labels, [30])
-    for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(a * np.log(2), b, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(np.log(2) * np.array(ours), theirs, rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize("noise", DISTRIBUTIONS)
@@ -200,8 +199,7 @@ def test_with_lambdarank_s_weights_alone_and_noise_it_is_yetiloss_with_noise_in_
     how = {"noise": noise, "noise_scale": 0.7, "seed": 4}
     ours = LambdaLoss(mu=0.0, samples=6, **how).gradient_hessian(scores, labels, group, iteration=3)
     theirs = YetiLoss("ndcg", 6, difference="noisy", **how).gradient_hessian(scores, labels, group, iteration=3)
-    for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(a * np.log(2), b, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(np.log(2) * np.array(ours), theirs, rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize("weights", ["ndcg2", "ndcg2++"])

@@ -63,8 +63,8 @@ def test_estimates_equal_the_definition_slot_by_slot(learned_metric, rng):
             labels = random_labels(learned_metric.label_limit, rng, n)
             z, eps = np.round(rng.normal(size=n), 1), rng.normal(size=n)
             ours = estimates(learned_metric, z, labels, sigma, eps[None])[:, 0]
-            for a, b in zip(ours, conditional_estimates(learned_metric, z, labels, sigma, eps), strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+            expected = conditional_estimates(learned_metric, z, labels, sigma, eps)
+            np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_two_documents_have_the_exact_gradient_whatever_the_noise(learned_metric):

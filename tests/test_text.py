@@ -154,15 +154,28 @@ def test_options_that_only_change_the_value_do_not_change_what_is_trained():
 
 
 @pytest.mark.parametrize(
-    ("text", "weights"),
+    ("text", "parts", "weights", "labels"),
     [
-        ("yetiloss:ndcg@10+.3*yetiloss:mrr", (1, 0.3)),
-        (" yetiloss:ndcg@10 + 3e-1 * yetiloss:mrr ", (1, 0.3)),
-        ("2*yetiloss:ndcg@10+1e+2*yetiloss:mrr", (2, 100)),
+        ("yetiloss:ndcg@10+.3*yetiloss:mrr", ["yetiloss:ndcg@10", "yetiloss:mrr"], [1, 0.3], [None, None]),
+        (" yetiloss:map + 3e-1 * yetiloss:mrr ", ["yetiloss:map", "yetiloss:mrr"], [1, 0.3], [None, None]),
+        ("2*yetiloss:map+1e+2*yetiloss:mrr", ["yetiloss:map", "yetiloss:mrr"], [2, 100], [None, None]),
+        ("yetiloss+.3*yetiloss[revenue]", ["yetiloss", "yetiloss"], [1, 0.3], [None, "revenue"]),
+        (" YetiLoss:map[Umsatz_1] + listnet[b-c] ", ["yetiloss:map", "listnet"], [1, 1], ["Umsatz_1", "b-c"]),
+        ("listnet[a]+plrank:gain=[0, 1, 3]", ["listnet", "plrank:gain=[0,1,3]"], [1, 1], ["a", None]),
+        (
+            "ranknet:sigma=2[a] + ordinal:thresholds=[0,1][b]",
+            ["ranknet:sigma=2", "ordinal:thresholds=[0,1]"],
+            [1, 1],
+            ["a", "b"],
+        ),
     ],
 )
-def test_text_of_a_sum(text, weights):
-    assert get_objective(text) == Mixture([YetiLoss("ndcg@10"), YetiLoss("mrr")], weights)
+def test_text_of_sums_and_goals(text, parts, weights, labels):
+    expected = Mixture(parts, weights, labels=labels)
+    assert get_objective(text) == expected
+    assert pickle.loads(pickle.dumps(expected)) == expected
+    brackets = [part if goal is None else f"{part}[{goal}]" for part, goal in zip(parts, labels, strict=True)]
+    assert Mixture(brackets, weights) == expected
 
 
 def test_a_number_with_a_plus_is_not_a_sum():
@@ -170,27 +183,6 @@ def test_a_number_with_a_plus_is_not_a_sum():
     assert get_objective("ranknet:sigma=1e+1+ranknet").parts[0].sigma == 10.0
     assert get_objective("lambdaloss:weights=ndcg2++").weights == "ndcg2++"
     assert len(get_objective("lambdaloss:weights=ndcg2+++lambdaloss:weights=ndcg2++;mu=3+listnet").parts) == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "parts", "labels"),
-    [
-        ("yetiloss:ndcg@10+.3*yetiloss:ndcg@10[revenue]", ["yetiloss:ndcg@10"] * 2, [None, "revenue"]),
-        (" YetiLoss:map[Umsatz_2024] + .3 * listnet[b-c] ", ["yetiloss:map", "listnet"], ["Umsatz_2024", "b-c"]),
-        ("listnet[a]+0.3*plrank:gain=[0, 1, 3]", ["listnet", "plrank:gain=[0,1,3]"], ["a", None]),
-        (
-            "ranknet:sigma=2[a] + .3*ordinal:thresholds=[0,1][b]",
-            ["ranknet:sigma=2", "ordinal:thresholds=[0,1]"],
-            ["a", "b"],
-        ),
-    ],
-)
-def test_text_of_goals(text, parts, labels):
-    expected = Mixture(parts, [1, 0.3], labels=labels)
-    assert get_objective(text) == expected
-    assert pickle.loads(pickle.dumps(expected)) == expected
-    brackets = [part if goal is None else f"{part}[{goal}]" for part, goal in zip(parts, labels, strict=True)]
-    assert Mixture(brackets, [1, 0.3]) == expected
 
 
 def test_the_text_of_one_objective():
