@@ -119,38 +119,34 @@ class CatBoostMetric:
 
     library = CATBOOST
     no_jit = True
-    any_order = False  # whether CatBoost may shuffle the training set, whose values are then 0
 
     def __new__(cls, metric: Metric, *arguments: Any) -> CatBoostMetric:
         """An instance of a class named like the metric: CatBoost records values under the name of the class."""
         return object.__new__(type(str(metric), (cls,), {}))
 
     def __init__(
-        self, metric: Metric, sets: tuple[Rows, ...], n_threads: int | None, goals: tuple[ByGoal, ...]
+        self,
+        metric: Metric,
+        sets: tuple[Rows, ...],
+        queries: tuple[Queries, ...],  # of the sets
+        n_threads: int | None = None,
+        others: tuple[Metric, ...] = (),  # computed too, because CatBoost takes one metric object
+        any_order: bool = False,  # whether CatBoost may shuffle the training set, whose values are then 0
     ) -> None:
-        self.metric = metric
-        self._goals = goals  # of each of the sets
-        self.n_threads = n_threads
-        self._sets = sets
-        self._others: tuple[Metric, ...] = ()
-        self._records: list[dict[str, list[float]]] = []
+        self._made_of = metric, sets, queries, n_threads, others, any_order
+        self.metric, self._sets, self._queries, self.n_threads, self._others, self._any_order = self._made_of
+        self.records: list[dict[str, list[float]]] = [{str(m): [] for m in others} for _ in sets[1:]]
         self._seen: dict[int, tuple[Queries, np.ndarray | None, int]] | None = None  # by address of the labels
 
     def __repr__(self) -> str:
         return f"catboost_metric({self.metric!r}, {len(self._sets)} pools)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CatBoostMetric, (self.metric, self._sets, self.n_threads, self._goals)
-
-    def record(self, *others: Metric) -> list[dict[str, list[float]]]:
-        """Compute ``others`` too, because CatBoost takes one metric object; training fills in what is returned."""
-        self._others = others
-        self._records = [{str(metric): [] for metric in others} for _ in self._sets[1:]]
-        return self._records
+        return CatBoostMetric, self._made_of
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CatBoostMetric:
-        twin = CatBoostMetric(self.metric, self._sets, self.n_threads, self._goals)
-        twin._others, twin._records, twin.any_order = self._others, self._records, self.any_order
+        twin = CatBoostMetric(*self._made_of)
+        twin.records = self.records
         fit = fit_under_way()
         if fit is not None:
             self._check(fit)
@@ -168,11 +164,8 @@ class CatBoostMetric:
         for i, (known, pool) in enumerate(zip(self._sets, pools, strict=True)):
             name = f"fit's eval set {i - 1}" if i else "fit's training pool"
             known.check_same(rows_of(pool, name), f"pool {i} of catboost_metric", name)
-            self.metric.layers(self._queries(i, known.labels))  # raises for labels that the metric refuses
-        fit.require_known_rows(self.any_order)
-
-    def _queries(self, i: int, labels: np.ndarray, weight: np.ndarray | None = None) -> Queries:
-        return Queries(by_goal(labels, self._goals[i]), self._sets[i].group, weight=weight)
+            self.metric.layers(self._queries[i])  # raises for labels that the metric refuses
+        fit.require_known_rows(self._any_order)
 
     def __call__(self, *arguments: Any) -> NoReturn:
         """LightGBM's rankers call this; without it they would silently leave the metric out."""
@@ -197,19 +190,20 @@ class CatBoostMetric:
             i = len(self._seen)
             known = i < len(self._sets) and np.array_equal(target, self._sets[i].labels)
             require(
-                known or (i == 0 and self.any_order),
+                known or (i == 0 and self._any_order),
                 "CatBoost evaluates other rows, or another order, than those given to catboost_metric",
             )
-            self._seen[address] = self._queries(i, target, weight), weight, i
+            labels = by_goal(target, self._queries[i].goals)
+            self._seen[address] = Queries(labels, self._sets[i].group, weight=weight), weight, i
         queries, before, i = self._seen[address]
-        if i == 0 and self.any_order:
+        if i == 0 and self._any_order:
             return 0.0, 1.0
         same = equal(weight, before) and queries.rows == len(target)
         require(same, "CatBoost evaluates with other rows or weights than before")
         if i > 0:
             for other in self._others:
                 value = other.mean(queries, approxes[0], n_threads=self.n_threads)
-                self._records[i - 1][str(other)].append(value)
+                self.records[i - 1][str(other)].append(value)
         return self.metric.mean(queries, approxes[0], n_threads=self.n_threads), 1.0
 
 
@@ -332,7 +326,7 @@ def catboost_metric(
     require(len(pools) > 0, "catboost_metric needs the training pool, then the pools of eval_set in order")
     rows = tuple(rows_of(pool, f"pool {i}") for i, pool in enumerate(pools))
     chosen = get_metric(metric, convention)
-    made = CatBoostMetric(chosen, rows, n_threads, ({},) * len(rows))
-    for i, each in enumerate(rows[1:], 1):
-        warn_of_equal_orders([chosen], made._queries(i, each.labels), f"pool {i} of catboost_metric", n_threads)
-    return made
+    queries = tuple(Queries(each.labels, each.group) for each in rows)
+    for i, each in enumerate(queries[1:], 1):
+        warn_of_equal_orders([chosen], each, f"pool {i} of catboost_metric", n_threads)
+    return CatBoostMetric(chosen, rows, queries, n_threads)

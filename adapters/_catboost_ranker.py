@@ -249,13 +249,14 @@ def _set_metrics(params: dict[str, Any], run: Run, pools: list[Any], stops: bool
         f"CatBoost stops early on {run.metrics[0]} only if no other metric is ours; name {own[0]} first, or leave "
         "out early stopping or our metrics",
     )
-    goals = tuple(part.queries.goals for part in (run.train, *run.evals))
-    params["eval_metric"] = made = CatBoostMetric(own[0], tuple(map(rows_of, pools)), run.n_threads, goals)
+    queries = tuple(part.queries for part in (run.train, *run.evals))
     has_categories = len(pools[0].get_cat_feature_indices()) > 0
-    made.any_order = has_categories and isinstance(run.objective, str) and not params.get("has_time")
+    any_order = has_categories and isinstance(run.objective, str) and not params.get("has_time")
+    sets = tuple(map(rows_of, pools))
+    params["eval_metric"] = made = CatBoostMetric(own[0], sets, queries, run.n_threads, own[1:], any_order)
     if native:
         params["custom_metric"] = native
-    return made.record(*own[1:])
+    return made.records
 
 
 def _records(found: dict[str, Any]) -> Records:

@@ -62,9 +62,6 @@ class XGBoostMetric(MetricCallable):
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
         params = _params(self._memo, calls_of(XGBOOST))
 
-        def means() -> list[tuple[Metric, float]]:
-            return self.means(self.queries(*_unpack(data)), predictions, params)
-
         def sums() -> np.ndarray:
             """For each metric the weighted sum over queries, and the sum of the weights."""
             queries, s = self.queries(*_unpack(data)), to_numpy(predictions, "predictions").reshape(-1)
@@ -73,7 +70,7 @@ class XGBoostMetric(MetricCallable):
             return np.array([m.sums(v, queries.weight_by_query) for m, v in values])
 
         if _workers() == 1:  # by `mean`, which a metric may define in its own way
-            found = means()
+            found = self.means(self.queries(*_unpack(data)), predictions, params)
         else:
             total = _added(_agreed(sums, predictions, np.zeros((len(self.metrics), 2))))
             found = [(m, m.average(*pair)) for m, pair in zip(self.metrics, total.tolist(), strict=True)]
