@@ -1,7 +1,6 @@
 """The cache of machine code: nothing stale, damaged or foreign is run, and kernels mean the same in every process."""
 
 import errno
-import json
 import os
 import re
 import shutil
@@ -188,44 +187,6 @@ def test_other_versions_of_numba_compile_as_they_always_do_to_the_same_bytes(tmp
     own, other = (run_code(OTHER, *v, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split() for v in ((), ("9.9.9",)))
     assert (own[0], other[0]) == ("False", "True")
     assert own[1:] == other[1:]
-
-
-CLOSURES = """
-import sys, numba
-numba.__version__ = "9.9.9"  # compile plainly
-from ltr_objectives.kernels._jit import kernel
-
-def around(inner):
-    @kernel
-    def middle(x):
-        return inner(x)
-    @kernel
-    def outer(x):
-        return middle(x)
-    return outer
-
-@kernel
-def added(x):
-    return x + 3
-
-@kernel
-def times(x):
-    return x * 3
-
-made = {"added": around(added), "times": around(times)}
-print([made[name](5) for name in sys.argv[1:]])
-"""
-
-
-@pytest.mark.release
-def test_kernels_that_differ_in_what_they_close_over_do_not_share_machine_code(tmp_path):
-    file, right = tmp_path / "closures.py", {"added": 8, "times": 15}
-    file.write_text(CLOSURES)
-    code = f"import runpy; runpy.run_path({str(file)!r})"
-    for names in (("added", "times"), ("times", "added")):
-        for order in (names[:1], names[1:], names):  # the last loads the code of two processes, or compiles nothing
-            done = run_code(code, *order, NUMBA_CACHE_DIR=str(tmp_path / names[0]))
-            assert json.loads(done.stdout) == [right[name] for name in order]
 
 
 IN_ORDER = """

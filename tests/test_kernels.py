@@ -8,7 +8,6 @@ import sys
 import threading
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
 from trainings import LIBRARIES, train
@@ -191,16 +190,6 @@ def script(code: str) -> list[str]:
                           capture_output=True, env={**os.environ, "PYTHONPATH": path})  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_joblib(backend):
-    pytest.importorskip("xgboost")
-    expected = [train(library, threads=2) for library in LIBRARIES]
-    with joblib.parallel_config(backend=backend, n_jobs=2):
-        got = joblib.Parallel()(joblib.delayed(train)(library, threads=2) for library in LIBRARIES)
-    assert got == expected
 
 
 def test_spawned_processes():

@@ -53,7 +53,7 @@ def test_all_pairs_of_labels_are_ranknet(sigma, rng):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_gradient_and_hessian_are_those_of_the_definition_and_of_finite_differences(rng):
+def test_gradient_and_hessian_are_those_of_the_definition(rng):
     for scale in (1e-3, 1.0, 50.0, 1e4):
         scores, y, group, pairs = some_pairs(rng)
         weight, sigma, scores = rng.uniform(0.0, 3.0, len(pairs)), 1.7, scale * scores
@@ -63,11 +63,6 @@ def test_gradient_and_hessian_are_those_of_the_definition_and_of_finite_differen
         for each in (found, reference(objective, scores, y)):
             np.testing.assert_allclose(each, expected, rtol=1e-9, atol=1e-11)
         assert objective.reference_loss(scores, y) == pytest.approx(loss)
-        if scale == 1.0:
-            for row, step in enumerate(1e-5 * np.eye(len(y))):
-                up, down = (by_definition(scores + d, pairs, weight, sigma) for d in (step, -step))
-                assert found[0][row] == pytest.approx((up[0] - down[0]) / 2e-5, abs=1e-7)
-                assert found[1][row] == pytest.approx((up[1][row] - down[1][row]) / 2e-5, abs=1e-7)
 
 
 def test_same_bytes_for_any_threads_and_after_copies(rng):
