@@ -11,7 +11,7 @@ import numpy as np
 
 from ltr_objectives.adapters._data import Part, categories, is_frame, require_same_categories
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._run import EvalMetric, Run, refuse_dart
+from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import require
 from ltr_objectives.libraries import XGBOOST
@@ -34,11 +34,13 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     Parameters
     ----------
-    objective : str or Objective, optional
-        Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``. By default the one for the first
-        metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
-    eval_metric : str, Metric or list, optional
-        Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's.
+    objective : str, Objective or function, optional
+        Ours, such as ``"yetiloss:map"``, or XGBoost's own, such as ``"rank:ndcg"``; a function as of
+        ``xgboost.XGBRegressor``. By default the one for the first metric: :func:`ltr_objectives.objective_for`.
+        ``"auto"`` tries several, and keeps the best on ``eval_set``.
+    eval_metric : str, Metric, function or list, optional
+        Ours, such as ``"map"``; a name that only XGBoost knows, such as ``"ndcg@10-"``, is XGBoost's, and functions are
+        as of ``xgboost.XGBRanker``.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
@@ -78,7 +80,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     def __init__(
         self,
         *,
-        objective: str | Objective | None = None,
+        objective: AnyObjective | None = None,
         eval_metric: EvalMetric = None,
         convention: Convention | None = None,
         **params: Any,
@@ -115,7 +117,10 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         booster = run.params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
         params = _params(run, booster)
         rounds = params.pop("n_estimators", 100)
-        gradients = run.gradients(XGBoostObjective, params)
+        by_name = isinstance(run.objective, str)
+        gradients = (
+            None if by_name else run.gradients(XGBoostObjective, params) or _as_objective(run.objective, run.train)
+        )
         dtypes = enumerate(run.train.X.dtypes if is_frame(run.train.X) else ())
         known = {i: dtype.categories.tolist() for i, dtype in dtypes if dtype == "category"}
         stored = json.dumps(known) if known else None  # because slices, as of early stopping, lose the categories
@@ -127,7 +132,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
             of_rows = {"label": part.labels, "base_margin": part.margin}
             return _matrix(part.X, known, group=part.group, weight=weight, **of_rows, **options)
 
-        train = data_of(run.train, run.train.weight_by_query if gradients else _by_query(run.train))
+        train = data_of(run.train, _by_query(run.train) if by_name else run.train.weight_by_query)
         weighs = run.native_metrics or not run.metrics  # whether XGBoost itself evaluates metrics
         if weighs and any(part.weight is not None for part in run.evals):
             refuse_by_row([*run.native_metrics, *metrics_of(before)])
@@ -139,9 +144,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
             params,
             train,
             rounds,
-            evals=[(data, f"validation_{i}") for i, data in enumerate(evals)],
+            evals=[*zip(evals, run.names, strict=True)],
             obj=gradients,
-            custom_metric=run.metric_values(evals) if run.own_metrics else None,
+            custom_metric=_as_metric(run, evals) if run.own_metrics or run.functions else None,
             callbacks=[*run.callbacks, *_early_stopping(run, booster, before)],
             evals_result=result,
             verbose_eval=run.verbose if evals else False,
@@ -227,13 +232,26 @@ def _params(run: Run, booster: str) -> dict[str, Any]:
     params = dict(run.params) if booster == "gblinear" else run.with_l2(XGBOOST)
     if isinstance(run.objective, str):
         params["objective"] = run.objective
-    elif run.init_model is None:  # a model has its own
+    elif isinstance(run.objective, Objective) and run.init_model is None:  # a model has its own
         params.setdefault("base_score", run.start)
-    if run.own_metrics:
+    if run.own_metrics or run.functions:
         params["disable_default_eval_metric"] = 1
     if run.native_metrics:
         params["eval_metric"] = run.native_metrics
     return params
+
+
+def _as_objective(function: Any, train: Part) -> Any:
+    """A function as XGBoost's other estimators call it, for ``xgb.train``; a DMatrix has no weights by row."""
+    weights = {} if train.weight is None else {"sample_weight": train.weight}
+    return lambda scores, data: function(train.labels, scores, **weights)
+
+
+def _as_metric(run: Run, evals: list[Any]) -> Any:
+    """Our metrics, and functions as XGBoost's own ranker calls them, query by query, for ``xgb.train``."""
+    values = run.metric_values(evals)
+    functions = [xgb.sklearn.ltr_metric_decorator(function, run.n_threads) for function in run.functions]
+    return lambda scores, data: [*values(scores, data), *(each(scores, data) for each in functions)]
 
 
 def _early_stopping(run: Run, booster: str, before: dict[str, Any]) -> list[Any]:
@@ -250,7 +268,8 @@ def _early_stopping(run: Run, booster: str, before: dict[str, Any]) -> list[Any]
         return []
     require(booster != "gblinear", "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
     first = run.metrics[0] if run.metrics else None
-    name, maximize = (None, None) if first is None else (str(first), isinstance(first, Metric) or None)
+    name = None if first is None else getattr(first, "__name__", str(first))
+    maximize = isinstance(first, Metric) or None
     return [callback(rounds=rounds, metric_name=name, maximize=maximize, save_best=True)]
 
 

@@ -80,3 +80,39 @@ def test_a_model_of_xgboost_itself_reads_unknown_categories_as_missing(tmp_path)
     assert np.array_equal(loaded.predict(unknown), loaded.predict(missing))
     assert np.array_equal(loaded.predict(turned)[::-1], loaded.predict(missing))
     assert np.ptp(loaded.predict(missing)) > 0
+
+
+def squared(labels, scores, sample_weight=1.0):
+    return sample_weight * (scores - labels), sample_weight * np.ones(len(labels))
+
+
+def reciprocal_rank(labels, scores):
+    return 1 / (1 + np.argmax(labels[np.argsort(-scores, kind="stable")] > 0))
+
+
+def test_a_function_is_the_objective_as_in_xgboost_s_other_estimators():
+    params = {"n_estimators": 8, "max_depth": 3, "learning_rate": 0.3, "n_jobs": 1}
+    found = ranker("xgboost", squared).fit(DATA.X, DATA.y, qid=DATA.qid)
+    expected = xgb.XGBRegressor(objective=squared, **params).fit(DATA.X, DATA.y)
+    np.testing.assert_array_equal(found.predict(VALI.X), expected.predict(VALI.X))
+    weight = 1.0 + DATA.y
+    found = ranker("xgboost", squared, base_score=0, tree_method="exact")
+    found.fit(DATA.X, DATA.y, qid=DATA.qid, sample_weight=weight)
+    expected = xgb.XGBRegressor(objective=squared, base_score=0, tree_method="exact", **params)
+    expected.fit(DATA.X, DATA.y, sample_weight=weight)
+    np.testing.assert_allclose(found.predict(VALI.X), expected.predict(VALI.X), atol=1e-6)
+
+
+def test_functions_are_metrics_as_in_xgboost():
+    data = {"qid": DATA.qid, "eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid]}
+    params = {"n_estimators": 40, "max_depth": 3, "learning_rate": 1.0, "n_jobs": 1, "early_stopping_rounds": 4}
+    found = ranker("xgboost", "rank:ndcg", eval_metric=[reciprocal_rank, "mrr", "auc"], **params)
+    found.fit(DATA.X, DATA.y, **data)
+    own = xgb.XGBRanker(eval_metric=reciprocal_rank, disable_default_eval_metric=True, **params)
+    own.fit(DATA.X, DATA.y, **data)
+    record = found.evals_result_["validation_0"]
+    assert record["reciprocal_rank"] == own.evals_result()["validation_0"]["reciprocal_rank"]
+    assert sorted(record) == ["auc", "mrr", "reciprocal_rank"]
+    assert (found.best_iteration, found.best_score) == (own.best_iteration, own.best_score)
+    with pytest.warns(LTRWarning, match="score is the mean ndcg@10"):
+        found.score(VALI.X, VALI.y, qid=VALI.qid)
