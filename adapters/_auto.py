@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ltr_objectives.adapters._data import is_pool
 from ltr_objectives.adapters._run import DOCUMENTS, AnyObjective, Run
 from ltr_objectives.candidates import check_comparable, natives_for, ours_for, try_each, warn_without_ours
 from ltr_objectives.errors import LTRError, essence, require
@@ -91,7 +92,7 @@ def train_best(ranker: "Ranker", run: Run) -> tuple[Any, "Records", AnyObjective
         try:
             of_candidate.refuse_unread(library)
             model, records = ranker._train_run(of_candidate)
-            scores = ranker._scores(model, part.X) + (0.0 if part.margin is None else part.margin)
+            scores = ranker._scores(model, part.X) + (0.0 if part.margin is None or is_pool(part.X) else part.margin)
         except library.exception() as error:
             raise LTRError(essence(str(error))) from error
         values = metric.values(part.queries, scores, n_threads=run.n_threads)

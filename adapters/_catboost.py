@@ -207,6 +207,15 @@ class CatBoostMetric:
         return self.metric.mean(queries, approxes[0], n_threads=self.n_threads), 1.0
 
 
+def warn_of_pairs(pool: Any, objective: Objective) -> None:
+    """Warn if the pool has pairs that the objective does not read."""
+    if pool.num_pairs() and not pairs_of_rows(objective):
+        warn(
+            f"{objective.inner.name} does not read the {pool.num_pairs()} pairs of the pool, which CatBoost does not "
+            "give back; write Preferences(pairs, rows=len(y), pairs_weight=weight), or leave them out"
+        )
+
+
 def catboost_objective(
     objective: str | Objective,
     pool: Any,
@@ -271,11 +280,7 @@ def catboost_objective(
     (60,)
     """
     rows, chosen = rows_of(pool), get_objective(objective)
-    if pool.num_pairs() and not pairs_of_rows(chosen):
-        warn(
-            f"{chosen.inner.name} does not read the {pool.num_pairs()} pairs of the pool, which CatBoost does not give "
-            "back; write Preferences(pairs, rows=len(y), pairs_weight=weight), or leave them out"
-        )
+    warn_of_pairs(pool, chosen)
     weight = rows.weight
     if group_weight is not None:
         require(weight is None, "the pool has weights by row; CatBoost takes either those or group_weight")

@@ -91,11 +91,11 @@ def keep_weights(pool: Any, group: np.ndarray) -> None:
     Weights of rows, even if all are 1, would rename CatBoost's metrics, and its pairwise losses warn of them.
     """
     with KEEPING:
-        if given_weight(np.array(pool.get_weight())) is None and not _has_group_weight(pool, group):
+        if given_weight(np.array(pool.get_weight())) is None and not has_group_weight(pool, group):
             pool.set_group_weight(np.ones(pool.num_row(), np.float32))
 
 
-def _has_group_weight(pool: Any, group: np.ndarray) -> bool:
+def has_group_weight(pool: Any, group: np.ndarray) -> bool:
     """True if a pool has weights by query, which it does not show: with them CatBoost refuses other query ids."""
     shortest = int(group.argmin())
     first = int(group[:shortest].sum())

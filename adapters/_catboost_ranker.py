@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ltr_objectives.adapters._callables import pairs_of_rows
-from ltr_objectives.adapters._catboost import CatBoostMetric, CatBoostObjective, read_model
+from ltr_objectives.adapters._catboost import CatBoostMetric, CatBoostObjective, read_model, warn_of_pairs
 from ltr_objectives.adapters._catboost_fit import rows_of
-from ltr_objectives.adapters._data import BaseEstimator, Part, categories, check_is_fitted
+from ltr_objectives.adapters._data import BaseEstimator, Part, categories, check_is_fitted, is_pool
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._run import EvalMetric, Run, in_documents
+from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, in_documents
 from ltr_objectives.errors import require
 from ltr_objectives.libraries import CATBOOST
 from ltr_objectives.metrics.base import Convention
@@ -34,13 +34,14 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     Parameters
     ----------
-    objective : str or Objective, optional
-        Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``. Ours are written in small letters,
-        CatBoost's begin with a capital. By default the one for the first metric:
-        :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on ``eval_set``.
-    eval_metric : str, Metric or list, optional
-        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``. Early stopping on one of CatBoost's is
-        refused if another one is ours.
+    objective : str, Objective or object, optional
+        Ours, such as ``"yetiloss:map"``, or CatBoost's own, such as ``"YetiRank"``, or an object as of
+        ``catboost.CatBoost``. Ours are written in small letters, CatBoost's begin with a capital. By default the one
+        for the first metric: :func:`ltr_objectives.objective_for`. ``"auto"`` tries several, and keeps the best on
+        ``eval_set``. ``loss_function`` is another name.
+    eval_metric : str, Metric, object or list, optional
+        Ours, such as ``"map"``, or CatBoost's, such as ``"NDCG:top=10"``, or one object as of ``catboost.CatBoost``.
+        Early stopping on one of CatBoost's is refused if another one is ours or an object.
     convention : str, optional
         "lightgbm", "xgboost", "catboost", "sklearn", "trec_eval" or "scipy": how that library defines our metrics, in
         ``evals_result_`` and ``score``.
@@ -63,8 +64,12 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     Notes
     -----
-    ``fit`` has ``cat_features``, ``text_features`` and ``embedding_features`` too. With ``metric_period`` above 1
-    ``best_score_`` is empty. Columns of dtype category are categorical features, in addition to ``cat_features``;
+    ``X`` may be a ``catboost.Pool`` and ``eval_set`` one or a list of them, which have labels, queries, weights by row
+    and a baseline; the rows are then not shuffled. ``fit`` has ``group_id``, ``group_weight``, ``baseline``,
+    ``cat_features``, ``text_features``, ``embedding_features``, ``use_best_model``, ``plot``, ``metric_period``,
+    ``silent`` and ``logging_level`` too. With ``metric_period`` above 1 ``best_score_`` is empty.
+
+    Columns of dtype category are categorical features, in addition to ``cat_features``;
     CatBoost refuses missing values in them. If CatBoost shuffles the training set, as it does for its own objectives,
     it prints 0 as our metric on it. With an ``eval_set`` but without early stopping all rounds are kept, as in the
     other libraries; ``use_best_model=True`` keeps the best, as CatBoost's own ranker does. With ``init_model`` the
@@ -86,7 +91,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def __init__(
         self,
         *,
-        objective: str | Objective | None = None,
+        objective: AnyObjective | None = None,
         eval_metric: EvalMetric = None,
         convention: Convention | None = None,
         **params: Any,
@@ -106,18 +111,18 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_fitted": vars(self).get("_fitted")}
+        attributes = {name: value for name, value in vars(self).items() if name not in ("_object", "_init_params")}
+        return {**super().__getstate__(), "attributes": attributes}  # CatBoost's own state has no others
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if (fitted := state.pop("_fitted")) is not None:
-            self._fitted = fitted
+        self.__dict__.update(state.pop("attributes"))
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import RegressorTags  # since version 1.6, which alone calls this
 
-        tags = super().__sklearn_tags__()
-        tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()  # as catboost.CatBoostRanker has them
+        tags = super().__sklearn_tags__()  # those of catboost.CatBoostRanker, for partial_dependence
+        tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags
 
     @property
@@ -133,28 +138,48 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
 
     @property
     def feature_importances_(self) -> Any:
-        """One number a feature, of the kind ``importance_type``, by default "PredictionValuesChange"."""
+        """PredictionValuesChange of each feature, which CatBoost itself leaves out after its ranking objectives."""
         check_is_fitted(self)
-        kind = self._init_params.get("importance_type", "PredictionValuesChange")
-        return np.asarray(self.get_feature_importance(type=kind))
+        return np.asarray(self.get_feature_importance(type="PredictionValuesChange"))
 
     @staticmethod
-    def _own(cat_features: Any = None, text_features: Any = None, embedding_features: Any = None) -> dict[str, Any]:
-        own = {"cat_features": cat_features, "text_features": text_features}
-        return own | {"embedding_features": embedding_features}
+    def _own(
+        group_id: Any = None, group_weight: Any = None, baseline: Any = None, cat_features: Any = None,
+        text_features: Any = None, embedding_features: Any = None, use_best_model: Any = None, plot: Any = None,
+        metric_period: Any = None, silent: Any = None, logging_level: Any = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        rows = {"qid": group_id, "sample_weight": group_weight, "margin": baseline}
+        columns = {"cat_features": cat_features, "text_features": text_features}
+        printed = {"metric_period": metric_period, "silent": silent, "logging_level": logging_level, "plot": plot}
+        return {
+            **rows,
+            **columns,
+            "embedding_features": embedding_features,
+            "use_best_model": use_best_model,
+            **printed,
+        }
+
+    def _given(self) -> dict[str, Any]:
+        given = super()._given()
+        if "objective" not in given and "loss_function" in given:
+            given["objective"] = given.pop("loss_function")
+        return given
 
     def _knows_parameter(self, name: str) -> bool:
         return name in inspect.signature(Base.__init__).parameters
 
     def _train_run(self, run: Run) -> tuple[Any, Records]:
         own, start = isinstance(run.objective, Objective), run.start
-        reads_labels = categories(run.train.X) or run.of_the_data
+        of_pool = is_pool(run.train.X)  # whose rows CatBoost does not reorder
+        reads_labels = not of_pool and (categories(run.train.X) or run.of_the_data)
         if isinstance(run.objective, Objective) and reads_labels and not pairs_of_rows(run.objective):
             run = run._replace(train=shuffled(run.train))  # statistics read the labels of the rows above
         pools = [self._pool(part, own, run.of_the_data) for part in (run.train, *run.evals)]
         for pool in pools if start else ():
             pool.set_baseline(np.full(pool.num_row(), start))
         params = _params(run, pools[0])
+        params |= run.of_the_data if of_pool else {}  # CatBoost compares them with the pool's
+        plot = params.pop("plot", False)
         stops = bool(run.patience or STOPPING & params.keys() or params.get("use_best_model"))
         if not stops:
             params.setdefault("use_best_model", False)
@@ -162,7 +187,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         data = {"eval_set": pools[1:] or None, "init_model": run.init_model}
         stop = {"early_stopping_rounds": run.patience, "callbacks": run.callbacks or None}
         try:
-            model = catboost.CatBoost(params).fit(pools[0], **data, **stop)
+            model = catboost.CatBoost(params).fit(pools[0], **data, **stop, plot=plot)
         except catboost.CatBoostError as error:
             if str(error).rstrip().endswith("KeyboardInterrupt"):  # else objective="auto" would go on with the next one
                 raise KeyboardInterrupt from None
@@ -180,9 +205,11 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return model, found
 
     def _pool(self, part: Part, own: bool, of_the_data: dict[str, Any]) -> Any:
+        if is_pool(part.X):
+            return part.X.slice(np.arange(part.queries.rows)) if own else part.X  # ours set weights and a baseline
         by_query = None if own else part.weight_by_query
         weight = {"weight": part.weight} if by_query is None else {"group_weight": by_query[part.qid]}
-        options = dict(of_the_data)
+        options = {"baseline": part.margin, **of_the_data}
         found = list(categories(part.X))
         if found:
             options["cat_features"] = [*found, *(c for c in options.get("cat_features", ()) if c not in found)]
@@ -223,6 +250,7 @@ def _params(run: Run, pool: Any) -> dict[str, Any]:
         return params
     splits = params.pop("newton_splits", True)
     own = in_documents(run.objective)
+    warn_of_pairs(pool, own)
     made = CatBoostObjective(own, rows_of(pool), run.train.queries, newton_splits=splits, n_threads=run.n_threads)
     params["loss_function"] = made.prepare(pool)
     return {
@@ -237,25 +265,25 @@ def _params(run: Run, pool: Any) -> dict[str, Any]:
 
 def _set_metrics(params: dict[str, Any], run: Run, pools: list[Any], stops: bool) -> list[dict[str, list[float]]]:
     """Set what CatBoost evaluates. Training fills what is returned: by eval set, our metrics after the first."""
-    own, native = run.own_metrics, run.native_metrics
-    if not own:
-        if native:
-            params["eval_metric"] = native[0]
-        if native[1:]:
-            params["custom_metric"] = native[1:]
-        return []
+    own, native, objects = run.own_metrics, run.native_metrics, run.functions
+    require(len(objects) + bool(own) < 2, f"CatBoost calls one metric object, perhaps ours; leave {objects} out")
+    first, chosen = (next(iter(metrics), None) for metrics in (run.metrics, [*own, *objects, *native]))
     require(
-        not stops or run.metrics[0] is own[0],
-        f"CatBoost stops early on {run.metrics[0]} only if no other metric is ours; name {own[0]} first, or leave "
-        "out early stopping or our metrics",
+        not stops or first is chosen,
+        f"CatBoost stops early on {first} only if no other metric is ours or an object; name {chosen} first, or leave "
+        "out early stopping or one of them",
     )
+    custom = native if own or objects else native[1:]
+    if custom:
+        params["custom_metric"] = custom
+    if not own:
+        params |= {} if chosen is None else {"eval_metric": chosen}
+        return []
     queries = tuple(part.queries for part in (run.train, *run.evals))
     has_categories = len(pools[0].get_cat_feature_indices()) > 0
-    any_order = has_categories and isinstance(run.objective, str) and not params.get("has_time")
+    any_order = has_categories and not isinstance(run.objective, Objective) and not params.get("has_time")
     sets = tuple(map(rows_of, pools))
     params["eval_metric"] = made = CatBoostMetric(own[0], sets, queries, run.n_threads, own[1:], any_order)
-    if native:
-        params["custom_metric"] = native
     return made.records
 
 

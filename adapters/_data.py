@@ -17,6 +17,7 @@ except ModuleNotFoundError:
     raise ImportError("the rankers need scikit-learn: pip install scikit-learn") from None
 
 from ltr_objectives.adapters._callables import ByGoal, read_labels
+from ltr_objectives.adapters._catboost_fit import has_group_weight, rows_of
 from ltr_objectives.checks import check_list
 from ltr_objectives.errors import LTRError, require, warn
 from ltr_objectives.queries import Queries, by_goal, check_rows, refuse_masked, refuse_merged, to_numpy, vector
@@ -74,12 +75,20 @@ class Part(NamedTuple):
             propensity=of_rows(given.propensity),
             position=of_rows(given.position),
         )
-        return Part(self.X.iloc[rows] if is_frame(self.X) else self.X[rows], queries, labels, of_rows(self.margin))
+        X = self.X.slice(rows) if is_pool(self.X) else self.X.iloc[rows] if is_frame(self.X) else self.X[rows]
+        if is_pool(X) and queries.weight_by_row is not None:
+            X.set_weight(queries.weight_by_row)
+        return Part(X, queries, labels, of_rows(self.margin))
 
 
 def is_frame(X: Any) -> bool:
     """True for a pandas DataFrame."""
     return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def is_pool(X: Any) -> bool:
+    """True for a ``catboost.Pool``."""
+    return hasattr(X, "get_group_id_hash")
 
 
 def native(X: np.ndarray) -> np.ndarray:
@@ -111,7 +120,7 @@ def read_table(X: Any) -> tuple[Any, np.ndarray | None]:
 
 def read_part(
     X: Any,
-    y: ArrayLike,
+    y: ArrayLike | None,
     group: ArrayLike | None,
     qid: ArrayLike | None,
     weight: ArrayLike | None,
@@ -119,9 +128,15 @@ def read_part(
     margin: ArrayLike | None = None,
     **clicks: ArrayLike | None,
 ) -> Part:
-    """One data set, checked before training."""
+    """One data set, checked before training. A pool has its own labels, queries, weights and initial scores."""
+    if is_pool(X):
+        of_the_pool = {"y": y, "group": group, "qid": qid, "sample_weight": weight, "baseline": margin}
+        twice = ", ".join(f"{name}=" for name, value in of_the_pool.items() if value is not None)
+        require(not twice, f"a Pool has its own labels, queries and weights; leave {twice} out")
+        return _read_pool(X, read_labels(labels), clicks)
     table, column = read_table(X)
-    require(y is not None, "a ranker requires y to be passed, but the target y is None; y holds the labels")
+    if y is None:
+        raise LTRError("a ranker requires y to be passed, but the target y is None; y holds the labels")
     goals = read_labels(labels)
     _refuse_leaks(table, by_goal(y, labels or {}))
     if column is not None:
@@ -139,6 +154,16 @@ def read_part(
     require(table.shape[0] == queries.rows, f"X has {table.shape[0]} rows, but y has {queries.rows}")
     refuse_merged(given, queries.ptr)
     return Part(table, queries, stored, None if margin is None else _read_margin(margin, queries.rows))
+
+
+def _read_pool(pool: Any, goals: ByGoal, clicks: Mapping[str, ArrayLike | None]) -> Part:
+    rows = rows_of(pool)
+    require(
+        not has_group_weight(pool, rows.group),
+        "the pool has group_weight, which CatBoost does not give back; make it with weight=, one number a row",
+    )
+    queries = Queries(by_goal(rows.labels, goals), rows.group, weight=rows.weight, **clicks)
+    return Part(pool, queries, rows.labels, rows.baseline)
 
 
 def _as_stored(values: np.ndarray) -> np.ndarray:
@@ -166,10 +191,14 @@ def _refuse_leaks(X: Any, labels: Mapping[str | None, Any]) -> None:
 
 def read_eval_sets(eval_set: Any, **lists: Sequence[Any] | None) -> tuple[Part, ...]:
     """The parts to evaluate on; ``lists`` have sizes, ids, weights, labels and initial scores, one entry a pair."""
-    pairs = check_list("eval_set", eval_set, "pairs (X, y)")
+    one = isinstance(eval_set, tuple) or is_pool(eval_set)
+    pairs = [
+        (pair, None) if is_pool(pair) else pair
+        for pair in check_list("eval_set", [eval_set] if one else eval_set, "pairs (X, y)")
+    ]
     require(
         all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs),
-        "eval_set must be a list of pairs (X, y); write eval_set=[(X, y)], also for one pair",
+        "eval_set must be a list of pairs (X, y)",
     )
     for name, given in lists.items():
         n = len(pairs) if given is None else len(given)
@@ -185,6 +214,9 @@ def read_eval_sets(eval_set: Any, **lists: Sequence[Any] | None) -> tuple[Part, 
 
 def names_of(X: Any) -> np.ndarray | None:
     """The names of the columns; None if they have numbers or none."""
+    if is_pool(X):
+        given: list[str] = X.get_feature_names()
+        return np.array(given, object) if any(given) else None
     strings = [isinstance(name, str) for name in X.columns] if is_frame(X) else []
     require(
         all(strings) or not any(strings),

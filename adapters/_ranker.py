@@ -17,6 +17,7 @@ from ltr_objectives.adapters._data import (
     Part,
     check_columns,
     check_is_fitted,
+    is_pool,
     named,
     names_of,
     read_eval_sets,
@@ -78,6 +79,14 @@ class OfTheLibrary(TypedDict, total=False):
     base_margin_eval_set: Any
     xgb_model: Any
     feature_weights: Any
+    group_id: Any
+    group_weight: Any
+    baseline: Any
+    use_best_model: Any
+    plot: Any
+    metric_period: Any
+    silent: Any
+    logging_level: Any
     cat_features: Any
     text_features: Any
     embedding_features: Any
@@ -139,7 +148,7 @@ class Ranker:
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
@@ -207,15 +216,15 @@ class Ranker:
         for name in own.keys() - inspect.signature(self._own).parameters.keys():
             raise TypeError(f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}")
         params = {name: value for name, value in self._own(**own).items() if value is not None}
-        ours: dict[str, Any] = {"eval_set": eval_set, "eval_sample_weight": eval_sample_weight}
-        ours |= {"init_model": init_model, "margin": None, "eval_margin": None}
+        ours: dict[str, Any] = {"qid": qid, "sample_weight": sample_weight, "init_model": init_model}
+        ours |= {"eval_set": eval_set, "eval_sample_weight": eval_sample_weight, "margin": None, "eval_margin": None}
         for name in params.keys() & ours.keys():
             require(ours[name] is None, f"{name}= is given under two names; leave one out")
             ours[name] = params.pop(name)
         if early_stopping_rounds is not None:
             params["early_stopping_rounds"] = early_stopping_rounds
         clicks = {"propensity": propensity, "position": position}
-        train = read_part(X, y, group, qid, sample_weight, labels, ours["margin"], **clicks)
+        train = read_part(X, y, group, ours["qid"], ours["sample_weight"], labels, ours["margin"], **clicks)
         evals = read_eval_sets(
             ours["eval_set"],
             eval_group=eval_group,
@@ -283,6 +292,8 @@ class Ranker:
         ``options`` are the further arguments of the library's own ``predict``, by name.
         """
         check_is_fitted(self)
+        if is_pool(X):  # CatBoost checks its columns, and adds its baseline
+            return self._scores(self._Booster, X, **options)
         table, _ = read_table(X)
         self._check_columns(table)
         table = named(table)
@@ -292,7 +303,7 @@ class Ranker:
     def score(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,

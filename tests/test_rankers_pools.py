@@ -1,0 +1,148 @@
+"""CatBoostRanker trains on pools, from a baseline, and with CatBoost's own objects as on arrays."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from rankers import LIBRARIES, fold, ranker
+
+from ltr_objectives import LTRError, LTRWarning, evaluate
+from ltr_objectives.adapters import CatBoostRanker, bagged
+
+catboost = pytest.importorskip("catboost")
+TRAIN, VALI, TEST = fold(seed=3)
+RNG = np.random.default_rng(0)
+WEIGHT, START = RNG.uniform(1, 2, len(TRAIN.y)), RNG.normal(size=len(TRAIN.y))
+EVAL = {"eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid]}
+
+
+def pool(data=TRAIN, **given):
+    return catboost.Pool(data.X, data.y, group_id=data.qid, **given)
+
+
+@pytest.mark.parametrize("objective", ["yetiloss:map", "rmse", "YetiRank", "auto"])
+def test_a_pool_is_as_good_as_its_arrays(objective):
+    untrained = ranker("catboost", objective, eval_metric="map", early_stopping_rounds=3)
+    expected = untrained.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL).predict(TEST.X)
+    train, vali = pool(), pool(VALI)
+    for eval_set in (vali, [vali], [vali, vali], (vali.get_features(), VALI.y)):
+        of_pairs = {"eval_qid": [VALI.qid]} if isinstance(eval_set, tuple) else {}
+        fitted = untrained.fit(train, eval_set=eval_set, **of_pairs)
+        np.testing.assert_array_equal(fitted.predict(TEST.X), expected)
+    np.testing.assert_array_equal(fitted.predict(pool(TEST)), expected)
+    assert fitted.score(pool(TEST)) == evaluate("map", expected, TEST.y, TEST.group)
+    assert fitted.n_features_in_ == TRAIN.X.shape[1]
+    assert len(train.get_baseline()[0]) == 0  # squared error starts from the mean in a copy
+
+
+@pytest.mark.parametrize("objective", ["yetiloss:map", "YetiRank"])
+def test_a_pool_has_weights_and_a_baseline(objective):
+    untrained = ranker("catboost", objective)
+    for given, of_the_pool in (
+        ({"sample_weight": WEIGHT}, {"weight": WEIGHT}),
+        ({"baseline": START}, {"baseline": START}),
+    ):
+        expected = untrained.fit(TRAIN.X, TRAIN.y, group_id=TRAIN.qid, **given).predict(TEST.X)
+        fitted = untrained.fit(pool(**of_the_pool))
+        np.testing.assert_allclose(fitted.predict(TEST.X), expected, atol=1e-6)
+    np.testing.assert_allclose(fitted.predict(pool(baseline=START)), fitted.predict(TRAIN.X) + START, atol=1e-6)
+
+
+def test_a_training_from_the_scores_of_a_model_goes_on_from_it():
+    untrained = ranker("catboost", "lambdamart:ndcg", n_estimators=3, eval_metric="map")
+    first = untrained.fit(pool(), eval_set=pool(VALI)).booster_
+    pools = [pool(data, baseline=first.predict(data.X)) for data in (TRAIN, VALI)]
+    whole = untrained.fit(pool(), eval_set=pool(VALI), init_model=first).predict(TEST.X)
+    second = untrained.fit(pools[0], eval_set=pools[1])
+    np.testing.assert_allclose(first.predict(TEST.X) + second.predict(TEST.X), whole, atol=1e-5)
+    found = second.evals_result_["validation_0"]["map"][-1]
+    assert found == pytest.approx(evaluate("map", second.predict(pools[1]), VALI.y, VALI.group), abs=1e-6)
+
+
+def test_auto_and_bags_read_pools():
+    start = {id(data): 3.0 * data.y * np.random.default_rng(1).random(len(data.y)) for data in (TRAIN, VALI)}
+    pools = [pool(data, baseline=start[id(data)]) for data in (TRAIN, VALI)]
+    chosen = ranker("catboost", "auto", n_estimators=2, eval_metric="map").fit(pools[0], eval_set=pools[1])
+    value = evaluate("map", chosen.predict(pools[1]), VALI.y, VALI.group)
+    assert chosen.report_[0].value == pytest.approx(value)
+    untrained = ranker("catboost", n_estimators=3)
+    expected = bagged(untrained, TRAIN.X, TRAIN.y, qid=TRAIN.qid, sample_weight=WEIGHT, bags=2)
+    found = bagged(untrained, pool(weight=WEIGHT), None, bags=2)
+    np.testing.assert_allclose(found.predict(TEST.X), expected.predict(TEST.X), atol=1e-6)
+
+
+def test_names_and_categories_come_with_a_pool():
+    table = pd.DataFrame({"x": TRAIN.X[:, 0], "c": pd.Categorical((TRAIN.X[:, 1] > 0).astype(str))})
+    fitted = ranker("catboost").fit(catboost.Pool(table, TRAIN.y, group_id=TRAIN.qid, cat_features=["c"]))
+    assert list(fitted.feature_names_in_) == ["x", "c"]
+    assert fitted.get_cat_feature_indices() == [1]
+    assert fitted.predict(table).shape == TRAIN.y.shape
+
+
+def test_what_would_be_wrong_is_refused():
+    by_query = np.repeat(np.arange(1.0, 1 + len(TRAIN.group)), TRAIN.group)
+    for given, said in (
+        ({"X": pool(group_weight=by_query)}, "the pool has group_weight, which CatBoost does not give back"),
+        ({"X": pool(), "y": TRAIN.y, "group_id": TRAIN.qid}, "a Pool has its own .* leave y=, qid= out"),
+        ({"X": catboost.Pool(TRAIN.X, TRAIN.y)}, "pool has no queries"),
+        ({"X": pool(baseline=START), "eval_set": pool(VALI)}, "must both have initial scores"),
+    ):
+        with pytest.raises(LTRError, match=said):
+            ranker("catboost").fit(**given)
+
+
+def test_pairs_of_a_pool_are_catboost_s_alone():
+    pairs = pool(pairs=[[0, 1], [2, 1]])
+    assert ranker("catboost", "PairLogit").fit(pairs).best_iteration_ == 8
+    with pytest.warns(LTRWarning, match="yetiloss does not read the 2 pairs of the pool"):
+        ranker("catboost").fit(pairs)
+
+
+class Squared:
+    """CatBoost's form of an objective."""
+
+    no_jit = True
+
+    def calc_ders_range(self, approxes, targets, weights):
+        return np.column_stack([np.subtract(targets, approxes), -np.ones(len(targets))])
+
+
+class Absolute:
+    """CatBoost's form of a metric."""
+
+    no_jit = True
+
+    def evaluate(self, approxes, target, weight):
+        return -np.abs(np.subtract(approxes[0], target)).sum(), len(target)
+
+    def is_max_optimal(self):
+        return True
+
+    def get_final_error(self, error, weight):
+        return error / weight
+
+
+@pytest.mark.parametrize("name", ["objective", "loss_function"])
+def test_catboost_s_own_objects(name):
+    params = LIBRARIES["catboost"][1]
+    made = CatBoostRanker(**{name: Squared()}, eval_metric=[Absolute(), "NDCG"], **params)
+    fitted = made.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL)
+    own = catboost.CatBoost({"loss_function": Squared(), "eval_metric": Absolute(), "verbose": False, **params})
+    np.testing.assert_array_equal(fitted.predict(TEST.X), own.fit(TRAIN.X, TRAIN.y).predict(TEST.X))
+    found = fitted.evals_result_["validation_0"]
+    assert found["Absolute"][-1] == pytest.approx(-np.abs(fitted.predict(VALI.X) - VALI.y).mean())
+    assert sorted(found) == ["Absolute", "NDCG:type=Base"]
+    with pytest.raises(LTRError, match="CatBoost calls one metric object"):
+        made.set_params(eval_metric=["map", Absolute()]).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+
+
+class Derived(CatBoostRanker):
+    """A ranker of a user's."""
+
+
+def test_pickles_have_all_attributes():
+    fitted = Derived(loss_function="YetiRank", iterations=2).fit(TRAIN.X, TRAIN.y, group_id=TRAIN.qid)
+    fitted.threshold_ = 3
+    again = pickle.loads(pickle.dumps(fitted))
+    assert (again.threshold_, again.objective_) == (3, "YetiRank")
