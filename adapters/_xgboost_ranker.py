@@ -11,7 +11,7 @@ import numpy as np
 
 from ltr_objectives.adapters._data import Part, categories, is_frame, require_same_categories
 from ltr_objectives.adapters._ranker import Ranker, Records
-from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, refuse_dart
+from ltr_objectives.adapters._run import AnyObjective, EvalMetric, Run, read_param, refuse_dart
 from ltr_objectives.adapters._xgboost import XGBoostObjective, learner_of, metrics_of, refuse_by_row
 from ltr_objectives.errors import require
 from ltr_objectives.libraries import XGBOOST
@@ -89,10 +89,14 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         xgb.XGBModel.__init__(self, objective=objective, eval_metric=eval_metric, **params)
         self.convention = convention
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name. XGBoost's own method adds those that the constructor of a subclass may not have."""
+        return {**{name: getattr(self, name) for name in self._get_param_names()}, **vars(self).get("kwargs", {})}
+
     def get_xgb_params(self) -> dict[str, Any]:
         """The parameters that XGBoost knows: without objective and metrics, which may be ours."""
         ours = ("objective", "eval_metric", "convention")
-        return {name: value for name, value in super().get_xgb_params().items() if name not in ours}
+        return {name: read_param(value) for name, value in super().get_xgb_params().items() if name not in ours}
 
     def apply(self, X: Any, iteration_range: Any = None) -> np.ndarray:
         """The leaf of each row in each tree, shape (rows, trees)."""
