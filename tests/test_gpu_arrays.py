@@ -71,17 +71,6 @@ def test_metrics(data):
 
 
 def test_xgboost_s_adapters(data):
-    xgb = pytest.importorskip("xgboost")
-    scores, labels, group, _ = data
-    d = xgb.DMatrix(np.zeros((len(labels), 1)), labels, qid=np.repeat(np.arange(len(group)), group))
-    for shape in ((-1,), (-1, 1)):  # XGBoost may pass either
-        there = OnDevice(scores.reshape(shape))
-        same(xgboost_objective("yetiloss:map")(there, d), xgboost_objective("yetiloss:map")(scores, d))
-        assert there.copies == 1
-        assert xgboost_metric("map", "mrr")(there, d) == xgboost_metric("map", "mrr")(scores, d)
-
-
-def test_xgboost_s_data_on_a_device(data):
     """Since version 3.4 labels, weights and queries of a DMatrix may be arrays of CuPy."""
     xgb = pytest.importorskip("xgboost")
     scores, labels, group, _ = data
@@ -89,33 +78,21 @@ def test_xgboost_s_data_on_a_device(data):
     there = types.SimpleNamespace(num_row=here.num_row)
     for name in ("get_uint_info", "get_label", "get_weight"):
         setattr(there, name, lambda *given, name=name: OnDevice(getattr(here, name)(*given)))
-    same(xgboost_objective("yetiloss:map")(OnDevice(scores), there), xgboost_objective("yetiloss:map")(scores, here))
-    assert xgboost_metric("map", "mrr")(OnDevice(scores), there) == xgboost_metric("map", "mrr")(scores, here)
+    for shape in ((-1,), (-1, 1)):  # XGBoost may pass either
+        given = OnDevice(scores.reshape(shape))
+        same(xgboost_objective("yetiloss:map")(given, there), xgboost_objective("yetiloss:map")(scores, here))
+        assert given.copies == 1
+        assert xgboost_metric("map", "mrr")(given, there) == xgboost_metric("map", "mrr")(scores, here)
 
 
 def test_lightgbm_s_adapters(data):
     lgb = pytest.importorskip("lightgbm")
     scores, labels, group, weight = data
     d = lgb.Dataset(np.zeros((len(labels), 1)), labels, group=group, weight=weight).construct()
-    four = labels, scores, weight, group
-    for make in (lightgbm_objective, lightgbm_metric):
-        name = "yetiloss:map" if make is lightgbm_objective else "map"
-        plain, there = make(name)(*four), make(name)(*map(OnDevice, four))
-        assert np.array_equal(np.array(plain, object), np.array(there, object))
-        assert np.array_equal(
-            np.array(make(name)(scores, d), object), np.array(make(name)(OnDevice(scores), d), object)
-        )
-
-
-def test_catboost_s_group_weight(data):
-    catboost = pytest.importorskip("catboost")
-    from ltr_objectives.adapters import catboost_objective
-
-    _, labels, group, _ = data
-    weight = np.linspace(1, 2, len(group)).astype(np.float32)
-    pool = catboost.Pool(np.zeros((len(labels), 1)), labels, group_id=np.repeat(np.arange(len(group)), group))
-    there = catboost_objective("queryrmse", pool, group_weight=OnDevice(weight))
-    assert np.array_equal(there._queries.weight_by_row, np.repeat(weight, group))
+    for make, name in ((lightgbm_objective, "yetiloss:map"), (lightgbm_metric, "map")):
+        for given in ((labels, scores, weight, group), (scores, d)):
+            plain, there = make(name)(*given), make(name)(*(x if x is d else OnDevice(x) for x in given))
+            assert np.array_equal(np.array(plain, object), np.array(there, object))
 
 
 def test_other_libraries_arrays():
