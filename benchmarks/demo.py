@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from typer import Option
 
 from benchmarks.figures import curves, style
@@ -22,7 +21,6 @@ from ltr_objectives.workbench.trials import Budget, trials
 METRICS = "ndcg@10", "map", "mrr", "err"
 OURS = "lambdamart", "yetirank", "yetiloss:ndcg", "yetiloss:gap"
 NATIVES = "rank:ndcg", "rank:map", "lambdarank", "rank_xendcg", "YetiRank", "YetiRank:mode=NDCG;top=10"
-COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
 DATA = "generated data"
 
 
@@ -51,12 +49,7 @@ def demo(
         f"{METRICS[0]} after {budget.patience} without a better one"
     )
     out.mkdir(parents=True, exist_ok=True)  # so that it cannot fail after the trainings
-    with Progress(*COLUMNS, console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(planned))
-        found, _ = compete(
-            planned, [lambda: fold], metrics, required=True, done=lambda: progress.advance(task),
-            begin=lambda key: progress.update(task, description=f"{key[0]:<9} {key[1]:<26}"),
-        )  # fmt: skip
+    found, _ = compete(planned, [lambda: fold], metrics, console, required=True)
     lines = table_of(found, DATA, metrics)
     print_table(console, lines, METRICS, f"test metrics of {test:,} queries")
     console.print(f"best by {METRICS[0]}: {winner_of(lines)[1]}")

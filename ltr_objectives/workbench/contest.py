@@ -1,12 +1,13 @@
 """Objectives against each other on the same folds, in the order of the trials, and the table of what they reach."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ltr_objectives.candidates import try_each, warn_without_ours
 from ltr_objectives.errors import require
@@ -26,6 +27,7 @@ DEFAULTS = (
     "Defaults n/m: in n of m folds vali chose the library's own defaults for a native objective, in the others the "
     "settings of ours."
 )
+COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
 ALPHA = 0.05  # the level of the tests
 Key = tuple[str, str]  # library and objective
 Line = dict[str, Any]  # of the table
@@ -42,20 +44,22 @@ class Outcome(NamedTuple):
 
 
 def compete(
-    planned: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]], metrics: Sequence[Metric], *, required: bool,
-    begin: Callable[[Key], object], done: Callable[[], object],
+    planned: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]], metrics: Sequence[Metric], screen: Console, *,
+    required: bool,
 ) -> tuple[dict[Key, Outcome], dict[str, str]]:  # fmt: skip
     """Train everything, and give a reason for what is left out because it cannot be trained, unless it is required.
 
-    ``begin`` is called before each objective, ``done`` after each training.
+    On a terminal there is a bar of progress.
     """
     trials = {key: list(group) for key, group in groupby(planned, lambda trial: (trial.library, trial.objective))}
+    with Progress(*COLUMNS, console=screen, transient=True, disable=not screen.is_terminal) as progress:
+        task = progress.add_task("", total=len(folds) * len(planned))
 
-    def attempt(key: Key) -> Outcome:
-        begin(key)
-        return _outcome(trials[key], folds, metrics, done)
+        def attempt(key: Key) -> Outcome:
+            progress.update(task, description=" ".join(key))
+            return _outcome(trials[key], folds, metrics, lambda: progress.advance(task))
 
-    found, left_out = try_each(trials, attempt, required=required)
+        found, left_out = try_each(trials, attempt, required=required)
     for library in dict.fromkeys(library for library, _ in trials):
         objectives = [objective for of, objective in found if of == library]
         warn_without_ours(objectives, {objective: why for (of, objective), why in left_out.items() if of == library})
@@ -63,8 +67,9 @@ def compete(
 
 
 def _outcome(
-    trials: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]], metrics: Sequence[Metric], done: Any
-) -> Outcome:
+    trials: Sequence[Trial], folds: Sequence[Callable[[], RankingFold]], metrics: Sequence[Metric],
+    advance: Callable[[], object],
+) -> Outcome:  # fmt: skip
     rows: list[list[Result]] = []
     for load in folds:
         fold = load()
@@ -74,7 +79,7 @@ def _outcome(
         rows.append([])
         for trial in trials:
             rows[-1].append(run(trial, fold, metrics))
-            done()
+            advance()
     vali = np.array([[result.vali for result in row] for row in rows])
     best, kept = int(vali.mean(axis=0).argmax()), vali.argmax(axis=1)
     return Outcome(
@@ -87,15 +92,16 @@ def _outcome(
 
 
 def table_of(
-    found: Mapping[Key, Outcome], data: str, metrics: Sequence[Metric], weights: np.ndarray | None = None,
-    reference: str | None = None,
-) -> list[Line]:  # fmt: skip
+    found: Mapping[Key, Outcome], data: str, metrics: Sequence[Metric], reference: str | None = None
+) -> list[Line]:
     """A line for each library, objective and metric, by the mean of the first metric, best first.
 
-    ``weights`` are those of the test queries. The lines of a library, and those of an objective, stand together.
+    The lines of a library, and those of an objective, stand together.
     ``defaults`` is the number of ``folds`` in which vali chose the library's defaults for a native objective.
     """
     lines: dict[Key, list[Line]] = {key: [] for key in found}
+    of_folds = [r.weight for r in next(iter(found.values())).results if r.weight is not None]
+    weights = np.concatenate(of_folds) if of_folds else None
     for library in dict.fromkeys(library for library, _ in found):
         part = {objective: outcome for (of, objective), outcome in found.items() if of == library}
         for metric in metrics:
@@ -113,27 +119,21 @@ def table_of(
     return [line for key in sorted(keys, key=lambda key: libraries.index(key[0])) for line in lines[key]]
 
 
-def rows_of(lines: Iterable[Line], metrics: Sequence[str]) -> list[list[str]]:
+def rows_of(lines: Sequence[Line], metrics: Sequence[str]) -> list[list[str]]:
     """The rows of a printed table: library, objective, and each metric with its error and mark."""
-    by_objective: dict[Key, dict[str, Line]] = {}
-    best: dict[Key, float] = {}
-    for line in lines:
-        library, metric = line["library"], line["metric"]
-        by_objective.setdefault((library, line["objective"]), {})[metric] = line
-        best[library, metric] = max(line["mean"], best.get((library, metric), line["mean"]))
-    rows = []
-    for (library, objective), found in by_objective.items():
-        cells = []
-        for metric in metrics:
-            if metric not in found:
-                cells.append("")
-                continue
-            line = found[metric]
-            text = f"{line['mean']:.4f}"
-            text = f"**{text}**" if line["mean"] == best[library, metric] and library else text
-            cells.append(marked(f"{text} ({line['se']:.4f})", mark(line["difference"], line["p"], ALPHA)))
-        rows.append([library, named(library, objective), *cells])
-    return rows
+    cells = {(x["library"], x["objective"], x["metric"]): x for x in lines}
+    best = {(x["library"], x["metric"]): x["mean"] for x in sorted(lines, key=lambda x: x["mean"])}
+
+    def cell(library: str, objective: str, metric: str) -> str:
+        found = cells.get((library, objective, metric))
+        if found is None:
+            return ""
+        bold = "**" if library and found["mean"] == best[library, metric] else ""
+        text = f"{bold}{found['mean']:.4f}{bold} ({found['se']:.4f})"
+        return marked(text, mark(found["difference"], found["p"], ALPHA))
+
+    keys = dict.fromkeys((x["library"], x["objective"]) for x in lines)
+    return [[key[0], named(*key), *(cell(*key, metric) for metric in metrics)] for key in keys]
 
 
 def print_table(

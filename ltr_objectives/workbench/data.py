@@ -77,8 +77,7 @@ class RankingFold:
 
 def joined(fold: RankingFold) -> RankingData:
     """All queries of a fold, with new ids, because the parts may use the same ones."""
-    parts = [part for part in fold if part is not None]
-    X, y, group, _ = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    X, y, group, _ = (np.concatenate(columns) for columns in zip(*fold, strict=True))
     return RankingData(X, y, group, np.repeat(np.arange(1, len(group) + 1), group))
 
 

@@ -76,10 +76,6 @@ def fetch_movielens(name: str = "ml-1m", fold: int = 1, folder: str | os.PathLik
     fold = check_integer("fold", fold)
     if fold > 5:
         refuse("fold", fold, "must be 1 to 5")
-    try:
-        import scipy.sparse.linalg  # noqa: F401 - says early what to install
-    except ImportError as error:
-        raise ImportError(f"fetch_movielens needs SciPy: pip install scipy ({error})") from None
     ratings, about = _read(zipfile.ZipFile(BytesIO(_archive(name, folder))), name)
     users = len(about["age"])
     count = np.bincount(ratings[0], minlength=users)
@@ -95,22 +91,15 @@ def fetch_movielens(name: str = "ml-1m", fold: int = 1, folder: str | os.PathLik
 
 def _archive(name: str, folder: str | os.PathLike[str] | None) -> bytes:
     """Read the archive, after downloading it if it is missing."""
-    url = URL.format(name=name)
-    file = Path(f"{name}.zip")
+    url, cache = URL.format(name=name), os.environ.get("LTR_OBJECTIVES_CACHE")
+    file = (Path(cache or user_cache(), "movielens") if folder is None else Path(folder).expanduser()) / f"{name}.zip"
     try:
-        cache = os.environ.get("LTR_OBJECTIVES_CACHE") if folder is None else None
-        file = (Path(cache or user_cache()) / "movielens" if folder is None else Path(folder).expanduser()) / file
-        if file.exists():
-            content = file.read_bytes()
-        else:
-            with urllib.request.urlopen(url, timeout=60) as answer:
-                content = answer.read()
-    except (OSError, RuntimeError, http.client.HTTPException) as error:
+        content = file.read_bytes() if file.exists() else urllib.request.urlopen(url, timeout=60).read()
+    except (OSError, http.client.HTTPException) as error:
         raise LTRError(f"{url} is not available: {error}; download it by other means to {file}") from None
     found = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if found != MD5[name]:
-        again = f"replace it by the archive of {url}, or delete it to download it again"
-        where, remedy = (file, again) if file.exists() else (url, "try again")
+        where, remedy = (file, f"delete it, or replace it by {url}") if file.exists() else (url, "try again")
         raise LTRError(f"{where} is damaged: its MD5 sum is {found}, not {MD5[name]}; {remedy}")
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)

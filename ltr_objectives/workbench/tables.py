@@ -27,8 +27,8 @@ class Columns(NamedTuple):
     label: str = "label"
     qid: str = "qid"
     weight: str | None = None
-    ignore: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()  # features, but not numbers; CSV reads them as text
+    ignore: Sequence[str] = ()
+    categorical: Sequence[str] = ()  # features, but not numbers; CSV reads them as text
     folds_by: str | None = None
 
     @property

@@ -1,7 +1,7 @@
 """``ltr-objectives compare``: which objective is best on given data, by cross-validation or on the parts of a fold."""
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from typer import Option, echo
 
 from ltr_objectives.candidates import check_comparable, labels_for, natives_for, ours_for
@@ -22,12 +21,14 @@ from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_data, save_model, writable
-from ltr_objectives.workbench.contest import Key, Line, Outcome, compete, print_table, table_of, winner_of
+from ltr_objectives.workbench.cli.options import names_in
+from ltr_objectives.workbench.contest import Line, Outcome, compete, print_table, table_of, winner_of
 from ltr_objectives.workbench.data import RankingData, RankingFold, joined, load_letor
 from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels, write_csv
 from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.workbench.trials import (
     Budget,
+    Split,
     Trial,
     cross_validation,
     forward,
@@ -37,7 +38,6 @@ from ltr_objectives.workbench.trials import (
     trials,
 )
 
-COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
 NAMES, QUIET = {"metavar": "NAMES", **options.QUIET}, options.QUIET
 REFERENCE = "Tested against; default: the library's best."
 
@@ -83,17 +83,23 @@ def compare(
         saved = endings[save_best.suffix]
     if out is not None:
         writable(out, (".csv",), "tables", data)
-    columns = options.read_columns(label, qid, weight, ignore, categorical, folds_by)
+    columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical), folds_by)
     budget = Budget(
         trees, learning_rate, leaves, patience, threads=threads or available_threads(), seed=seed,
         params=tuple(options.read_parameters(param).items()),
     )  # fmt: skip
     planned = _plan(objectives, asked, metrics, budget, reference)
-    whole, parts, weights, kind = _read(data, columns, metrics, folds, seed)
-    found, left_out = _contest(planned, parts, metrics, required=objectives is not None)
+    whole, splits, kind = _read(data, columns, folds, seed)
+    for each in metrics:  # raises for labels that it does not take
+        each.mean(queries_of(whole), np.arange(len(whole.y), dtype=np.float64))
+    compared = whole.select(np.concatenate([split.test for split in splits]))
+    check_comparable(metrics[0], queries_of(compared), f"--data {data}")
+    warn_of_labels(whole, columns.ignore)
+    parts = [partial(split.of, whole) for split in splits]
+    found, left_out = compete(planned, parts, metrics, Console(stderr=True), required=objectives is not None)
     for name, why in left_out.items():
         require(name.partition(" ")[2] != reference, f"--reference {reference}: {why}")
-    lines = table_of(found, data.name, metrics, weights, reference)
+    lines = table_of(found, data.name, metrics, reference)
     winner, verdict = winner_of(lines, saved)
     best = found[winner["library"], winner["objective"]]
     notes = [note for note in (labels_for(*key, whole.y, metrics[0])[1] for key in found) if note]
@@ -126,7 +132,7 @@ def compare(
 
 
 def _libraries(text: str | None) -> list[str]:
-    names = [name for name in LIBRARIES if importlib.util.find_spec(name)] if text is None else options.names_in(text)
+    names = [name for name in LIBRARIES if importlib.util.find_spec(name)] if text is None else names_in(text)
     require(names, "--library names none; install and name at least one of xgboost, lightgbm, catboost")
     for name in names:
         check_choice("--library", name, tuple(LIBRARIES))
@@ -138,7 +144,7 @@ def _plan(
     objectives: str | None, libraries: Sequence[str], metrics: Sequence[Metric], budget: Budget, reference: str | None
 ) -> list[Trial]:
     """The trials of each library; a name that only some libraries know is theirs."""
-    asked = [] if objectives is None else options.names_in(objectives)
+    asked = [] if objectives is None else names_in(objectives)
     require(objectives is None or asked, "--objectives is empty; leave it out, or name some")
     kinds = [LIBRARIES[name] for name in libraries]
     given = [*asked, *([reference] if reference else [])]
@@ -156,45 +162,20 @@ def _plan(
     return found
 
 
-def _read(
-    data: Path, columns: Columns, metrics: Sequence[Metric], folds: int, seed: int
-) -> tuple[RankingData, list[Callable[[], RankingFold]], Any, str]:
-    """All queries, the folds, the weights of the test queries in the order of the folds, and the kind of folds."""
-    parts: list[Callable[[], RankingFold]]
+def _read(data: Path, columns: Columns, folds: int, seed: int) -> tuple[RankingData, list[Split], str]:
+    """All queries, the folds, and the kind of folds."""
     if data.is_dir():
         columns.refuse(data)
-        loaded: Any = load_letor(data)
-        train, vali = (loaded.train, loaded.vali) if loaded.vali is not None else split_vali(loaded.train, seed)
-        fold = RankingFold(train, vali, loaded.test)
-        whole, compared, weights, parts = joined(fold), fold.test, None, [lambda: fold]
-        kind = f"{len(fold.test.group):,} of them test"
-    else:
-        whole, _, values = read_data("data", data, columns)
-        if values is None:
-            splits, kind = cross_validation(whole, folds, seed), f"{folds} folds"
-        else:
-            splits = forward(values, folds, str(columns.folds_by))
-            kind = f"{folds} folds by {columns.folds_by}, {sum(len(split.test) for split in splits):,} of them test"
-        compared, weights, parts = whole, queries_of(whole).weight_by_query, [partial(s.of, whole) for s in splits]
-        weights = None if weights is None else weights[np.concatenate([split.test for split in splits])]
-    for metric in metrics:  # raises for labels that it does not take
-        metric.mean(queries_of(whole), np.arange(len(whole.y), dtype=np.float64))
-    check_comparable(metrics[0], queries_of(compared), f"--data {data}")
-    warn_of_labels(whole, columns.ignore)
-    return whole, parts, weights, kind
-
-
-def _contest(
-    planned: Sequence[Trial], parts: Sequence[Callable[[], RankingFold]], metrics: Sequence[Metric], *, required: bool
-) -> tuple[dict[Key, Outcome], dict[str, str]]:
-    """Train everything, with a bar of progress on a terminal."""
-    screen = Console(stderr=True)
-    with Progress(*COLUMNS, console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        task = progress.add_task("", total=len(parts) * len(planned))
-        return compete(
-            planned, parts, metrics, required=required, done=lambda: progress.advance(task),
-            begin=lambda key: progress.update(task, description=" ".join(key)),
-        )  # fmt: skip
+        fold: Any = load_letor(data)
+        fold = fold if fold.vali is not None else RankingFold(*split_vali(fold.train, seed), fold.test)
+        ends = np.cumsum([len(part.group) for part in fold])
+        return joined(fold), [Split(*np.split(np.arange(ends[-1]), ends[:2]))], f"{len(fold.test.group):,} of them test"
+    whole, _, values = read_data("data", data, columns)
+    if values is None:
+        return whole, cross_validation(whole, folds, seed), f"{folds} folds"
+    splits = forward(values, folds, str(columns.folds_by))
+    tested = sum(len(split.test) for split in splits)
+    return whole, splits, f"{folds} folds by {columns.folds_by}, {tested:,} of them test"
 
 
 def _save(winner: Line, best: Outcome, data: RankingData, metrics: Sequence[Metric], model: Path) -> None:

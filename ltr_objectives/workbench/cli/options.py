@@ -3,7 +3,6 @@
 import ast
 import json
 from collections.abc import Callable, Sequence
-from enum import Enum
 from typing import Annotated, Any
 
 from typer import Option, echo
@@ -12,16 +11,6 @@ from ltr_objectives.errors import require
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.language import split_list
 from ltr_objectives.metrics.base import Metric, get_metric
-from ltr_objectives.workbench.tables import Columns
-
-
-class Library(str, Enum):
-    """A library that trains."""
-
-    xgboost = "xgboost"
-    lightgbm = "lightgbm"
-    catboost = "catboost"
-
 
 RESERVED = ("objective", "eval_metric", "n_estimators", "learning_rate")  # they have options of their own
 QUIET: dict[str, Any] = {"show_default": False}  # an option with "None" as its default
@@ -48,13 +37,6 @@ def read_metrics(text: str, convention: str | None = None, find: Callable[..., M
     names = names_in(text)
     require(names, "--metric is empty; give metrics such as ndcg@10,map")
     return [find(name, convention) for name in names]
-
-
-def read_columns(
-    label: str, qid: str, weight: str | None, ignore: str, categorical: str, folds_by: str | None = None
-) -> Columns:
-    """The columns that the options of a command name."""
-    return Columns(label, qid, weight, tuple(names_in(ignore)), tuple(names_in(categorical)), folds_by)
 
 
 def names_in(text: str) -> list[str]:

@@ -12,7 +12,8 @@ from ltr_objectives.errors import require
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_data, writable
-from ltr_objectives.workbench.tables import features_in, is_table, naming, read_frame
+from ltr_objectives.workbench.cli.options import names_in
+from ltr_objectives.workbench.tables import Columns, features_in, is_table, naming, read_frame
 from ltr_objectives.workbench.texts import terminal
 
 
@@ -20,7 +21,6 @@ def predict(
     model: Annotated[Path, Option(metavar="FILE", help="The model, in the format that train writes.")],
     data: Annotated[Path, Option(metavar="FILE", help="LETOR, Parquet or CSV; labels are not used.")],
     out: Annotated[Path, Option(metavar="FILE", help="The scores: .npy, or .txt with one a line.")],
-    library: Annotated[options.Library | None, Option(metavar="NAME", help="If the ending does not show it.")] = None,
     label: options.Label = "label",
     qid: options.QidColumn = "qid",
     weight: options.Weight = None,
@@ -35,11 +35,10 @@ def predict(
     In Parquet and CSV, features are found by their names. If the model has no names, all columns but the label, the
     query id, the weight and those to ignore are its features. Name the same --categorical as in training.
     """
-    by_ending = (name for name, facts in LIBRARIES.items() if model.suffix in facts.endings)
-    name = library.value if library else next(by_ending, "")
-    require(name, f"--model {model}: its ending does not show which library wrote it; pass --library")
+    name = next((name for name, facts in LIBRARIES.items() if model.suffix in facts.endings), "")
+    require(name, f"--model {model}: its ending does not show which library wrote it; use .json, .ubj, .txt or .cbm")
     writable(out, (".npy", ".txt"), "scores", model, data)
-    columns = options.read_columns(label, qid, weight, ignore, categorical)
+    columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical))
     queries: int | None = None
     with LIBRARIES[name].estimator() as estimator:
         ranker = estimator().load_model(model)

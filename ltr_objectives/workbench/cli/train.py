@@ -12,6 +12,7 @@ from rich.table import Table
 from typer import Option
 
 from ltr_objectives.candidates import labels_for
+from ltr_objectives.checks import check_choice
 from ltr_objectives.errors import LTRError, require
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.evaluation import evaluate
@@ -19,8 +20,9 @@ from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.registry import objective_for
 from ltr_objectives.workbench.cli import options
 from ltr_objectives.workbench.cli.files import read_parts, save_model, writable
+from ltr_objectives.workbench.cli.options import names_in
 from ltr_objectives.workbench.letor import find_parts
-from ltr_objectives.workbench.tables import features_of, show_features, warn_of_labels
+from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels
 from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.workbench.trials import fit
 
@@ -29,7 +31,7 @@ FILE = options.FILE
 
 def train(
     out: Annotated[Path, Option(metavar="FILE", help="The model: .json or .ubj (XGBoost), .txt, .cbm.")],
-    library: Annotated[options.Library, Option(metavar="NAME", help="xgboost, lightgbm or catboost.")],
+    library: Annotated[str, Option(metavar="NAME", help="xgboost, lightgbm or catboost.")],
     data: Annotated[Path | None, Option(metavar="FOLDER", help="With train, vali and test of one fold.")] = None,
     train: Annotated[Path | None, Option(help="Or each part by itself: LETOR, Parquet or CSV.", **FILE)] = None,
     vali: Annotated[Path | None, Option(help="For early stopping.", **FILE)] = None,
@@ -55,7 +57,8 @@ def train(
     which vali chooses. Early stopping uses the first metric; without a vali part all trees are trained. Metrics of vali
     and test are printed; by default what the objective optimises, and more.
     """
-    name, facts = library.value, LIBRARIES[library.value]
+    check_choice("--library", library, tuple(LIBRARIES))
+    name, facts = library, LIBRARIES[library]
     files = _files(data, {"train": train, "vali": vali, "test": test})
     writable(out, facts.endings, name, *files.values())
     require(objective != "auto" or "vali" in files, "--objective auto chooses on vali; pass --vali, or a fold with it")
@@ -63,7 +66,7 @@ def train(
     objective = str(objective_for(metrics[0])) if objective is None else objective
     params = {"n_estimators": trees, "learning_rate": learning_rate, **options.read_parameters(param)}
     params |= {facts.threads: threads} if threads else {}
-    columns = options.read_columns(label, qid, weight, ignore, categorical)
+    columns = Columns(label, qid, weight, names_in(ignore), names_in(categorical))
     parts = read_parts(files, columns)
     learn = parts["train"]
     warn_of_labels(learn, columns.ignore)
