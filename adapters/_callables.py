@@ -13,6 +13,7 @@ from ltr_objectives.goals import check_goal, check_read
 from ltr_objectives.kernels.scores import Scores, content_stream
 from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective
 from ltr_objectives.queries import Queries, by_goal, to_numpy, vector
 
@@ -152,7 +153,10 @@ class ObjectiveCallable:
                 "nothing or diverges: choose another hessian=, such as 'absolute', or change its fill"
             )
         if run.first:
-            warn_if_useless(self.objective, queries, s.values, grad, n_threads)
+            learner = self.objective
+            if isinstance(learner, UnitHessian):  # whose constant makes no gradient zero
+                learner = learner.objective
+            warn_if_useless(learner, queries, s.values, grad, n_threads)
             if training is not None and params is not None and self.library.least_hessian and grad.any():
                 _warn_if_no_split(hess, *self.library.leaf_limit(params))
             run.first = False
