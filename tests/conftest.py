@@ -28,6 +28,7 @@ METRICS = list(itertools.chain(*map(catalog.some_metrics, catalog.METRICS)))
 LISTS = {
     "every_objective": EVERY_OBJECTIVE,  # for four contracts only: reference, ugly lists, same bytes, text
     "any_objective": OBJECTIVES,
+    "each_objective": [*catalog.OBJECTIVES.values(), *catalog.MIXTURES[:1]],  # one of each class
     "any_metric": METRICS,
     "learned_metric": [metric for metric in METRICS if metric.name in catalog.LEARNED],
 }

@@ -177,17 +177,17 @@ def test_iteration_and_seed_select_the_noise(any_objective, rng):
         assert (gradient(reseeded, 0) != again) == any_objective.facts.random
 
 
-def test_objectives_are_frozen_and_name_the_parameter_that_is_wrong(any_objective):
-    assert type(any_objective)(**any_objective.settings()) == any_objective
-    for name in any_objective.parameters():
+def test_objectives_are_frozen_and_name_the_parameter_that_is_wrong(each_objective):
+    assert type(each_objective)(**each_objective.settings()) == each_objective
+    for name in each_objective.parameters():
         with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(any_objective, name, 1)
+            setattr(each_objective, name, 1)
         for wrong in (object(), "misspelt"):
             with pytest.raises(LTRError, match=name):
-                dataclasses.replace(any_objective, **{name: wrong})
-    if any_objective.label_limit is not None:
+                dataclasses.replace(each_objective, **{name: wrong})
+    if each_objective.label_limit is not None:
         with pytest.raises(LTRError, match="takes labels up to"):
-            any_objective.gradient_hessian([0.0, 1.0], [0, any_objective.label_limit + 1], [2])
+            each_objective.gradient_hessian([0.0, 1.0], [0, each_objective.label_limit + 1], [2])
 
 
 # changes that leave gradients alone

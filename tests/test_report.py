@@ -74,19 +74,19 @@ def test_a_report_of_clicks_is_of_the_corrected_gradient(how):
     assert report.gradient_norm != pytest.approx(plain.gradient_norm, rel=1e-3)
 
 
-def test_a_report_is_plain_numbers(any_objective, rng):
+def test_a_report_is_plain_numbers(each_objective, rng):
     group = rng.integers(1, 9, 30)
-    labels = random_labels(any_objective.label_limit, rng, int(group.sum()))
+    labels = random_labels(each_objective.label_limit, rng, int(group.sum()))
     scores = rng.normal(size=len(labels))
-    report = any_objective.report(scores, labels, group)
-    again = any_objective.report(scores, labels, qid=np.repeat(np.arange(30), group), n_threads=1)
+    report = each_objective.report(scores, labels, group)
+    again = each_objective.report(scores, labels, qid=np.repeat(np.arange(30), group), n_threads=1)
     assert report == again
     assert json.loads(json.dumps(report.as_dict()))["useful"] == report.useful
     assert report.useful + sum(report.useless.values()) == report.queries == 30
-    if any_objective.facts.shift_invariant:  # others learn from single documents
+    if each_objective.facts.shift_invariant:  # others learn from single documents
         assert report.useless["one document"] == (group == 1).sum()
-    assert str(report).startswith(type(any_objective).__name__)
-    grad, hess = any_objective.gradient_hessian(scores, labels, group)
+    assert str(report).startswith(type(each_objective).__name__)
+    grad, hess = each_objective.gradient_hessian(scores, labels, group)
     assert report.gradient_norm == pytest.approx(np.linalg.norm(grad))
     assert report.hessian_sum == pytest.approx(hess.sum())
     assert report.hessian_negative == (hess < 0).sum()
@@ -150,18 +150,18 @@ def test_a_training_warns_once_where_most_queries_are_useless(library):
     train(library, "lambdamart", data=mostly_useless(5))  # warnings are errors here
 
 
-def test_queries_from_which_an_objective_learns_are_not_useless(any_objective):
+def test_queries_from_which_an_objective_learns_are_not_useless(each_objective):
     """As squared error does from equal labels: their gradient is zero at tied scores, but not at others."""
     _, y, qid = mostly_useless(9)
     y = np.minimum(y - (y == 1) * (qid < 9), 1.0)  # the nine have label 0 alone
     group, rng = np.full(10, 6), np.random.default_rng(1)
-    zeros = [(any_objective.gradient_hessian(s, y, group)[0].reshape(10, 6) == 0).all(1) for s in
+    zeros = [(each_objective.gradient_hessian(s, y, group)[0].reshape(10, 6) == 0).all(1) for s in
              (np.zeros(60), rng.normal(size=60))]  # fmt: skip
     expected = np.all(zeros, axis=0).sum() > 5
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        grad, _ = any_objective.gradient_hessian(np.zeros(60), y, group)
-        warn_if_useless(any_objective, Queries(y, group), np.zeros(60), grad)
+        grad, _ = each_objective.gradient_hessian(np.zeros(60), y, group)
+        warn_if_useless(each_objective, Queries(y, group), np.zeros(60), grad)
     assert expected == any("zero gradient" in str(each.message) for each in caught)
 
 
