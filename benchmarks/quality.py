@@ -26,7 +26,6 @@ from ltr_objectives.errors import LTRError, require
 from ltr_objectives.kernels.threads import available_threads
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import get_metric
-from ltr_objectives.objectives.base import get_objective
 from ltr_objectives.workbench.cli.options import names_in, python_value
 from ltr_objectives.workbench.texts import terminal
 from ltr_objectives.workbench.trials import Budget, trials
@@ -132,11 +131,6 @@ def plan(
     require(libraries and names and folds and budgets, "name libraries, metrics, seeds and learning rates")
     known = [n for n in natives if n in ("usual", "none") or any(kind.knows(n) for kind in LIBRARIES.values())]
     require(len(known) == len(natives), f"--natives: {', '.join({*natives} - {*known})} is known to no library")
-    for label, name in itertools.product(objectives, names):
-        try:
-            get_objective(label.replace("{metric}", name))
-        except LTRError as error:
-            raise LTRError(f"{label} is not one of our objectives: {error}") from None
     sources: dict[Any, str] = {}
     planned = []
     for fold in folds:

@@ -61,9 +61,6 @@ def write(results: Sequence[dict[str, Any]], out: Path, console: Console) -> lis
     if lost := dict.fromkeys(f"{key[1]} {key[2]}" for key in keys if key not in values):
         caption += f" Left out, because a fold has no result: {', '.join(lost)}."
     console.print(caption)
-    if not against.empty:
-        head, *lines = best_lines(against)
-        show(console, [head, *sorted(lines)], "ours against each library's best native objective")
     with_choice = values | by_query(on_vali(frame))
     ours_named = lead(with_choice)
     texts = ["" if ours_named.empty else lead_markdown(ours_named), verdict_markdown(against), *texts, caption]
@@ -150,18 +147,8 @@ def verdict(values: Values) -> pd.DataFrame:
     return pd.DataFrame.from_records(records)
 
 
-def best_lines(table: pd.DataFrame) -> list[list[str]]:
-    """The best of ours in each library by each metric; the first line is the head."""
-    head = ["library", "metric", "best native", "its mean", "best of ours", "its mean", "difference", "p"]
-    return [head, *(
-        [r["library"], r["metric"], r["native"], f"{r['native_mean']:.4f}", r["objective"], f"{r['mean']:.4f}",
-         _difference(r), p_of(r["p"])]
-        for _, r in table[table["best"]].iterrows()
-    )]  # fmt: skip
-
-
 def verdict_markdown(table: pd.DataFrame) -> str:
-    """The best of ours in each library by each metric, then all of ours; empty without natives or without ours."""
+    """All of ours against each library's best native objective; empty without natives or without ours."""
     if table.empty:
         return ""
     metrics = list(dict.fromkeys(table["metric"]))
@@ -170,14 +157,8 @@ def verdict_markdown(table: pd.DataFrame) -> str:
         by = part.set_index("metric")
         cells = [f"{_difference(by.loc[m])}, p {p_of(by.loc[m, 'p'])}" if m in by.index else "" for m in metrics]
         every.append([str(library), str(objective), *cells])
-    data = table["data"].iloc[0]
-    return "\n\n".join([
-        f"**Verdict: ours against each library's best native objective, {data}**",
-        pipe_table(best_lines(table), [False, False, False, True, False, True, True, True]),
-        f"**All of ours, {data}**",
-        _table(every),
-        EXPLANATION.format(BETTER, WORSE, ALPHA),
-    ])  # fmt: skip
+    title = f"**All of ours, {table['data'].iloc[0]}**"
+    return "\n\n".join([title, _table(every), EXPLANATION.format(BETTER, WORSE, ALPHA)])
 
 
 def _difference(row: Any) -> str:
