@@ -54,7 +54,7 @@ class Table(NamedTuple):
     """
 
     data: RankingData
-    rows: np.ndarray  # the place of each row in the file
+    rows: np.ndarray  # of the file, in the order of the data
     folds_by: np.ndarray | None = None  # of each query
 
 

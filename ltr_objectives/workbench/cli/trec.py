@@ -37,9 +37,9 @@ def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None,
     kept = asked if complete else [query for query in asked if query in answered]
     require(kept, f"no query of --run is in --qrels; their ids are such as {ranked['query'][0]!r} and {asked[0]!r}")
     table = ranked.merge(judged, how="outer", on=["query", "document"])
-    table["place"] = table["query"].map({query: i for i, query in enumerate(kept)})
-    table = table[table["place"].notna() & ((table["label"] >= 0) | (not drop_unjudged))]
-    table = table.sort_values(["place", "document"], ascending=[True, False])
+    table["number"] = table["query"].map({query: i for i, query in enumerate(kept)})
+    table = table[table["number"].notna() & ((table["label"] >= 0) | (not drop_unjudged))]
+    table = table.sort_values(["number", "document"], ascending=[True, False])
     labels = table["label"].fillna(0.0).clip(lower=0.0).to_numpy()
     retrieved = table["score"].notna().to_numpy()
     found = table["score"].to_numpy()[retrieved]
@@ -53,8 +53,8 @@ def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None,
         (0 if complete else len(asked) - len(kept), "with judgements but not in the run: left out without --complete"),
     )
     notes = tuple(f"{n} {'queries' if n > 1 else 'query'} {what}" for n, what in left_out if n)
-    place = table["place"].to_numpy(np.int64)
-    return Lists(Queries(labels, qid=place), scores, [kept[i] for i in np.unique(place)], retrieved, notes)
+    number = table["number"].to_numpy(np.int64)
+    return Lists(Queries(labels, qid=number), scores, [kept[i] for i in np.unique(number)], retrieved, notes)
 
 
 def _read(option: str, path: Path, names: tuple[str, ...], number: str) -> Any:
