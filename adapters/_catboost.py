@@ -94,17 +94,13 @@ class CatBoostObjective(ObjectiveCallable):
         )
 
     def _scores_at_start(self, fit: Fit) -> np.ndarray:
-        if fit.init_model is not None:
-            return predictions(fit.init_model, fit.pool)
+        model = fit.init_model
+        if isinstance(model, str | os.PathLike):
+            model = read_model(os.fspath(model))
+        if model is not None:
+            return np.asarray(model.predict(fit.pool, prediction_type="RawFormulaVal"), np.float64)
         baseline = self._rows.baseline
         return np.zeros(len(self._rows.labels)) if baseline is None else baseline.astype(np.float64)
-
-
-def predictions(model: Any, pool: Any) -> np.ndarray:
-    """The scores that training continues from; ``model`` may be a file."""
-    if isinstance(model, (str, os.PathLike)):
-        model = read_model(os.fspath(model))
-    return np.asarray(model.predict(pool, prediction_type="RawFormulaVal"), np.float64)
 
 
 def read_model(path: str) -> Any:
