@@ -33,8 +33,8 @@ class TorchLoss(nn.Module):
         super().__init__()
         check_choice("reduction", reduction, ("mean", "sum"))
         self.objective = own = get_objective(objective)
-        fixed = pairs_of_rows(own)
-        require(not fixed, "Preferences number the rows of one data set, and batches have others; use labels")
+        of_rows = pairs_of_rows(own)
+        require(not of_rows, "Preferences number the rows of one data set, and batches have others; use labels")
         self.reduction = reduction
         self.seed = check_seed(seed)
         self.step = 0
@@ -44,10 +44,6 @@ class TorchLoss(nn.Module):
         self._has_loss = plain and own.reference_loss(two, two) is not None
         self.metric = get_metric("ndcg" if metric is None else metric)
         self.value_is = "loss" if self._has_loss else f"-{self.metric}"
-
-    def extra_repr(self) -> str:
-        """The settings, for ``print(model)``."""
-        return f"{self.objective!r}, reduction={self.reduction!r}, seed={self.seed}"
 
     def get_extra_state(self) -> int:
         """The number of steps, which selects the random numbers; kept by ``state_dict``."""
@@ -139,10 +135,6 @@ class CrossEncoderLoss(nn.Module):
         tokens = {name: x.to(self.model.device) if isinstance(x, Tensor) else x for name, x in tokens.items()}
         scores: Tensor = self.model(tokens)["scores"]
         return scores.view(-1)
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """The settings, which sentence-transformers writes into its model card."""
-        return {"objective": repr(self.loss.objective), "mini_batch_size": self.mini_batch_size}
 
 
 class _WithGradient(torch.autograd.Function):
