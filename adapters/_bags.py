@@ -95,11 +95,15 @@ def resampled(part: Part, rng: np.random.Generator) -> tuple[Part, Part]:
 
 
 def merged_xgboost(models: Sequence[Any]) -> Any:
-    """The mean of the models: their trees one after the other, leaves divided by the number of models."""
+    """The mean of the models: their trees one after the other, leaves divided by the number of models.
+
+    In the JSON of versions 2.0 to 3.4 a gbtree is ``{"model": ...}``, and dart ``{"gbtree": gbtree, "weight_drop":
+    [...]}`` or, since 3.4, a gbtree with ``weight_drop`` in its model. The split condition of a leaf is its value.
+    """
     texts = [json.loads(model.save_raw("json")) for model in models]
     boosters = [text["learner"]["gradient_booster"] for text in texts]
     parts = [booster.get("gbtree", booster)["model"] for booster in boosters]
-    weighted = boosters if "weight_drop" in boosters[0] else parts  # parts since version 3.4
+    weighted = boosters if "weight_drop" in boosters[0] else parts
     if weighted[0].get("weight_drop"):  # dart: prediction multiplies each tree by its weight
         weighted[0]["weight_drop"] = [w / len(models) for each in weighted for w in each["weight_drop"]]
     else:
@@ -124,7 +128,7 @@ def merged_xgboost(models: Sequence[Any]) -> Any:
 
 
 def merged_lightgbm(models: Sequence[Any]) -> Any:
-    """The mean of the models, as :func:`merged_xgboost`."""
+    """The mean of the models, as :func:`merged_xgboost`, by the lines of LightGBM's text, versions 4.0 to 4.7."""
 
     def divided(line: re.Match[str]) -> str:
         name, _, numbers = line[0].partition("=")
