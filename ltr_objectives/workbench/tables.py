@@ -92,7 +92,9 @@ def read_frame(
             except pd.errors.ParserWarning:
                 raise LTRError("rows have more fields than the header; put texts with commas in quotes") from None
         if written := sorted({*known} & {*text, *categorical}):
-            as_text = pd.read_csv(path, usecols=written, dtype=str, keep_default_na=False, na_values=[""])
+            as_text = pd.read_csv(
+                path, usecols=written, index_col=False, dtype=str, keep_default_na=False, na_values=[""]
+            )
             frame = frame.assign(**as_text)
     index = [name for name in frame.index.names if name is not None]  # Parquet may hold columns as an index
     frame = frame.reset_index(index or None, drop=not index)

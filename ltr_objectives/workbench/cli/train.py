@@ -107,9 +107,10 @@ def train(
 def _files(folder: Path | None, files: Mapping[str, Path | None]) -> dict[str, Path]:
     """The file of each part that was given or found."""
     named = {part: file for part, file in files.items() if file is not None}
-    require(("train" in named) != (folder is not None), "pass --data with the folder of a fold, or --train and others")
     if folder is None:
+        require("train" in named, "pass --data with the folder of a fold, or --train and perhaps --vali and --test")
         return named
+    require(not named, "pass --data, or --train, --vali and --test, not both")
     require(not folder.is_file(), f"--data {folder} is a file; pass it as --train")
     found = find_parts(folder.expanduser())
     return {part: found[part] for part in files if part in found}
