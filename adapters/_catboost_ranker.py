@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -87,6 +87,13 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     """
 
     library = CATBOOST
+    _own: ClassVar = {"group_id": "qid", "group_weight": "sample_weight", "baseline": "margin"} | {
+        name: name
+        for name in (
+            "cat_features", "text_features", "embedding_features", "use_best_model", "plot", "metric_period", "silent",
+            "logging_level",
+        )
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -141,23 +148,6 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         """PredictionValuesChange of each feature, which CatBoost itself leaves out after its ranking objectives."""
         check_is_fitted(self)
         return np.asarray(self.get_feature_importance(type="PredictionValuesChange"))
-
-    @staticmethod
-    def _own(
-        group_id: Any = None, group_weight: Any = None, baseline: Any = None, cat_features: Any = None,
-        text_features: Any = None, embedding_features: Any = None, use_best_model: Any = None, plot: Any = None,
-        metric_period: Any = None, silent: Any = None, logging_level: Any = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        rows = {"qid": group_id, "sample_weight": group_weight, "margin": baseline}
-        columns = {"cat_features": cat_features, "text_features": text_features}
-        printed = {"metric_period": metric_period, "silent": silent, "logging_level": logging_level, "plot": plot}
-        return {
-            **rows,
-            **columns,
-            "embedding_features": embedding_features,
-            "use_best_model": use_best_model,
-            **printed,
-        }
 
     def _given(self) -> dict[str, Any]:
         given = super()._given()

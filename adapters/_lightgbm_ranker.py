@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -75,6 +75,10 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
     """
 
     library = LIGHTGBM
+    _own: ClassVar = {"init_score": "margin", "eval_init_score": "eval_margin"} | {
+        name: name
+        for name in ("eval_X", "eval_y", "eval_names", "eval_metric", "eval_at", "feature_name", "categorical_feature")
+    }
     if TYPE_CHECKING:
         booster_: Booster
     _defaults = DEFAULTS
@@ -99,18 +103,6 @@ class LGBMRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score 
 
     def _adopt(self, model: Any) -> None:
         self._Booster, self._n_features, self.fitted_ = model, model.num_feature(), True
-
-    @staticmethod
-    def _own(
-        eval_X: Any = None, eval_y: Any = None, eval_at: Any = None, feature_name: Any = None,
-        categorical_feature: Any = None, init_score: Any = None, eval_init_score: Any = None,
-        eval_names: Any = None, eval_metric: Any = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        tables, labels = (each if isinstance(each, tuple) else (each,) for each in (eval_X, eval_y))
-        eval_set = None if eval_X is None and eval_y is None else list(zip(tables, labels, strict=True))
-        params = {"eval_at": eval_at, "feature_name": feature_name, "categorical_feature": categorical_feature}
-        params |= {"eval_names": eval_names, "eval_metric": eval_metric}
-        return {"eval_set": eval_set, "margin": init_score, "eval_margin": eval_init_score, **params}
 
     def _knows_parameter(self, name: str) -> bool:
         return name in DEFAULTS or name in LIGHTGBM.of_the_data or name in _names()

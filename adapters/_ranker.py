@@ -6,7 +6,7 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +33,7 @@ from ltr_objectives.libraries import Library
 from ltr_objectives.metrics.base import Metric, get_metric
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Self
 
 
 Records = dict[str, dict[str, list[float]]]
@@ -62,40 +62,11 @@ def of_fit(name: str) -> Any:
     return property(read)
 
 
-class OfTheLibrary(TypedDict, total=False):
-    """Further arguments of the libraries' own ``fit``; each class takes those of its library."""
-
-    eval_X: Any
-    eval_y: Any
-    init_score: Any
-    eval_init_score: Any
-    eval_names: Any
-    eval_metric: Any
-    eval_at: Any
-    feature_name: Any
-    categorical_feature: Any
-    sample_weight_eval_set: Any
-    base_margin: Any
-    base_margin_eval_set: Any
-    xgb_model: Any
-    feature_weights: Any
-    group_id: Any
-    group_weight: Any
-    baseline: Any
-    use_best_model: Any
-    plot: Any
-    metric_period: Any
-    silent: Any
-    logging_level: Any
-    cat_features: Any
-    text_features: Any
-    embedding_features: Any
-
-
 class Ranker:
     """The methods that the three estimators share; each class has its library's methods too."""
 
     library: ClassVar[Library]
+    _own: ClassVar[Mapping[str, str]]  # further arguments of the library's fit, with ours of the same meaning
     _defaults: ClassVar[Mapping[str, Any]] = {}
     _estimator_type = "ranker"
 
@@ -104,9 +75,6 @@ class Ranker:
     _knows_parameter: Callable[[str], bool]  # true for the name of a parameter of the library's ranker
     _train_run: Callable[[Run], tuple[Any, Records]]  # the library's model, and the metrics on each eval set
     _scores: Callable[..., np.ndarray]  # of a model for a table
-    # further arguments of the library's fit: as parameters, or by the names in `fit`; initial scores as margin and
-    # eval_margin
-    _own: Callable[..., dict[str, Any]]
     _rounds: Callable[[Any], int]  # that a model predicts with
     _splits: Callable[[Any], float]  # 0 if no tree of a model has a split
     _load: Callable[[str], Any]  # the model in a file
@@ -165,7 +133,7 @@ class Ranker:
         early_stopping_rounds: int | None = None,
         callbacks: Sequence[Any] | None = None,
         verbose: bool | int = False,
-        **own: Unpack[OfTheLibrary],
+        **own: Any,
     ) -> Self:
         """Train.
 
@@ -213,9 +181,12 @@ class Ranker:
             ``{"validation_0": {"map": ...}}``, at the last round kept. With ``objective="auto"`` also ``report_``: a
             list of all candidates, the chosen one first, each with its metric and its difference from the chosen one.
         """
-        for name in own.keys() - inspect.signature(self._own).parameters.keys():
+        for name in own.keys() - self._own.keys():
             raise TypeError(f"{type(self).__name__}.fit() got an unexpected keyword argument {name!r}")
-        params = {name: value for name, value in self._own(**own).items() if value is not None}
+        params = {self._own[name]: value for name, value in own.items() if value is not None}
+        if params.keys() & {"eval_X", "eval_y"}:  # LightGBM's
+            each = (params.pop(name, None) for name in ("eval_X", "eval_y"))
+            params["eval_set"] = [*zip(*(x if isinstance(x, tuple) else (x,) for x in each), strict=True)]
         ours: dict[str, Any] = {"qid": qid, "sample_weight": sample_weight, "init_model": init_model}
         ours |= {"eval_set": eval_set, "eval_sample_weight": eval_sample_weight, "margin": None, "eval_margin": None}
         for name in params.keys() & ours.keys():

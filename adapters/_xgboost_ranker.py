@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -73,6 +73,10 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
     """
 
     library = XGBOOST
+    _own: ClassVar = {
+        "sample_weight_eval_set": "eval_sample_weight", "xgb_model": "init_model", "base_margin": "margin",
+        "base_margin_eval_set": "eval_margin", "feature_weights": "feature_weights",
+    }  # fmt: skip
     if TYPE_CHECKING:
         booster_: Booster
     _defaults = DEFAULTS
@@ -103,15 +107,6 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         return self.predict(
             X, pred_leaf=True, **({} if iteration_range is None else {"iteration_range": iteration_range})
         )
-
-    @staticmethod
-    def _own(
-        sample_weight_eval_set: Any = None, base_margin: Any = None, base_margin_eval_set: Any = None,
-        xgb_model: Any = None, feature_weights: Any = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        margins = {"margin": base_margin, "eval_margin": base_margin_eval_set}
-        ours = {"eval_sample_weight": sample_weight_eval_set, "init_model": xgb_model}
-        return {**ours, **margins, "feature_weights": feature_weights}
 
     def _knows_parameter(self, name: str) -> bool:
         return name in DEFAULTS or name in vars(self).get("kwargs", {})
