@@ -150,7 +150,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         return np.asarray(self.get_feature_importance(type="PredictionValuesChange"))
 
     def _given(self) -> dict[str, Any]:
-        given = super()._given()
+        given = {name: _by_name(value) for name, value in super()._given().items()}
         if "objective" not in given and "loss_function" in given:
             given["objective"] = given.pop("loss_function")
         return given
@@ -223,6 +223,13 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     def _features(self, model: Any) -> tuple[int, list[str] | None]:
         names: list[str] = model.feature_names_
         return len(names), None if names == [str(i) for i in range(len(names))] else names
+
+
+def _by_name(value: Any) -> Any:
+    """The name of an object of ``catboost.metrics``; anything else is returned as it is."""
+    if isinstance(value, list):
+        return [_by_name(each) for each in value]
+    return str(value) if isinstance(value, catboost.metrics.BuiltinMetric) else value
 
 
 def shuffled(part: Part) -> Part:

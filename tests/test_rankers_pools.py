@@ -137,6 +137,13 @@ def test_catboost_s_own_objects(name):
         made.set_params(eval_metric=["map", Absolute()]).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
 
 
+def test_catboost_s_own_metrics():
+    objects = {"loss_function": catboost.metrics.QueryRMSE(), "eval_metric": ["map", catboost.metrics.NDCG(top=5)]}
+    fitted = CatBoostRanker(iterations=2, **objects).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL)
+    assert fitted.objective_ == "QueryRMSE"
+    assert sorted(fitted.best_score_["validation_0"]) == ["NDCG:top=5;type=Base", "QueryRMSE", "map"]
+
+
 class Derived(CatBoostRanker):
     """A ranker of a user's."""
 
