@@ -104,9 +104,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def apply(self, X: Any, iteration_range: Any = None) -> np.ndarray:
         """The leaf of each row in each tree, shape (rows, trees)."""
-        return self.predict(
-            X, pred_leaf=True, **({} if iteration_range is None else {"iteration_range": iteration_range})
-        )
+        return self.predict(X, pred_leaf=True, iteration_range=iteration_range or (0, 0))
 
     def _knows_parameter(self, name: str) -> bool:
         return name in DEFAULTS or name in vars(self).get("kwargs", {})
@@ -123,13 +121,12 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         dtypes = enumerate(run.train.X.dtypes if is_frame(run.train.X) else ())
         known = {i: dtype.categories.tolist() for i, dtype in dtypes if dtype == "category"}
         stored = json.dumps(known) if known else None  # because slices, as of early stopping, lose the categories
-        options = {"nthread": run.n_threads, **run.of_the_data}
-        if "feature_weights" in options:
-            options["feature_weights"] = np.asarray(options["feature_weights"], np.float32)
 
         def data_of(part: Part, weight: np.ndarray | None) -> Any:
             of_rows = {"label": part.labels, "base_margin": part.margin}
-            return _matrix(part.X, known, group=part.group, weight=weight, **of_rows, **options)
+            return _matrix(
+                part.X, known, group=part.group, weight=weight, nthread=run.n_threads, **of_rows, **run.of_the_data
+            )
 
         train = data_of(run.train, _by_query(run.train) if by_name else run.train.weight_by_query)
         weighs = run.native_metrics or not run.metrics  # whether XGBoost itself evaluates metrics
@@ -169,11 +166,9 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
 
     def _scores(self, model: Any, X: Any, base_margin: Any = None, **options: Any) -> Any:
         given = self._given()
-        of_the_data = {
-            name: given[name] for name in ("missing", "feature_types", "enable_categorical") if name in given
-        }
+        options_of_data = {name: given[name] for name in ("missing", "feature_types") if name in given}
         n_threads = XGBOOST.n_threads(given)
-        data = _matrix(X, categories_of(model), nthread=n_threads, base_margin=base_margin, **of_the_data)
+        data = _matrix(X, categories_of(model), nthread=n_threads, base_margin=base_margin, **options_of_data)
         _name(data, model.feature_names)
         return model.predict(data, **options)
 
@@ -265,7 +260,6 @@ def _early_stopping(run: Run, booster: str, before: dict[str, Any]) -> list[Any]
     refuse_dart(setting, rounds or any(isinstance(given, callback) for given in run.callbacks))
     if not rounds:
         return []
-    require(booster != "gblinear", "XGBoost cannot keep the best rounds of gblinear; leave early_stopping_rounds out")
     first = run.metrics[0] if run.metrics else None
     name = None if first is None else getattr(first, "__name__", str(first))
     maximize = isinstance(first, Metric) or None
