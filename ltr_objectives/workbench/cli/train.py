@@ -23,7 +23,7 @@ from ltr_objectives.workbench.cli.files import read_parts, save_model, writable
 from ltr_objectives.workbench.cli.options import names_in
 from ltr_objectives.workbench.letor import find_parts
 from ltr_objectives.workbench.tables import Columns, features_of, show_features, warn_of_labels
-from ltr_objectives.workbench.texts import terminal
+from ltr_objectives.workbench.texts import p_of, signed, terminal
 from ltr_objectives.workbench.trials import fit
 
 FILE = options.FILE
@@ -95,8 +95,9 @@ def train(
         screen.print(f"{part:5} {len(rows.y):,} rows in {len(rows.group):,} queries")
     screen.print(show_features(learn.X), markup=False, soft_wrap=True)
     for each in tried:
-        line = f"{each.objective}: {each.left_out or f'{each.value:.4f}, {each.rounds} rounds'}"
-        screen.print(line, markup=False, soft_wrap=True)
+        gap = "" if each.se is None else f", {signed(each.difference, each.se)}, p {p_of(each.p)}"
+        said = each.left_out or f"{each.value:.4f}, {each.rounds} rounds{gap}"
+        screen.print(f"{each.objective}: {said}", markup=False, soft_wrap=True)
     if values:
         screen.print(_table(values))
     stopped = f"kept by vali {metrics[0]}" if "vali" in parts else "no vali part to stop by"
