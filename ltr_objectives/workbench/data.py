@@ -112,9 +112,8 @@ def make_ranking(
         Standard deviation of the noise in the relevance of each document, at least 0. The part of the relevance that
         the features of the documents explain has standard deviation 1.
     agreement : float
-        From 0 to 1. One function of the features decides which labels are above 0. A sum of this function, with this
-        weight, and of a second function decides the order among those labels. With 1 all labels are thresholds of one
-        function. Then training for a metric that reads grades is best, whichever metric is evaluated.
+        From 0 to 1. With 1 all labels are thresholds of one function of the features, so training for a metric that
+        reads grades is best, whichever metric is evaluated. Below 1 a second function also orders the labels above 0.
 
     Examples
     --------

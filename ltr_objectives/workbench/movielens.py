@@ -121,11 +121,7 @@ def _read(archive: zipfile.ZipFile, name: str) -> tuple[np.ndarray, dict[str, np
     else:
         table, people, films = lines("u.data", "\t"), lines("u.user", "|"), lines("u.item", "|")
         names = [line[0] for line in lines("u.genre", "|")]
-        gender, age, genres = (
-            2,
-            1,
-            [[names[g] for g, flag in enumerate(film[5:]) if flag == "1"] for film in films],
-        )
+        gender, age, genres = 2, 1, [[names[g] for g, flag in enumerate(film[5:]) if flag == "1"] for film in films]
     user, item, stars = np.array([row[:3] for row in table]).astype(np.int64).T
     order = np.lexsort((item, user))
     user, item, stars = user[order] - 1, item[order] - 1, stars[order]

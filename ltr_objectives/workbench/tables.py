@@ -80,7 +80,7 @@ def read_frame(
     CSV reads ``text`` and ``categorical`` as they stand; only an empty cell is missing.
     """
     if path.suffix == ".parquet":
-        frame = pd.read_parquet(path, engine="pyarrow")
+        frame = pd.read_parquet(path, columns=list(must) if only else None, engine="pyarrow")
     else:  # all columns, because usecols= skips the check of the number of fields
         known = pd.read_csv(path, nrows=1, header=None, dtype=str, keep_default_na=False).iloc[0]
         twice = next((name for name in known[known.duplicated()] if name), None)
