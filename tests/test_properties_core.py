@@ -24,7 +24,6 @@ from ltr_objectives import (
     LTRError,
     Mixture,
     Queries,
-    datasets,
     evaluate,
     get_metric,
     get_objective,
@@ -181,10 +180,6 @@ FUNCTIONS = {
     "objective_for": (ours.objective_for, {"metric": "map"}),
     "check_metric": (ours.check_metric, {"metric": METRIC, "labels": [0, 1]}),
     "check_objective": (ours.check_objective, {"objective": ours.RankNet(), "labels": [0, 1]}),
-    "make_ranking": (datasets.make_ranking, {"queries": 2, "seed": 0, "features": 10, "mean_length": 3.0,
-                                             "shares": (0.5, 0.5)}),
-    "make_ranking_fold": (datasets.make_ranking_fold, {"queries": (1, 1, 1), "seed": 0}),
-    "select": (datasets.make_ranking(3, mean_length=3, features=10).select, {"queries": [0, 1]}),
 }  # fmt: skip
 OF_EACH_CLASS = [
     *(examples[-1] for examples in (*EXAMPLES.values(), *catalog.METRICS.values())),
