@@ -2,6 +2,7 @@ PYTHON ?= python3
 PYTHON_LOWEST ?= python3.10
 BIN := .venv/bin
 JOBS ?= 2
+CPU ?= $(if $(filter x86_64,$(shell uname -m)),x86-64-v3,generic)
 EXTRAS ?= none xgboost xgboost-cpu lightgbm catboost dask letor cli parquet torch all
 SEED ?= $(shell date +%Y%m%d)
 
@@ -11,6 +12,7 @@ SEED ?= $(shell date +%Y%m%d)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m ltr_objectives.warmup
 	touch $@
 
 demo: .venv/installed  ## train the three libraries, their own objectives beside ours, on generated data
@@ -61,9 +63,9 @@ docs-serve: docs  ## the documentation at http://127.0.0.1:8000; run `make docs`
 test-site: docs  ## every page of the site in Chromium or Chrome, at the width of a phone; and its search
 	$(BIN)/python tools/browser.py
 
-dist: .venv/installed  ## source distribution and wheel, in dist
+dist: .venv/installed  ## source distribution, and wheel with machine code for $(CPU), in dist
 	rm -rf dist
-	$(BIN)/python -m build --quiet
+	NUMBA_CPU_NAME=$(CPU) NUMBA_CPU_FEATURES= $(BIN)/python -m build --quiet
 	$(BIN)/twine check --strict dist/*
 
 test-wheel: .venv/installed  ## the built wheel, unpacked elsewhere: every module, training and the command line; the suite compares its files

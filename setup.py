@@ -1,16 +1,47 @@
-"""What pyproject.toml cannot say: the README for a package index, where relative links lead nowhere.
+"""What pyproject.toml cannot say: machine code for this processor, and a README whose links lead somewhere.
+
+A wheel has the machine code of all kernels, for one version of Python and numba. ``NUMBA_CPU_NAME=x86-64-v3`` with an
+empty ``NUMBA_CPU_FEATURES``, or ``NUMBA_CPU_NAME=generic``, compiles for other machines than this one.
 
 The variable ``REPOSITORY_URL`` is the address of the repository; without it links stay relative. The release sets it.
 """
 
 import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 RELATIVE = re.compile(r"(!?\[[^\]]*\]\()(?!\w+:|#)([^)\s]+\))")
+
+
+class ForOnePlatform(Distribution):
+    """A distribution whose wheels are for one platform and one version of Python."""
+
+    def has_ext_modules(self) -> bool:
+        return True
+
+
+class WithMachineCode(build_py):
+    """Copy the modules, and compile their kernels beside them."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        folder = Path(self.build_lib).resolve()
+        for old in folder.glob("ltr_objectives/numba-*"):
+            shutil.rmtree(old)
+        path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+        environment = {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        subprocess.run(
+            [sys.executable, "-m", "ltr_objectives.warmup"], env=os.environ | environment, cwd=folder, check=True
+        )
 
 
 def absolute(text: str, address: str, version: str) -> str:
@@ -38,4 +69,8 @@ def described(address: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    setup(**described(os.environ.get("REPOSITORY_URL", "")))
+    setup(
+        distclass=ForOnePlatform,
+        cmdclass={"build_py": WithMachineCode},
+        **described(os.environ.get("REPOSITORY_URL", "")),
+    )

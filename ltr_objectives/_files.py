@@ -48,7 +48,7 @@ def user_cache() -> Path:
 
 def private_folder(folder: Path) -> Path:
     """Make ``folder`` if it is missing, and return it; raise OSError unless this user and no other can write there."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
     require_own(folder.stat(), folder)

@@ -1,37 +1,42 @@
-"""Compile every kernel once and leave the machine code in the cache: ``python -m ltr_objectives.warmup``.
+"""Compile every kernel and keep the machine code: ``python -m ltr_objectives.warmup``.
 
-For container images and batch jobs, so that the first training does not wait for the compiler.
+An installation runs this, so that nothing is compiled later. Run it again after an upgrade of numba alone.
 """
-
-from time import perf_counter
 
 import numpy as np
 
-from ltr_objectives.kernels import _compiler
 from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.metrics.base import Metric
+from ltr_objectives.objectives.around import UnitHessian
 from ltr_objectives.objectives.base import Objective, get_objective
+from ltr_objectives.queries import Queries
 from ltr_objectives.registry import metrics, objectives
 
 __all__ = ["warm_up"]
 
+FURTHER = (  # sums of metrics, two layers of pairs, noise
+    "lambdamart:gap", "hinge:gap", "yetiloss:gap", "yetiloss:map", "stochasticrank:gap", "ranknet:weights=all",
+    "neuralndcg:noise=gumbel",
+)  # fmt: skip
 
-def warm_up() -> float:
-    """Run every objective and metric on a tiny list; return the seconds it took."""
-    start = perf_counter()
-    scores, labels, group = [0.0, 1.0, 2.0], [0, 1, 0], [3]
+
+def warm_up() -> None:
+    """Compile what is not compiled yet, by a tiny list for each objective and metric."""
+    scores, labels = np.arange(5.0), np.array([0, 1, 0, 1, 0])
+    graded = Queries(np.arange(5), [5])
+    clicks = Queries(labels, [5], position=np.arange(5))
     for dtype in (np.float32, np.float64):
-        content_stream(np.array(scores, dtype))
-    for name in objectives():
-        objective = Objective.named[name]()
-        position = [0, 1, 2] if objective.facts.takes_clicks else None
-        objective.gradient_hessian(scores, labels, group, position=position)
+        content_stream(scores.astype(dtype))
+        for name in objectives():
+            objective = Objective.named[name]()
+            queries = clicks if objective.facts.takes_clicks else Queries(labels, [5])
+            objective.compute(queries, scores.astype(dtype), dtype=dtype)
+        for text in FURTHER:
+            UnitHessian(get_objective(text)).compute(graded, scores, dtype=dtype)
     for name in metrics():
         metric = Metric.named[name]
-        (metric(k=2) if metric.cutoff == "required" else metric()).per_query(scores, labels, group)
-    get_objective("yetiloss:gap").gradient_hessian(np.zeros(5), np.arange(5), [5])  # a sum of several metrics
-    return perf_counter() - start
+        (metric(k=2) if metric.cutoff == "required" else metric()).values(Queries(labels, [5]), scores)
 
 
 if __name__ == "__main__":
-    print(f"compiled in {warm_up():.1f} s; cache: {_compiler.CACHE or 'none, no folder is writable'}")
+    warm_up()

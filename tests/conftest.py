@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-os.environ.setdefault("LTR_OBJECTIVES_QUIET", "1")  # the output of a test must not depend on the cache
 SEED = "20240917"
 HOW = {"deadline": None, "database": None, "print_blob": True, "suppress_health_check": list(HealthCheck)}
 settings.register_profile("default", max_examples=300, **HOW)

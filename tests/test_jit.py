@@ -1,4 +1,4 @@
-"""The cache of machine code: nothing stale, damaged or foreign is run, and kernels mean the same in every process."""
+"""Machine code: an installation has all of it, nothing stale or foreign is run, and it is the same in every process."""
 
 import errno
 import os
@@ -7,9 +7,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
+import numba.core.codegen
 import numpy as np
 import pytest
 
@@ -24,7 +26,7 @@ def run_code(
     code: str, *arguments: str, before: Sequence[str] = (), **environment: str
 ) -> "subprocess.CompletedProcess[str]":
     """Run code in a process of its own, without the settings of this one."""
-    env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "LTR_OBJECTIVES_QUIET")}
+    env = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
     env |= {"PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(HERE)]), **environment}
     command = [sys.executable, *before, "-c", code, *arguments]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
@@ -48,10 +50,9 @@ def calls(x=3.0):
 
 @pytest.fixture
 def cache(monkeypatch, tmp_path):
-    folder = tmp_path / "own"
-    folder.mkdir(mode=0o700)
-    monkeypatch.setattr(_compiler, "CACHE", folder)
-    return folder
+    monkeypatch.setattr(_compiler.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(_compiler, "CACHE", _compiler.writable_folder())
+    return _compiler.CACHE
 
 
 def test_damaged_machine_code_is_compiled_anew_and_replaced(cache):
@@ -67,6 +68,20 @@ def test_machine_code_that_others_can_write_is_not_read(cache):
     [file] = cache.glob("*.code")
     file.chmod(0o666)
     assert calls() == 0
+    file.chmod(0o644)
+    assert calls() == 1
+    cache.chmod(0o777)
+    assert calls() == 0
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_machine_code_is_read_where_it_cannot_be_written(cache, monkeypatch, installed):
+    calls()
+    monkeypatch.setattr(_compiler, "CACHE", None)
+    if installed:  # whoever can write there can write the package's source files too
+        cache.chmod(0o777)
+        monkeypatch.setattr(_compiler, "BUILT_IN", cache)
+    assert calls() == 1
 
 
 def test_on_a_full_disk_kernels_are_compiled_without_the_cache(cache, monkeypatch):
@@ -83,7 +98,7 @@ def test_on_a_full_disk_kernels_are_compiled_without_the_cache(cache, monkeypatc
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
 def test_the_cache_is_the_first_folder_that_only_this_user_can_write(tmp_path, monkeypatch):
-    monkeypatch.setattr(_compiler, "PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(_compiler, "BUILT_IN", tmp_path / "package" / _compiler.NAME)
     file = tmp_path / "file"
     file.write_text("no folder")
 
@@ -91,16 +106,16 @@ def test_the_cache_is_the_first_folder_that_only_this_user_can_write(tmp_path, m
         monkeypatch.setattr(_compiler.config, "CACHE_DIR", str(chosen))
         monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
         monkeypatch.setenv("HOME", str(home))
-        return _compiler.cache_folder()
+        return _compiler.writable_folder()
 
     chosen = found(tmp_path / "chosen")
     assert chosen.is_relative_to(tmp_path / "chosen")
-    assert chosen.stat().st_mode & 0o777 == 0o700
+    assert chosen.stat().st_mode & 0o777 == 0o755
     chosen.chmod(0o777)
     assert found(tmp_path / "chosen") is None
     assert found(file) is None
-    assert found().is_relative_to(tmp_path / "package" / "__pycache__")
-    monkeypatch.setattr(_compiler, "PACKAGE", file)
+    assert found().is_relative_to(tmp_path / "package")
+    monkeypatch.setattr(_compiler, "BUILT_IN", file / _compiler.NAME)
     assert found(cache=tmp_path / "cache").is_relative_to(tmp_path / "cache")
     assert found(cache="relative").is_relative_to(tmp_path / "home" / ".cache" / "ltr_objectives")
     assert found(cache=file) is None
@@ -109,7 +124,7 @@ def test_the_cache_is_the_first_folder_that_only_this_user_can_write(tmp_path, m
 def test_the_cache_is_of_one_source(tmp_path):
     """A kernel of one file calls those of others, also of metrics and objectives."""
     copied = tmp_path / "ltr_objectives"
-    shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__", "numba-*"))
     seen = {_compiler.source_hash(copied)}
     files = [file for folder in ("kernels", "metrics", "objectives") for file in (copied / folder).glob("*.py")]
     for file in files:
@@ -147,6 +162,89 @@ def test_strict_kernels_see_nan():
 
 
 # other processes
+
+USES = """
+import numpy as np
+from catalog import EXAMPLES, METRICS
+from ltr_objectives import NDCG, Queries
+from rankers import ranker
+
+class Mine(NDCG):
+    def discount(self, ranks):
+        return 1.0 / ranks**2
+
+rng = np.random.default_rng(0)
+labels, qid, X = rng.integers(0, 2, 60), np.repeat([0, 1], 30), rng.normal(size=(60, 3))
+queries, scores = Queries(labels, [30, 30], weight=rng.random(60)), rng.normal(size=60)
+for examples in EXAMPLES.values():
+    for objective in examples:
+        if len(getattr(getattr(objective, "metric", None), "weights", "four")) == 4:  # thresholds of graded MAP
+            for dtype in (np.float32, np.float64):
+                objective.compute(queries, scores.astype(dtype), dtype=dtype)
+for metrics in METRICS.values():
+    for metric in metrics:
+        metric.values(queries, scores)
+for library in ("xgboost", "lightgbm", "catboost"):
+    for metric in ("map", "ndcg@10", Mine()):
+        eval_set = {"eval_set": [(X, labels)], "eval_qid": [qid]}
+        fitted = ranker(library, n_estimators=2, eval_metric=metric).fit(X, labels, qid=qid, **eval_set)
+        fitted.score(X, labels, qid=qid)
+"""
+
+
+def machine_code(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*.code")}
+
+
+def test_nothing_is_compiled_after_an_installation(tmp_path):
+    run_code("from ltr_objectives.warmup import warm_up; warm_up()", NUMBA_CACHE_DIR=str(tmp_path))
+    before = machine_code(tmp_path)  # what the package does not have
+    run_code(USES, before=["-W", "ignore"], NUMBA_CACHE_DIR=str(tmp_path))
+    assert machine_code(tmp_path) == before
+
+
+TWICE = """
+from ltr_objectives.kernels._jit import kernel
+
+@kernel
+def twice(x):
+    return 2.0 * x
+
+print(twice(3.0), sum(twice.compiled.stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def twice(tmp_path):
+    """Start a process that compiles or loads a kernel, on a processor: its value, and 1 if it was loaded."""
+    file = tmp_path / "twice.py"
+    file.write_text(TWICE)
+
+    def run(folder="cache", processor=None):
+        environment = {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""} if processor else {}
+        code = f"import runpy; runpy.run_path({str(file)!r})"
+        done = run_code(code, NUMBA_CACHE_DIR=str(tmp_path / folder), **environment)
+        assert done.stderr == ""
+        return done.stdout.strip()
+
+    return run
+
+
+@pytest.mark.parametrize("baseline", ["x86-64-v3", "generic"])
+def test_machine_code_of_a_baseline_runs_on_this_processor_but_not_the_reverse(twice, baseline):
+    here = set(numba.core.codegen.get_host_cpu_features().split(","))
+    if baseline != "generic" and not here >= _compiler.V3:
+        pytest.skip("an older processor")
+    assert [twice("of the baseline", baseline), twice("of the baseline")] == ["6.0 0", "6.0 1"]
+    assert [twice("of this one"), twice("of this one", baseline)] == ["6.0 0", "6.0 0"]
+
+
+@pytest.mark.release
+def test_eight_processes_at_once_compile_in_silence(twice):
+    with ThreadPoolExecutor(8) as pool:
+        assert {out.split()[0] for out in pool.map(lambda _: twice(), range(8))} == {"6.0"}
+    assert twice() == "6.0 1"
+
 
 USER = """
 import sys, numba, numpy as np
@@ -216,28 +314,6 @@ for one in tried if sys.argv[1] == "forward" else reversed(tried):
 def test_all_kernels_are_right_in_two_orders_from_one_cache(tmp_path, orders):
     for order in orders:
         run_code(IN_ORDER, order, NUMBA_CACHE_DIR=str(tmp_path))
-
-
-ONE = "import numpy; from ltr_objectives.kernels.sorting import all_equal; all_equal(numpy.zeros(1))"
-
-
-def said(folder: Path, code: str = ONE, **environment: str) -> list[str]:
-    return run_code(code, before=["-W", "error"], NUMBA_CACHE_DIR=str(folder), **environment).stderr.splitlines()
-
-
-@pytest.mark.release
-def test_compiling_is_announced_in_one_line(tmp_path):
-    [cold] = said(tmp_path / "cache")
-    assert cold.startswith("ltr_objectives: compiling machine code")
-    assert str(tmp_path / "cache") in cold
-    assert said(tmp_path / "cache") == []
-    assert said(tmp_path / "other", LTR_OBJECTIVES_QUIET="1") == []
-    (tmp_path / "file").write_text("no folder")
-    [nowhere] = said(tmp_path / "file" / "cache")
-    assert "is not kept" in nowhere
-    assert said(tmp_path / "third", f"import sys; sys.stderr.close(); sys.stderr = None; {ONE}") == []
-    theirs = "import numba, ltr_objectives.kernels._compiler; numba.njit(lambda: 1)()"
-    assert said(tmp_path / "fourth", theirs) == []
 
 
 LOGGED = """

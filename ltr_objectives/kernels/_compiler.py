@@ -1,16 +1,16 @@
 """Numba's compiler and the cache of machine code, loaded when the first kernel is called.
 
 Numba's own cache hashes only the file that defines a kernel, so it keeps old machine code after an upgrade of a helper.
-The cache here is a folder named after a hash of every source file of the package's kernels. Only its user can write
-there, because reading a file of machine code runs it. If there is no such folder, or if it is full, kernels are
-compiled in each process.
+The cache here is a folder named after a hash of every source file of the package's kernels. Machine code is read from
+the package, where an installation compiles it, and then from the user's folder. Reading a file of machine code runs it,
+so a folder outside the package is read only if no other user can write there. If no folder is writable, or if it is
+full, what is missing is compiled in each process.
 
 With the tested versions of numba, :mod:`ltr_objectives.kernels._parts` halves the time to compile by private parts of
 numba. Other versions compile plainly, to the same results.
 """
 
 import contextlib
-import functools
 import hashlib
 import logging
 import os
@@ -59,35 +59,39 @@ def source_hash(package: Path = PACKAGE) -> str:
     return digest.hexdigest()[:16]
 
 
-def _candidates() -> Iterator[Path]:
+NAME = f"numba-{source_hash()}"
+BUILT_IN = PACKAGE / NAME  # whoever can write there can write the package's source files too
+
+
+def _folders() -> Iterator[Path]:
+    """The folders for machine code, in the order in which they are tried."""
     if config.CACHE_DIR:
-        yield Path(config.CACHE_DIR) / "ltr_objectives"
+        yield Path(config.CACHE_DIR) / "ltr_objectives" / NAME
         return
-    yield PACKAGE / "__pycache__"
+    yield BUILT_IN
     with contextlib.suppress(RuntimeError):  # the user has no home folder
-        yield user_cache()
+        yield user_cache() / NAME
 
 
-def cache_folder() -> Path | None:
-    """The first folder for machine code that only this user can write, or None if there is none."""
-    for base in _candidates():
+def writable_folder() -> Path | None:
+    """The first folder for machine code that this user and no other can write, or None if there is none."""
+    for folder in _folders():
         with contextlib.suppress(OSError):
-            return private_folder(base / f"numba-{source_hash()}")
+            return private_folder(folder)
     return None
 
 
-CACHE = cache_folder()
+CACHE = writable_folder()
+V3 = {"+avx2", "+bmi", "+bmi2", "+cx16", "+f16c", "+fma", "+lzcnt", "+movbe", "+popcnt", "+sahf", "+sse4.2", "+xsave"}
 
 
-@functools.cache
-def announce_compiling() -> None:
-    """Print one line on stderr before this process compiles its first kernel, because that takes seconds."""
-    kept = f"is kept in {CACHE}" if CACHE else "is not kept, because there is no folder that only you can write"
-    if sys.stderr is not None and not os.environ.get("LTR_OBJECTIVES_QUIET"):
-        with contextlib.suppress(OSError, ValueError):  # a closed stderr must not stop a training
-            print(
-                f"ltr_objectives: compiling machine code, which takes seconds; it {kept}", file=sys.stderr, flush=True
-            )
+def _processors(codegen: Any) -> Iterator[tuple[str, str, str]]:
+    """The processors whose machine code runs here, best first: this one, x86-64-v3, and the generic one."""
+    triple, name, features = codegen.magic_tuple()
+    yield triple, name, features
+    if set(features.split(",")) >= V3:
+        yield triple, "x86-64-v3", ""
+    yield triple, "generic", ""
 
 
 class MachineCode(NullCache):
@@ -101,10 +105,12 @@ class MachineCode(NullCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled before, or None."""
         rtsys.initialize(target_context)  # what machine code calls; ``refresh`` takes as long as ``import numba``
-        with contextlib.suppress(Exception):  # a damaged file may raise anything; the kernel is compiled anew
-            found = self._read()[self._key(sig, target_context.codegen())]
-            return CompileResult._rebuild(target_context, *pickle.loads(found))
-        announce_compiling()
+        for folder in dict.fromkeys((BUILT_IN, *_folders())):
+            with contextlib.suppress(Exception):  # a damaged file may raise anything; the kernel is compiled anew
+                known = self._read(folder)
+                for processor in _processors(target_context.codegen()):
+                    if found := known.get((sig, processor, self._stamp)):
+                        return CompileResult._rebuild(target_context, *pickle.loads(found))
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -114,8 +120,8 @@ class MachineCode(NullCache):
             return
         known: dict[Any, bytes] = {}
         with contextlib.suppress(Exception):
-            known = self._read()
-        known[self._key(sig, data.codegen)] = dumps(data._reduce())
+            known = self._read(CACHE)
+        known[sig, data.codegen.magic_tuple(), self._stamp] = dumps(data._reduce())
         try:
             with replacing(CACHE / self._name) as new:
                 new.write_bytes(dumps(known))
@@ -124,15 +130,12 @@ class MachineCode(NullCache):
             warn(f"machine code is not kept: {error}; repair {CACHE}, or set NUMBA_CACHE_DIR to another folder")
             CACHE = None
 
-    def _read(self) -> dict[Any, bytes]:
-        if CACHE is None:
-            return {}
-        with (CACHE / self._name).open("rb") as file:
-            require_own(os.fstat(file.fileno()), CACHE)  # the folder may have been replaced
+    def _read(self, folder: Path) -> dict[Any, bytes]:
+        with (folder / self._name).open("rb") as file:
+            if folder != BUILT_IN:
+                require_own(folder.stat(), folder)
+                require_own(os.fstat(file.fileno()), folder)  # the folder may have been replaced
             return pickle.load(file)
-
-    def _key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
-        return signature, codegen.magic_tuple(), self._stamp
 
 
 def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:

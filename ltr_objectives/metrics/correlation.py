@@ -14,7 +14,7 @@ from ltr_objectives.kernels.values import LEVEL
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.queries import Queries
 
-MOST_LABELS = 32  # kernels are compiled anew for each number of labels, and each takes an array
+MOST_LABELS = 32  # each takes an array
 
 
 @dataclass(frozen=True)
