@@ -192,8 +192,6 @@ def _columns(**given: Any) -> list[list[Any]]:
             continue
         kind = type(collection).__name__
         require(hasattr(collection, "to_delayed"), f"{name} must be a Dask array, series or dataframe, got {kind}")
-        if getattr(collection, "ndim", 1) == 2 and hasattr(collection, "rechunk"):
-            collection = collection.rechunk({1: -1})
         found[name] = list(np.ravel(np.array(collection.to_delayed(), dtype=object)))
     counts = [str(len(partitions)) for partitions in found.values()]
     require(
