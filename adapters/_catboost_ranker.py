@@ -26,6 +26,7 @@ else:
     Base = catboost.CatBoostRanker
 
 LOUDNESS = {"verbose", "silent", "logging_level", "verbose_eval", "metric_period"}
+OF_FIT = ("plot", "plot_file", "log_cout", "log_cerr")  # which are not parameters
 STOPPING = {"od_type", "od_wait", "od_pval"}
 
 
@@ -66,8 +67,9 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     -----
     ``X`` may be a ``catboost.Pool`` and ``eval_set`` one or a list of them, which have labels, queries, weights by row
     and a baseline; the rows are then not shuffled. ``fit`` has ``group_id``, ``group_weight``, ``baseline``,
-    ``cat_features``, ``text_features``, ``embedding_features``, ``use_best_model``, ``plot``, ``metric_period``,
-    ``silent`` and ``logging_level`` too. With ``metric_period`` above 1 ``best_score_`` is empty.
+    ``cat_features``, ``text_features``, ``embedding_features``, ``use_best_model``, ``metric_period``, ``silent``,
+    ``logging_level``, ``plot``, ``plot_file``, ``log_cout``, ``log_cerr`` and those for snapshots too. With
+    ``metric_period`` above 1 ``best_score_`` is empty.
 
     Columns of dtype category are categorical features, in addition to ``cat_features``;
     CatBoost refuses missing values in them. If CatBoost shuffles the training set, as it does for its own objectives,
@@ -90,8 +92,8 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     _own: ClassVar = {"group_id": "qid", "group_weight": "sample_weight", "baseline": "margin"} | {
         name: name
         for name in (
-            "cat_features", "text_features", "embedding_features", "use_best_model", "plot", "metric_period", "silent",
-            "logging_level",
+            "cat_features", "text_features", "embedding_features", "use_best_model", "metric_period", "silent",
+            "logging_level", "save_snapshot", "snapshot_file", "snapshot_interval", *OF_FIT,
         )
     }  # fmt: skip
 
@@ -169,7 +171,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
             pool.set_baseline(np.full(pool.num_row(), start))
         params = _params(run, pools[0])
         params |= run.of_the_data if of_pool else {}  # CatBoost compares them with the pool's
-        plot = params.pop("plot", False)
+        of_fit = {name: params.pop(name) for name in OF_FIT if name in params}
         stops = bool(run.patience or STOPPING & params.keys() or params.get("use_best_model"))
         if not stops:
             params.setdefault("use_best_model", False)
@@ -177,7 +179,7 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
         data = {"eval_set": pools[1:] or None, "init_model": run.init_model}
         stop = {"early_stopping_rounds": run.patience, "callbacks": run.callbacks or None}
         try:
-            model = catboost.CatBoost(params).fit(pools[0], **data, **stop, plot=plot)
+            model = catboost.CatBoost(params).fit(pools[0], **data, **stop, **of_fit)
         except catboost.CatBoostError as error:
             if str(error).rstrip().endswith("KeyboardInterrupt"):  # else objective="auto" would go on with the next one
                 raise KeyboardInterrupt from None

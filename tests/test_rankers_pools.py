@@ -137,6 +137,19 @@ def test_catboost_s_own_objects(name):
         made.set_params(eval_metric=["map", Absolute()]).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
 
 
+def test_arguments_of_catboost_s_fit(tmp_path):
+    with open(tmp_path / "log", "w") as log:
+        printed = {"log_cout": log, "silent": False, "metric_period": 2}
+        ranker("catboost", "YetiRank", n_estimators=4).fit(pool(), eval_set=pool(VALI), **printed)
+    assert len((tmp_path / "log").read_text().splitlines()) > 3
+    kept = {"allow_writing_files": True, "train_dir": str(tmp_path)}
+    snapshot = {"save_snapshot": True, "snapshot_file": "kept"}
+    ranker("catboost", "YetiRank", **kept).fit(pool(), **snapshot)
+    assert (tmp_path / "kept").exists()
+    with pytest.raises(LTRError, match="save_snapshot=True would go on with any objective"):
+        ranker("catboost", **kept).fit(pool(), **snapshot)
+
+
 def test_catboost_s_own_metrics():
     objects = {"loss_function": catboost.metrics.QueryRMSE(), "eval_metric": ["map", catboost.metrics.NDCG(top=5)]}
     fitted = CatBoostRanker(iterations=2, **objects).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL)
