@@ -5,6 +5,7 @@ An installation runs this, so that nothing is compiled later. Run it again after
 
 import numpy as np
 
+from ltr_objectives.kernels import _compiler
 from ltr_objectives.kernels.scores import content_stream
 from ltr_objectives.metrics.base import Metric
 from ltr_objectives.objectives.around import UnitHessian
@@ -40,3 +41,4 @@ def warm_up() -> None:
 
 if __name__ == "__main__":
     warm_up()
+    print(f"cache: {_compiler.CACHE or 'none, no folder is writable'}")
