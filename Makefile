@@ -95,7 +95,7 @@ test-lowest:  ## the suite with the lowest supported versions; needs $(PYTHON_LO
 	.venv-$*/bin/python -m pip install --quiet --editable '.[test-$*]'
 	touch $@
 
-test-serving: .venv-serving/installed  ## ONNX, Treelite, TL2cgen, CatBoost's code and MLflow give the libraries' scores; needs gcc and g++
+test-serving: .venv-serving/installed  ## ONNX, Treelite, TL2cgen, CatBoost's code, MLflow and search engines give the libraries' scores; needs gcc and g++
 	OMP_WAIT_POLICY=passive .venv-serving/bin/python -m pytest -o addopts='-ra --doctest-modules' tests/serving
 
 test-distributed: .venv-distributed/installed  ## Ray Train, Spark and a Dask worker that dies, on this machine; needs Java 17
