@@ -120,7 +120,7 @@ for library in sys.argv[3:]:
     survives(f"model{SUFFIX[library]}", *train, "--library", library, "--out", f"model{SUFFIX[library]}")
 model = f"model{SUFFIX[library]}"
 for out in ("scores.npy", "scores.txt"):
-    survives(out, "predict", "--library", library, "--model", model, "--data", "test.letor", "--out", out)
+    survives(out, "predict", "--model", model, "--data", "test.letor", "--out", out)
 """
 
 
