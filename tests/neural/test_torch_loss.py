@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch")
 from ltr_objectives import (  # noqa: E402 - skipped without torch
     Langevin,
     LTRError,
+    LTRWarning,
     Mixture,
     Preferences,
     Subsample,
@@ -228,6 +229,11 @@ def test_other_shapes_are_refused_beside_a_mask(shape):
             torch_loss("listnet")(scores, labels, mask=mask)
     with pytest.raises((LTRError, IndexError)):
         torch_loss("listnet")(right, right, mask=other == 0)
+
+
+def test_lists_of_one_document_are_warned_of():
+    with pytest.warns(LTRWarning, match="all 4 lists have one document"):
+        torch_loss("listnet")(torch.zeros(4, requires_grad=True), torch.ones(4), [1, 1, 1, 1])
 
 
 def test_bad_settings_are_refused():
