@@ -189,8 +189,10 @@ class CatBoostMetric:
                 known or (i == 0 and self._any_order),
                 "CatBoost evaluates other rows, or another order, than those given to catboost_metric",
             )
-            labels = by_goal(target, self._queries[i].goals)
-            self._seen[address] = Queries(labels, self._sets[i].group, weight=weight), weight, i
+            queries = self._queries[i]
+            if not equal(weight, given_weight(queries.weight_by_row)):
+                queries = Queries(by_goal(target, queries.goals), self._sets[i].group, weight=weight)
+            self._seen[address] = queries, weight, i
         queries, before, i = self._seen[address]
         if i == 0 and self._any_order:
             return 0.0, 1.0
