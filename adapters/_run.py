@@ -38,7 +38,7 @@ class Run(NamedTuple):
     evals: tuple[Part, ...]
     names: list[str]  # of the eval sets
     objective: AnyObjective
-    metrics: tuple[OneMetric, ...]  # likewise
+    metrics: tuple[OneMetric, ...]
     params: dict[str, Any]  # the library's, of the training
     of_the_data: dict[str, Any]  # the library's, of its data sets
     patience: int | None
@@ -146,8 +146,7 @@ def read_run(
         params=params,
         patience=given.get("early_stopping_rounds"),
         callbacks=[
-            *check_list("callbacks", given.get("callbacks"), "callables"),
-            *check_list("callbacks", callbacks, "callables"),
+            each for some in (given.get("callbacks"), callbacks) for each in check_list("callbacks", some, "callables")
         ],
         verbose=verbose,
         n_threads=library.n_threads(given),
