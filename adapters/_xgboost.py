@@ -72,7 +72,10 @@ class XGBoostMetric(MetricCallable):
         if _workers() == 1:  # by `mean`, which a metric may define in its own way
             found = self.means(self.queries(*_unpack(data)), predictions, params)
         else:
-            total = _added(_agreed(sums, predictions, np.zeros((len(self.metrics), 2))))
+            from xgboost import collective
+
+            here = _agreed(sums, predictions, np.zeros((len(self.metrics), 2)))
+            total = collective.allreduce(here, collective.Op.SUM).reshape(here.shape)
             found = [(m, m.average(*pair)) for m, pair in zip(self.metrics, total.tolist(), strict=True)]
         return [_as_xgboost(m, mean) for m, mean in found]
 
@@ -185,13 +188,6 @@ def _agreed(compute: Callable[[], T], predictions: Any, empty: T) -> T:
         message = collective.broadcast(str(failure), failed - 1)
         raise failure or LTRError(message)
     return result
-
-
-def _added(values: np.ndarray) -> np.ndarray:
-    """The sum over all workers."""
-    from xgboost import collective
-
-    return collective.allreduce(values, collective.Op.SUM).reshape(values.shape)
 
 
 def xgboost_objective(
