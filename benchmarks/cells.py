@@ -3,8 +3,8 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from benchmarks.folds import Fold, load
 from benchmarks.provenance import versions
 from ltr_objectives._files import replacing
-from ltr_objectives.kernels.records import Terms
 from ltr_objectives.libraries import LIBRARIES
 from ltr_objectives.metrics.base import Metric, get_metric
 from ltr_objectives.queries import Queries
@@ -61,7 +60,7 @@ class Cell:
             return record | {"test": {str(m): numbers(m.values(on_test, constant)) for m in metrics}}
         assert fold.vali is not None
         rows = len(fold.vali.y)
-        stops = [Smoothed(of=m, rows=rows) if str(m) in self.smooth else m for m in metrics]
+        stops = [smoothed(m, rows) if str(m) in self.smooth else m for m in metrics]
         trial = Trial(self.library, self.objective, self.budget)
         ranker, record["seconds"] = train(trial, fold.train, fold.vali, stops)
         first = LIBRARIES[self.library].first_trees
@@ -77,47 +76,20 @@ class Cell:
         return record
 
 
-@dataclass(frozen=True)
-class Smoothed(Metric):
-    """A metric whose mean is that over slightly noisy scores of so many rows."""
+def smoothed(metric: Metric, rows: int) -> Metric:
+    """A copy of the metric whose mean over so many rows is that over slightly noisy scores."""
+    noise = np.random.default_rng(0).standard_normal((DRAWS, rows))
 
-    of: Any = None
-    rows: int = 0
-
-    name = "smoothed"
-    maximum = None
-
-    @property
-    def threshold(self) -> float:
-        """The threshold of relevance."""
-        return float(getattr(self.of, "threshold", 0.0))
-
-    @cached_property
-    def noise(self) -> np.ndarray:
-        """By draw and row."""
-        return np.random.default_rng(0).standard_normal((DRAWS, self.rows))
-
-    def __str__(self) -> str:
-        return str(self.of)
-
-    def mean(self, queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
+    def mean(queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
         s = np.asarray(scores, np.float64)
-        if len(s) != self.rows:  # other data, which CatBoost evaluates too
-            return float(self.of.mean(queries, s, n_threads=n_threads))
-        noisy = (s + NOISE * s.std() * noise for noise in self.noise)
-        return float(np.mean([self.of.mean(queries, each, n_threads=n_threads) for each in noisy]))
+        noisy = (
+            [s] if len(s) != rows else [s + NOISE * s.std() * each for each in noise]
+        )  # CatBoost evaluates train too
+        return float(np.mean([metric.mean(queries, each, n_threads=n_threads) for each in noisy]))
 
-    def layers(self, queries: Queries) -> tuple[Terms, ...]:
-        return self.of.layers(queries)
-
-    def gain(self, labels: np.ndarray) -> np.ndarray:
-        return self.of.gain(labels)
-
-    def discount(self, ranks: np.ndarray) -> np.ndarray:
-        return self.of.discount(ranks)
-
-    def reference(self, labels: np.ndarray) -> float:
-        return self.of.reference(labels)
+    found = copy(metric)
+    vars(found)["mean"] = mean
+    return found
 
 
 def best_round(curve: Sequence[float], patience: int) -> int:
