@@ -53,11 +53,6 @@ def demo(
     lines = table_of(found, DATA, metrics)
     print_table(console, lines, METRICS, f"test metrics of {test:,} queries")
     console.print(f"best by {METRICS[0]}: {winner_of(lines)[1]}")
-    frame = pd.DataFrame.from_records([
-        {"data": DATA, "metric": METRICS[0], "library": library, "label": label, "trees": result.rounds,
-         "curve": result.curve}
-        for (library, label), outcome in found.items() for result in outcome.results
-    ])  # fmt: skip
     write_csv(pd.DataFrame(lines), out / "demo.csv")
-    files = [out / "demo.csv", style.write(curves.drawn(frame, DATA, METRICS[0]), out / "demo.png")]
+    files = [out / "demo.csv", style.write(curves.drawn(found, METRICS[0]), out / "demo.png")]
     console.print("written: " + ", ".join(os.fspath(file) for file in files))

@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 
 from benchmarks import cells, folds, lead, publish, quality, report, summary
 from benchmarks.__main__ import app
-from benchmarks.figures import curves
 from benchmarks.kernels import CASES
 from benchmarks.plrank_numpy import plrank_numpy
 from benchmarks.scaling import all_names
@@ -267,13 +266,6 @@ def test_gaps_are_train_less_test():
     assert (line["train"], line["value"]) == pytest.approx((0.9, np.mean([0.75, 0.5])))
     assert line["se"] == pytest.approx(stats.sem([0.75, 0.5]))
     assert "| lightgbm | a | 0.9000 (0.6250) |" in report.gap_table(report.gap_values(frame))
-
-
-def test_mean_curves_hold_the_value_of_the_stop():
-    found = curves.mean_curve([[0.1, 0.5, 0.4, 0.3], [0.2, 0.3]], [2, 2])
-    assert found == pytest.approx([0.15, 0.4, 0.35, 0.3])
-    found = curves.mean_curve([[0.1, 0.5, 0.4], [0.1, 0.1, 0.1, 0.1]], [2, 1])
-    assert found == pytest.approx([0.1, 0.3, 0.25, 0.3])
 
 
 def named_values(metrics=("map", "auc")):

@@ -1,49 +1,34 @@
-"""Learning curves on vali, means over folds and seeds: ours in colour, the library's own in grey."""
+"""Learning curves on vali: ours in colour, the library's own in grey."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import cycle
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks.figures import style
+from ltr_objectives.libraries import is_native, named
+from ltr_objectives.workbench.contest import Key, Outcome
 
 
-def mean_curve(curves: Sequence[Sequence[float]], stops: Sequence[int]) -> np.ndarray:
-    """Mean by number of trees; a training that has ended counts with the value at its early stop.
-
-    >>> mean_curve([[0.25, 0.5, 0.25], [0.5]], [2, 1])
-    array([0.375, 0.5  , 0.375])
-    """
-    whole = np.empty((len(curves), max(map(len, curves))))
-    for row, curve, stop in zip(whole, curves, stops, strict=True):
-        row[:] = curve[stop - 1]
-        row[: len(curve)] = curve
-    return whole.mean(axis=0)
-
-
-def drawn(frame: pd.DataFrame, data: str, metric: str) -> Figure:
-    """One data set and metric, a panel for each library; curves are pale beyond the early stop."""
-    part = frame[(frame["data"] == data) & (frame["metric"] == metric) & (frame["library"] != "")]
-    several = part.duplicated(["library", "label"]).any()
-    what = "mean over folds and seeds, dots at the mean early stop" if several else "dots at the early stop"
-    libraries, colours = style.libraries_of(part), style.colours_of(style.ours_of(frame))  # the same for all data sets
-    title = f"vali {metric} by number of trees, {data}: {what}, pale beyond it"
-    figure = style.blank(4.6 * len(libraries), 3.4 + 0.18 * part["label"].nunique(), title)
+def drawn(found: Mapping[Key, Outcome], metric: str) -> Figure:
+    """Trainings on one fold, a panel for each library; curves are pale beyond the early stop."""
+    libraries = style.distinct(library for library, _ in found)
+    colours = style.colours_of(style.distinct(label for library, label in found if not is_native(library, label)))
+    title = f"vali {metric} by number of trees: dots at the early stop, pale beyond it"
+    figure = style.blank(4.6 * len(libraries), 3.4 + 0.18 * len({label for _, label in found}), title)
     axes = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]
     lowest, highest = [], []
     for ax, library in zip(axes, libraries, strict=True):
-        greys = dict(zip(style.natives_of(part, library), cycle(style.NATIVE), strict=False))
-        for label, rows in part[part["library"] == library].groupby("label", sort=False):
-            curve = mean_curve(rows["curve"].tolist(), rows["trees"].astype(int).tolist())
-            colour, dashes = greys.get(label) or (colours.get(label, style.INK), "-")
-            stop, trees = rows["trees"].mean(), np.arange(1, len(curve) + 1)
-            used = slice(round(stop))
+        greys = cycle(style.NATIVE)
+        for label, outcome in ((label, each) for (of, label), each in found.items() if of == library):
+            colour, dashes = next(greys) if is_native(library, label) else (colours[label], "-")
+            [result] = outcome.results
+            curve, stop = np.array(result.curve), result.rounds
+            trees = np.arange(1, len(curve) + 1)
             ax.plot(trees, curve, dashes, color=colour, lw=1.2, alpha=0.3)
-            name = style.shown(str(label), metric) + (" (native)" if label in greys else "")
-            ax.plot(trees[used], curve[used], dashes, color=colour, lw=1.3, label=name)
-            ax.plot(stop, curve[round(stop) - 1], "o", color=colour, ms=5, mec="white", mew=0.8, zorder=5)
+            ax.plot(trees[:stop], curve[:stop], dashes, color=colour, lw=1.3, label=named(library, label))
+            ax.plot(stop, curve[stop - 1], "o", color=colour, ms=5, mec="white", mew=0.8, zorder=5)
             lowest.append(np.quantile(curve, 0.05))
             highest.append(curve.max())
         style.quiet(ax)

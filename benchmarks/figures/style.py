@@ -1,17 +1,15 @@
 """The common style of the pictures of a study."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import cycle
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ltr_objectives._files import replacing
-from ltr_objectives.libraries import is_native
 
 OURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito, for colour-blind readers
 NATIVE = (("#222222", "-"), ("#888888", "-"), ("#222222", ":"), ("#888888", ":"), ("#222222", "--"))
@@ -67,28 +65,3 @@ def library_title(library: str) -> str:
 def distinct(items: Iterable[Any]) -> list[Any]:
     """Distinct items in order of first appearance."""
     return list(dict.fromkeys(items))
-
-
-def ours_of(frame: pd.DataFrame) -> list[str]:
-    """Labels of our objectives in the order of the study."""
-    return distinct(label for library, label in _pairs(frame) if library and not is_native(library, label))
-
-
-def natives_of(frame: pd.DataFrame, library: str) -> list[str]:
-    """Labels of a library's own objectives in the order of the study."""
-    return distinct(label for of, label in _pairs(frame) if of == library and is_native(of, label))
-
-
-def _pairs(frame: pd.DataFrame) -> Iterable[tuple[str, str]]:
-    return zip(frame["library"], frame["label"], strict=True)
-
-
-def shown(label: str, metric: str, most: int = 44) -> str:
-    """A label for a picture: with the metric filled in, and shortened if needed."""
-    text = label.replace("{metric}", metric)
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def libraries_of(frame: pd.DataFrame) -> Sequence[str]:
-    """Libraries in the order of the study, without that of the constant model."""
-    return [library for library in distinct(frame["library"]) if library]
