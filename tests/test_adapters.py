@@ -342,8 +342,9 @@ def test_a_callable_of_another_library_is_refused(data):
         for given in ((objectives[other], None), (objectives[library], metrics[other])):
             with pytest.raises(Exception, match=r"no attribute|no queries|not callable|Unknown type|CatBoost alone"):
                 train(library, *given)
-    ranker = adapters.LGBMRanker
-    for given in ({"objective": objectives["lightgbm"]}, *({"eval_metric": metric} for metric in metrics.values())):
-        with pytest.raises(LTRError, match=r"must be a string such as .* or an ltr_objectives\."):
-            ranker(**given).fit(X, labels, group=group)
+    evaluated = {"group": group, "eval_set": [(X, labels)], "eval_group": [group]}
+    for other in ("xgboost", "catboost"):
+        for given in ({"objective": objectives[other]}, {"eval_metric": metrics[other]}):
+            with pytest.raises((AttributeError, TypeError)):
+                adapters.LGBMRanker(**given).fit(X, labels, **evaluated)
     assert callable(metrics["catboost"])  # LightGBM's rankers silently leave out what is neither that nor a known name
