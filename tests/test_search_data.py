@@ -1,5 +1,8 @@
 """The defaults on real search data: far ahead of random order, and not behind the library's own objective."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 from rankers import LIBRARIES, NATIVE, ranker_class
@@ -9,6 +12,7 @@ from ltr_objectives.datasets import load_example
 
 METRIC = get_metric("ndcg@10")
 TRAIN, VALI, TEST = load_example()
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 QUERIES = Queries(TEST.y, TEST.group)
 
 
@@ -30,3 +34,10 @@ def test_the_default_objective_ranks(library):
     for rival, least in ((random, 4), (values(library, NATIVE[library]), -2)):
         ahead = ours - rival
         assert ahead.mean() > least * ahead.std() / np.sqrt(len(QUERIES))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_print_what_they_found(example, capsys):
+    pytest.importorskip("pandas")
+    runpy.run_path(str(example))
+    assert capsys.readouterr().out.count("\n") in (1, 2, 6)

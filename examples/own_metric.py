@@ -1,0 +1,35 @@
+"""Train for a metric of one's own in three libraries: attention that falls by a tenth from rank to rank."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ltr_objectives import Metric, evaluate
+from ltr_objectives.adapters import CatBoostRanker, LGBMRanker, XGBRanker
+from ltr_objectives.datasets import load_example
+from ltr_objectives.kernels.swaps import LINEAR
+
+
+@dataclass(frozen=True)
+class Attention(Metric):
+    name, kind, maximum = "attention", LINEAR, None  # the sum of gain times discount, without a largest value
+
+    def gain(self, labels):
+        return (labels >= 2).astype(float)
+
+    def discount(self, ranks):
+        return np.maximum(0.0, 1 - (ranks - 1) / 10)
+
+    def reference(self, labels):
+        return sum((y >= 2) * max(0.0, 1 - d / 10) for d, y in enumerate(labels))
+
+
+train, vali, test = load_example()
+vali_set = {"eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid], "early_stopping_rounds": 20}
+for maker, native in ((LGBMRanker, "lambdarank"), (XGBRanker, "rank:ndcg"), (CatBoostRanker, "YetiRank")):
+    for objective in (None, native):  # None: the objective for the metric
+        ranker = maker(objective=objective, eval_metric=Attention(), n_estimators=200, random_state=0)
+        scores = ranker.fit(train.X, train.y, qid=train.qid, **vali_set).predict(test.X)
+        print(
+            f"{maker.__name__:<15} {ranker.objective_!s:<20} {evaluate(Attention(), scores, test.y, qid=test.qid):.3f}"
+        )
