@@ -42,7 +42,7 @@ mutants: .venv/installed  ## break the package in a dozen places of each file an
 	OMP_WAIT_POLICY=passive $(BIN)/python tools/mutants.py $(FILES)
 
 size:  ## lines and modules of the package by folder, of tests and benchmarks; words of the pages
-	@for d in ltr_objectives ltr_objectives/[kmow]*/ ltr_objectives/workbench/cli adapters tests tests/*/ benchmarks benchmarks/figures; do \
+	@for d in ltr_objectives ltr_objectives/[kmow]*/ ltr_objectives/workbench/cli adapters tests tests/*/ benchmarks; do \
 	  find $$d -maxdepth 1 -name '*.py' | xargs cat | wc -l | xargs printf '%-28s %6d lines\n' $$d; done
 	@echo "pages: $$(find docs -name '*.md' | wc -l), $$(find docs -name '*.md' | xargs cat | wc -w) words"
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import pandas as pd
 from typer import Option
 
-from benchmarks.figures import curves, style
+from benchmarks.figures import learning_curves, write
 from benchmarks.folds import KINDS
 from ltr_objectives.datasets import make_ranking_fold
 from ltr_objectives.kernels.threads import available_threads
@@ -54,5 +54,5 @@ def demo(
     print_table(console, lines, METRICS, f"test metrics of {test:,} queries")
     console.print(f"best by {METRICS[0]}: {winner_of(lines)[1]}")
     write_csv(pd.DataFrame(lines), out / "demo.csv")
-    files = [out / "demo.csv", style.write(curves.drawn(found, METRICS[0]), out / "demo.png")]
+    files = [out / "demo.csv", write(learning_curves(found, METRICS[0]), out / "demo.png")]
     console.print("written: " + ", ".join(os.fspath(file) for file in files))

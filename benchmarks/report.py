@@ -11,7 +11,7 @@ from rich.console import Console
 from typer import Option, echo
 
 from benchmarks.cells import write_whole
-from benchmarks.figures.dots import lead_dots
+from benchmarks.figures import lead_dots
 from benchmarks.lead import by_objective, lead, objectives_markdown, on_vali
 from benchmarks.lead import markdown as lead_markdown
 from benchmarks.provenance import provenance

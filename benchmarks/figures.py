@@ -1,0 +1,132 @@
+"""Pictures of results, as PNG: learning curves of the demo, and the lead of our names in studies."""
+
+from collections.abc import Iterable, Mapping
+from itertools import cycle
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from benchmarks.summary import POOLED
+from ltr_objectives._files import replacing
+from ltr_objectives.libraries import is_native, named
+from ltr_objectives.workbench.contest import Key, Outcome
+
+NATIVE = (("#222222", "-"), ("#888888", "-"), ("#222222", ":"), ("#888888", ":"), ("#222222", "--"))
+TITLES = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
+COLOURS = {  # the same in every picture and notebook
+    "yetiloss:ndcg": "#0072B2", "yetiloss:gap": "#D55E00", "yetiloss:ndcg@10": "#56B4E9", "yetiloss": "#56B4E9",
+    "ranknet": "#009E73", "mixture": "#332288",
+}  # fmt: skip
+OTHERS = ("#CC79A7", "#E69F00", "#882255", "#999933", "#44AA99", "#661100")  # with those of Tol
+INK, PALE = "#333333", "#DDDDDD"
+
+
+def colours_of(labels: Iterable[str]) -> dict[str, str]:
+    """A colour for each objective: its own, or the next of the others.
+
+    >>> colours_of(["queryrmse", "yetiloss:gap", "listnet"])
+    {'queryrmse': '#CC79A7', 'yetiloss:gap': '#D55E00', 'listnet': '#E69F00'}
+    """
+    others = cycle(OTHERS)
+    return {label: COLOURS.get(label) or next(others) for label in labels}
+
+
+def blank(width: float, height: float, title: str) -> Figure:
+    """An empty figure, in inches."""
+    figure = Figure(figsize=(width, height), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(fill(title, int(11.5 * width)), x=0.01, ha="left", fontsize=11, color=INK)
+    return figure
+
+
+def write(figure: Figure, path: Path) -> Path:
+    """Write the PNG; the file appears only when it is complete."""
+    with replacing(path) as new:
+        figure.savefig(new)
+    return path
+
+
+def quiet(ax: Any) -> None:
+    """Remove frame and ticks, and draw pale lines."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(PALE)
+    ax.grid(axis="y", color=PALE, lw=0.6)
+    ax.set_axisbelow(True)
+    ax.tick_params(colors=INK, length=0, labelsize=9)
+
+
+def distinct(items: Iterable[Any]) -> list[Any]:
+    """Distinct items in order of first appearance."""
+    return list(dict.fromkeys(items))
+
+
+def learning_curves(found: Mapping[Key, Outcome], metric: str) -> Figure:
+    """Trainings on one fold, a panel for each library; curves are pale beyond the early stop."""
+    libraries = distinct(library for library, _ in found)
+    colours = colours_of(distinct(label for library, label in found if not is_native(library, label)))
+    title = f"vali {metric} by number of trees: dots at the early stop, pale beyond it"
+    figure = blank(4.6 * len(libraries), 3.4 + 0.18 * len({label for _, label in found}), title)
+    axes = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]
+    lowest, highest = [], []
+    for ax, library in zip(axes, libraries, strict=True):
+        greys = cycle(NATIVE)
+        for label, outcome in ((label, each) for (of, label), each in found.items() if of == library):
+            colour, dashes = next(greys) if is_native(library, label) else (colours[label], "-")
+            [result] = outcome.results
+            curve, stop = np.array(result.curve), result.rounds
+            trees = np.arange(1, len(curve) + 1)
+            ax.plot(trees, curve, dashes, color=colour, lw=1.2, alpha=0.3)
+            ax.plot(trees[:stop], curve[:stop], dashes, color=colour, lw=1.3, label=named(library, label))
+            ax.plot(stop, curve[stop - 1], "o", color=colour, ms=5, mec="white", mew=0.8, zorder=5)
+            lowest.append(np.quantile(curve, 0.05))
+            highest.append(curve.max())
+        quiet(ax)
+        ax.set_title(TITLES[library], loc="left", fontsize=11, fontweight="bold", color=INK)
+        ax.set_xlabel("trees", color=INK)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), fontsize=8, frameon=False, labelcolor=INK)
+    axes[0].set_ylabel(f"vali {metric}", color=INK)
+    height = max(max(highest) - min(lowest), 1e-3)
+    axes[0].set_ylim(min(lowest) - 0.05 * height, max(highest) + 0.06 * height)
+    return figure
+
+
+def lead_dots(table: pd.DataFrame, out: Path) -> Path:
+    """Draw the lead of our default objectives over the native objective that vali chose.
+
+    Each metric has a row, each library a panel. Dots of the first kind of data are hollow.
+    """
+    table = table[table["data"] != POOLED]
+    metrics, libraries, kinds = (distinct(table[name]) for name in ("metric", "library", "data"))
+    colours = colours_of(distinct(table["ours"]))
+    title = "Thousandths above the library's best objective"
+    figure = blank(4.6, 0.45 * len(metrics) + 1.7, title)
+    axes: Any = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]
+    looks: dict[str, Any] = {kind: {"mfc": "white" if kind == kinds[0] else None} for kind in kinds}
+    for ax, library in zip(axes, libraries, strict=True):
+        for _, each in table[table["library"] == library].iterrows():
+            row = metrics.index(each["metric"]) + 0.26 * (kinds.index(each["data"]) - (len(kinds) - 1) / 2)
+            look = {"color": colours[each["ours"]], **looks[each["data"]]}
+            ax.errorbar(1000 * each["difference"], row, xerr=1960 * each["se"], fmt="o", ms=6.5, lw=1.6, **look)
+        _finish(ax, 0.0, TITLES[library])
+    axes[0].set_yticks(range(len(metrics)), metrics)
+    axes[0].set_ylim(len(metrics) - 0.5, -0.5)
+    handles = [Line2D([], [], color=colour, lw=4, label=objective) for objective, colour in colours.items()]
+    handles += [Line2D([], [], color=INK, marker="o", label=kind, **look) for kind, look in looks.items()]
+    figure.legend(handles=handles, loc="outside lower left", ncols=3, fontsize=9, frameon=False)
+    return write(figure, out / "lead.png")
+
+
+def _finish(ax: Any, zero: float, title: str) -> None:
+    ax.axvline(zero, color=INK, lw=0.8)
+    ax.set_title(title, loc="left", fontsize=11.5, fontweight="bold", color=INK)
+    quiet(ax)
+    ax.grid(axis="y", lw=0)
+    ax.grid(axis="x", color=PALE, lw=0.6)
+    ax.tick_params(axis="x", labelsize=10)
+    ax.locator_params(axis="x", nbins=4)
