@@ -92,7 +92,7 @@ def test_methods_that_would_be_ignored_are_refused(base):
     not_read = [name for cls in base.__mro__ for name in vars(cls).get("_not_read", ())]
     assert not_read
     for name in not_read:
-        with pytest.raises(LTRError, match=rf"Mine.{name} would be ignored in places; "):
+        with pytest.raises(LTRError, match=rf"Mine.{name} would be ignored"):
             type("Mine", (base,), {name: lambda self, *_: None})
     plain = type("Mine", (base,), {"of_its_own": lambda self: None, "__module__": __name__})
     dataclass(frozen=True, slots=True)(plain)  # makes a second class, with its own __init__
@@ -140,7 +140,7 @@ def test_gains_of_average_precision_are_0_or_1():
         def discount(self, ranks):
             return 1.0 / ranks
 
-    with pytest.raises(LTRError, match="graded: gain of label 2 is 2, but must be finite and 0 or 1"):
+    with pytest.raises(LTRError, match="finite and 0 or 1"):
         evaluate(Graded(), SCORES, LABELS, GROUP)
     assert evaluate(Graded(), SCORES, np.minimum(LABELS, 1), GROUP) > 0
 
