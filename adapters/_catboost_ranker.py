@@ -66,17 +66,17 @@ class CatBoostRanker(Ranker, Base, BaseEstimator):
     Notes
     -----
     ``X`` may be a ``catboost.Pool`` and ``eval_set`` one or a list of them, which have labels, queries, weights by row
-    and a baseline; the rows are then not shuffled. ``fit`` has ``group_id``, ``group_weight``, ``baseline``,
-    ``cat_features``, ``text_features``, ``embedding_features``, ``use_best_model``, ``metric_period``, ``silent``,
-    ``logging_level``, ``plot``, ``plot_file``, ``log_cout``, ``log_cerr`` and those for snapshots too. With
-    ``metric_period`` above 1 ``best_score_`` is empty.
+    and a baseline. The rows are then not shuffled, and ours train on a copy. ``fit`` has ``group_id``,
+    ``group_weight``, ``baseline``, ``cat_features``, ``text_features``, ``embedding_features``, ``use_best_model``,
+    ``metric_period``, ``silent``, ``logging_level``, ``plot``, ``plot_file``, ``log_cout``, ``log_cerr`` and those for
+    snapshots too. With ``metric_period`` above 1 ``best_score_`` is empty.
 
-    Columns of dtype category are categorical features, in addition to ``cat_features``;
-    CatBoost refuses missing values in them. If CatBoost shuffles the training set, as it does for its own objectives,
-    it prints 0 as our metric on it. With an ``eval_set`` but without early stopping all rounds are kept, as in the
-    other libraries; ``use_best_model=True`` keeps the best, as CatBoost's own ranker does. With ``init_model`` the
-    random numbers, such as those of ``subsample``, start again from the seed.
-    :func:`ltr_objectives.adapters.catboost_objective` lists what is refused with our objectives.
+    Columns of dtype category are categorical features, in addition to ``cat_features``; CatBoost refuses missing values
+    in them. If CatBoost shuffles the training set, as it does for its own objectives, it prints 0 as our metric on it.
+    With an ``eval_set`` but without early stopping all rounds are kept, as in the other libraries;
+    ``use_best_model=True`` keeps the best, as CatBoost's own ranker does. With ``init_model`` the random numbers, such
+    as those of ``subsample``, start again from the seed. :func:`ltr_objectives.adapters.catboost_objective` lists what
+    is refused with our objectives.
 
     Examples
     --------

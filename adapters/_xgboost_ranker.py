@@ -114,10 +114,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
         booster = run.params.get("booster") or before.get("gradient_booster", {}).get("name", "gbtree")
         params = _params(run, booster)
         rounds = params.pop("n_estimators", 100)
-        by_name = isinstance(run.objective, str)
-        gradients = (
-            None if by_name else run.gradients(XGBoostObjective, params) or _as_objective(run.objective, run.train)
-        )
+        gradients = run.gradients(XGBoostObjective, params) or _as_objective(run)
         dtypes = enumerate(run.train.X.dtypes if is_frame(run.train.X) else ())
         known = {i: dtype.categories.tolist() for i, dtype in dtypes if dtype == "category"}
         stored = json.dumps(known) if known else None  # because slices, as of early stopping, lose the categories
@@ -128,7 +125,7 @@ class XGBRanker(Ranker, Base):  # type: ignore[misc]  # fit, predict and score d
                 part.X, known, group=part.group, weight=weight, nthread=run.n_threads, **of_rows, **run.of_the_data
             )
 
-        train = data_of(run.train, _by_query(run.train) if by_name else run.train.weight_by_query)
+        train = data_of(run.train, run.train.weight_by_query if gradients else _by_query(run.train))
         weighs = run.native_metrics or not run.metrics  # whether XGBoost itself evaluates metrics
         if weighs and any(part.weight is not None for part in run.evals):
             refuse_by_row([*run.native_metrics, *metrics_of(before)])
@@ -235,10 +232,12 @@ def _params(run: Run, booster: str) -> dict[str, Any]:
     return params
 
 
-def _as_objective(function: Any, train: Part) -> Any:
+def _as_objective(run: Run) -> Any:
     """A function as XGBoost's other estimators call it, for ``xgb.train``; a DMatrix has no weights by row."""
-    weights = {} if train.weight is None else {"sample_weight": train.weight}
-    return lambda scores, data: function(train.labels, scores, **weights)
+    function: Any = run.objective
+    labels, weight = run.train.labels, run.train.weight
+    weights = {} if weight is None else {"sample_weight": weight}
+    return None if isinstance(function, str) else lambda scores, data: function(labels, scores, **weights)
 
 
 def _as_metric(run: Run, evals: list[Any]) -> Any:
