@@ -45,7 +45,7 @@ class Cell:
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:20]
 
     def path(self, out: Path) -> Path:
-        """Where its record is kept."""
+        """Return where its record is kept."""
         return out / "cells" / f"{self.key}.json"
 
     def compute(self) -> Record:
@@ -77,7 +77,7 @@ class Cell:
 
 
 def smoothed(metric: Metric, rows: int) -> Metric:
-    """A copy of the metric whose mean over so many rows is that over slightly noisy scores."""
+    """Return a copy of the metric whose mean over so many rows is that over slightly noisy scores."""
     noise = np.random.default_rng(0).standard_normal((DRAWS, rows))
 
     def mean(queries: Queries, scores: ArrayLike, *, n_threads: int | None = None) -> float:
@@ -93,7 +93,7 @@ def smoothed(metric: Metric, rows: int) -> Metric:
 
 
 def best_round(curve: Sequence[float], patience: int) -> int:
-    """The best number of trees if early stopping watched this curve alone; the first of ties."""
+    """Return the best number of trees if early stopping watched this curve alone; the first of ties."""
     best = 0
     for i, value in enumerate(curve):
         if value > curve[best]:

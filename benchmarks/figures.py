@@ -28,7 +28,7 @@ INK, PALE = "#333333", "#DDDDDD"
 
 
 def colours_of(labels: Iterable[str]) -> dict[str, str]:
-    """A colour for each objective: its own, or the next of the others.
+    """Return a colour for each objective: its own, or the next of the others.
 
     >>> colours_of(["queryrmse", "yetiloss:gap", "listnet"])
     {'queryrmse': '#CC79A7', 'yetiloss:gap': '#D55E00', 'listnet': '#E69F00'}
@@ -38,7 +38,7 @@ def colours_of(labels: Iterable[str]) -> dict[str, str]:
 
 
 def blank(width: float, height: float, title: str) -> Figure:
-    """An empty figure, in inches."""
+    """Return an empty figure, in inches."""
     figure = Figure(figsize=(width, height), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(fill(title, int(11.5 * width)), x=0.01, ha="left", fontsize=11, color=INK)
@@ -62,12 +62,12 @@ def quiet(ax: Any) -> None:
 
 
 def distinct(items: Iterable[Any]) -> list[Any]:
-    """Distinct items in order of first appearance."""
+    """Return distinct items in order of first appearance."""
     return list(dict.fromkeys(items))
 
 
 def learning_curves(found: Mapping[Key, Outcome], metric: str) -> Figure:
-    """Trainings on one fold, a panel for each library; curves are pale beyond the early stop."""
+    """Draw trainings on one fold, a panel for each library; curves are pale beyond the early stop."""
     libraries = distinct(library for library, _ in found)
     colours = colours_of(distinct(label for library, label in found if not is_native(library, label)))
     title = f"vali {metric} by number of trees: dots at the early stop, pale beyond it"

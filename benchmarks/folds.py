@@ -40,12 +40,12 @@ class Fold(NamedTuple):
 
 @lru_cache(1)
 def load(fold: Fold) -> RankingFold:
-    """The data of a fold, kept in memory until another fold is loaded."""
+    """Return the data of a fold, kept in memory until another fold is loaded."""
     return fold.load()
 
 
 def folds_of(data: str, seeds: Sequence[int]) -> list[Fold]:
-    """The folds of ``--data``: a folder of folds or of one, a prefix of file names, or ``generated:TRAIN,VALI,TEST``.
+    """Find the folds of ``--data``: a folder of folds or of one, a prefix of file names, or ``generated:T,V,T``.
 
     Data are generated anew for each seed, or once for that in ``generated:TRAIN,VALI,TEST:SEED``. Other folds are used
     with each seed. ``generated-binary`` has few relevant documents and no grades. ``generated-calibrated`` has little

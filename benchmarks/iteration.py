@@ -19,14 +19,14 @@ TRIVIAL = {"lightgbm": "regression", "xgboost": "reg:squarederror", "catboost": 
 
 
 def seconds(function: Callable[[], Any], clock: Timer = time.perf_counter) -> float:
-    """Time of one call: wall time, or that of another clock."""
+    """Time one call, by wall time or by another clock."""
     start = clock()
     function()
     return clock() - start
 
 
 def ours(objective: str, data: RankingData, threads: int, iterations: int) -> Timer:
-    """The gradients of an adapter, with other scores in each iteration."""
+    """Time the gradients of an adapter, with other scores in each iteration."""
     queries, made = Queries(data.y, data.group), lightgbm_objective(objective, n_threads=threads)
     rng = np.random.default_rng(0)
     scores = [(data.y * 0.3 + rng.standard_normal(len(data.y))).astype(np.float32) for _ in range(4)]
@@ -35,7 +35,7 @@ def ours(objective: str, data: RankingData, threads: int, iterations: int) -> Ti
 
 
 def ours_metric(metric: str, data: RankingData, threads: int, iterations: int) -> Timer:
-    """Time of one evaluation."""
+    """Time one evaluation."""
     queries, made = Queries(data.y, data.group), get_metric(metric)
     scores = np.random.default_rng(0).standard_normal(len(data.y)).astype(np.float32)
     made.mean(queries, scores, n_threads=threads)
@@ -43,7 +43,7 @@ def ours_metric(metric: str, data: RankingData, threads: int, iterations: int) -
 
 
 def _each(update: Callable[[int], Any], iterations: int) -> float:
-    """Mean seconds of an iteration, without the first ones: idle threads of the library before take the processors."""
+    """Time an iteration in the mean, without the first ones: idle threads of the library before take the processors."""
     start, first = time.perf_counter(), 0
     while first == 0 or time.perf_counter() - start < IDLE_SECONDS:
         update(first)
@@ -55,7 +55,7 @@ def _each(update: Callable[[int], Any], iterations: int) -> float:
 
 
 def lightgbm(params: dict[str, Any], data: RankingData, threads: int, iterations: int) -> Timer:
-    """Seconds an iteration of tiny trees."""
+    """Time an iteration of tiny trees."""
     import lightgbm as lgb
 
     dtrain = lgb.Dataset(data.X[:, :FEW], data.y, group=data.group, params={"verbose": -1, "force_col_wise": True})
@@ -70,7 +70,7 @@ def lightgbm(params: dict[str, Any], data: RankingData, threads: int, iterations
 
 
 def xgboost(params: dict[str, Any], data: RankingData, threads: int, iterations: int) -> Timer:
-    """Seconds an iteration of tiny trees."""
+    """Time an iteration of tiny trees."""
     import xgboost as xgb
 
     dtrain = xgb.QuantileDMatrix(data.X[:, :FEW], data.y, qid=data.qid)
@@ -84,7 +84,7 @@ def xgboost(params: dict[str, Any], data: RankingData, threads: int, iterations:
 
 
 def catboost(params: dict[str, Any], data: RankingData, threads: int, iterations: int) -> Timer:
-    """Seconds an iteration of tiny trees: the difference between a long and a short training."""
+    """Time an iteration of tiny trees, by the difference between a long and a short training."""
     from catboost import CatBoost, Pool
 
     pool = Pool(data.X[:, :FEW], data.y, group_id=data.qid)
@@ -111,7 +111,7 @@ NATIVE = {
 def native(
     library: str, objective: str, options: dict[str, Any], data: RankingData, threads: int, iterations: int
 ) -> Timer:
-    """Seconds an iteration with the library's objective, minus those with squared error."""
+    """Time an iteration with the library's objective, minus one with squared error."""
     make, name = NATIVE[library]
     with_it = make({name: objective, **options}, data, threads, iterations)
     without = make({name: TRIVIAL[library]}, data, threads, iterations)

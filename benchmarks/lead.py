@@ -38,7 +38,7 @@ OBJECTIVES_EXPLANATION = (
 
 
 def on_vali(frame: pd.DataFrame) -> pd.DataFrame:
-    """The lines of the objectives with the best vali value in each fold, the library's own and ours.
+    """Return the lines of the objectives with the best vali value in each fold, the library's own and ours.
 
     They are labelled ``ON_VALI`` and ``OURS_ON_VALI``.
     """
@@ -50,7 +50,7 @@ def on_vali(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """A line for each metric, library and kind of data, and for all data; empty if the study lacks what our names give.
+    """Tabulate each metric, library and kind of data, and all data; empty if the study lacks what our names give.
 
     Metrics that differ only in the threshold of relevance are one. ``kinds`` has the kind of each data set.
     ``difference`` is from the native objective chosen on vali, and ``by_set`` the same if each data set counts once.
@@ -101,7 +101,7 @@ def lead(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame
 
 
 def by_objective(values: Values, kinds: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Each objective of ours minus the native ones chosen on vali, over the libraries, by metric and kind of data.
+    """Tabulate each objective of ours minus natives chosen on vali, over the libraries, by metric and kind of data.
 
     The standard error is that of means over the libraries, which share their queries.
     """
@@ -122,13 +122,13 @@ def by_objective(values: Values, kinds: Mapping[str, str] | None = None) -> pd.D
 
 
 def _gap(blocks: Sequence[Mapping[str, np.ndarray]], ours: str, other: str) -> tuple[float, float]:
-    """The mean difference over all queries, and its standard error."""
+    """Return the mean difference over all queries, and its standard error."""
     found = np.concatenate([block[ours] - block[other] for block in blocks])
     return float(np.nanmean(found)), standard_error(found)
 
 
 def _plain(name: str) -> str:
-    """The metric without its threshold of relevance."""
+    """Return the metric without its threshold of relevance."""
     metric: Any = get_metric(name)
     return str(replace(metric, threshold=0.0) if hasattr(metric, "threshold") else metric)
 
@@ -142,7 +142,7 @@ def _is_named(label: str, metric: str) -> bool:
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """The table, a line for each metric and library."""
+    """Return the table, a line for each metric and library."""
     kinds = list(dict.fromkeys(table["data"]))
     last = kinds[-1]
     head = ["metric", "library", "ours", *kinds]
@@ -166,7 +166,7 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def objectives_markdown(table: pd.DataFrame) -> str:
-    """A line for each objective of ours, best first in the mean over the metrics."""
+    """Return a line for each objective of ours, best first in the mean over the metrics."""
     kinds = [kind for kind in dict.fromkeys(table["data"]) if kind != POOLED or table["data"].nunique() > 2]
     columns = [(metric, kind) for metric in dict.fromkeys(table["metric"]) for kind in kinds if kind != POOLED]
     means = table[table["data"] == POOLED].groupby("objective")["difference"].mean()

@@ -10,7 +10,7 @@ import numpy as np
 def plrank_numpy(
     scores: np.ndarray, gains: np.ndarray, theta: np.ndarray, samples: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient and diagonal Hessian of minus the expected reward of one query."""
+    """Return gradient and diagonal Hessian of minus the expected reward of one query."""
     n = len(scores)
     k = min(len(theta), n)
     noisy = scores + rng.gumbel(size=(samples, n))

@@ -13,12 +13,12 @@ from ltr_objectives.kernels.threads import available_threads
 
 
 def provenance() -> dict[str, Any]:
-    """The running command, the processors and the versions."""
+    """Return the running command, the processors and the versions."""
     return {"command": f"python -m benchmarks {shlex.join(sys.argv[1:])}", "versions": versions()}
 
 
 def versions(libraries: Sequence[str] = ("xgboost", "lightgbm", "catboost")) -> dict[str, str]:
-    """The processors, and the versions of Python and of the packages that matter to the results."""
+    """Return the processors, and the versions of Python and of the packages that matter to the results."""
     found = {"processors": f"{available_threads()} x {_processor()}", "python": platform.python_version()}
     for package in ("ltr-objectives", "numpy", "numba", *libraries):
         try:
@@ -29,7 +29,7 @@ def versions(libraries: Sequence[str] = ("xgboost", "lightgbm", "catboost")) -> 
 
 
 def versions_of(results: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """The versions that the trainings of a study record; a study may go on with other versions than it began with.
+    """Count the versions that trainings of a study record; it may go on with other versions than it began with.
 
     >>> versions_of([{"versions": {"xgboost": "3.1.0"}}, {"versions": {"xgboost": "3.2.0"}}, {}])
     {'xgboost': '3.1.0 in 1 and 3.2.0 in 1 of the trainings', 'versions': 'not recorded in 1 of the trainings'}

@@ -30,7 +30,7 @@ Lines = list[list[str]]  # the first is the head
 
 
 def kernels(document: Document) -> Lines:
-    """An iteration's gradients."""
+    """Tabulate an iteration's gradients."""
     lines = [["gradients of", "against", "rows", "ours, ms", "its, ms", "its / ours"]]
     for r in document["results"]:
         times = [f"{r[key]:.{1 if r[key] < 10 else 0}f}" for key in ("ours_ms", "reference_ms")]
@@ -39,7 +39,7 @@ def kernels(document: Document) -> Lines:
 
 
 def training(document: Document) -> Lines:
-    """Whole trainings; ratios are medians, with their range, and milliseconds are those of a tree."""
+    """Tabulate whole trainings; ratios are medians, with their range, and milliseconds are those of a tree."""
     lines = [["library", "objective", "s: least, median", "times the library's own", "times its floor", "trees, ms",
               "interface, ms", "gradients, ms"]]  # fmt: skip
     for r in document["results"]:
@@ -62,7 +62,7 @@ def training(document: Document) -> Lines:
 
 
 def evaluation(document: Document) -> Lines:
-    """Time of a metric in a training."""
+    """Tabulate the time of a metric in a training."""
     lines = [["library", "its metric", "training without, s", "its metric, ms a tree", "ours, ms a tree", "ours / its"]]
     for r in document["results"]:
         less = {key: np.array(r[key]) - np.array(r["none"]) for key in ("own", "ours")}
@@ -77,7 +77,7 @@ def _range(most: Any) -> str:
 
 
 def scaling(document: Document) -> Lines:
-    """Time and memory by rows."""
+    """Tabulate time and memory by rows."""
     threads = document["threads"]
     lines = [["gradients of", "rows", "ms", "times linear", f"1 thread / {threads} threads", "bytes a row"]]
     for r in document["results"]:
@@ -89,7 +89,7 @@ def scaling(document: Document) -> Lines:
 
 
 def training_short(document: Document) -> Lines:
-    """A line for each library: seconds with squared error, with its own objective for NDCG, and with ours."""
+    """Tabulate seconds with squared error, with the library's own objective for NDCG, and with ours."""
     lines = [["", "squared error", "the library's own", "ours"]]
     for library, title in {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}.items():
         found = {r["objective"]: np.median(r["seconds"]) for r in document["results"] if r["library"] == library}
@@ -99,14 +99,14 @@ def training_short(document: Document) -> Lines:
 
 
 def startup(document: Document) -> Lines:
-    """Time to the first gradient in new processes."""
+    """Tabulate the time to the first gradient in new processes."""
     lines = [["objective", "first gradient, s", "the same, compiling, s"]]
     lines += [[r["objective"], f"{r['warm']:.2f}", f"{r['cold']:.2f}"] for r in document["results"]]
     return [*lines, ["(import alone)", f"{document['import']:.2f}", ""]]
 
 
 def long_lists(document: Document) -> Lines:
-    """Processor time of single lists by their length, and memory at the largest length that was run."""
+    """Tabulate processor time of single lists by length, and memory at the largest length that was run."""
     by: dict[str, dict[int, dict[str, Any]]] = {}
     for r in document["long"]:
         by.setdefault(r["objective"], {})[r["rows"]] = r
@@ -120,7 +120,7 @@ def long_lists(document: Document) -> Lines:
 
 
 def _few(seconds: float) -> str:
-    """Seconds to two digits, without an exponent.
+    """Format seconds to two digits, without an exponent.
 
     >>> _few(0.0000123), _few(0.456), _few(12.3), _few(4567.8)
     ('0.000012', '0.46', '12', '4,600')
@@ -136,7 +136,7 @@ TABLES: dict[str, Callable[[Document], Lines]] = {
 
 
 def pipe_table(lines: Sequence[Sequence[str]], right: Sequence[bool] | None = None) -> str:
-    """A Markdown table of a head and its lines; without ``right``, columns of numbers are on the right.
+    """Format a head and its lines in Markdown; without ``right``, columns of numbers are on the right.
 
     >>> print(pipe_table([["objective", "map"], ["yetirank", "0.5"]]))
     | objective | map |
@@ -158,7 +158,7 @@ def save(name: str, document: Document, out: Path, console: Console) -> None:
 
 
 def block(name: str, results: Path) -> str:
-    """The table called ``name``, and how it was made.
+    """Return the table called ``name``, and how it was made.
 
     A study is a folder with the tables of ``PARTS``, such as ``search/all``. ``scaling/long`` is a second table of
     ``scaling.json``.
@@ -181,7 +181,7 @@ def block(name: str, results: Path) -> str:
 
 
 def published(text: str, results: Path) -> str:
-    """A page with the tables of the results; an explanation that several share stands below the first."""
+    """Fill a page with tables of the results; an explanation that several share stands below the first."""
     above: set[str] = set()
 
     def anew(found: re.Match[str]) -> str:

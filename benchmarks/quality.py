@@ -120,7 +120,7 @@ def plan(
     folds: Sequence[Fold], libraries: Sequence[str], objectives: Sequence[str], natives: Sequence[str],
     metrics: Sequence[str], budgets: Sequence[Budget], param: Sequence[str] = (), smooth: Sequence[str] = (),
 ) -> list[Cell]:  # fmt: skip
-    """Every training of the study; those on the same data come together."""
+    """Plan every training of the study; those on the same data come together."""
     for library in libraries:
         check_choice("libraries", library, tuple(LIBRARIES))
     tried = {library: list(itertools.product(*values)) for library, values in _params(param, libraries).items()}
@@ -152,7 +152,7 @@ def plan(
 def labelled(
     library: str, label: str, names: tuple[str, ...], budgets: Sequence[Budget], fold: Fold, smooth: tuple[str, ...]
 ) -> list[Cell]:
-    """The trainings of a label: one for all metrics, or with ``{metric}`` one for each that the library has."""
+    """Return the trainings of a label: one for all metrics, or with ``{metric}`` one for each that the library has."""
     kind, found = LIBRARIES[library], []
     native = kind.knows(label)
     for targets in [(name,) for name in names] if "{metric}" in label else [names]:
@@ -190,7 +190,7 @@ def train(todo: Sequence[Cell], out: Path, jobs: int, console: Console) -> list[
 
 
 def _params(given: Sequence[str], libraries: Sequence[str]) -> dict[str, list[list[tuple[str, Any]]]]:
-    """By library, the values to try of each of its parameters, each with the name."""
+    """Return the values to try of each parameter, with its name, by library."""
     found: dict[str, dict[str, list[tuple[str, Any]]]] = {library: {} for library in libraries}
     for text in given:
         library, _, rest = text.partition(":")

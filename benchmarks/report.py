@@ -108,7 +108,7 @@ def report(
 
 
 def long_table(values: Values) -> pd.DataFrame:
-    """A line for each data set, library, objective, metric and query."""
+    """Return a line for each data set, library, objective, metric and query."""
     keys = "data", "library", "objective", "metric"
     parts = [pd.DataFrame({**dict(zip(keys, key, strict=True)), "query": range(len(v)), "value": v})
              for key, v in values.items()]  # fmt: skip
@@ -116,7 +116,7 @@ def long_table(values: Values) -> pd.DataFrame:
 
 
 def settings_on_vali(frame: pd.DataFrame) -> pd.DataFrame:
-    """The learning rate and parameters that vali chose for each training; empty if there was no choice."""
+    """Return the learning rate and parameters that vali chose for each training; empty if there was no choice."""
     columns = ["learning_rate", "params"]
     if not (frame["params"] != "").any() and frame["learning_rate"].nunique() < 2:
         return frame[:0]
@@ -124,7 +124,7 @@ def settings_on_vali(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def verdict(values: Values) -> pd.DataFrame:
-    """One line per library, metric and objective of ours: difference from the best native one, its error, and p.
+    """Return one line per library, metric and objective of ours: difference from the best native one, its error, and p.
 
     Several data sets are pooled. ``best`` marks the largest mean among ours.
     """
@@ -148,7 +148,7 @@ def verdict(values: Values) -> pd.DataFrame:
 
 
 def verdict_markdown(table: pd.DataFrame) -> str:
-    """All of ours against each library's best native objective; empty without natives or without ours."""
+    """Return all of ours against each library's best native objective; empty without natives or without ours."""
     if table.empty:
         return ""
     metrics = list(dict.fromkeys(table["metric"]))
@@ -166,7 +166,7 @@ def _difference(row: Any) -> str:
 
 
 def gap_values(frame: pd.DataFrame) -> pd.DataFrame:
-    """One line per data set, library, label and metric: train value, gap, and the gap's error over folds and seeds."""
+    """Tabulate train value, gap and its error over folds and seeds, by data set, library, label and metric."""
     part = frame[frame["library"] != ""]
     test = part["values"].map(np.nanmean)
     each = part.assign(train=part["train"].astype(float), value=part["train"].astype(float) - test)
@@ -175,7 +175,7 @@ def gap_values(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def gap_table(table: pd.DataFrame) -> str:
-    """The gaps as Markdown, a table for each data set."""
+    """Return the gaps as Markdown, a table for each data set."""
     metrics = list(dict.fromkeys(table["metric"]))
     texts = []
     for data, block in table.groupby("data", sort=False):
@@ -189,5 +189,5 @@ def gap_table(table: pd.DataFrame) -> str:
 
 
 def _table(lines: Sequence[Sequence[str]]) -> str:
-    """A Markdown table of library and objective, and numbers."""
+    """Format library, objective and numbers in Markdown."""
     return pipe_table(lines, [i > 1 for i in range(len(lines[0]))])

@@ -31,12 +31,12 @@ KIB = 1024  # its unit
 
 
 def most_memory() -> int:
-    """The most bytes that this process has had, on Linux; the rusage of a new process counts its parent's as well."""
+    """Return the most bytes that this process has had, on Linux; a new process's rusage counts its parent's too."""
     return int(STATUS.read_text().partition("VmHWM:")[2].split()[0]) * KIB if STATUS.exists() else 0
 
 
 def lists(queries: int, mean: float = 120.0) -> np.ndarray:
-    """Lengths of generated lists, as in :func:`ltr_objectives.datasets.make_ranking`."""
+    """Return lengths of generated lists, as in :func:`ltr_objectives.datasets.make_ranking`."""
     lengths = np.random.default_rng(0).lognormal(np.log(mean) - 0.18, 0.6, queries)
     return np.maximum(np.rint(lengths), 1).astype(np.int64)
 
@@ -44,7 +44,7 @@ def lists(queries: int, mean: float = 120.0) -> np.ndarray:
 def measure(
     name: str, group: np.ndarray, threads: int, rounds: int, clock: Timer = perf_counter
 ) -> tuple[float, float]:
-    """Least seconds of a gradient or metric, and bytes a row that the first one adds to the memory of the process."""
+    """Measure the least seconds of a gradient or metric, and bytes a row that the first one adds to memory."""
     rng = np.random.default_rng(0)
     rows = int(group.sum())
     labels = rng.choice(len(MSLR_SHARES), rows, p=MSLR_SHARES).astype(np.float32)
@@ -71,13 +71,13 @@ def apart(*arguments: Any) -> tuple[float, float]:
 
 
 def all_names() -> list[str]:
-    """Every objective of the registry, those for long lists, and every metric."""
+    """Return every objective of the registry, those for long lists, and every metric."""
     cut = [f"{name}@10" if Metric.named[name].cutoff == "required" else name for name in metrics()]
     return [*objectives(), *SHORTER, *(EVALUATE + name for name in cut)]
 
 
 def one_list(name: str, sizes: list[int], rounds: int, limit: float) -> list[dict[str, Any]]:
-    """Processor time and memory of a single list of each size, the smallest first.
+    """Measure processor time and memory of a single list of each size, the smallest first.
 
     If the square of the growth leads beyond ``limit`` seconds, that is the time, and nothing is measured.
     """

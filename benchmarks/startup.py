@@ -24,7 +24,7 @@ FIRST = (
 
 
 def run(code: str, cache: str | None = None) -> Any:
-    """The JSON that a new process prints; ``cache`` is its folder for machine code."""
+    """Return the JSON that a new process prints; ``cache`` is its folder for machine code."""
     environment = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
     done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
     return json.loads(done.stdout)

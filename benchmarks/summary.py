@@ -15,7 +15,7 @@ POOLED = "all data sets"
 
 
 def chosen(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """One line per fold, library, label and metric, of the budget with the best vali value."""
+    """Return one line per fold, library, label and metric, of the budget with the best vali value."""
     lines = []
     for r in records:
         for metric, values in r["test"].items():
@@ -32,7 +32,7 @@ def chosen(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
 
 
 def settings_of(budget: dict[str, Any]) -> list[tuple[str, Any]]:
-    """By name, the settings of a budget of which a study may try several, without the learning rate."""
+    """Return the settings of a budget of which a study may try several, with names, without the learning rate."""
     params = list(budget.get("params", ()))
     if budget.get("defaults"):
         return [*params, ("settings", "defaults")]
@@ -68,23 +68,23 @@ def by_query(frame: pd.DataFrame) -> Values:
 
 
 def whole_of(values: Values) -> str:
-    """The name of the pooled data sets, or of the only one."""
+    """Return the name of the pooled data sets, or of the only one."""
     sets = dict.fromkeys(key[0] for key in values)
     return POOLED if POOLED in sets else next(iter(sets), "")
 
 
 def block_of(values: Values, data: str, library: str, metric: str) -> dict[str, np.ndarray]:
-    """The values of one library and metric, by label."""
+    """Return the values of one library and metric, by label."""
     return {key[2]: v for key, v in values.items() if (key[0], key[1], key[3]) == (data, library, metric)}
 
 
 def natives_in(block: dict[str, np.ndarray], library: str) -> dict[str, np.ndarray]:
-    """The values of the library's own objectives, by label."""
+    """Return the values of the library's own objectives, by label."""
     return {label: v for label, v in block.items() if is_native(library, label)}
 
 
 def summary(values: Values) -> pd.DataFrame:
-    """Mean and standard error of each label, and the difference from the library's best native objective."""
+    """Return mean and standard error of each label, and the difference from the library's best native objective."""
     records = []
     for data, library, metric in dict.fromkeys((data, library, metric) for data, library, _, metric in values):
         block = block_of(values, data, library, metric)

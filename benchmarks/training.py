@@ -22,7 +22,7 @@ OUR = "our "  # before our objectives and metrics; names without it are the libr
 
 
 def unchanged(made: Any) -> Any:
-    """The callable as it is."""
+    """Return the callable as it is."""
     return made
 
 
@@ -33,7 +33,7 @@ class Stored:
         self.calls: list[tuple[np.ndarray, np.ndarray]] = []
 
     def recording(self, made: Any) -> Any:
-        """The callable, which keeps what it computes."""
+        """Return the callable, which keeps what it computes."""
         compute = made.gradients
 
         def gradients(*args: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -45,19 +45,19 @@ class Stored:
         return made
 
     def interface(self, made: Any) -> Any:
-        """The callable, which does all but compute."""
+        """Return the callable, which does all but compute."""
         calls = iter(self.calls)
         made.gradients = lambda *args, **options: next(calls)
         return made
 
     def alone(self, made: Any) -> Any:
-        """A function for XGBoost and LightGBM with nothing of ours."""
+        """Return a function for XGBoost and LightGBM with nothing of ours."""
         calls = iter(self.calls)
         return lambda scores, data: next(calls)
 
 
 def xgboost(data: Sequence[RankingData], threads: int) -> Train:
-    """Depth 6, hist. The first data set is for training, the others are evaluated; all are prepared here and reused."""
+    """Prepare trainings of depth 6 on the first data set, and evaluate on the others; all are reused."""
     import xgboost as xgb
 
     made = [xgb.QuantileDMatrix(data[0].X, data[0].y, qid=data[0].qid)]
@@ -84,7 +84,7 @@ def xgboost(data: Sequence[RankingData], threads: int) -> Train:
 
 
 def lightgbm(data: Sequence[RankingData], threads: int) -> Train:
-    """31 leaves; the data sets are those of :func:`xgboost`."""
+    """Prepare trainings of 31 leaves; the data sets are those of :func:`xgboost`."""
     import lightgbm as lgb
 
     options = {"verbose": -1, "force_col_wise": True}
@@ -110,7 +110,7 @@ def lightgbm(data: Sequence[RankingData], threads: int) -> Train:
 
 
 def catboost(data: Sequence[RankingData], threads: int) -> Train:
-    """Depth 6; the data sets are those of :func:`xgboost`. Native objectives have CatBoost's own defaults."""
+    """Prepare trainings of depth 6, as :func:`xgboost`. Native objectives have CatBoost's own defaults."""
     import catboost as cb
 
     made = [cb.Pool(each.X, each.y, group_id=each.qid, thread_count=threads) for each in data]
@@ -245,5 +245,5 @@ def _in_turn(
 
 
 def _ratio(some: list[float], others: list[float]) -> list[float]:
-    """Least, median and most of the ratios by round."""
+    """Return least, median and most of the ratios by round."""
     return [float(q) for q in np.quantile(np.array(some) / np.array(others), (0, 0.5, 1))]

@@ -94,7 +94,7 @@ def _outcome(
 def table_of(
     found: Mapping[Key, Outcome], data: str, metrics: Sequence[Metric], reference: str | None = None
 ) -> list[Line]:
-    """A line for each library, objective and metric, by the mean of the first metric, best first.
+    """Return a line for each library, objective and metric, by the mean of the first metric, best first.
 
     The lines of a library, and those of an objective, stand together.
     ``defaults`` is the number of ``folds`` in which vali chose the library's defaults for a native objective.
@@ -120,7 +120,7 @@ def table_of(
 
 
 def rows_of(lines: Sequence[Line], metrics: Sequence[str]) -> list[list[str]]:
-    """The rows of a printed table: library, objective, and each metric with its error and mark."""
+    """Return the rows of a printed table: library, objective, and each metric with its error and mark."""
     cells = {(x["library"], x["objective"], x["metric"]): x for x in lines}
     best = {(x["library"], x["metric"]): x["mean"] for x in sorted(lines, key=lambda x: x["mean"])}
 
@@ -156,7 +156,7 @@ def print_table(
 
 
 def winner_of(lines: Sequence[Line], library: str = "") -> tuple[Line, str]:
-    """The best line by the first metric, of one library if it is named, and a sentence about its certainty."""
+    """Return the best line by the first metric, of one library if it is named, and a sentence about its certainty."""
     goal = [x for x in lines if x["metric"] == lines[0]["metric"] and library in ("", x["library"])]
     require(goal, f"no objective of {library} could be trained; leave --save-best out, or see the data")
     winner = max(goal, key=lambda line: line["mean"])

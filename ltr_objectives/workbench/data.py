@@ -48,7 +48,7 @@ class RankingData:
         return f"RankingData({len(self.y):,} rows, {len(self.group):,} queries, {self.X.shape[1]} features)"
 
     def select(self, queries: ArrayLike) -> "RankingData":
-        """The queries at these positions, in this order."""
+        """Select the queries at these positions, in this order."""
         chosen = np.arange(len(self.group))[np.asarray(queries)]
         starts = np.cumsum(self.group) - self.group
         rows = np.concatenate([np.arange(starts[q], starts[q] + self.group[q]) for q in chosen])
@@ -57,7 +57,7 @@ class RankingData:
 
 
 def cut(sizes: np.ndarray, count: int) -> np.ndarray:
-    """Bounds of ``count`` runs of ``sizes``, with about the same sum each."""
+    """Return bounds of ``count`` runs of ``sizes``, with about the same sum each."""
     bounds = chunk_bounds(np.concatenate(([0], np.cumsum(sizes))), count)
     even = np.linspace(0, len(sizes), count + 1).astype(np.int64)
     return bounds if len(bounds) == count + 1 else even  # one very large size leaves some runs empty
@@ -76,7 +76,7 @@ class RankingFold:
 
 
 def joined(fold: RankingFold) -> RankingData:
-    """All queries of a fold, with new ids, because the parts may use the same ones."""
+    """Return all queries of a fold, with new ids, because the parts may use the same ones."""
     X, y, group, _ = (np.concatenate(columns) for columns in zip(*fold, strict=True))
     return RankingData(X, y, group, np.repeat(np.arange(1, len(group) + 1), group))
 
@@ -140,7 +140,7 @@ def make_ranking(
 
 
 def _correlated_features(rng: np.random.Generator, group: np.ndarray, features: int) -> np.ndarray:
-    """Standard normal columns. Each run of five is correlated, as one statistic of MSLR's five fields is."""
+    """Draw standard normal columns. Each run of five is correlated, as one statistic of MSLR's five fields is."""
     rows = int(group.sum())
     X = rng.standard_normal((rows, features), np.float32)
     common = rng.standard_normal((rows, -(-features // 5)), np.float32)
@@ -151,7 +151,7 @@ def _correlated_features(rng: np.random.Generator, group: np.ndarray, features: 
 
 
 def _relevance(rng: np.random.Generator, X: np.ndarray, group: np.ndarray, noise: float) -> np.ndarray:
-    """A function of two fifths of the columns, plus noise; most of it differs between the rows of a query."""
+    """Compute a function of two fifths of the columns, plus noise; most of it differs between rows of a query."""
     features = X.shape[1]
     of_query = rng.permutation(np.arange(9, features, 10))
     of_document = rng.permutation(np.delete(np.arange(features), np.arange(9, features, 10)))

@@ -21,7 +21,7 @@ def evaluate_items(
     labels: ArrayLike | None = None,
     expected: ArrayLike | None = None,
 ) -> dict[str, float]:
-    r"""Coverage, diversity, novelty and serendipity of the first :math:`k` documents :math:`T_q` of each query.
+    r"""Measure coverage, diversity, novelty and serendipity of the first :math:`k` documents :math:`T_q` of each query.
 
     * ``items``: number of distinct items in :math:`\bigcup_q T_q`, the aggregate diversity of Adomavicius and Kwon
       (2012); ``coverage``: its share of the catalogue (Ge, Delgado-Battenfeld and Jannach, 2010).
@@ -104,7 +104,7 @@ def evaluate_items(
 
 
 def _diversity(vectors: np.ndarray, top: np.ndarray, of: np.ndarray, queries: Queries) -> float:
-    """The mean over queries of the mean distance of pairs: of n unit vectors it is (n^2 - |sum|^2) / (n (n - 1))."""
+    """Average distances of pairs over queries: of n unit vectors the mean is (n^2 - |sum|^2) / (n (n - 1))."""
     require(vectors.ndim == 2, f"vectors must have shape (rows, dimensions), got {vectors.shape}")
     check_rows("vectors", vectors, queries.rows)
     length = np.linalg.norm(vectors, axis=1, keepdims=True)

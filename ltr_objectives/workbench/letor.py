@@ -16,7 +16,7 @@ _NAME = re.compile(rf"(?:(?P<stem>.+)\.)?(?P<part>{'|'.join(_PARTS)})(?:\.(?:txt
 
 
 def find_parts(path: Path) -> dict[str, Path]:
-    """The files of a fold by part. ``path`` is a folder, or a folder and the start of the file names in it."""
+    """Find the files of a fold by part. ``path`` is a folder, or a folder and the start of the file names in it."""
     folder, stem = (path, None) if path.is_dir() else (path.parent, path.name)
     found: dict[str, dict[str, Path]] = {}
     for file in sorted(folder.iterdir() if folder.is_dir() else ()):
@@ -54,7 +54,7 @@ def parse(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 def dense(X: Any, width: int, path: Path) -> np.ndarray:
-    """The rows with ``width`` columns; raise if they would take far more space than their text."""
+    """Return dense rows with ``width`` columns; raise if they would take far more space than their text."""
     rows, cells = X.shape[0], X.shape[0] * width
     require(
         cells <= ROOM or cells <= CELLS_A_VALUE * (rows + X.nnz),

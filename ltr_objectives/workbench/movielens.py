@@ -139,13 +139,13 @@ def _read(archive: zipfile.ZipFile, name: str) -> tuple[np.ndarray, dict[str, np
 
 
 def _tastes(rows: np.ndarray, kinds: np.ndarray, residual: np.ndarray, shape: tuple[int, int], shrink: float) -> Any:
-    """Mean residual by row and kind, shrunk towards 0."""
+    """Return mean residual by row and kind, shrunk towards 0."""
     cells, size = rows * shape[1] + kinds, shape[0] * shape[1]
     return (np.bincount(cells, residual, size) / (np.bincount(cells, minlength=size) + shrink)).reshape(shape)
 
 
 def _features(history: np.ndarray, trains: np.ndarray, u: np.ndarray, i: np.ndarray, about: dict[str, Any]) -> Any:
-    """One row for each user and film of ``u`` and ``i``, from the users, films and stars of the history."""
+    """Return one row for each user and film of ``u`` and ``i``, from the users, films and stars of the history."""
     from scipy.sparse import csr_matrix, diags
     from scipy.sparse.linalg import svds
 
@@ -212,7 +212,7 @@ def _features(history: np.ndarray, trains: np.ndarray, u: np.ndarray, i: np.ndar
 
 
 def _rounded(X: np.ndarray) -> np.ndarray:
-    """The values to five significant digits, because later ones depend on the processor."""
+    """Round to five significant digits, because later ones depend on the processor."""
     exact = X.astype(np.float64)
     power = 4 - np.floor(np.log10(np.abs(exact), out=np.zeros_like(exact), where=exact != 0))
     return (np.round(exact * 10.0**power) / 10.0**power).astype(np.float32)

@@ -124,7 +124,7 @@ def read_table(option: str, path: Path, columns: Columns, *, features: bool = Tr
 
 
 def features_in(frame: pd.DataFrame) -> pd.DataFrame:
-    """All columns as numbers, except those of dtype category; raise for text and dates."""
+    """Convert all columns to numbers, except those of dtype category; raise for text and dates."""
     numbers: dict[Any, Any] = {name: kind for name, kind in frame.dtypes.items() if kind != "category"}
     wrong = ",".join(str(name) for name, kind in numbers.items() if not is_numeric_dtype(kind))
     require(
@@ -145,12 +145,12 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
 
 
 def features_of(X: Any) -> list[str]:
-    """The names of the features; of LETOR text their numbers."""
+    """Return the names of the features; of LETOR text their numbers."""
     return [str(name) for name in getattr(X, "columns", range(1, X.shape[1] + 1))]
 
 
 def show_features(X: Any) -> str:
-    """The number of features, and the names if they have any.
+    """Describe the features: their number, and the names if they have any.
 
     >>> show_features(np.zeros((1, 3)))
     '3 features'
@@ -187,7 +187,7 @@ def warn_of_labels(data: RankingData, ignored: Sequence[str]) -> None:
 
 
 def _by_query(column: pd.Series, ids: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """The value of each query in a column of its rows; text unless the column holds numbers or dates."""
+    """Return the value of each query in a column of its rows; text unless the column holds numbers or dates."""
     require(not column.isna().any(), f"the column {column.name!r} has no value in some rows")
     values = column.to_numpy() if column.dtype.kind in "biufM" else column.astype(str).to_numpy(object)
     first = np.cumsum(group) - group
@@ -197,7 +197,7 @@ def _by_query(column: pd.Series, ids: np.ndarray, group: np.ndarray) -> np.ndarr
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
-    """A column of numbers; a missing one is NaN."""
+    """Return a column of numbers; a missing one is NaN."""
     try:
         return np.asarray(frame[name].to_numpy(np.float64, na_value=np.nan))
     except (ValueError, TypeError) as error:

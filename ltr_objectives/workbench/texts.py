@@ -9,17 +9,17 @@ from rich.table import Table
 
 
 def terminal(width: int = 120) -> Console:
-    """The console; ``width`` is that of output to a file."""
+    """Return the console; ``width`` is that of output to a file."""
     return Console(width=None if sys.stdout.isatty() else width, highlight=False)
 
 
 def marked(text: str, mark: str) -> str:
-    """The text followed by its mark, if any."""
+    """Return the text followed by its mark, if any."""
     return f"{text} {mark}" if mark else text
 
 
 def signed(difference: float, error: float, digits: int = 4) -> str:
-    """A difference and its standard error. A difference that rounds to zero has no sign.
+    """Format a difference and its standard error. A difference that rounds to zero has no sign.
 
     >>> signed(-0.0125, 0.25), signed(-0.01, 0.2, 1)
     ('-0.0125 (0.2500)', '0.0 (0.2)')
@@ -29,7 +29,7 @@ def signed(difference: float, error: float, digits: int = 4) -> str:
 
 
 def p_of(p: float) -> str:
-    """Two digits of p, one of a small one.
+    """Format p to two digits, a small one to one digit.
 
     >>> p_of(0.01234), p_of(1e-9)
     ('0.012', '< 1e-4')
@@ -46,7 +46,7 @@ def show(screen: Console, lines: Sequence[Sequence[str]], title: str, caption: s
 
 
 def _table(lines: Sequence[Sequence[str]], title: str, caption: str | None) -> Table:
-    """A section for each library; ``**`` is bold, as in markdown."""
+    """Make a section for each library; ``**`` is bold, as in markdown."""
     table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
     for i, name in enumerate(lines[0]):
         table.add_column(name.replace(" in ", "\nin "), justify="left" if i < 2 else "right", no_wrap=True)

@@ -106,6 +106,6 @@ def _by_query(
 
 
 def _names(ids: np.ndarray) -> list[str]:
-    """Ids as text: 7 and 7.0 alike, as everywhere in this package."""
+    """Convert ids to text: 7 and 7.0 alike, as everywhere in this package."""
     found = [i.decode(errors="backslashreplace") if isinstance(i, bytes) else i for i in ids.tolist()]
     return [str(int(i)) if isinstance(i, float) and i.is_integer() else str(i) for i in found]

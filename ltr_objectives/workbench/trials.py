@@ -54,7 +54,7 @@ class Result(NamedTuple):
 
 
 def trials(library: str, objective: str, budgets: Sequence[Budget]) -> list[Trial]:
-    """The trials of an objective. A native one is trained at its library's defaults too, and vali chooses."""
+    """Return the trials of an objective. A native one is trained at its library's defaults too, and vali chooses."""
     own = [replace(b, defaults=True) for b in budgets] if LIBRARIES[library].knows(objective) else []
     return [Trial(library, objective, budget) for budget in (*own, *budgets)]
 
@@ -69,7 +69,7 @@ def run(trial: Trial, fold: RankingFold, metrics: Sequence[Metric]) -> Result:
 
 
 def train(trial: Trial, data: RankingData, vali: RankingData | None, metrics: Sequence[Metric]) -> tuple[Any, float]:
-    """The fitted estimator of a trial, and the seconds of its training."""
+    """Train; return the fitted estimator of a trial, and the seconds of its training."""
     library, name, budget = trial
     data = replace(data, y=labels_for(library, name, data.y, metrics[0])[0])
     objective: str | Objective = name
@@ -101,7 +101,7 @@ def fit(
 
 
 def params_of(library: str, objective: str, budget: Budget, queries: Queries) -> dict[str, Any]:
-    """The library's own parameters with the shape, regularisation, threads and seed of the budget.
+    """Return the library's own parameters with the shape, regularisation, threads and seed of the budget.
 
     A document is the mean Hessian of a row. Our estimators scale Hessians to documents; those of a native objective are
     as of ours that is nearest.
@@ -135,14 +135,14 @@ def params_of(library: str, objective: str, budget: Budget, queries: Queries) ->
 
 
 def seeded(objective: Objective, seed: int) -> Objective:
-    """The objective with this seed, in all of its parts."""
+    """Set the seed of the objective, in all of its parts."""
     objective = objective._around(*(seeded(member.objective, seed) for member in objective.members))
     takes = "seed" in objective.parameters()
     return replace(objective, seed=seed) if takes else objective  # type: ignore[call-arg]  # of subclasses
 
 
 def queries_of(data: RankingData) -> Queries:
-    """The validated queries."""
+    """Return the validated queries."""
     return Queries(data.y, data.group, weight=data.weight)
 
 
@@ -154,7 +154,7 @@ class Split(NamedTuple):
     test: np.ndarray
 
     def of(self, data: RankingData) -> RankingFold:
-        """The parts of the data."""
+        """Cut the data into the parts."""
         return RankingFold(*(data.select(queries) for queries in self))
 
 

@@ -143,7 +143,7 @@ def _libraries(text: str | None) -> list[str]:
 def _plan(
     objectives: str | None, libraries: Sequence[str], metrics: Sequence[Metric], budget: Budget, reference: str | None
 ) -> list[Trial]:
-    """The trials of each library; a name that only some libraries know is theirs."""
+    """Plan the trials of each library; a name that only some libraries know is theirs."""
     asked = [] if objectives is None else names_in(objectives)
     require(objectives is None or asked, "--objectives is empty; leave it out, or name some")
     kinds = [LIBRARIES[name] for name in libraries]
@@ -163,7 +163,7 @@ def _plan(
 
 
 def _read(data: Path, columns: Columns, folds: int, seed: int) -> tuple[RankingData, list[Split], str]:
-    """All queries, the folds, and the kind of folds."""
+    """Read all queries; return them, the folds, and the kind of folds."""
     if data.is_dir():
         columns.refuse(data)
         fold: Any = load_letor(data)

@@ -24,7 +24,7 @@ class Lists(NamedTuple):
     notes: tuple[str, ...] = ()  # about what was left out
 
     def values(self, metric: Metric) -> np.ndarray:
-        """The value of each query. A document that was not retrieved counts in the metric's scale, but has gain 0.
+        """Return the value of each query. A document not retrieved counts in the metric's scale, but has gain 0.
 
         >>> from ltr_objectives import get_metric
         >>> lists = Lists(Queries([1, 0, 1], [3]), np.array([2.0, 1.0, 0.0]), ["a"], np.array([True, True, False]))
@@ -41,7 +41,7 @@ class Lists(NamedTuple):
         return metric.values(ranked, self.scores)
 
     def mean(self, metric: Metric) -> float:
-        """The mean over queries, or over rows of errors by row."""
+        """Return the mean over queries, or over rows of errors by row."""
         if self.retrieved is None:
             return metric.mean(self.queries, self.scores)
         return metric.average(*metric.sums(self.values(metric)))

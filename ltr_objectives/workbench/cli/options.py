@@ -33,19 +33,19 @@ Threads = Annotated[
 
 
 def read_metrics(text: str, convention: str | None = None, find: Callable[..., Metric] = get_metric) -> list[Metric]:
-    """The metrics named in an option, each once."""
+    """Read the metrics named in an option, each once."""
     names = names_in(text)
     require(names, "--metric is empty; give metrics such as ndcg@10,map")
     return [find(name, convention) for name in names]
 
 
 def names_in(text: str) -> list[str]:
-    """The names between the commas of an option, each once."""
+    """Read the names between the commas of an option, each once."""
     return list(dict.fromkeys(part for part in split_list(text) if part))
 
 
 def read_parameters(given: Sequence[str] | None) -> dict[str, Any]:
-    """The parameters of ``NAME=VALUE`` texts, as :func:`python_value` reads them."""
+    """Read the parameters of ``NAME=VALUE`` texts, as :func:`python_value` reads values."""
     found: dict[str, Any] = {}
     for text in given or ():
         name, equals, value = text.partition("=")

@@ -106,7 +106,7 @@ def train(
 
 
 def _files(folder: Path | None, files: Mapping[str, Path | None]) -> dict[str, Path]:
-    """The file of each part that was given or found."""
+    """Return the file of each part that was given or found."""
     named = {part: file for part, file in files.items() if file is not None}
     if folder is None:
         require("train" in named, "pass --data with the folder of a fold, or --train and perhaps --vali and --test")
@@ -118,7 +118,7 @@ def _files(folder: Path | None, files: Mapping[str, Path | None]) -> dict[str, P
 
 
 def _usual(objective: str | None, library: str) -> str:
-    """The metrics for an objective: first that by which our estimators stop for one of ours."""
+    """Return the metrics for an objective: first that by which our estimators stop for one of ours."""
     first = ""
     if objective not in (None, "auto") and not LIBRARIES[library].knows(objective):
         with suppress(LTRError):  # the estimator will refuse the name
@@ -127,7 +127,7 @@ def _usual(objective: str | None, library: str) -> str:
 
 
 def _table(values: Mapping[str, Mapping[str, float]]) -> Table:
-    """A line for each part, a column for each metric."""
+    """Make a line for each part, and a column for each metric."""
     table = Table("", box=box.SIMPLE_HEAD)
     for metric in next(iter(values.values())):
         table.add_column(metric, justify="right", no_wrap=True)

@@ -58,7 +58,7 @@ def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None,
 
 
 def _read(option: str, path: Path, names: tuple[str, ...], number: str) -> Any:
-    """The columns query, document and ``number``, checked."""
+    """Read and check the columns query, document and ``number``."""
     form = f"--{option} {path} is not of the form '{' '.join(names)}'"
     try:
         lines = pd.read_csv(path, sep="\0", header=None, dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE)
