@@ -163,8 +163,8 @@ def in_documents(objective: Objective) -> Objective:
 
 
 def of_a_library(given: Any) -> bool:
-    """True for a function or an object that libraries call as an objective or a metric."""
-    ours = isinstance(given, str | Objective | Metric | type)
+    """True for a function or an object that libraries call as an objective or a metric, and that is not ours."""
+    ours = isinstance(given, str | Objective | Metric | type) or hasattr(given, "library")  # such as xgboost_objective
     return not ours and (callable(given) or hasattr(given, "evaluate") or hasattr(given, "calc_ders_range"))
 
 
