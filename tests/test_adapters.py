@@ -342,9 +342,8 @@ def test_a_callable_of_another_library_is_refused(data):
         for given in ((objectives[other], None), (objectives[library], metrics[other])):
             with pytest.raises(Exception, match=r"no attribute|no queries|not callable|Unknown type|CatBoost alone"):
                 train(library, *given)
-    evaluated = {"group": group, "eval_set": [(X, labels)], "eval_group": [group]}
-    for other in ("xgboost", "catboost"):
-        for given in ({"objective": objectives[other]}, {"eval_metric": metrics[other]}):
-            with pytest.raises((AttributeError, TypeError)):
-                adapters.LGBMRanker(**given).fit(X, labels, **evaluated)
+    for made in objectives:
+        for given in ({"objective": objectives[made]}, {"eval_metric": metrics[made]}):
+            with pytest.raises(LTRError, match="must be a string such as"):
+                adapters.LGBMRanker(**given).fit(X, labels, group=group)
     assert callable(metrics["catboost"])  # LightGBM's rankers silently leave out what is neither that nor a known name
