@@ -188,7 +188,7 @@ def read_objective(objective: Any, metrics: EvalMetric, library: Library) -> Any
 
 def read_metrics(eval_metric: EvalMetric, library: Library, convention: str | None = None) -> tuple[OneMetric, ...]:
     """The metrics that were named. In the result those of the library are strings, functions or objects."""
-    one = isinstance(eval_metric, str | Metric | type) or of_a_library(eval_metric)
+    one = isinstance(eval_metric, str | Metric) or callable(eval_metric) or of_a_library(eval_metric)
     given: list[Any] = [eval_metric] if one else check_list("eval_metric", eval_metric, "metrics, or one")
 
     found = tuple(m if of_a_library(m) or _is_native(m, library) else get_metric(m, convention) for m in given)
