@@ -21,16 +21,8 @@ def read_trec(run: Path, qrels: Path, *, complete: bool, convention: str | None,
 
     A document without a judgement, or with a negative one, has label 0, as in trec_eval. Rows are in trec_eval's order
     of equal scores: descending document id. With convention "trec_eval" scores are first rounded to float32, as
-    trec_eval does. The ranks in the run are not read.
-
-    Parameters
-    ----------
-    complete : bool
-        A query with judgements but without a ranking counts, as having found nothing. Otherwise it is left out.
-    convention : str, optional
-        Convention of the metrics.
-    drop_unjudged : bool
-        Documents without a judgement, or with a negative one, are left out, as with trec_eval's option -J.
+    trec_eval does. The ranks in the run are not read. ``complete`` counts queries with judgements but no ranking as
+    having found nothing. ``drop_unjudged`` leaves out what has no judgement, or a negative one, as option -J does.
     """
     ranked, judged = _read("run", run, RUN, "score"), _read("qrels", qrels, QRELS, "label")
     asked, answered = list(dict.fromkeys(judged["query"])), set(ranked["query"])
