@@ -79,12 +79,3 @@ def test_names_and_metrics_of_fit():
     for wrong in (["vali"], ["vali", "vali"]):
         with pytest.raises(LTRError, match=r"eval_names must have one name for each eval set \(2\)"):
             own.fit(TRAIN.X, TRAIN.y, group=TRAIN.group, **EVAL, eval_names=wrong)
-
-
-def test_names_of_features_and_eval_sets_in_two_arguments():
-    names = [f"f{i}" for i in range(TRAIN.X.shape[1])]
-    how = {"feature_name": names, "categorical_feature": "auto", "eval_at": [3, 7], "eval_metric": "lambdarank"}
-    own = ranker("lightgbm", "lambdarank")
-    own.fit(TRAIN.X, TRAIN.y, group=TRAIN.group, eval_X=VALI.X, eval_y=VALI.y, eval_group=[VALI.group], **how)
-    assert own.feature_name_ == names
-    assert list(own.evals_result_["validation_0"]) == ["ndcg@3", "ndcg@7"]
