@@ -221,6 +221,9 @@ def _params(run: Run) -> dict[str, Any]:
     require(not unread, "LightGBM's own metrics alone read eval_at=; name the cutoffs in eval_metric=")
     boosting = "".join(map(str, LIGHTGBM.given("boosting", params).values())).lower()
     refuse_dart("boosting='dart'" if boosting == "dart" else "", run.patience)
+    least = max(LIGHTGBM.given("min_child_samples", params).values(), default=DEFAULTS["min_child_samples"])
+    if len(run.train.labels) < 2 * least:  # else LightGBM drops every column, and fails
+        params.setdefault("feature_pre_filter", False)
     if isinstance(run.objective, str):
         refuse_our_text({"objective": run.objective})
     else:
