@@ -15,7 +15,7 @@ SEED ?= $(shell date +%Y%m%d)
 	$(BIN)/python -m ltr_objectives.warmup
 	touch $@
 
-demo: .venv/installed  ## train the three libraries, their own objectives beside ours, on generated data
+demo: .venv/installed  ## train the three libraries, their own objectives beside ours, on search data
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks demo
 
 test: .venv/installed  ## the suite: each truth, in one case of each kind

@@ -1,12 +1,11 @@
-"""Pictures of results, as PNG: learning curves of the demo, and the lead of our names in studies."""
+"""Pictures of results, as PNG: the demo, and the lead of our names in studies."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import cycle
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -14,10 +13,10 @@ from matplotlib.lines import Line2D
 
 from benchmarks.summary import POOLED
 from ltr_objectives._files import replacing
-from ltr_objectives.libraries import is_native, named
-from ltr_objectives.workbench.contest import Key, Outcome
+from ltr_objectives.libraries import is_native
+from ltr_objectives.registry import objective_for
+from ltr_objectives.workbench.contest import Line
 
-NATIVE = (("#222222", "-"), ("#888888", "-"), ("#222222", ":"), ("#888888", ":"), ("#222222", "--"))
 TITLES = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 COLOURS = {  # the same in every picture and notebook
     "yetiloss:ndcg": "#0072B2", "yetiloss:gap": "#D55E00", "yetiloss:ndcg@10": "#56B4E9", "yetiloss": "#56B4E9",
@@ -66,33 +65,27 @@ def distinct(items: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(items))
 
 
-def learning_curves(found: Mapping[Key, Outcome], metric: str) -> Figure:
-    """Draw trainings on one fold, a panel for each library; curves are pale beyond the early stop."""
-    libraries = distinct(library for library, _ in found)
-    colours = colours_of(distinct(label for library, label in found if not is_native(library, label)))
-    title = f"vali {metric} by number of trees: dots at the early stop, pale beyond it"
-    figure = blank(4.6 * len(libraries), 3.4 + 0.18 * len({label for _, label in found}), title)
+def beside_natives(lines: Iterable[Line]) -> Figure:
+    """Draw, for each library and metric, its best own objective and our default, with the error of the difference."""
+    cells = {(x["library"], x["metric"], x["objective"]): x for x in lines}
+    libraries, metrics, objectives = (distinct(key[i] for key in cells) for i in range(3))
+    title = "Test metrics: the library's best own objective, and ours with two standard errors of the difference"
+    figure = blank(3.4 * len(libraries), 0.45 * len(metrics) + 1.5, title)
     axes = figure.subplots(1, len(libraries), sharex=True, sharey=True, squeeze=False)[0]
-    lowest, highest = [], []
     for ax, library in zip(axes, libraries, strict=True):
-        greys = cycle(NATIVE)
-        for label, outcome in ((label, each) for (of, label), each in found.items() if of == library):
-            colour, dashes = next(greys) if is_native(library, label) else (colours[label], "-")
-            [result] = outcome.results
-            curve, stop = np.array(result.curve), result.rounds
-            trees = np.arange(1, len(curve) + 1)
-            ax.plot(trees, curve, dashes, color=colour, lw=1.2, alpha=0.3)
-            ax.plot(trees[:stop], curve[:stop], dashes, color=colour, lw=1.3, label=named(library, label))
-            ax.plot(stop, curve[stop - 1], "o", color=colour, ms=5, mec="white", mew=0.8, zorder=5)
-            lowest.append(np.quantile(curve, 0.05))
-            highest.append(curve.max())
+        for y, metric in enumerate(metrics):
+            natives = [o for o in objectives if is_native(library, o) and (library, metric, o) in cells]
+            native = max(cells[library, metric, o]["mean"] for o in natives)
+            ours = cells[library, metric, str(objective_for(metric))]
+            ax.plot([native, ours["mean"]], [y, y], color=PALE, lw=4, solid_capstyle="round", zorder=1)
+            ax.plot(native, y, "o", color="#888888", ms=8, label="" if y else "the library's own")
+            error = {"xerr": 2 * ours["difference_se"], "lw": 1.2, "label": "" if y else "ours"}
+            ax.errorbar(ours["mean"], y, fmt="o", color="#0072B2", ms=8, **error)
         quiet(ax)
         ax.set_title(TITLES[library], loc="left", fontsize=11, fontweight="bold", color=INK)
-        ax.set_xlabel("trees", color=INK)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), fontsize=8, frameon=False, labelcolor=INK)
-    axes[0].set_ylabel(f"vali {metric}", color=INK)
-    height = max(max(highest) - min(lowest), 1e-3)
-    axes[0].set_ylim(min(lowest) - 0.05 * height, max(highest) + 0.06 * height)
+    axes[0].set_yticks(range(len(metrics)), metrics)
+    axes[0].set_ylim(len(metrics) - 0.5, -0.5)
+    axes[-1].legend(loc="lower right", fontsize=8, frameon=False, labelcolor=INK)
     return figure
 
 

@@ -458,7 +458,7 @@ def test_stored_gradients_grow_the_same_trees(how):
 
 
 def test_the_demo_writes_its_table_and_picture(tmp_path):
-    output = run("demo", "--queries", "30,15,20", "--trees", 3, "--libraries", "lightgbm", "--out", tmp_path)
+    output = run("demo", "--trees", 3, "--libraries", "lightgbm", "--out", tmp_path)
     assert "best by ndcg@10: lightgbm" in output
     assert len((tmp_path / "demo.csv").read_text().splitlines()) > 4
     assert (tmp_path / "demo.png").exists()
