@@ -41,7 +41,7 @@ TESTS = {  # patterns of test files; tests that start processes or wait for a cl
             "test_stochasticrank", "test_wrappers"),
     COMPILED: ("test_adapters", "test_auto", "test_catboost*", "test_continue", "test_dask_parts",
                "test_goals_adapters", "test_gpu_arrays", "test_inputs", "test_large_labels", "test_files",
-               "test_persistence", "test_position_adapters", "test_rankers*", "test_refused", "test_streams",
+               "test_persistence", "test_position_adapters", "test_ranker*", "test_refused", "test_streams",
                "test_warnings", "test_weights"),
 }  # fmt: skip
 SLOW = "not (20000_documents or same_bytes or wide_gaps or seed_select or monte_carlo or copies or processes)"
