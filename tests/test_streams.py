@@ -140,9 +140,15 @@ def test_parts_of_one_seed_draw_independently():
     def total(*parts):
         return Mixture(parts, normalize=False)
 
-    for objective in (total(noisy, noisy), total(total(rmse, noisy), total(noisy, rmse)), total(total(noisy, noisy))):
+    mixed = total(total(rmse, noisy), total(noisy, rmse))
+    for parts, objective in (
+        (2, total(noisy, noisy)),
+        (2, mixed),
+        (2, total(total(noisy, noisy))),
+        (3, total(*3 * [noisy])),
+    ):
         noise = objective.compute(queries, scores)[0]
-        assert abs(noise.std() - np.sqrt(8)) < 4 * np.sqrt(8) / np.sqrt(2 * 8000)
+        assert abs(noise.std() - np.sqrt(4 * parts)) < 4 * np.sqrt(4 * parts) / np.sqrt(2 * 8000)
     half = Subsample("rmse", 0.5)
     drawn = total(half, half).compute(queries, scores)[1][::2] / 2
     for parts in range(3):

@@ -36,9 +36,9 @@ FOLDERS = {"ltr_objectives/kernels": PLAIN, "ltr_objectives/metrics": PLAIN, "lt
            "adapters": COMPILED}  # fmt: skip
 OMITTED = {"_compiler.py", "_parts.py", "__init__.py", "check.py"}  # run differently here, or are tests themselves
 TESTS = {  # patterns of test files; tests that start processes or wait for a clock take too long here
-    PLAIN: ("test_clicks", "test_contracts", "test_goals", "test_inputs", "test_kernels", "test_metrics", "test_pairs",
-            "test_plackett_luce", "test_preferences", "test_properties_core", "test_published*", "test_smoothed",
-            "test_stochasticrank", "test_wrappers"),
+    PLAIN: ("test_clicks", "test_contracts", "test_evaluate", "test_goals", "test_inputs", "test_kernels",
+            "test_metrics", "test_own_classes", "test_pairs", "test_plackett_luce", "test_preferences",
+            "test_properties_core", "test_published*", "test_smoothed", "test_stochasticrank", "test_wrappers"),
     COMPILED: ("test_adapters", "test_auto", "test_catboost*", "test_continue", "test_dask_parts",
                "test_goals_adapters", "test_gpu_arrays", "test_inputs", "test_large_labels", "test_files",
                "test_persistence", "test_position_adapters", "test_ranker*", "test_refused", "test_streams",
