@@ -187,6 +187,14 @@ MIXTURES = tuple(
 EXAMPLES["mixture"] = MIXTURES
 OBJECTIVES = {name: EXAMPLES[name][-1] for name in registry.objectives()}
 KINDS = {name: OBJECTIVES[name] for name in ("lambdamart", "yetiloss", "stochasticrank", "plrank", "listnet", "rmse")}
+PATHS = {  # one objective of each path through an adapter
+    "constant Hessian": Objective.named["queryrmse"](),
+    "own Hessian": ltr_objectives.LambdaMART("map"),
+    "random": ltr_objectives.YetiLoss("ndcg@10"),
+    "mixture": Mixture(["yetiloss:ndcg@10", "listnet"], normalize=False),
+    "goals": Mixture(["yetiloss:ndcg@10", "lambdamart:map"], (1.0, 0.3), labels=[None, "revenue"], normalize=False),
+    "clicks": ltr_objectives.LambdaMART(),
+}
 SOME = {  # every option, and in LambdaMART one metric of each kind
     **{name: _objective_examples(name, SOME_LEARNED if name == "lambdamart" else []) for name in registry.objectives()},
     "mixture": MIXTURES,

@@ -1,9 +1,8 @@
 """The three rankers for the tests: small, quiet, on one thread."""
 
 import numpy as np
-from trainings import fit
 
-from ltr_objectives import UnitHessian, adapters
+from ltr_objectives import adapters
 from ltr_objectives.datasets import make_ranking_fold
 
 LIBRARIES = {
@@ -32,14 +31,3 @@ def fold(seed=0):
 
 def query_weights(group, seed=0):
     return np.random.default_rng(seed).choice([0.5, 1.0, 3.0], len(group))
-
-
-def through_the_adapter(library, objective, data, y, weight=None, **given):
-    """Train as a user of the library itself with the settings of ``ranker``; ``weight`` is by query."""
-    params = {
-        "xgboost": {"eta": 0.3, "reg_lambda": 20, "base_score": 0, "min_child_weight": 1},
-        "lightgbm": {"learning_rate": 0.3, "lambda_l2": 20},
-        "catboost": {"learning_rate": 0.3, "leaf_estimation_method": "Newton", "bootstrap_type": "No",
-                     "random_strength": 0, "l2_leaf_reg": 20},
-    }[library]  # fmt: skip
-    return fit(library, UnitHessian(objective), data.X, y, data.group, weight=weight, params=params, **given)(data.X)

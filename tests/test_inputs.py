@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from catalog import METRICS, OBJECTIVES
 from rankers import LIBRARIES, fold, ranker
-from trainings import fit, small_data
+from trainings import small_data, trained
 
 from ltr_objectives import LTRError, Queries, evaluate, get_objective
 from ltr_objectives.metrics.gains import best_sums
@@ -119,9 +119,11 @@ def test_rows_and_queries_in_another_order_train_the_same_model(library, objecti
         (12 * rng.permutation(30)[:, None] + rng.permuted(np.tile(np.arange(12), (30, 1)), axis=1)).ravel(),
     )
     before, after = (
-        fit(library, objective, X[i], y[i], [12] * 30, params=params, start=None if tied else start[i])(X)
+        trained(
+            library, "callable", objective, X[i], y[i], [12] * 30, params=params, start=None if tied else start[i]
+        ).predict(X)
         for i in orders
-    )
+    )  # fmt: skip
     assert np.ptp(before) > 0.1
     np.testing.assert_allclose(before, after, rtol=1e-4, atol=1e-5)
 

@@ -6,7 +6,8 @@ import pickle
 import numpy as np
 import pytest
 from oracles.references import reference
-from rankers import LIBRARIES, fold, ranker, through_the_adapter
+from rankers import LIBRARIES, fold, ranker
+from trainings import through_the_callable
 
 from ltr_objectives import LTRError, LTRWarning, Mixture, Preferences, RankNet, Subsample
 from ltr_objectives.adapters import bagged, catboost_objective
@@ -130,7 +131,7 @@ def test_the_estimators_train_what_the_callables_train(library):
     given = {"qid": data.qid, "eval_set": [(vali.X, vali.y)], "eval_qid": [vali.qid]}
     wins = np.isin(np.arange(len(data.y)), pairs[:, 0]).astype(float)
     found = ranker(library, objective, eval_metric="map").fit(data.X, wins, **given)
-    scores = through_the_adapter(library, objective, data, wins)
+    scores = through_the_callable(library, objective, data, wins)
     np.testing.assert_allclose(found.predict(data.X), scores, rtol=1e-5, atol=1e-6)
     assert list(found.evals_result_["validation_0"]) == ["map"]
     margin = scores[pairs[:, 0]] - scores[pairs[:, 1]]

@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from rankers import LIBRARIES, NATIVE, fold, ranker, through_the_adapter
+from rankers import LIBRARIES, NATIVE, fold, ranker
+from trainings import through_the_callable
 
 from ltr_objectives import LTRError, evaluate
 from ltr_objectives.adapters import _bags, bagged
@@ -90,7 +91,7 @@ def test_columns_that_would_be_mixed_up_are_refused():
 @by_scores
 def test_gradients_are_those_at_the_initial_scores(library):
     model = fit(library, 8, given={NAMES[library][0]: SCORES})
-    of_the_adapter = through_the_adapter(library, "yetiloss:map", TRAIN, TRAIN.y, start=SCORES)
+    of_the_adapter = through_the_callable(library, "yetiloss:map", TRAIN, TRAIN.y, start=SCORES)
     np.testing.assert_allclose(model.predict(TRAIN.X), of_the_adapter, atol=1e-6)
     assert not np.allclose(model.predict(TEST.X), fit(library, 8).predict(TEST.X), atol=0.01)
 

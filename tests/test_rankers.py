@@ -7,7 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker, ranker_class, through_the_adapter
+from rankers import LIBRARIES, NATIVE, SUFFIX, fold, query_weights, ranker, ranker_class
+from trainings import through_the_callable
 
 from ltr_objectives import MAP, Langevin, LTRWarning, Metric, Objective, RankNet, evaluate, objective_for
 
@@ -32,7 +33,7 @@ def fit(library, objective="yetiloss:map", given=None, weight=None, **params):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_model_is_the_adapter_s(library, weighted):
     weight = query_weights(TRAIN.group) if weighted else None
-    expected = through_the_adapter(library, "yetiloss:map", TRAIN, TRAIN.y, weight)
+    expected = through_the_callable(library, "yetiloss:map", TRAIN, TRAIN.y, weight)
     assert np.ptp(expected) > 0.1
     assert np.array_equal(fit(library, weight=weight).predict(TRAIN.X), expected)
     by_row = None if weight is None else np.repeat(weight, TRAIN.group)

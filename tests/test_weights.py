@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-from catalog import EXAMPLES
 from conftest import METRICS
 
-from ltr_objectives import Objective, Queries, adapters, evaluate, registry
+from ltr_objectives import Objective, Queries, registry
 from ltr_objectives.objectives.typical import typical
 from ltr_objectives.testing import random_labels
-
-LIBRARIES = ("xgboost", "lightgbm", "catboost")
 
 
 def repeated(weight, group, *columns):
@@ -70,63 +67,3 @@ def test_rows_weigh_gradient_and_hessian_and_their_mean_weighs_the_query(any_obj
     np.testing.assert_allclose(constant, constant[queries.ptr[:-1]][query], rtol=1e-7, atol=1e-10)
     moved = np.abs(constant[queries.ptr[:-1]]) > 1e-9
     np.testing.assert_allclose(np.bincount(query, ours[0])[moved], 0.0, atol=1e-9)
-
-
-def fit(library, objective, X, y, group, weight=None):
-    """Predictions and the last value of map of a small training, weighted by query."""
-    module = pytest.importorskip(library)
-    qid = np.repeat(np.arange(len(group)), group)
-    by_row = None if weight is None else np.repeat(weight, group)
-    history = {}
-    if library == "xgboost":
-        data = module.DMatrix(X, y, qid=qid)
-        if weight is not None:
-            data.set_weight(weight)
-        params = {"max_depth": 3, "nthread": 1, "tree_method": "exact", "min_child_weight": 0, "base_score": 0,
-                  "disable_default_eval_metric": 1}  # fmt: skip
-        model = module.train(
-            params, data, 4, obj=adapters.xgboost_objective(objective), custom_metric=adapters.xgboost_metric("map"),
-            evals=[(data, "d")], evals_result=history, verbose_eval=False,
-        )  # fmt: skip
-        return model.predict(module.DMatrix(X)), history["d"]["map"][-1]
-    if library == "lightgbm":
-        data = module.Dataset(X, y, group=group, weight=by_row)
-        params = {"objective": adapters.lightgbm_objective(objective), "num_leaves": 6, "min_data_in_leaf": 1,
-                  "verbose": -1, "min_sum_hessian_in_leaf": 0.0, "num_threads": 1, "deterministic": True,
-                  "metric": "None", "force_col_wise": True, "max_bin": 500, "min_data_in_bin": 1}  # fmt: skip
-        model = module.train(
-            params, data, 4, valid_sets=[data], valid_names=["d"], feval=adapters.lightgbm_metric("map"),
-            callbacks=[module.record_evaluation(history)],
-        )  # fmt: skip
-        return model.predict(X), history["d"]["map"][-1]
-    data = module.Pool(X, y, group_id=qid, group_weight=by_row)
-    loss = adapters.catboost_objective(objective, data, group_weight=weight)
-    model = module.CatBoost(
-        {"loss_function": loss, "eval_metric": adapters.catboost_metric("map", data), "iterations": 4, "depth": 3,
-         "bootstrap_type": "No", "leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1,
-         "l2_leaf_reg": 0, "random_strength": 0, "verbose": False, "allow_writing_files": False, "thread_count": 1,
-         "boost_from_average": False}
-    ).fit(data)  # fmt: skip
-    return model.predict(X), model.evals_result_["learn"]["map"][-1]
-
-
-@pytest.mark.parametrize("name", registry.objectives())
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_weight_of_w_is_w_copies_in_a_model(library, name):
-    rng = np.random.default_rng(5)
-    cls = Objective.named[name]
-    examples = (e.without_noise() for e in (cls(), *EXAMPLES[cls.name]))
-    objective = next((e for e in examples if e is not None and (e.label_limit is None or e.label_limit >= 3)), None)
-    if objective is None:
-        pytest.skip("nothing but noise, which differs between the copies of a query")
-    group, weight = rng.integers(5, 15, 20), rng.integers(1, 4, 20)
-    X = rng.integers(0, 12, (int(group.sum()), 4)).astype(float)
-    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] / 12 + rng.normal(size=len(X)), [8, 13, 18]).astype(float)
-    weighted, map_weighted = fit(library, objective, X, y, group, weight.astype(float))
-    (Xs, ys, row), copies = repeated(weight, group, X, y, np.arange(len(y)))
-    copied, map_copied = fit(library, objective, Xs, ys, copies)
-    assert np.ptp(weighted) > 0
-    np.testing.assert_allclose(weighted[row], copied, atol=1e-4 * np.ptp(weighted))
-    assert map_weighted == pytest.approx(evaluate("map", weighted, y, group, weight), abs=1e-5)
-    assert map_copied == pytest.approx(evaluate("map", copied, ys, copies), abs=1e-5)
-    assert map_weighted == pytest.approx(evaluate("map", weighted[row], ys, copies), abs=1e-5)

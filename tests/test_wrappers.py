@@ -8,7 +8,7 @@ import pytest
 from catalog import KINDS, MIXTURES, OBJECTIVES
 from oracles.references import reference
 from scipy import stats
-from trainings import fit
+from trainings import trained
 
 from ltr_objectives import (
     LambdaMART,
@@ -317,7 +317,8 @@ def test_regularisation_counts_documents(library):
     queries = Queries(train.y, train.group)
     for inner in (YetiLoss("ndcg@10", noise=None), QueryRMSE(), YetiLoss("map", noise=None)):
         grad, hess = UnitHessian(inner).compute(queries, start)
-        moved = fit(library, UnitHessian(inner), train.X, train.y, train.group, 1, params=params)(train.X)
+        moved = trained(library, "callable", UnitHessian(inner), train.X, train.y, train.group, 1, params=params)
+        moved = moved.predict(train.X)
         leaves = np.unique(moved)
         assert len(leaves) == 2
         for value in leaves:

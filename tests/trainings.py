@@ -1,12 +1,43 @@
-"""Small trainings in each library, which other processes can import too."""
+"""One small training for all libraries and all ways into them, which other processes can import too."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
+from catalog import EXAMPLES
+from rankers import LIBRARIES, ranker
 
-from ltr_objectives import adapters
+from ltr_objectives import Objective, UnitHessian, adapters, registry
 
-LIBRARIES = ("xgboost", "lightgbm", "catboost")
+WAYS = ("callable", "estimator")  # and "native"
+NEWTON = {  # CatBoost without randomness
+    "leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1, "learning_rate": 0.1, "random_strength": 0,
+    "bootstrap_type": "No", "boost_from_average": False,
+}  # fmt: skip
+THREADS = {library: "thread_count" if library == "catboost" else "n_jobs" for library in LIBRARIES}
+
+
+def release(values):
+    """These cases before a release only."""
+    return [pytest.param(value, marks=pytest.mark.release, id=str(value)[:30]) for value in values]
+
+
+def objectives():
+    """Each objective of the registry, with settings that take labels up to 3."""
+    for name in registry.objectives():
+        examples = Objective.named[name](), *EXAMPLES[name]
+        yield next(e for e in examples if e.label_limit is None or e.label_limit >= 3)
+
+
+EVERY_OBJECTIVE = release(objectives())
+
+
+class Trained(NamedTuple):
+    model: Any  # of the library, or an estimator
+    predict: Callable[[Any], np.ndarray]  # scores of the rounds that are kept
+    rounds: int  # that are kept
+    log: dict[str, list[float]]  # of the eval set, by metric
 
 
 def small_data(queries: int = 30, size: int = 12, seed: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -17,41 +48,115 @@ def small_data(queries: int = 30, size: int = 12, seed: int = 4) -> tuple[np.nda
     return X, y, np.repeat(np.arange(queries), size)
 
 
-def fit(library, objective, X, y, group, rounds=8, *, threads=1, params=(), weight=None, start=None, after=None,
-        native=None, **given):  # fmt: skip
-    """Train with one of our objectives, or with ``native`` parameters; return the function that predicts for features.
+def data_of(path, seed=7, queries=60):
+    """Features, labels and sizes of queries, and what ``catalog.PATHS[path]`` reads beside them."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(1, 25, queries)
+    X = rng.normal(size=(group.sum(), 5)).astype(np.float32)
+    y = np.digitize(X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.normal(size=len(X)), [0.5, 1.0, 1.5]).astype(float)
+    position = np.concatenate([rng.permutation(size) for size in group])
+    clicks = ((y > 0) & (rng.random(len(y)) < 1.0 / (1.0 + 0.3 * position))).astype(float)
+    revenue = np.digitize(X[:, 1], [0.3, 1.2]).astype(float)
+    given = {"goals": {"labels": {"revenue": revenue}}, "clicks": {"position": position}}.get(path, {})
+    return (X, clicks if path == "clicks" else y, group), given
 
-    ``weight`` is by query, ``start`` are scores, ``after(iteration)`` is called after each iteration, and ``given``
-    goes to the adapter.
+
+def exact(library, way):
+    """Parameters of a training without the library's own randomness."""
+    return NEWTON if library == "catboost" and way != "estimator" else {}
+
+
+def trained(library, way, objective, X, y, group, rounds=8, *, threads=1, params=(), weight=None, start=None,
+            valid=None, metric=None, stop=None, before=None, after=None, **given) -> Trained:  # fmt: skip
+    """Train by the library's own function or by our estimator.
+
+    Parameters
+    ----------
+    library, way : str
+        ``way`` is "native" (``objective`` holds the library's parameters), "callable" or "estimator" (it is ours).
+    params : dict
+        More parameters of the training.
+    weight, start : array, optional
+        Weights by query, initial scores by row.
+    valid : (X, y, group), optional
+        The eval set, for ``metric`` and for early stopping after ``stop`` rounds.
+    before : Trained, optional
+        The training that this one continues.
+    after : callable, optional
+        Called with the number of the iteration after each.
+    given : dict
+        Arguments of the callable or of ``fit`` beside the data, such as ``labels``.
     """
-    ours, params = getattr(adapters, f"{library}_objective"), {**dict(params), **(native or {})}
+    arguments = (objective, X, y, group, rounds, threads, dict(params), weight, start, valid, metric, stop, before)
+    if way == "estimator":
+        return _estimator(library, *arguments, given)
+    params = dict(params) | (objective if way == "native" else {})
+    train = {"xgboost": _xgboost, "lightgbm": _lightgbm, "catboost": _catboost}[library]
+    return train(way == "native", *arguments[:6], params, *arguments[7:], after, given)
+
+
+def _estimator(library, objective, X, y, group, rounds, threads, params, weight, start, valid, metric, stop, before,
+               given):  # fmt: skip
+    params |= {"n_estimators": rounds, THREADS[library]: threads}
+    evaluated = {} if valid is None else {"eval_set": [valid[:2]], "eval_group": [valid[2]]}
+    model = ranker(library, objective, eval_metric=metric, **params).fit(
+        X, y, group=group, sample_weight=weight, early_stopping_rounds=stop,
+        init_model=None if before is None else before.model, **evaluated, **given,
+    )  # fmt: skip
+    log = model.evals_result_["validation_0"] if valid else {}
+    return Trained(model, model.predict, model.best_iteration_, log)
+
+
+def _xgboost(native, objective, X, y, group, rounds, threads, params, weight, start, valid, metric, stop, before,
+             after, given):  # fmt: skip
+    import xgboost as xgb
+
+    class AfterRound(xgb.callback.TrainingCallback):
+        def after_iteration(self, model, epoch, evals_log):
+            after(epoch)
+            return False
+
+    data = xgb.DMatrix(X, y, group=group, weight=weight, base_margin=start, nthread=threads)
+    params = {"max_depth": 3, "nthread": threads, "min_child_weight": 1e-3, "disable_default_eval_metric": 1, **params}
+    log: dict[str, dict[str, list[float]]] = {}
+    how = {} if native else {"obj": adapters.xgboost_objective(objective, **given)}
+    how |= {"callbacks": [AfterRound()]} if after else {}
+    if valid:
+        how |= {"evals": [(xgb.DMatrix(*valid[:2], group=valid[2], nthread=threads), "valid")], "evals_result": log}
+        how |= {"early_stopping_rounds": stop, "verbose_eval": False}
+        how |= {"custom_metric": adapters.xgboost_metric(metric)}
+    model = xgb.train(params, data, rounds, xgb_model=before and before.model, **how)
+    kept = model.best_iteration + 1 if stop else model.num_boosted_rounds()
+
+    def predict(X):
+        return model.predict(xgb.DMatrix(X, nthread=threads), output_margin=True, iteration_range=(0, kept))
+
+    return Trained(model, predict, kept, log.get("valid", {}))
+
+
+def _lightgbm(native, objective, X, y, group, rounds, threads, params, weight, start, valid, metric, stop, before,
+              after, given):  # fmt: skip
+    import lightgbm as lgb
+
     by_row = None if weight is None else np.repeat(weight, group)
-    if library == "xgboost":
-        import xgboost as xgb
+    data = lgb.Dataset(X, y, weight=by_row, group=group, init_score=start)
+    params = {"num_leaves": 7, "num_threads": threads, "verbose": -1, "metric": "None", "deterministic": True,
+              "force_col_wise": True, "min_sum_hessian_in_leaf": 1e-3, **params}  # fmt: skip
+    params |= {} if native else {"objective": adapters.lightgbm_objective(objective, **given)}
+    log: dict[str, dict[str, list[float]]] = {}
+    callbacks: list[Any] = [lambda env: after(env.iteration)] if after else []
+    how: dict[str, Any] = {"init_model": before and before.model}
+    if valid:
+        how |= {"valid_sets": [lgb.Dataset(*valid[:2], group=valid[2], reference=data)]}
+        how |= {"feval": adapters.lightgbm_metric(metric)}
+        callbacks += [lgb.record_evaluation(log)] + ([lgb.early_stopping(stop, verbose=False)] if stop else [])
+    model = lgb.train(params, data, rounds, callbacks=callbacks, **how)
+    kept = model.best_iteration if stop else model.current_iteration()
+    return Trained(model, lambda X: model.predict(X, num_threads=threads), kept, log.get("valid_0", {}))
 
-        class AfterRound(xgb.callback.TrainingCallback):
-            def after_iteration(self, model, epoch, evals_log):
-                after(epoch)
-                return False
 
-        data = xgb.DMatrix(X, y, group=group, base_margin=start, nthread=threads)
-        if weight is not None:
-            data.set_weight(weight)
-        params = {"max_depth": 3, "nthread": threads, "min_child_weight": 1e-3, "disable_default_eval_metric": 1,
-                  **params}  # fmt: skip
-        how = {} if native else {"obj": ours(objective, **given)}
-        booster = xgb.train(params, data, rounds, callbacks=[AfterRound()] if after else None, **how)
-        return lambda X: booster.predict(xgb.DMatrix(X, nthread=threads), output_margin=True)
-    if library == "lightgbm":
-        import lightgbm as lgb
-
-        params = {"num_leaves": 7, "num_threads": threads, "verbose": -1, "metric": "None", "deterministic": True,
-                  "force_col_wise": True, "min_sum_hessian_in_leaf": 1e-3, **params}  # fmt: skip
-        params |= {} if native else {"objective": ours(objective, **given)}
-        callbacks = [lambda env: after(env.iteration)] if after else None
-        data = lgb.Dataset(X, y, weight=by_row, group=group, init_score=start)
-        model = lgb.train(params, data, rounds, callbacks=callbacks)
-        return lambda X: model.predict(X, num_threads=threads)
+def _catboost(native, objective, X, y, group, rounds, threads, params, weight, start, valid, metric, stop, before,
+              after, given):  # fmt: skip
     from catboost import CatBoost, Pool
 
     class AfterTree:
@@ -59,16 +164,42 @@ def fit(library, objective, X, y, group, rounds=8, *, threads=1, params=(), weig
             after(info.iteration)
             return True
 
-    qid = np.repeat(np.arange(len(group)), group)
-    pool = Pool(X, y, group_id=qid, weight=by_row, baseline=start, thread_count=threads)
+    def pool(X, y, group, **more):
+        return Pool(X, y, group_id=np.repeat(np.arange(len(group)), group), thread_count=threads, **more)
+
+    by_row = None if weight is None else np.repeat(weight, group)
+    data = pool(X, y, group, weight=by_row, baseline=start)
     params = {"iterations": rounds, "depth": 3, "thread_count": threads, "verbose": False, "random_seed": 0,
               "allow_writing_files": False, "bootstrap_type": "Bernoulli", **params}  # fmt: skip
-    params |= {} if native else {"loss_function": ours(objective, pool, **given), "eval_metric": "NDCG"}
-    model = CatBoost(params).fit(pool, callbacks=[AfterTree()] if after else None)
-    return lambda X: model.predict(X, thread_count=threads)
+    if not native:
+        ours = {"loss_function": adapters.catboost_objective(objective, data, **given), "eval_metric": "NDCG"}
+        params = ours | params
+    how: dict[str, Any] = {"init_model": before and before.model, "callbacks": [AfterTree()] if after else None}
+    if valid:
+        evaluated = pool(*valid)
+        params |= {"eval_metric": adapters.catboost_metric(metric, data, evaluated)}
+        how |= {"eval_set": evaluated, "early_stopping_rounds": stop}
+    model = CatBoost(params).fit(data, **how)
+    log = model.get_evals_result().get("validation", {})
+    return Trained(model, lambda X: model.predict(X, thread_count=threads), model.tree_count_, log)
 
 
-def train(library: str, objective: Any = "yetiloss:ndcg@10", *, rounds: int = 6, data: Any = None, **how: Any) -> bytes:
-    """The predictions of :func:`fit` as bytes, on ``data`` or on small data."""
+def train(library: str, objective: Any = "yetiloss:ndcg@10", *, rounds: int = 6, data: Any = None, native: Any = None,
+          **how: Any) -> bytes:  # fmt: skip
+    """The predictions of a training as bytes, on ``data`` (X, y, qid) or on small data."""
     X, y, qid = small_data() if data is None else data
-    return fit(library, objective, X, y, np.unique(qid, return_counts=True)[1], rounds, **how)(X).tobytes()
+    group = np.unique(qid, return_counts=True)[1]
+    way = "native" if native else "callable"
+    return trained(library, way, native or objective, X, y, group, rounds, **how).predict(X).tobytes()
+
+
+def through_the_callable(library, objective, data, y, weight=None, **given):
+    """The scores of a training by the library's own function with the settings of the estimators."""
+    params = {
+        "xgboost": {"eta": 0.3, "reg_lambda": 20, "base_score": 0, "min_child_weight": 1},
+        "lightgbm": {"learning_rate": 0.3, "lambda_l2": 20},
+        "catboost": {"learning_rate": 0.3, "leaf_estimation_method": "Newton", "bootstrap_type": "No",
+                     "random_strength": 0, "l2_leaf_reg": 20},
+    }[library]  # fmt: skip
+    how = {"weight": weight, "params": params, **given}
+    return trained(library, "callable", UnitHessian(objective), data.X, y, data.group, **how).predict(data.X)

@@ -14,13 +14,11 @@ import warnings
 
 import numpy as np
 import psutil
-from catalog import EXAMPLES
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from trainings import LIBRARIES, small_data, train
+from trainings import LIBRARIES, objectives, small_data, train
 
-from ltr_objectives import Objective, registry
 from ltr_objectives.errors import LTRWarning
 
 MIB = 2**20
@@ -36,13 +34,6 @@ def resident() -> float:
     """MiB of memory that this process holds."""
     gc.collect()
     return psutil.Process().memory_info().rss / MIB
-
-
-def objectives():
-    """One example of each objective that takes labels up to 3."""
-    for name in registry.objectives():
-        cls = Objective.named[name]
-        yield next(e for e in (cls(), *EXAMPLES[cls.name]) if e.label_limit is None or e.label_limit >= 3)
 
 
 def soak(trainings: int, warm_up: int, kind: str, progress: Progress, libraries=LIBRARIES) -> list[float]:
