@@ -74,7 +74,7 @@ test-wheel: .venv/installed  ## the built wheel, unpacked elsewhere: every modul
 	$(BIN)/python -m pip install --quiet --no-deps --target build/wheel dist/*.whl
 	cp -r tests pyproject.toml build/wheel/
 	cd build/wheel && PYTHONPATH=. ../../$(BIN)/python -m pytest -q -n $(JOBS) -p no:cacheprovider \
-	  ltr_objectives tests/test_adapters.py tests/test_cli_compare.py
+	  ltr_objectives tests/test_callables.py tests/test_cli_compare.py
 
 test-extras: dist  ## the wheel with each extra, in an environment of its own; EXTRAS= for some of them
 	for extra in $(EXTRAS); do \

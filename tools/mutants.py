@@ -38,11 +38,10 @@ OMITTED = {"_compiler.py", "_parts.py", "__init__.py", "check.py"}  # run differ
 TESTS = {  # patterns of test files; tests that start processes or wait for a clock take too long here
     PLAIN: ("test_clicks", "test_contracts", "test_evaluate", "test_goals", "test_inputs", "test_kernels",
             "test_metrics", "test_own_classes", "test_pairs", "test_plackett_luce", "test_preferences",
-            "test_properties_core", "test_published*", "test_smoothed", "test_stochasticrank", "test_wrappers"),
-    COMPILED: ("test_adapters", "test_auto", "test_catboost*", "test_continue", "test_dask_parts",
-               "test_goals_adapters", "test_gpu_arrays", "test_inputs", "test_large_labels", "test_files",
-               "test_persistence", "test_position_adapters", "test_ranker*", "test_refused", "test_streams",
-               "test_warnings", "test_weights"),
+            "test_properties_core", "test_published*", "test_smoothed", "test_stochasticrank", "test_weights",
+            "test_wrappers"),
+    COMPILED: ("test_auto", "test_callables", "test_catboost*", "test_dask_parts", "test_files", "test_goals_libraries",
+               "test_gpu_arrays", "test_inputs", "test_ranker*", "test_refused", "test_streams", "test_trainings"),
 }  # fmt: skip
 SLOW = "not (20000_documents or same_bytes or wide_gaps or seed_select or monte_carlo or copies or processes)"
 LONGEST = {PLAIN: 2.0, COMPILED: 20.0}  # seconds of a case; slower ones are left out
