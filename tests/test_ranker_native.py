@@ -1,0 +1,168 @@
+"""The estimators are the libraries' own classes: what they inherit works as in the library."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from rankers import LIBRARIES, fold, query_weights, ranker, ranker_class
+
+from ltr_objectives import LTRError, LTRWarning
+from ltr_objectives.adapters._ranker import Ranker
+from ltr_objectives.libraries import PRIVATE
+
+xgb, lgb, catboost = (pytest.importorskip(name) for name in LIBRARIES)
+OWN = {"xgboost": xgb.XGBRanker, "lightgbm": lgb.LGBMRanker, "catboost": catboost.CatBoostRanker}
+everywhere = pytest.mark.parametrize("library", LIBRARIES)
+TRAIN, VALI, TEST = fold(seed=3)
+EVAL = {"eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid]}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """The three, trained with early stopping."""
+    made = {library: ranker(library, eval_metric="map", n_estimators=30) for library in LIBRARIES}
+    given = {"qid": TRAIN.qid, **EVAL, "early_stopping_rounds": 4}
+    return {name: each.fit(TRAIN.X, TRAIN.y, **given) for name, each in made.items()}
+
+
+@everywhere
+def test_they_are_the_libraries_classes(library, fitted):
+    assert isinstance(fitted[library], OWN[library])
+    assert type(fitted[library].booster_).__module__.partition(".")[0] == library
+    assert repr(ranker_class(library)()) == f"{ranker_class(library).__name__}()"
+
+
+@everywhere
+def test_the_private_names_exist_and_ours_hide_no_other(library):
+    queries = {"xgboost": {"qid": TRAIN.qid}, "lightgbm": {"group": TRAIN.group}, "catboost": {"group_id": TRAIN.qid}}
+    quiet = {"allow_writing_files": False, "verbose": False} if library == "catboost" else {}
+    own = OWN[library](n_estimators=1, **quiet).fit(TRAIN.X, TRAIN.y, **queries[library])
+    assert [name for name in PRIVATE[library] if not hasattr(own, name)] == []
+    ours = {name for c in (Ranker, ranker_class(library)) for name in vars(c) if name[0] == "_" != name[1]}
+    hidden = {name for name in ours if hasattr(OWN[library], name)}
+    assert hidden <= {"_more_tags", "_get_tags", "_get_param_names", "_estimator_type"}
+
+
+ARGUMENTS = {
+    "xgboost": ({"iteration_range": (0, 2)}, {"output_margin": True}, {"pred_contribs": True}),
+    "lightgbm": ({"num_iteration": 2}, {"raw_score": True}, {"pred_contrib": True}),
+    "catboost": ({"ntree_end": 2}, {"prediction_type": "RawFormulaVal"}, None),
+}
+
+
+@everywhere
+def test_predict_takes_the_library_s_arguments(library, fitted):
+    two, raw, shap = ARGUMENTS[library]
+    trained, scores = fitted[library], fitted[library].predict(TEST.X)
+    assert not np.array_equal(trained.predict(TEST.X, **two), scores)
+    assert np.array_equal(trained.predict(TEST.X, **raw), scores)
+    of_pool = {"data": catboost.Pool(TEST.X), "type": "ShapValues"}
+    values = trained.predict(TEST.X, **shap) if shap else trained.get_feature_importance(**of_pool)
+    np.testing.assert_allclose(values.sum(axis=1), scores, atol=1e-4)
+
+
+@everywhere
+def test_importances_are_of_the_kind_that_was_chosen(library):
+    kind = {"xgboost": "weight", "lightgbm": "gain", "catboost": "FeatureImportance"}[library]
+    chosen = ranker(library, importance_type=kind).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+    booster, found = chosen.booster_, chosen.feature_importances_
+    if library == "xgboost":
+        counts = np.array([booster.get_score(importance_type=kind).get(f"f{i}", 0) for i in range(10)])
+        expected = counts / counts.sum()
+    elif library == "lightgbm":
+        expected = booster.feature_importance(kind)
+    else:  # the only kind that needs no data
+        expected = booster.get_feature_importance(type="PredictionValuesChange")
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@everywhere
+def test_a_model_of_a_table_predicts_arrays(library):
+    names = [f"f{i}" for i in range(10)]
+    table, others = pd.DataFrame(TRAIN.X, columns=names), pd.DataFrame(TEST.X, columns=names)
+    trained = ranker(library).fit(table, TRAIN.y, qid=TRAIN.qid)
+    with pytest.warns(UserWarning, match="valid feature names"):  # scikit-learn's
+        assert np.array_equal(trained.predict(TEST.X), trained.predict(others))
+    again = ranker(library).fit(table, TRAIN.y, qid=TRAIN.qid, **EVAL)
+    assert np.array_equal(again.predict(others), trained.predict(others))
+
+
+def test_attributes_of_xgboost_s_estimator(fitted):
+    trained = fitted["xgboost"]
+    assert trained.get_booster().num_boosted_rounds() == trained.best_iteration + 1 == trained.best_iteration_
+    assert trained.evals_result() == trained.evals_result_
+    assert trained.best_score == max(trained.evals_result_["validation_0"]["map"])
+    assert trained.apply(TEST.X).shape == (len(TEST.y), trained.best_iteration_)
+    moved = trained.predict(TEST.X, base_margin=np.ones(len(TEST.y)))
+    np.testing.assert_allclose(moved, trained.predict(TEST.X) + 1, atol=1e-5)
+    again = ranker("xgboost", n_estimators=2).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+    assert np.array_equal(again.predict(TEST.X), again.set_params(max_depth=4, objective="ranknet").predict(TEST.X))
+    assert not hasattr(again, "best_score")
+    table = pd.DataFrame({"a": TRAIN.X[:, 0], "c": pd.Categorical((TRAIN.y % 2).astype(str))})
+    assert again.fit(table, TRAIN.y, qid=TRAIN.qid).apply(table).shape == (len(TRAIN.y), 2)
+
+
+def test_attributes_of_lightgbm_s_estimator(fitted):
+    trained = fitted["lightgbm"]
+    assert trained.n_features_ == trained.n_features_in_ == 10
+    assert trained.feature_name_ == [f"Column_{i}" for i in range(10)]
+    pytest.importorskip("matplotlib").use("Agg")
+    assert lgb.plot_importance(trained)
+    assert lgb.plot_metric(trained, metric="map")
+    assert xgb.plot_importance(fitted["xgboost"])
+
+
+def test_attributes_of_catboost_s_estimator(fitted):
+    trained, data = fitted["catboost"], catboost.Pool(TEST.X, TEST.y, group_id=TEST.qid)
+    assert np.array_equal(list(trained.staged_predict(data))[-1], trained.predict(TEST.X))
+    assert np.array_equal(trained.copy().predict(TEST.X), trained.predict(TEST.X))
+    assert trained.get_best_iteration() + 1 == trained.tree_count_ == trained.best_iteration_
+    assert len(trained.eval_metrics(data, ["NDCG"], ntree_end=2)) == 1
+    assert trained.get_params()["objective"] == "yetiloss:map"
+
+
+def test_weights_never_abort_xgboost():
+    weight = query_weights(VALI.group)
+    data = {"qid": VALI.qid, "sample_weight": weight, **EVAL, "eval_sample_weight": [weight]}
+    before = xgb.train({"eval_metric": "rmse"}, xgb.DMatrix(VALI.X, VALI.y, qid=VALI.qid), 1)  # keeps its metric
+    for objective in ("yetiloss:map", "rank:ndcg"):
+        for metric in (None, "mrr", ["map", "ndcg@3-"]):
+            ranker("xgboost", objective, eval_metric=metric).fit(VALI.X, VALI.y, **data)
+        for metric, model in ((["map", "rmse"], None), ("mape", None), ("ndcg@3-", before)):
+            with pytest.raises(LTRError, match="would abort the process"):
+                ranker("xgboost", objective, eval_metric=metric).fit(VALI.X, VALI.y, **data, init_model=model)
+
+
+def test_xgboost_s_linear_model_trains_without_early_stopping():
+    linear = ranker("xgboost", booster="gblinear", max_depth=None)
+    assert linear.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL).best_iteration_ == 8
+
+
+def test_a_limit_that_forbids_every_split_is_warned_of():
+    with pytest.warns(LTRWarning, match="min_child_weight=10000"):
+        ranker("xgboost", min_child_weight=1e4).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+
+
+@pytest.mark.parametrize("save_best", [False, True])
+def test_early_stopping_by_xgboost_s_callback_counts(fitted, save_best):
+    expected = fitted["xgboost"]
+    stop = xgb.callback.EarlyStopping(rounds=4, metric_name="map", maximize=True, save_best=save_best)
+    again = ranker("xgboost", eval_metric="map", n_estimators=30, callbacks=[stop])
+    again.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, **EVAL)
+    assert again.best_iteration_ == expected.best_iteration_ < 26
+    assert np.array_equal(again.predict(VALI.X), expected.predict(VALI.X))
+
+
+@pytest.mark.skipif(not hasattr(xgb.Booster, "get_categories"), reason="older models have no categories")
+def test_a_model_of_xgboost_itself_reads_unknown_categories_as_missing(tmp_path):
+    """XGBoost reads "1" as "blue", the least known value that follows it."""
+    pytest.importorskip("pyarrow")
+    colours = np.array(["blue", "red", "grey"])[np.random.default_rng(0).integers(0, 3, 60)]
+    table = pd.DataFrame({"c": pd.Categorical(colours)})
+    data = xgb.DMatrix(table, colours == "blue", qid=np.repeat(np.arange(6), 10), enable_categorical=True)
+    xgb.train({"objective": "rank:ndcg"}, data, 3).save_model(tmp_path / "model.json")
+    loaded = ranker("xgboost").load_model(tmp_path / "model.json")
+    some = [None, *colours[1:]]
+    missing, unknown, turned = (pd.DataFrame({"c": pd.Categorical(v)}) for v in (some, ["1", *some[1:]], some[::-1]))
+    assert np.array_equal(loaded.predict(unknown), loaded.predict(missing))
+    assert np.array_equal(loaded.predict(turned)[::-1], loaded.predict(missing))
+    assert np.ptp(loaded.predict(missing)) > 0
