@@ -1,21 +1,35 @@
-"""Parameters that would change nothing: names given twice, and those of the library's own objectives and metrics."""
+"""Parameters, arguments of ``fit`` and names that the estimators take or refuse, beside the rows of refusals.toml."""
 
 import itertools
 import json
 
+import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import pytest
+import xgboost as xgb
+from catalog import PATHS
 from rankers import LIBRARIES, NATIVE, fold, ranker, ranker_class
 
-from ltr_objectives import LTRError, LTRWarning, adapters, libraries
+from ltr_objectives import LTRError, LTRWarning, Metric, get_metric, libraries, objective_for, registry
+from ltr_objectives.adapters import xgboost_objective
+from ltr_objectives.adapters._run import read_metrics
 
-xgb, lgb, catboost = (pytest.importorskip(name) for name in ("xgboost", "lightgbm", "catboost"))
-pytest.importorskip("sklearn")
+everywhere = pytest.mark.parametrize("library", LIBRARIES)
 DATA, VALI, _ = fold()
+FIT = {"X": DATA.X, "y": DATA.y, "qid": DATA.qid}
+EVAL = {**FIT, "eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid]}
 TABLES = {library: libraries.LIBRARIES[library] for library in LIBRARIES}
-BARE = {library: {k: v for k, v in LIBRARIES[library][1].items() if k == "n_estimators"} for library in LIBRARIES}
-# values that are not the default of our counterpart
-VALUES = {
+
+
+def fit(library, objective="yetiloss:map", data=FIT, of_fit=None, **params):
+    return ranker(library, objective, **params).fit(**data, **(of_fit or {}))
+
+
+# parameters of the library's own objectives
+
+
+VALUES = {  # that are not the default of our counterpart
     "lambdarank_truncation_level": 3, "lambdarank_norm": True, "sigmoid": 2.5, "objective_seed": 7,
     "lambdarank_position_bias_regularization": 0.5, "lambdarank_pair_method": "mean",
     "lambdarank_num_pair_per_sample": 3, "lambdarank_normalization": True, "lambdarank_score_normalization": True,
@@ -23,24 +37,6 @@ VALUES = {
     "ndcg_exp_gain": False, "scale_pos_weight": 5.0, "is_unbalance": True, "reg_sqrt": True, "alpha": 0.3,
     "fair_c": 0.5, "poisson_max_delta_step": 0.5, "tweedie_variance_power": 1.2,
 }  # fmt: skip
-UNREAD = [(library, name) for library, table in TABLES.items() for name in table.unread]
-GAINS = {"lightgbm": "label_gain", "xgboost": "ndcg_exp_gain"}
-
-
-def fit(library, objective="lambdamart", **params):
-    made = ranker_class(library)(objective=objective, **BARE[library], **params)
-    return made.fit(DATA.X, DATA.y, qid=DATA.qid)
-
-
-@pytest.mark.parametrize(("library", "name"), UNREAD)
-def test_parameters_of_the_library_s_own_objectives_are_refused(library, name):
-    with pytest.raises(LTRError, match=rf"^{name}=.* is read by {library}'s own objectives, .*; leave it out$"):
-        fit(library, **{name: VALUES[name]})
-
-
-def test_lightgbm_s_other_names_of_them_are_refused():
-    with pytest.raises(LTRError, match=r"^unbalanced_sets=True is read by lightgbm's own objectives"):
-        fit("lightgbm", unbalanced_sets=True)
 
 
 def xgboost_s_own():
@@ -48,105 +44,53 @@ def xgboost_s_own():
     return set(config["learner"]["objective"]["lambdarank_param"])
 
 
-def test_xgboost_s_own_parameters_are_all_in_the_table():
+def test_the_table_of_parameters_that_ours_do_not_read_is_complete():
     assert xgboost_s_own() <= set(TABLES["xgboost"].unread)
-
-
-def test_lightgbm_s_own_parameters_are_all_in_the_table():
     known = {name for names in TABLES["lightgbm"].aliases() for name in names}
     assert {name for name in known if name.startswith("lambdarank_")} <= set(TABLES["lightgbm"].unread)
     assert known >= {name for name in TABLES["lightgbm"].unread if "bias" not in name}  # since version 4.1
 
 
-@pytest.mark.parametrize(("library", "name"), UNREAD)
-def test_the_library_s_own_objective_takes_them(library, name):
-    if library == "xgboost" and name not in xgboost_s_own():  # of a later version
-        pytest.skip(f"XGBoost {xgb.__version__} does not have it")
-    if library == "lightgbm" and not any(name in names for names in TABLES[library].aliases()):
-        pytest.skip(f"LightGBM {lgb.__version__} does not have it")
-    objective = "YetiRankPairwise" if library == "catboost" else NATIVE[library]
-    assert fit(library, objective, **{name: VALUES[name]}).booster_
-
-
-@pytest.mark.parametrize("name", ["lambdarank_truncation_level", "sigmoid", "label_gain"])
-def test_the_same_in_lightgbm_s_own_functions(name):
-    params = {"objective": adapters.lightgbm_objective("lambdamart"), "verbose": -1, name: VALUES[name]}
-    data = lgb.Dataset(DATA.X, DATA.y, group=DATA.group)
-    for train in (
-        lambda: lgb.train(params, data, 1),
-        lambda: lgb.LGBMRanker(**params, n_estimators=1).fit(DATA.X, DATA.y, group=DATA.group),
-    ):
-        with pytest.raises(LTRError, match=f"{name}=.* is read by lightgbm's own objectives"):
-            train()
+@everywhere
+def test_parameters_of_the_library_s_own_objectives(library):
+    known = xgboost_s_own() if library == "xgboost" else {name for names in TABLES[library].aliases() for name in names}
+    for name in TABLES[library].unread:
+        with pytest.raises(LTRError, match=f"^{name}=.*leave it out$"):
+            fit(library, **{name: VALUES[name]})
+        if library == "catboost" or name in known:  # this version has it
+            own = "YetiRankPairwise" if library == "catboost" else NATIVE[library]
+            assert fit(library, own, n_estimators=1, **{name: VALUES[name]}).booster_
 
 
 def test_in_xgboost_s_own_functions_it_warns_itself():
     data = xgb.DMatrix(DATA.X, DATA.y, qid=DATA.qid)
     with xgb.config_context(verbosity=1), pytest.warns(UserWarning, match="(?s)lambdarank_unbiased.*not used"):
-        xgb.train({"lambdarank_unbiased": True}, data, 1, obj=adapters.xgboost_objective("lambdamart"))
+        xgb.train({"lambdarank_unbiased": True}, data, 1, obj=xgboost_objective(PATHS["own Hessian"]))
 
 
-@pytest.mark.parametrize(("library", "name"), GAINS.items())
-@pytest.mark.parametrize(
-    "given", [{}, {"objective": "auto"}, {"objective": "ranknet"}, {"eval_metric": "ndcg"}], ids=str
-)
-def test_gains_of_the_library_do_not_stand_beside_ours(library, name, given):
-    """The training would follow them, and the metric of the report, of early stopping and of ``score`` would not."""
-    made = ranker_class(library)(**{**BARE[library], name: VALUES[name], **given})
-    with pytest.raises(LTRError, match=f"^{name}=.* is read by {library}'s own objectives"):
-        made.fit(DATA.X, DATA.y, qid=DATA.qid, eval_set=[(VALI.X, VALI.y)], eval_qid=[VALI.qid])
+# names of parameters
 
 
-def test_cutoffs_are_named_in_the_metric():
-    data = {"qid": DATA.qid, "eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid]}
-    for name, given in itertools.product(("eval_at", "ndcg_eval_at"), ({}, {"eval_metric": "map"})):
-        with pytest.raises(LTRError, match="eval_at=; name the cutoffs in eval_metric="):
-            ranker("lightgbm", **{name: [3]}, **given).fit(DATA.X, DATA.y, **data)
-    native = ranker("lightgbm", eval_metric=["ndcg@5", "mean_average_precision"], eval_at=[3]).fit(
-        DATA.X, DATA.y, **data
-    )
-    assert list(native.evals_result_["validation_0"]) == ["map@3", "ndcg@5"]
-    own = ranker("lightgbm", "lambdarank", eval_at=[3]).fit(DATA.X, DATA.y, **data)
-    assert list(own.evals_result_["validation_0"]) == ["ndcg@3"]
+def test_every_parameter_that_lightgbm_knows_is_taken(monkeypatch):
+    everything = lgb.LGBMRanker(objective="lambdarank", num_leaves=7, n_estimators=1, verbose=-1).get_params()
+    assert ranker_class("lightgbm")(**everything).fit(**FIT).best_iteration_ == 1
+    library = ranker_class("lightgbm").library._replace(aliases=tuple)  # its table is private, and may disappear
+    for module in ("libraries", "adapters._lightgbm_ranker"):
+        monkeypatch.setattr(f"ltr_objectives.{module}.LIGHTGBM", library)
+    monkeypatch.setattr(ranker_class("lightgbm"), "library", library)
+    assert fit("lightgbm", num_leafs=31).best_iteration_ == 8
 
 
-TWICE = [
-    ("lightgbm", {"reg_lambda": 3, "lambda_l2": 4}),
-    ("lightgbm", {"l2_regularization": 3, "lambda_l2": 3}),
-    ("lightgbm", {"learning_rate": 0.3, "eta": 0.2}),
-    ("lightgbm", {"n_jobs": 1, "nthread": 2}),
-    ("lightgbm", {"verbose": -1, "verbosity": 1}),
-    ("lightgbm", {"num_iterations": 3, "n_estimators": 4}),
-    ("lightgbm", {"early_stopping_rounds": 3, "early_stopping_round": 4}),
-    *(("xgboost", dict(zip(names, (0, 1), strict=True))) for names in TABLES["xgboost"].aliases()),
-    ("catboost", {"early_stopping_rounds": 3, "od_wait": 4}),
-    ("catboost", {"l2_leaf_reg": 3, "reg_lambda": 4}),
-    *(("lightgbm", {"objective": "ranknet", name: "x"}) for name in ("loss", "app", "application", "objective_type")),
-    *(("lightgbm", {"eval_metric": "map", name: "x"}) for name in ("metric", "metrics", "metric_types")),
-    ("catboost", {"objective": "ranknet", "loss_function": "YetiRank"}),
-]
+def test_every_parameter_that_xgboost_knows_is_taken():
+    everything = xgb.XGBRanker(objective="rank:ndcg", n_estimators=1).get_params()
+    known = {"eta": 0.1, "alpha": 0, "seed": 3, "rate_drop": 0.1, "booster": "dart", "use_rmm": False, "nthread": 1}
+    for given in (everything, known, {"tree_method": "exact", "opt_dense_col": 1.0}):
+        assert ranker_class("xgboost")(**{"n_estimators": 1, **given}).fit(**FIT).booster_
+    with pytest.warns(UserWarning, match=r"(?s)max_deph.*not used"):  # XGBoost's own message
+        fit("xgboost", max_deph=3)
 
 
-@pytest.mark.parametrize(("library", "given"), TWICE)
-def test_one_parameter_under_two_names(library, given):
-    names = "|".join(given)
-    with pytest.raises(LTRError, match=f"^({names})= and ({names})= are names of one parameter; give one"):
-        ranker_class(library)(**given).fit(DATA.X, DATA.y, qid=DATA.qid)
-    alone = {name: value for name, value in given.items() if name not in ("objective", "eval_metric")}
-    if len(alone) == 1 and "loss_function" not in alone:  # a ranker has an objective and metrics by default
-        with pytest.raises(LTRError, match="are names of one parameter"):
-            ranker_class(library)(**alone).fit(DATA.X, DATA.y, qid=DATA.qid)
-
-
-def test_early_stopping_in_fit_and_under_another_name():
-    data = {"qid": DATA.qid, "eval_set": [(VALI.X, VALI.y)], "eval_qid": [VALI.qid], "early_stopping_rounds": 3}
-    for library, name in (("lightgbm", "n_iter_no_change"), ("catboost", "od_wait")):
-        with pytest.raises(LTRError, match="are names of one parameter"):
-            ranker(library, **{name: 5}).fit(DATA.X, DATA.y, **data)
-    assert ranker("lightgbm", early_stopping_rounds=5).fit(DATA.X, DATA.y, **data).booster_
-
-
-def test_xgboost_s_names_are_those_that_it_sets_together():
+def test_xgboost_s_names_of_one_parameter_are_those_that_it_sets_together():
     def values(**params):
         config = json.loads(xgb.Booster({"num_feature": 1, "nthread": 1, **params}).save_config())["learner"]
         return {**config["generic_param"], **config["gradient_booster"]["tree_train_param"]}
@@ -159,6 +103,9 @@ def test_xgboost_s_names_are_those_that_it_sets_together():
             continue
         pairs.add(frozenset(n for n in after if n != "rng_state" and after[n] != before.get(n)))  # which no one sets
     assert {pair for pair in pairs if len(pair) > 1} == set(map(frozenset, TABLES["xgboost"].aliases()))
+    for names in TABLES["xgboost"].aliases():
+        with pytest.raises(LTRError, match="names of one parameter"):
+            ranker_class("xgboost")(**dict(zip(names, (0, 1), strict=True))).fit(**FIT)
 
 
 @pytest.mark.parametrize("name", ["lambda_l2", "l2_regularization", "lambda"])
@@ -168,15 +115,155 @@ def test_our_default_l2_does_not_compete_with_the_user_s(name):
     assert np.array_equal(expected.predict(VALI.X), found.predict(VALI.X))
 
 
-@pytest.mark.filterwarnings("ignore:0 of .* rounds have a split")
-@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
-@pytest.mark.parametrize("labels", ["zero", "large"])
-def test_labels_are_not_taken_for_another_byte_order(library, labels):
-    y = np.zeros(len(DATA.y)) if labels == "zero" else DATA.y * 2.0**24
-    made = ranker(library, "ranknet", n_estimators=2)
-    if labels == "large":
-        assert made.fit(DATA.X, y, qid=DATA.qid).booster_
-        return
-    with pytest.warns(LTRWarning, match="40 of 40 queries have zero gradient") as caught:
-        made.fit(DATA.X, y, qid=DATA.qid)
-    assert not [each for each in caught if "byte order" in str(each.message)]
+def test_cutoffs_of_lightgbm_s_metrics():
+    native = fit("lightgbm", data=EVAL, eval_metric=["ndcg@5", "mean_average_precision"], eval_at=[3])
+    assert list(native.evals_result_["validation_0"]) == ["map@3", "ndcg@5"]
+    own = fit("lightgbm", "lambdarank", data=EVAL, eval_at=[3])
+    assert list(own.evals_result_["validation_0"]) == ["ndcg@3"]
+
+
+@pytest.mark.parametrize(("library", "dart"), [
+    ("xgboost", {"booster": "dart", "rate_drop": 0.5}), ("lightgbm", {"boosting_type": "dart"}),
+    ("lightgbm", {"boost": "DART"}),
+])  # fmt: skip
+@pytest.mark.parametrize("own", [True, False], ids=["ours", "native"])
+def test_dart_has_no_best_round(library, dart, own):
+    objective, stop = PATHS["random"] if own else NATIVE[library], {"early_stopping_rounds": 3}
+    going_on = fit(library, objective, data=EVAL, **dart)
+    assert going_on.best_iteration_ == 8
+    refused = [(dart, stop)]
+    if library == "xgboost":
+        refused += [
+            (dart, {"callbacks": [xgb.callback.EarlyStopping(rounds=3)]}),
+            ({}, stop | {"init_model": going_on}),
+        ]
+    for params, given in refused:
+        with pytest.raises(LTRError, match="best round"):
+            fit(library, objective, data=EVAL, of_fit=given, **params)
+
+
+def test_lightgbm_s_random_forests_stop_early():
+    forest = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5, "eval_metric": "map"}
+    fitted = fit("lightgbm", "lambdarank", data=EVAL, of_fit={"early_stopping_rounds": 2}, **forest)
+    kept = fitted.best_score_["validation_0"]["map"]  # unlike dart, a forest does not change earlier trees
+    assert fitted.score(VALI.X, VALI.y, qid=VALI.qid) == pytest.approx(kept, abs=1e-12)
+
+
+# arguments of fit
+
+
+@everywhere
+def test_nothing_is_trained_by_what_is_refused(library):
+    untrained = ranker(library)
+    with pytest.raises(LTRError, match="row 3 is nan"):
+        untrained.fit(DATA.X, np.where(np.arange(len(DATA.y)) == 3, np.nan, DATA.y), qid=DATA.qid)
+    assert not hasattr(untrained, "booster_")
+    for call in (untrained.fit, fit(library).score):
+        for more in ((DATA.group,), (None, DATA.group)):  # in LightGBM's and XGBoost's order, and in CatBoost's
+            with pytest.raises(TypeError, match="positional arguments"):
+                call(DATA.X, DATA.y, *more)
+    own = {"xgboost": "sample_weight_eval_set", "lightgbm": "eval_X", "catboost": "text_features"}
+    for name in (*(name for of, name in own.items() if of != library), "foo"):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+            fit(library, of_fit={name: None})
+
+
+def test_xgboost_s_own_arguments_of_fit():
+    weight = [np.random.default_rng(0).uniform(1, 2, len(VALI.group))]
+    names = ("eval_sample_weight", "sample_weight_eval_set")
+    one, two = (fit("xgboost", data=EVAL, of_fit={name: weight}).evals_result_ for name in names)
+    assert one == two != fit("xgboost", data=EVAL).evals_result_
+    assert fit("xgboost", of_fit={"xgb_model": fit("xgboost")}).best_iteration_ == 16
+    alone = fit("xgboost", of_fit={"feature_weights": np.eye(10)[0]}, colsample_bytree=0.1)
+    assert set(alone.booster_.get_score()) == {"f0"}
+
+
+def test_lightgbm_s_own_arguments_of_fit():
+    expected = fit("lightgbm", data=EVAL).evals_result_
+    for X, y in ((VALI.X, VALI.y), ((VALI.X,), (VALI.y,))):
+        given = {"eval_X": X, "eval_y": y, "eval_qid": [VALI.qid]}
+        assert fit("lightgbm", of_fit=given).evals_result_ == expected
+    names = [f"x{i}" for i in range(10)]
+    named = fit("lightgbm", "lambdarank", data=EVAL, of_fit={"feature_name": names, "eval_at": [3]})
+    assert named.booster_.feature_name() == names
+    assert list(named.evals_result_["validation_0"]) == ["ndcg@3"]
+
+
+def test_catboost_s_own_arguments_of_fit():
+    X = pd.DataFrame(DATA.X).assign(kind=DATA.qid.astype(str)).rename(columns=str)
+    fitted = fit("catboost", data={**FIT, "X": X}, of_fit={"cat_features": ["kind"]})
+    assert list(fitted.booster_.get_cat_feature_indices()) == [10]
+
+
+@pytest.mark.filterwarnings("ignore:40 of 40 queries have zero gradient")  # as it has to be
+def test_catboost_trains_on_when_there_is_nothing_left_to_learn():
+    fitted = ranker("catboost").fit(DATA.X, DATA.qid % 2, qid=DATA.qid)  # equal labels in a query
+    assert np.array_equal(fitted.predict(DATA.X), np.zeros(len(DATA.y)))
+
+
+def test_a_training_of_catboost_that_ends_before_its_first_tree():
+    with pytest.raises(LTRError, match="before its first tree"):
+        ranker("catboost", "QuerySoftMax", bootstrap_type="No").fit(DATA.X, 8e37 * DATA.y.astype(float), qid=DATA.qid)
+
+
+# names of objectives and metrics
+
+
+KNOWN = {
+    "xgboost": "rmse mae mape error error@0.7 merror auc aucpr pre pre@5 ndcg@10- map- tweedie-nloglik@1.5 quantile",
+    "lightgbm": "l2 mean_absolute_error auc auc_mu average_precision mean_average_precision multi_error quantile",
+    "catboost": "NDCG:top=10 MAP PFound RMSE QueryRMSE AverageGain:top=3 FilteredDCG",
+}
+ENDS = [
+    "x", ";ties=worst", "(gain_type=linear)", "@5x", "@5;ties=worst", "@5(gain_type=linear)", "@2.5", "@5@3", "@-", "@",
+    " ", "\n", ",", ",map",
+]  # fmt: skip
+
+
+@everywhere
+def test_text_that_is_neither_ours_nor_the_library_s_is_refused(library):
+    refused = LTRError, ranker_class(library).library.exception()
+    for text in ("yetilos:map", "yetilos:map;seed=1", "lambdamrt", "rank:foo", "lambdarank:sigma=2", "MAP"):
+        with pytest.raises(refused):
+            fit(library, text)
+    for text in ("ndcg10", "p@5", "map5[revenue]", "mpa", "map@2.5", "ndcg@-1", "ndcg @ 10", "PFuond", "ndcg@5,map"):
+        with pytest.raises(refused):
+            fit(library, eval_metric=["map", text])
+
+
+@everywhere
+def test_names_of_ours_are_read_in_any_case(library):
+    for written in ("YETILOSS:map", "ListNet"):
+        assert str(fit(library, written, n_estimators=1).objective_.inner) == written.lower()
+    for name in registry.metrics():
+        ours = name if Metric.named[name].cutoff == "none" else f"{name}@5"
+        native = "@" not in ours and library == "catboost"  # such as AUC
+        read = read_metrics([ours.upper(), f"{ours.upper()}[Revenue]"], TABLES[library])
+        assert [str(metric) for metric in read] == [ours.upper() if native else ours, f"{ours}[Revenue]"]
+
+
+@everywhere
+def test_a_name_of_a_metric_counts_to_its_last_letter(library):
+    """The library would read the beginning of a text that is neither of our grammar nor in its own table."""
+    for text in map("".join, itertools.product({*registry.metrics(), *KNOWN[library].split()}, ENDS)):
+        try:
+            (read,) = read_metrics(text, TABLES[library])
+        except LTRError:
+            continue
+        if not isinstance(read, str):  # as ndcg(gain_type=linear)
+            assert read == get_metric(text)
+        elif text != "error@2.5" and ":" not in text:  # CatBoost itself checks what follows ":"
+            with pytest.raises((LTRError, TABLES[library].exception())):
+                fit(library, eval_metric=text, n_estimators=1)
+
+
+@everywhere
+def test_metrics_of_the_library_are_known_by_its_names(library):
+    theirs, *_ = names = KNOWN[library].split()
+    assert [str(metric) for metric in read_metrics(names, TABLES[library])] == names
+    assert fit(library, None, eval_metric=theirs, n_estimators=1).objective_ == objective_for("ndcg@10")
+    fitted = fit(library, NATIVE[library], eval_metric=[theirs], n_estimators=1)
+    with pytest.warns(LTRWarning, match=f"eval_metric='{theirs}'"):
+        found = fitted.score(**FIT)
+    for metrics in (["ndcg@10", theirs], None):  # warnings are errors
+        assert fitted.set_params(eval_metric=metrics).score(**FIT) == found
