@@ -87,76 +87,64 @@ def trained(library, way, objective, X, y, group, rounds=8, *, threads=1, params
     given : dict
         Arguments of the callable or of ``fit`` beside the data, such as ``labels``.
     """
-    arguments = (objective, X, y, group, rounds, threads, dict(params), weight, start, valid, metric, stop, before)
     if way == "estimator":
-        return _estimator(library, *arguments, given)
-    params = dict(params) | (objective if way == "native" else {})
-    train = {"xgboost": _xgboost, "lightgbm": _lightgbm, "catboost": _catboost}[library]
-    return train(way == "native", *arguments[:6], params, *arguments[7:], after, given)
-
-
-def _estimator(library, objective, X, y, group, rounds, threads, params, weight, start, valid, metric, stop, before,
-               given):  # fmt: skip
-    params |= {"n_estimators": rounds, THREADS[library]: threads}
-    evaluated = {} if valid is None else {"eval_set": [valid[:2]], "eval_group": [valid[2]]}
-    model = ranker(library, objective, eval_metric=metric, **params).fit(
-        X, y, group=group, sample_weight=weight, early_stopping_rounds=stop,
-        init_model=None if before is None else before.model, **evaluated, **given,
-    )  # fmt: skip
-    log = model.evals_result_["validation_0"] if valid else {}
-    return Trained(model, model.predict, model.best_iteration_, log)
-
-
-def _xgboost(native, objective, X, y, group, rounds, threads, params, weight, start, valid, metric, stop, before,
-             after, given):  # fmt: skip
-    import xgboost as xgb
-
-    class AfterRound(xgb.callback.TrainingCallback):
-        def after_iteration(self, model, epoch, evals_log):
-            after(epoch)
-            return False
-
-    data = xgb.DMatrix(X, y, group=group, weight=weight, base_margin=start, nthread=threads)
-    params = {"max_depth": 3, "nthread": threads, "min_child_weight": 1e-3, "disable_default_eval_metric": 1, **params}
-    log: dict[str, dict[str, list[float]]] = {}
-    how = {} if native else {"obj": adapters.xgboost_objective(objective, **given)}
-    how |= {"callbacks": [AfterRound()]} if after else {}
-    if valid:
-        how |= {"evals": [(xgb.DMatrix(*valid[:2], group=valid[2], nthread=threads), "valid")], "evals_result": log}
-        how |= {"early_stopping_rounds": stop, "verbose_eval": False}
-        how |= {"custom_metric": adapters.xgboost_metric(metric)}
-    model = xgb.train(params, data, rounds, xgb_model=before and before.model, **how)
-    kept = model.best_iteration + 1 if stop else model.num_boosted_rounds()
-
-    def predict(X):
-        return model.predict(xgb.DMatrix(X, nthread=threads), output_margin=True, iteration_range=(0, kept))
-
-    return Trained(model, predict, kept, log.get("valid", {}))
-
-
-def _lightgbm(native, objective, X, y, group, rounds, threads, params, weight, start, valid, metric, stop, before,
-              after, given):  # fmt: skip
-    import lightgbm as lgb
-
+        of_valid = {"eval_set": [valid[:2]], "eval_group": [valid[2]]} if valid else {}
+        model = ranker(
+            library, objective, eval_metric=metric, n_estimators=rounds, **{THREADS[library]: threads, **dict(params)}
+        ).fit(
+            X, y, group=group, sample_weight=weight, early_stopping_rounds=stop, init_model=before and before.model,
+            **of_valid, **given,
+        )  # fmt: skip
+        return Trained(
+            model, model.predict, model.best_iteration_, model.evals_result_["validation_0"] if valid else {}
+        )
+    own = objective if way == "native" else {}
     by_row = None if weight is None else np.repeat(weight, group)
-    data = lgb.Dataset(X, y, weight=by_row, group=group, init_score=start)
-    params = {"num_leaves": 7, "num_threads": threads, "verbose": -1, "metric": "None", "deterministic": True,
-              "force_col_wise": True, "min_sum_hessian_in_leaf": 1e-3, **params}  # fmt: skip
-    params |= {} if native else {"objective": adapters.lightgbm_objective(objective, **given)}
-    log: dict[str, dict[str, list[float]]] = {}
-    callbacks: list[Any] = [lambda env: after(env.iteration)] if after else []
-    how: dict[str, Any] = {"init_model": before and before.model}
-    if valid:
-        how |= {"valid_sets": [lgb.Dataset(*valid[:2], group=valid[2], reference=data)]}
-        how |= {"feval": adapters.lightgbm_metric(metric)}
-        callbacks += [lgb.record_evaluation(log)] + ([lgb.early_stopping(stop, verbose=False)] if stop else [])
-    model = lgb.train(params, data, rounds, callbacks=callbacks, **how)
-    kept = model.best_iteration if stop else model.current_iteration()
-    return Trained(model, lambda X: model.predict(X, num_threads=threads), kept, log.get("valid_0", {}))
+    log: dict[str, Any] = {}
+    how: dict[str, Any] = {}
+    if library == "xgboost":
+        import xgboost as xgb
 
+        class AfterRound(xgb.callback.TrainingCallback):
+            def after_iteration(self, model, epoch, evals_log):
+                after(epoch)
+                return False
 
-def _catboost(native, objective, X, y, group, rounds, threads, params, weight, start, valid, metric, stop, before,
-              after, given):  # fmt: skip
+        def predict(X):
+            rows = xgb.DMatrix(X, nthread=threads)
+            return model.predict(rows, output_margin=True, iteration_range=(0, kept))
+
+        data = xgb.DMatrix(X, y, group=group, weight=weight, base_margin=start, nthread=threads)
+        how |= {} if own else {"obj": adapters.xgboost_objective(objective, **given)}
+        how |= {"callbacks": [AfterRound()]} if after else {}
+        if valid:
+            evals = [(xgb.DMatrix(*valid[:2], group=valid[2], nthread=threads), "valid")]
+            how |= {"evals": evals, "custom_metric": adapters.xgboost_metric(metric), "evals_result": log,
+                    "early_stopping_rounds": stop, "verbose_eval": False}  # fmt: skip
+        model = xgb.train(
+            {"max_depth": 3, "nthread": threads, "min_child_weight": 1e-3, "disable_default_eval_metric": 1,
+             **dict(params), **own},
+            data, rounds, xgb_model=before and before.model, **how,
+        )  # fmt: skip
+        kept = model.best_iteration + 1 if stop else model.num_boosted_rounds()
+        return Trained(model, predict, kept, log.get("valid", {}))
+    if library == "lightgbm":
+        import lightgbm as lgb
+
+        data = lgb.Dataset(X, y, weight=by_row, group=group, init_score=start)
+        callbacks: list[Any] = [lambda env: after(env.iteration)] if after else []
+        if valid:
+            evals = [lgb.Dataset(*valid[:2], group=valid[2], reference=data)]
+            how |= {"valid_sets": evals, "feval": adapters.lightgbm_metric(metric)}
+            callbacks += [lgb.record_evaluation(log)] + ([lgb.early_stopping(stop, verbose=False)] if stop else [])
+        own = own or {"objective": adapters.lightgbm_objective(objective, **given)}
+        model = lgb.train(
+            {"num_leaves": 7, "num_threads": threads, "verbose": -1, "metric": "None", "deterministic": True,
+             "force_col_wise": True, "min_sum_hessian_in_leaf": 1e-3, **dict(params), **own},
+            data, rounds, init_model=before and before.model, callbacks=callbacks, **how,
+        )  # fmt: skip
+        kept = model.best_iteration if stop else model.current_iteration()
+        return Trained(model, lambda X: model.predict(X, num_threads=threads), kept, log.get("valid_0", {}))
     from catboost import CatBoost, Pool
 
     class AfterTree:
@@ -167,19 +155,16 @@ def _catboost(native, objective, X, y, group, rounds, threads, params, weight, s
     def pool(X, y, group, **more):
         return Pool(X, y, group_id=np.repeat(np.arange(len(group)), group), thread_count=threads, **more)
 
-    by_row = None if weight is None else np.repeat(weight, group)
     data = pool(X, y, group, weight=by_row, baseline=start)
-    params = {"iterations": rounds, "depth": 3, "thread_count": threads, "verbose": False, "random_seed": 0,
-              "allow_writing_files": False, "bootstrap_type": "Bernoulli", **params}  # fmt: skip
-    if not native:
-        ours = {"loss_function": adapters.catboost_objective(objective, data, **given), "eval_metric": "NDCG"}
-        params = ours | params
-    how: dict[str, Any] = {"init_model": before and before.model, "callbacks": [AfterTree()] if after else None}
+    own = own or {"loss_function": adapters.catboost_objective(objective, data, **given), "eval_metric": "NDCG"}
     if valid:
-        evaluated = pool(*valid)
-        params |= {"eval_metric": adapters.catboost_metric(metric, data, evaluated)}
-        how |= {"eval_set": evaluated, "early_stopping_rounds": stop}
-    model = CatBoost(params).fit(data, **how)
+        evals = pool(*valid)
+        how |= {"eval_set": evals, "early_stopping_rounds": stop}
+        own |= {"eval_metric": adapters.catboost_metric(metric, data, evals)}
+    model = CatBoost(
+        {"iterations": rounds, "depth": 3, "thread_count": threads, "verbose": False, "random_seed": 0,
+         "allow_writing_files": False, "bootstrap_type": "Bernoulli", **dict(params), **own}
+    ).fit(data, init_model=before and before.model, callbacks=[AfterTree()] if after else None, **how)  # fmt: skip
     log = model.get_evals_result().get("validation", {})
     return Trained(model, lambda X: model.predict(X, thread_count=threads), model.tree_count_, log)
 
