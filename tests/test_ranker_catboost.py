@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from catboost_fits import arrays
 from rankers import LIBRARIES, fold, ranker
 
 from ltr_objectives import LTRError, LTRWarning, Queries, adapters, evaluate
@@ -247,3 +248,39 @@ def test_pickles_have_all_attributes():
     fitted.threshold_ = 3
     again = pickle.loads(pickle.dumps(fitted))
     assert (again.threshold_, again.objective_) == (3, "YetiRank")
+
+
+@pytest.mark.parametrize("values", [10, 11])
+def test_the_ranker_encodes_categories_as_catboost_s_ranking_losses_do(values):
+    X, y, qid = arrays(900)
+    frame = pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(np.random.default_rng(4).integers(0, values, 900))})
+    y += frame["kind"].cat.codes % 3
+    params = {"iterations": 20, "bootstrap_type": "No", "random_strength": 0, "has_time": True, "thread_count": 2}
+    params["l2_leaf_reg"] = 3
+    native = CatBoostRanker(objective="QueryRMSE", **params)
+    ours = CatBoostRanker(objective="queryrmse", newton_splits=False, **params)
+    part = shuffled(Part(frame, Queries(y, qid=qid), y))  # as the ranker does it for ours
+    native.fit(part.X, part.labels, qid=part.qid)
+    scores = ours.fit(frame, y, qid=qid).predict(frame)
+    np.testing.assert_allclose(scores, native.predict(frame), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("factor", [1, 1000])
+def test_the_ranker_weighs_as_catboost_s_own_loss_does(factor):
+    X, y, qid = arrays(900)
+    params = {"iterations": 50, "learning_rate": 0.1, "thread_count": 2, "bootstrap_type": "No", "random_strength": 1}
+    params["l2_leaf_reg"] = 3
+    rankers = (CatBoostRanker(objective=name, **params) for name in ("QueryRMSE", "queryrmse"))
+    native, ours = (r.fit(X, y, qid=qid, sample_weight=np.full(len(y), factor)).predict(X) for r in rankers)
+    np.testing.assert_allclose(ours, native, rtol=0, atol=1e-6)
+
+
+def test_the_ranker_adds_no_noise_to_the_scores_of_splits():
+    X, y, qid = arrays(900)
+
+    def scores(seed, **params):
+        ranker = CatBoostRanker(objective="ranknet", iterations=5, random_seed=seed, thread_count=2, **params)
+        return ranker.fit(X, y, qid=qid).predict(X)
+
+    np.testing.assert_array_equal(scores(0), scores(1))
+    assert not np.array_equal(scores(0, random_strength=1), scores(1, random_strength=1))
