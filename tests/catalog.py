@@ -193,7 +193,8 @@ PATHS = {  # one objective of each path through an adapter
     "random": ltr_objectives.YetiLoss("ndcg@10"),
     "mixture": Mixture(["yetiloss:ndcg@10", "listnet"], normalize=False),
     "goals": Mixture(["yetiloss:ndcg@10", "lambdamart:map"], (1.0, 0.3), labels=[None, "revenue"], normalize=False),
-    "clicks": ltr_objectives.LambdaMART(),
+    "clicks": ltr_objectives.LambdaMART(),  # with positions
+    "propensity": ltr_objectives.LambdaMART(),
 }
 SOME = {  # every option, and in LambdaMART one metric of each kind
     **{name: _objective_examples(name, SOME_LEARNED if name == "lambdamart" else []) for name in registry.objectives()},

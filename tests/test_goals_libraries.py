@@ -28,13 +28,7 @@ from ltr_objectives.datasets import RankingData
 from ltr_objectives.kernels.scores import content_stream
 
 libraries = pytest.mark.parametrize("library", LIBRARIES)
-CASES = [(path, {}) for path in PATHS] + [("clicks", {"propensity": None})]  # which replaces the positions
-cases = pytest.mark.parametrize(("path", "how"), CASES, ids=[*PATHS, "propensity"])
-
-
-def data_and_given(path, how):
-    data, given = data_of(path)
-    return data, {"propensity": 1.0 / (1.0 + given["position"])} if how else given
+paths = pytest.mark.parametrize("path", PATHS)
 
 
 def gradient(objective, scores, y, group, weight=None, labels=None, **given):
@@ -48,10 +42,10 @@ def gradient(objective, scores, y, group, weight=None, labels=None, **given):
 # what the gradient reads
 
 
-@cases
+@paths
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_callables_return_the_gradient_of_all_that_is_given(path, how, weighted, rng):
-    (X, y, group), given = data_and_given(path, how)
+def test_callables_return_the_gradient_of_all_that_is_given(path, weighted, rng):
+    (X, y, group), given = data_of(path)
     objective, scores = PATHS[path], X[:, 0]
     weight = rng.uniform(0.5, 2, len(group)).astype(np.float32) if weighted else None
     by_row = None if weight is None else np.repeat(weight, group)
@@ -68,10 +62,10 @@ def test_callables_return_the_gradient_of_all_that_is_given(path, how, weighted,
         np.testing.assert_array_equal(found, expected)
 
 
-@cases
+@paths
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_catboost_trains_on_the_gradient_of_all_that_is_given(path, how, weighted, rng):
-    (X, y, group), given = data_and_given(path, how)
+def test_catboost_trains_on_the_gradient_of_all_that_is_given(path, weighted, rng):
+    (X, y, group), given = data_of(path)
     weight = rng.uniform(0.5, 2, len(group)).astype(np.float32) if weighted else None
     params = {**NEWTON, "learning_rate": 1.0, "l2_leaf_reg": 0}
     model = trained("catboost", "callable", PATHS[path], X, y, group, 1, params=params, weight=weight, **given)
@@ -83,9 +77,9 @@ def test_catboost_trains_on_the_gradient_of_all_that_is_given(path, how, weighte
 
 
 @libraries
-@cases
-def test_estimators_train_what_the_callables_train(library, path, how):
-    (X, y, group), given = data_and_given(path, how)
+@paths
+def test_estimators_train_what_the_callables_train(library, path):
+    (X, y, group), given = data_of(path)
     data = RankingData(X, y, group, np.repeat(np.arange(len(group)), group))
     found = ranker(library, PATHS[path]).fit(X, y, group=group, **given).predict(X)
     np.testing.assert_allclose(found, through_the_callable(library, PATHS[path], data, y, **given), rtol=1e-5)

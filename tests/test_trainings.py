@@ -219,8 +219,10 @@ def callables():
     for library in ("xgboost", "lightgbm"):
         yield getattr(adapters, f"{library}_objective")(PATHS["random"])
         yield getattr(adapters, f"{library}_metric")("map", "mrr")
-    pool = Pool(X, LABELS, group_id=QID)
+    pool, goals = Pool(X, LABELS, group_id=QID), {"revenue": 1 - LABELS}
     yield from (adapters.catboost_objective(PATHS["random"], pool), adapters.catboost_metric("map", pool))
+    yield adapters.catboost_objective(PATHS["goals"], pool, labels=goals)
+    yield adapters.lightgbm_objective(PATHS["goals"], labels=goals)
 
 
 THERE = """

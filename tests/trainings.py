@@ -57,8 +57,12 @@ def data_of(path, seed=7, queries=60):
     position = np.concatenate([rng.permutation(size) for size in group])
     clicks = ((y > 0) & (rng.random(len(y)) < 1.0 / (1.0 + 0.3 * position))).astype(float)
     revenue = np.digitize(X[:, 1], [0.3, 1.2]).astype(float)
-    given = {"goals": {"labels": {"revenue": revenue}}, "clicks": {"position": position}}.get(path, {})
-    return (X, clicks if path == "clicks" else y, group), given
+    given = {
+        "goals": {"labels": {"revenue": revenue}},
+        "clicks": {"position": position},
+        "propensity": {"propensity": 1.0 / (1.0 + position)},
+    }.get(path, {})
+    return (X, clicks if path in ("clicks", "propensity") else y, group), given
 
 
 def exact(library, way):
